@@ -5,12 +5,12 @@
 #include "attach/placement.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "code/decoder.hpp"
 #include "proc/cuda_libraries.hpp"
 #include "proc/mapped_file.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -99,10 +99,11 @@ std::pair<FileSearch::Key, std::string> FileSearch::told(std::string_view at)
 {
     Key key;
     for (uint64_t* const number : {&key.first, &key.second}) {
-        const auto [behind, error] = std::from_chars(at.data(), at.data() + at.size(), *number, 16);
-        if (error != std::errc() || behind == at.data() + at.size() || *behind != ':')
+        const auto value = consume_number<uint64_t>(at, 16);
+        if (!value || !at.starts_with(':'))
             return {};
-        at.remove_prefix(static_cast<size_t>(behind - at.data()) + 1);
+        *number = *value;
+        at.remove_prefix(1);
     }
     return {key, std::string(at)};
 }

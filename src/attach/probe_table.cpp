@@ -12,7 +12,7 @@ constexpr const char* one_of_copies_3d =
     "async operand-types elements ("
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
 
-constexpr TableEntry table[] = {
+constexpr TableEntry driver_table[] = {
     // Launches, driver
     {"cuLaunchKernel[_ptsz]", KIND_LAUNCH, {launch_params, "often"}},
     {"cuLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_params},
@@ -196,7 +196,7 @@ constexpr TableEntry table[] = {
 
 std::span<const TableEntry> call_entries()
 {
-    return table;
+    return driver_table;
 }
 
 } // namespace gpusnoop

@@ -4,7 +4,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr TableEntry table[] = {
+constexpr TableEntry graph_table[] = {
     // Building
     {"cuGraphCreate", KIND_GRAPH_NEW, "(out)"},
     {"cuGraphClone", KIND_GRAPH_NEW, "(out, graph)"},
@@ -105,7 +105,7 @@ constexpr TableEntry table[] = {
 
 std::span<const TableEntry> graph_entries()
 {
-    return table;
+    return graph_table;
 }
 
 } // namespace gpusnoop

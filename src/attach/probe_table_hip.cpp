@@ -27,7 +27,7 @@ constexpr const char* copy_3d_5 =
 constexpr const char* copy_3d_6 = "hip6-types (*{32 int src_type, 40 src_host, 48 src, "
                                   "112 int dst_type, 120 dst_host, 128 dst, 160 bytes, 168 height, 176 depth})";
 
-constexpr TableEntry table[] = {
+constexpr TableEntry hip_table[] = {
     // Launches. Those of Ext and Hcc say how many work items there are, not blocks; the names of C++ are those that the
     // libraries of 5.x have, and what rocBLAS calls.
     {"hipLaunchKernel[_spt]", KIND_LAUNCH, launch_dim3},
@@ -263,7 +263,7 @@ constexpr TableEntry table[] = {
 
 std::span<const TableEntry> hip_entries()
 {
-    return table;
+    return hip_table;
 }
 
 } // namespace gpusnoop

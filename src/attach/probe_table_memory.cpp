@@ -5,7 +5,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr TableEntry table[] = {
+constexpr TableEntry memory_table[] = {
     // Memory. Freeing some of it may wait for the device.
     {"cuMemAlloc_v2", KIND_ALLOC, "device-memory (out, bytes)"},
     {"cuMemAllocPitch_v2", KIND_ALLOC, "device-memory (out, pitch, bytes, height)"},
@@ -98,7 +98,7 @@ constexpr TableEntry table[] = {
 
 std::span<const TableEntry> memory_entries()
 {
-    return table;
+    return memory_table;
 }
 
 } // namespace gpusnoop

@@ -10,10 +10,10 @@ constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int roo
 constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // and what has a root as well
 constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
 constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
-constexpr const char* message = "(_, bytes, int format, _, handle, stream)";
+constexpr const char* message_arguments = "(_, bytes, int format, _, handle, stream)";
 constexpr const char* made = "(out)";
 
-constexpr TableEntry table[] = {
+constexpr TableEntry nccl_table[] = {
     {"ncclAllReduce", KIND_COLLECTIVE, all_reduce},
     {"ncclReduce", KIND_COLLECTIVE, reduce},
     {"ncclBroadcast", KIND_COLLECTIVE, broadcast},
@@ -37,8 +37,8 @@ constexpr TableEntry table[] = {
     {"ncclAllToAllv", KIND_COLLECTIVE, "(_, _, _, _, _, _, int format, handle, stream)"},
     {"ncclAllReduceWithBias", KIND_COLLECTIVE, all_reduce},
 
-    {"ncclSend", KIND_MESSAGE, message},
-    {"ncclRecv", KIND_MESSAGE, message},
+    {"ncclSend", KIND_MESSAGE, message_arguments},
+    {"ncclRecv", KIND_MESSAGE, message_arguments},
     {"ncclPutSignal", KIND_MESSAGE, "(_, bytes, int format, _, _, _, _, _, _, handle, stream)"}, // 2.29.2
     {"ncclSignal", KIND_MESSAGE, "(_, _, _, _, handle, stream)"},
     {"ncclWaitSignal", KIND_MESSAGE, "(_, _, handle, stream)"},
@@ -70,7 +70,7 @@ constexpr TableEntry table[] = {
 
 std::span<const TableEntry> nccl_entries()
 {
-    return table;
+    return nccl_table;
 }
 
 } // namespace gpusnoop

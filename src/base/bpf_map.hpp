@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -131,6 +132,12 @@ public:
 private:
     Fd inner_, outer_;
 };
+
+struct BpfLinkDeleter {
+    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+};
+
+using BpfLink = std::unique_ptr<bpf_link, BpfLinkDeleter>;
 
 // RAII over the three functions of a generated skeleton.
 template<class S>

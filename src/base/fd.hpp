@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <dirent.h>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +38,12 @@ public:
 private:
     int fd_ = -1;
 };
+
+struct DirCloser {
+    void operator()(DIR* directory) const { closedir(directory); }
+};
+
+using Directory = std::unique_ptr<DIR, DirCloser>;
 
 // How many files this process may have open (RLIMIT_NOFILE), and how many it has.
 size_t descriptor_limit();

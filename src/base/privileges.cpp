@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/privileges.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,14 +52,6 @@ std::string_view take_field(std::string_view& text, char separator)
     return field;
 }
 
-std::optional<uint32_t> number(std::string_view text)
-{
-    uint32_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [behind, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
-}
-
 } // namespace
 
 std::vector<UserAccount> parse_accounts(std::string_view passwd)
@@ -68,7 +61,8 @@ std::vector<UserAccount> parse_accounts(std::string_view passwd)
         std::string_view line = take_field(passwd, '\n'); // name:password:uid:gid:comment:home:shell
         const std::string_view name = take_field(line, ':');
         take_field(line, ':');
-        const auto uid = number(take_field(line, ':')), gid = number(take_field(line, ':'));
+        const auto uid = parse_number<uint32_t>(take_field(line, ':')),
+                   gid = parse_number<uint32_t>(take_field(line, ':'));
         take_field(line, ':');
         const std::string_view home = take_field(line, ':');
         if (!name.empty() && uid && gid)
@@ -81,7 +75,7 @@ std::optional<UserAccount> find_account(std::string_view passwd, std::string_vie
 {
     const std::vector<UserAccount> accounts = parse_accounts(passwd);
     auto found = std::ranges::find(accounts, name_or_uid, &UserAccount::name);
-    if (const auto uid = number(name_or_uid); found == accounts.end() && uid)
+    if (const auto uid = parse_number<uint32_t>(name_or_uid); found == accounts.end() && uid)
         found = std::ranges::find(accounts, *uid, &UserAccount::uid);
     return found == accounts.end() ? std::nullopt : std::optional(*found);
 }
@@ -93,7 +87,7 @@ std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account)
         std::string_view line = take_field(group, '\n'); // name:password:gid:member,member
         take_field(line, ':');
         take_field(line, ':');
-        const auto gid = number(take_field(line, ':'));
+        const auto gid = parse_number<uint32_t>(take_field(line, ':'));
         while (gid && !line.empty())
             if (take_field(line, ',') == account.name && std::ranges::find(groups, *gid) == groups.end())
                 groups.push_back(*gid);

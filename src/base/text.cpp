@@ -154,6 +154,13 @@ void append_json_string(std::string& to, std::string_view text)
     to += '"';
 }
 
+std::string_view trimmed(std::string_view text)
+{
+    constexpr std::string_view blank = " \t\r\n";
+    const size_t from = std::min(text.find_first_not_of(blank), text.size());
+    return text.substr(from, text.find_last_not_of(blank) + 1 - from);
+}
+
 void for_each_field(std::string_view text,
                     const std::function<void(std::string_view key, std::string_view value)>& each)
 {

@@ -2,9 +2,12 @@
 // Text that came from a traced process, made harmless, and numbers made readable.
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <fmt/core.h>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,10 +51,45 @@ std::string joined(const Texts& texts, std::string_view between)
     return all;
 }
 
+// Without the blanks and line ends at both ends.
+std::string_view trimmed(std::string_view text);
+
 // What stands behind the last slash; all of it where there is none.
 inline std::string_view base_name(std::string_view path)
 {
     return path.substr(path.rfind('/') + 1);
+}
+
+// Removes the number that a text begins with. nullopt, and the text stays as it is, if there is none or it does not
+// fit.
+template<class Number>
+std::optional<Number> consume_number(std::string_view& text, int base = 10)
+{
+    Number value{};
+    std::from_chars_result end{};
+    if constexpr (std::integral<Number>)
+        end = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    else
+        end = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (end.ec != std::errc())
+        return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end.ptr - text.data()));
+    return value;
+}
+
+// The number that a text begins with, whatever follows.
+template<class Number>
+std::optional<Number> leading_number(std::string_view text, int base = 10)
+{
+    return consume_number<Number>(text, base);
+}
+
+// A text that is a number and nothing else.
+template<class Number>
+std::optional<Number> parse_number(std::string_view text, int base = 10)
+{
+    const auto value = consume_number<Number>(text, base);
+    return text.empty() ? value : std::nullopt;
 }
 
 // Each line "KEY: VALUE" of a text, as each(key, value); others are skipped.

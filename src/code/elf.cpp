@@ -22,7 +22,7 @@ namespace {
 
 // What a hostile file can make us allocate and scan: far above what the largest CUDA libraries have. A table beyond its
 // bound counts as absent.
-constexpr uint64_t max_symbols = 8 << 20;
+constexpr uint64_t max_table_symbols = 8 << 20;
 constexpr uint64_t max_symtab_strings = 512 << 20; // C++ with debug information comes near it
 constexpr uint64_t max_other_section = 64 << 20;
 constexpr size_t max_segments = 256;
@@ -97,7 +97,7 @@ std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
 
 // For what may stand at any offset.
 template<typename T>
-bool load(std::span<const char> from, uint64_t offset, T& to)
+bool read_struct(std::span<const char> from, uint64_t offset, T& to)
 {
     if (!fits(offset, sizeof(T), from.size()))
         return false;
@@ -250,9 +250,9 @@ std::vector<std::string_view> Elf::Impl::version_names() const
     Elf64_Verdef definition{};
     Elf64_Verdaux name{};
     uint64_t at = 0;
-    for (size_t n = 0; n < max_versions && load(bytes, at, definition); n++) {
+    for (size_t n = 0; n < max_versions && read_struct(bytes, at, definition); n++) {
         const unsigned index = definition.vd_ndx;
-        if (index > 1 && index < max_versions && load(bytes, at + definition.vd_aux, name)) {
+        if (index > 1 && index < max_versions && read_struct(bytes, at + definition.vd_aux, name)) {
             names.resize(std::max<size_t>(names.size(), index + 1));
             names[index] = string_at(table, name.vda_name);
         }
@@ -283,12 +283,12 @@ const SymbolTable& Elf::Impl::table(bool dynamic)
         return table;
     }
     Elf_Scn* scn = section(dynamic ? SHT_DYNSYM : SHT_SYMTAB);
-    table.symbols = entries<Elf64_Sym>(scn, max_symbols * sizeof(Elf64_Sym));
+    table.symbols = entries<Elf64_Sym>(scn, max_table_symbols * sizeof(Elf64_Sym));
     if (table.symbols.empty())
         return table;
     table.strings = strings(elf64_getshdr(scn)->sh_link, dynamic ? max_other_section : max_symtab_strings);
     if (dynamic) {
-        table.versions = entries<Elf64_Half>(section(SHT_GNU_versym), max_symbols * sizeof(Elf64_Half));
+        table.versions = entries<Elf64_Half>(section(SHT_GNU_versym), max_table_symbols * sizeof(Elf64_Half));
         table.version_names = version_names();
     }
     return table;
@@ -358,7 +358,7 @@ std::string Elf::build_id() const
     const auto note = entries<char>(impl_->section(".note.gnu.build-id"), max_other_section);
     Elf64_Nhdr header{};
     constexpr size_t id_at = sizeof(header) + sizeof("GNU");
-    if (!load(note, 0, header) || header.n_type != NT_GNU_BUILD_ID || header.n_namesz != sizeof("GNU") ||
+    if (!read_struct(note, 0, header) || header.n_type != NT_GNU_BUILD_ID || header.n_namesz != sizeof("GNU") ||
         header.n_descsz > max_build_id || !fits(id_at, header.n_descsz, note.size()))
         return {};
     std::string hex;

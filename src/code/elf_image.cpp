@@ -209,7 +209,7 @@ std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Ma
 
 namespace {
 
-constexpr uint64_t max_symbols = 1 << 20;
+constexpr uint64_t max_image_symbols = 1 << 20;
 constexpr uint64_t max_strings = 64 << 20;
 constexpr uint64_t max_entries = 4096; // of the dynamic section, which has some thirty
 
@@ -254,22 +254,22 @@ private:
 uint64_t count_by_hash(const Segments& file, uint64_t address)
 {
     const auto header = file.at<uint32_t>(address, 2); // buckets, symbols
-    return header.size() == 2 ? std::min<uint64_t>(header[1], max_symbols) : 0;
+    return header.size() == 2 ? std::min<uint64_t>(header[1], max_image_symbols) : 0;
 }
 
 // Buckets with the first symbol of each chain; the last symbol of a chain has the lowest bit set.
 uint64_t count_by_gnu_hash(const Segments& file, uint64_t address)
 {
     const auto header = file.at<uint32_t>(address, 4); // buckets, first symbol in one, words of the filter, shift
-    if (header.size() != 4 || header[0] > max_symbols || header[2] > max_symbols)
+    if (header.size() != 4 || header[0] > max_image_symbols || header[2] > max_image_symbols)
         return 0;
     const uint64_t buckets_at = address + sizeof(uint32_t) * 4 + sizeof(uint64_t) * header[2];
     const auto buckets = file.at<uint32_t>(buckets_at, header[0]);
     const uint64_t last = buckets.empty() ? 0 : *std::ranges::max_element(buckets);
-    if (last < header[1] || last > max_symbols)
+    if (last < header[1] || last > max_image_symbols)
         return 0;
     const uint64_t chains_at = buckets_at + sizeof(uint32_t) * header[0];
-    const auto chain = file.at<uint32_t>(chains_at + sizeof(uint32_t) * (last - header[1]), max_symbols - last);
+    const auto chain = file.at<uint32_t>(chains_at + sizeof(uint32_t) * (last - header[1]), max_image_symbols - last);
     const auto end = std::ranges::find_if(chain, [](uint32_t hash) { return hash & 1; });
     return end != chain.end() ? last + static_cast<uint64_t>(end - chain.begin()) + 1 : 0;
 }

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 #include <memory>
 #include <new>
@@ -40,10 +39,8 @@ std::optional<unsigned> minor_of_name(std::string_view path)
     const size_t at = name.find(python);
     if (at == std::string_view::npos)
         return std::nullopt;
-    unsigned minor = 0;
-    const std::string_view digits = name.substr(at + python.size());
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), minor);
-    return error == std::errc() && minor <= deepest_minor ? std::optional(minor) : std::nullopt;
+    const auto minor = leading_number<unsigned>(name.substr(at + python.size()));
+    return minor && *minor <= deepest_minor ? minor : std::nullopt;
 }
 
 struct Runtime {

@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <limits>
@@ -96,11 +95,8 @@ std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host
 
 std::optional<uint64_t> only_number(std::string_view text)
 {
-    uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string_view rest(end, text.size() - static_cast<size_t>(end - text.data()));
-    const bool is_all = error == std::errc() && rest.find_first_not_of(" \n\t") == std::string_view::npos;
-    return is_all ? std::optional(value) : std::nullopt;
+    const auto value = consume_number<uint64_t>(text);
+    return text.find_first_not_of(" \n\t") == std::string_view::npos ? value : std::nullopt;
 }
 
 std::vector<AmdDevice> find_amd_devices(const std::string& root)

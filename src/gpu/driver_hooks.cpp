@@ -10,7 +10,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -333,10 +332,7 @@ std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string&
 {
     const Fd file(openat(tracefs.directory(), fmt::format("events/{}/id", name).c_str(), O_RDONLY | O_CLOEXEC));
     const auto text = file ? read_text(file, 64) : std::nullopt;
-    uint64_t id = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), id).ec != std::errc())
-        return std::nullopt;
-    return id;
+    return text ? leading_number<uint64_t>(*text) : std::nullopt;
 }
 
 std::unique_ptr<Link> attach_tracepoint(const bpf_program* program, uint64_t id)

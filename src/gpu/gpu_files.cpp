@@ -2,11 +2,11 @@
 #include "gpu/gpu_files.hpp"
 
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -26,11 +26,6 @@ namespace {
 
 constexpr size_t max_files = 4096; // of one process
 constexpr uint32_t nvidia_major = 195;
-constexpr uint32_t max_minor = 247; // those above are nvidiactl and its like
-
-struct Closer {
-    void operator()(DIR* folder) const { closedir(folder); }
-};
 
 // By its text alone, which the kernel has without asking anybody.
 bool is_called_nvidia(int folder, const char* name)
@@ -59,14 +54,13 @@ std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& p
 {
     auto minors = open_nvidia_files(pid, nvidia_major, proc);
     if (minors)
-        std::erase_if(*minors, [](unsigned minor) { return minor > max_minor; });
+        std::erase_if(*minors, [](unsigned minor) { return minor > max_gpu_minor; });
     return minors;
 }
 
 std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc)
 {
-    const std::unique_ptr<DIR, Closer> folder(
-        opendir(fmt::format("{}/{}/fd", proc, running_thread(pid).value_or(pid)).c_str()));
+    const Directory folder(opendir(fmt::format("{}/{}/fd", proc, running_thread(pid).value_or(pid)).c_str()));
     if (!folder)
         return std::nullopt;
     std::set<unsigned> minors;
@@ -197,11 +191,11 @@ std::optional<unsigned> take_number(std::string_view& text, std::string_view nam
 {
     if (!text.starts_with(name))
         return std::nullopt;
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(text.data() + name.size(), text.data() + text.size(), number);
-    if (error != std::errc() || number > UINT16_MAX)
+    std::string_view rest = text.substr(name.size());
+    const auto number = consume_number<unsigned>(rest);
+    if (!number || *number > UINT16_MAX)
         return std::nullopt;
-    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    text = rest;
     return number;
 }
 

@@ -14,6 +14,8 @@
 
 namespace gpusnoop {
 
+constexpr uint32_t max_gpu_minor = 247; // minor numbers above are nvidiactl and the like
+
 // Their minor numbers, whatever the files are called where the process lives: a container may have them by other names.
 // nullopt: it is gone, or has too many files open to look at all. Never waits for a file system of the process's own.
 // proc: a folder like /proc.

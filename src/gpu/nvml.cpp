@@ -65,18 +65,18 @@ void* open_library(const NvmlPlaces& places, std::string& why)
     return library;
 }
 
-struct Closer {
+struct LibraryCloser {
     void operator()(void* library) const { dlclose(library); }
 };
 
-class Library final : public Nvml {
+class NvmlLibrary final : public Nvml {
 public:
-    explicit Library(void* library)
+    explicit NvmlLibrary(void* library)
         : library_(library), symbols_(library), queries_(symbols_), mig_(symbols_), gpm_(symbols_)
     {}
-    Library(const Library&) = delete;
-    Library& operator=(const Library&) = delete;
-    ~Library() override
+    NvmlLibrary(const NvmlLibrary&) = delete;
+    NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+    ~NvmlLibrary() override
     {
         gpm_.end();
         if (started_)
@@ -234,7 +234,7 @@ private:
         return fmt::format("{} (error {})", name ? name : "unknown", code);
     }
 
-    std::unique_ptr<void, Closer> library_;
+    std::unique_ptr<void, LibraryCloser> library_;
     NvmlSymbols symbols_;
     NvmlDeviceQueries queries_;
     NvmlMig mig_;
@@ -257,7 +257,7 @@ std::unique_ptr<Nvml> Nvml::open(std::string& why, const NvmlPlaces& places)
     void* const opened = open_library(places, why);
     if (!opened)
         return nullptr;
-    auto library = std::make_unique<Library>(opened);
+    auto library = std::make_unique<NvmlLibrary>(opened);
     if (!library->start(why))
         return nullptr;
     return library;

@@ -2,11 +2,11 @@
 #include "gpu/nvml_device.hpp"
 
 #include "base/text.hpp"
+#include "gpu/gpu_files.hpp"
 #include "gpu/nvml.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <fmt/format.h>
 #include <map>
@@ -16,7 +16,6 @@ namespace gpusnoop {
 namespace {
 
 constexpr unsigned text_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE
-constexpr uint32_t max_minor = 247;             // of the driver's device files, those above are no GPUs
 constexpr uint32_t max_milliwatts = 10'000'000; // of what is still a device
 
 struct Utilization {
@@ -128,7 +127,7 @@ std::optional<bool> NvmlDeviceQueries::mig(NvmlDevice device) const
 std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
 {
     const auto number = fill<uint32_t>(minor_, device);
-    return number && *number <= max_minor ? std::optional(*number) : std::nullopt;
+    return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
 }
 
 // The older function counts as used what the driver keeps for itself; nvidia-smi shows what the newer one says. That
@@ -168,8 +167,7 @@ unsigned number_before(std::string_view name, std::string_view mark)
     if (behind == std::string_view::npos || behind == 0)
         return 0;
     const size_t from = name.find_last_not_of("0123456789", behind - 1) + 1;
-    unsigned count = 0;
-    std::from_chars(name.data() + from, name.data() + behind, count);
+    const unsigned count = leading_number<unsigned>(name.substr(from, behind - from)).value_or(0);
     return count <= most_slices ? count : 0;
 }
 

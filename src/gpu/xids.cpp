@@ -3,11 +3,11 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <bpf/libbpf.h>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,15 +21,6 @@ constexpr uint64_t log_patience_ns = 500'000'000;
 constexpr uint64_t log_memory_ns = 3'000'000'000;
 constexpr size_t lines_max = 256; // of the log, that no report has come for
 
-std::optional<uint32_t> number_of(std::string_view text)
-{
-    uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return number;
-}
-
 // "field:u32 error_code;\toffset:12;\tsize:4;" of a tracepoint's format.
 std::optional<uint32_t> offset_of(std::string_view format, std::string_view field)
 {
@@ -38,7 +29,7 @@ std::optional<uint32_t> offset_of(std::string_view format, std::string_view fiel
     if (at == std::string_view::npos)
         return std::nullopt;
     const std::string_view rest = format.substr(at + before.size());
-    return number_of(rest.substr(0, rest.find(';')));
+    return parse_number<uint32_t>(rest.substr(0, rest.find(';')));
 }
 
 // Takes "WORD" up to the next comma off the front.
@@ -73,13 +64,13 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     XidLogLine line;
     line.device = rest.substr(0, close);
     rest = rest.substr(close + 3);
-    const auto number = number_of(next_part(rest));
+    const auto number = parse_number<uint32_t>(next_part(rest));
     if (!number)
         return std::nullopt;
     line.xid = *number;
     // pid='<unknown>' where the driver does not know it; name= only behind a pid.
     if (rest.starts_with("pid=")) {
-        line.pid = number_of(next_part(rest).substr(4));
+        line.pid = parse_number<uint32_t>(next_part(rest).substr(4));
         if (rest.starts_with("name="))
             line.comm = next_part(rest).substr(5);
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/demangle.hpp"
 
+#include "base/text.hpp"
+
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <cxxabi.h>
@@ -15,7 +16,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr std::string_view stub = "__device_stub__";
+constexpr std::string_view stub_prefix = "__device_stub__";
 
 constexpr size_t demangler_max =
     1024; // bytes; __cxa_demangle refuses longer names, which kernels of CUTLASS often have
@@ -40,11 +41,10 @@ std::optional<std::string> demangle_long(std::string_view name)
     name.remove_prefix(nested ? 1 : 0);
     std::vector<std::string> scopes;
     do {
-        size_t length = 0;
-        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), length);
-        if (error != std::errc())
+        const auto number = consume_number<size_t>(name);
+        if (!number)
             break;
-        name.remove_prefix(static_cast<size_t>(end - name.data()));
+        const size_t length = *number;
         if (length == 0 || length > name.size() || scopes.size() == scopes_max)
             return {};
         const std::string_view scope = name.substr(0, length);
@@ -82,7 +82,7 @@ std::optional<std::string> demangle_itanium(std::string_view name)
 
 bool may_be_mangled(std::string_view name)
 {
-    return name.starts_with("_Z") || name.find(stub) != std::string_view::npos;
+    return name.starts_with("_Z") || name.find(stub_prefix) != std::string_view::npos;
 }
 
 std::string demangle(std::string_view name)
@@ -90,17 +90,17 @@ std::string demangle(std::string_view name)
     std::string text = demangle_itanium(name).value_or(std::string(name));
     // nvcc's stub is a local function with the kernel's mangled name in its own.
     if (text.starts_with("__device_stub__Z"))
-        if (auto kernel =
-                demangle_itanium(std::string_view(text).substr(stub.size() - 1, text.find('(') - stub.size() + 1)))
+        if (auto kernel = demangle_itanium(
+                std::string_view(text).substr(stub_prefix.size() - 1, text.find('(') - stub_prefix.size() + 1)))
             return *kernel;
 
     auto in_identifier = [&](size_t at) {
         return std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_';
     };
-    for (size_t at = text.find(stub); at != std::string::npos; at = text.find(stub, at + 1)) {
+    for (size_t at = text.find(stub_prefix); at != std::string::npos; at = text.find(stub_prefix, at + 1)) {
         bool starts = at == 0 || !in_identifier(at - 1);
-        if (starts && at + stub.size() < text.size() && in_identifier(at + stub.size()))
-            text.erase(at, stub.size());
+        if (starts && at + stub_prefix.size() < text.size() && in_identifier(at + stub_prefix.size()))
+            text.erase(at, stub_prefix.size());
     }
     return text;
 }

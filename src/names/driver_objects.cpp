@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t name_max = 4096;
+constexpr size_t max_object_name = 4096;
 constexpr size_t names_needed = 2; // different ones at one offset: that is no accident
 constexpr size_t drivers_max = 64;
 
@@ -75,8 +75,8 @@ std::optional<std::string> DriverObjects::name(pid_t pid, const std::string& dri
     for (size_t i = 0; i < words; i++) {
         if (!is_address((*object)[i]) || (sure && !offsets[i].trusted()))
             continue;
-        const auto text = read_string(pid, (*object)[i], name_max);
-        if (!text || text->empty() || text->size() >= name_max || !is_kernel(*text))
+        const auto text = read_string(pid, (*object)[i], max_object_name);
+        if (!text || text->empty() || text->size() >= max_object_name || !is_kernel(*text))
             continue;
         if (offsets[i].names.size() < names_needed)
             offsets[i].names.insert(std::hash<std::string_view>()(*text));

@@ -2,11 +2,11 @@
 #include "names/kernel_files.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "names/registration_scan.hpp"
 #include "proc/mapped_file.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -20,11 +20,11 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t files_max = 256;  // open at a time
-constexpr size_t seen_max = 65536; // then all are looked at again
-constexpr size_t wanted_max = 64;  // processes may map as many as they like
-constexpr size_t name_max = 16 << 10;
-constexpr uint64_t names_max = 32 << 20; // bytes, of all kernels of a file; those of PyTorch 2.6 have 8 million
+constexpr size_t max_open_files = 256; // open at a time
+constexpr size_t seen_max = 65536;     // then all are looked at again
+constexpr size_t wanted_max = 64;      // processes may map as many as they like
+constexpr size_t max_registered_name = 16 << 10;
+constexpr uint64_t max_names_bytes = 32 << 20; // bytes, of all kernels of a file; those of PyTorch 2.6 have 8 million
 
 } // namespace
 
@@ -40,9 +40,9 @@ const std::unordered_set<size_t>& KernelFile::names() const
         return names_;
     uint64_t bytes = 0;
     for (const Registration& r : registrations.kernels) {
-        const std::string name = image.string_at(r.name, name_max);
-        bytes += name.empty() ? name_max : name.size();
-        if (bytes > names_max)
+        const std::string name = image.string_at(r.name, max_registered_name);
+        bytes += name.empty() ? max_registered_name : name.size();
+        if (bytes > max_names_bytes)
             break;
         names_.insert(std::hash<std::string>()(name));
     }
@@ -59,7 +59,7 @@ KernelFile* KernelFiles::of(pid_t pid, const Mapping& mapping)
     Fd file = open_mapped(pid, mapping);
     if (!file)
         return nullptr;
-    if (files_.size() >= files_max) {
+    if (files_.size() >= max_open_files) {
         files_.clear();
         seen_.clear();
     }
@@ -139,11 +139,9 @@ KernelSymbols::KernelSymbols(std::istream& text)
 {
     constexpr std::string_view code = "tTwW";
     for (std::string line; std::getline(text, line);) {
-        uint64_t address = 0;
-        const char* const end = line.data() + line.size();
-        const auto [behind, error] = std::from_chars(line.data(), end, address, 16);
-        const std::string_view rest(behind, static_cast<size_t>(end - behind)); // " t name"
-        if (error != std::errc() || !address || rest.size() < 4 || rest[0] != ' ' || rest[2] != ' ' ||
+        std::string_view rest = line; // "ffffffff81000000 t name"
+        const uint64_t address = consume_number<uint64_t>(rest, 16).value_or(0);
+        if (!address || rest.size() < 4 || rest[0] != ' ' || rest[2] != ' ' ||
             code.find(rest[1]) == std::string_view::npos)
             continue;
         symbols_.push_back({address, static_cast<uint32_t>(names_.size())});

@@ -99,9 +99,9 @@ std::string tag_of(std::string_view name)
     return fmt::format("#{:04x}", (hash ^ hash >> 16) & 0xffff);
 }
 
-class KernelName {
+class ParsedKernelName {
 public:
-    explicit KernelName(std::string_view name);
+    explicit ParsedKernelName(std::string_view name);
 
     std::string shorten(size_t width) const;
     std::string base() const;
@@ -137,7 +137,7 @@ private:
     int depth_ = 0;               // of the most nested template argument
 };
 
-KernelName::KernelName(std::string_view name) : text_(name)
+ParsedKernelName::ParsedKernelName(std::string_view name) : text_(name)
 {
     tokenize(name);
     is_parsed_ = pair_brackets();
@@ -145,7 +145,7 @@ KernelName::KernelName(std::string_view name) : text_(name)
         find_name();
 }
 
-void KernelName::tokenize(std::string_view name)
+void ParsedKernelName::tokenize(std::string_view name)
 {
     while (!name.empty()) {
         Token::Kind kind = Token::other;
@@ -190,7 +190,7 @@ void KernelName::tokenize(std::string_view name)
 }
 
 // False if the brackets do not match, as in a name that was cut off.
-bool KernelName::pair_brackets()
+bool ParsedKernelName::pair_brackets()
 {
     std::vector<size_t> open;
     int depth = 0;
@@ -220,7 +220,7 @@ bool KernelName::pair_brackets()
 
 // Where the path goes on behind the parameters of a function that something is local to: "f(int) const::{lambda()#1}".
 // 0 if it does not.
-size_t KernelName::after_function_scope(size_t open) const
+size_t ParsedKernelName::after_function_scope(size_t open) const
 {
     size_t i = tokens_[open].partner + 1;
     while (starts(i, " ") && (starts(i + 1, "const") || starts(i + 1, "volatile") || starts(i + 1, "&")))
@@ -228,7 +228,7 @@ size_t KernelName::after_function_scope(size_t open) const
     return i < tokens_.size() && tokens_[i].kind == Token::scope ? i : 0;
 }
 
-void KernelName::find_name()
+void ParsedKernelName::find_name()
 {
     last_ = tokens_.size();
     for (size_t i = 0; i < tokens_.size(); ++i) {
@@ -247,7 +247,7 @@ void KernelName::find_name()
     first_ = 0; // no function: all of it
 }
 
-std::string KernelName::render(size_t from, size_t to, Detail detail, int depth) const
+std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int depth) const
 {
     const bool keep_scopes = depth == 0 ? detail.scopes : detail.argument_scopes;
     std::string out;
@@ -294,7 +294,7 @@ std::string KernelName::render(size_t from, size_t to, Detail detail, int depth)
 }
 
 // As many of the first template arguments as there is room for, then ", ...".
-std::string KernelName::leading_arguments(size_t width) const
+std::string ParsedKernelName::leading_arguments(size_t width) const
 {
     size_t list = last_; // the last template argument list of the name
     for (size_t i = first_; i < last_; ++i) {
@@ -345,7 +345,7 @@ std::string KernelName::leading_arguments(size_t width) const
     return columns(bare) <= width ? bare : cut_middle(name, width);
 }
 
-std::string KernelName::shorten(size_t width) const
+std::string ParsedKernelName::shorten(size_t width) const
 {
     const bool whole = is_parsed_ && depth_ <= deepest_shown;
     for (Detail detail : {Detail{depth_, true, true}, Detail{depth_, true, false}, Detail{depth_, false, false}})
@@ -357,7 +357,7 @@ std::string KernelName::shorten(size_t width) const
 }
 
 // Some of what tells kernels apart is left out.
-std::string KernelName::shorten_further(size_t width) const
+std::string ParsedKernelName::shorten_further(size_t width) const
 {
     if (!is_parsed_)
         return cut_middle(text_, width);
@@ -369,7 +369,7 @@ std::string KernelName::shorten_further(size_t width) const
 }
 
 // What is left of the last path without its arguments: of a lambda, the function that it stands in.
-std::string KernelName::base() const
+std::string ParsedKernelName::base() const
 {
     std::string text = is_parsed_ ? render(first_, last_, {0, false, false}, 0) : std::string(text_);
     for (size_t at = 0; is_parsed_ && (at = text.find("<...>", at)) != std::string::npos;)
@@ -385,13 +385,13 @@ std::string shorten_kernel(std::string_view name, size_t width)
     constexpr size_t longest = 64 << 10;
     if (name.size() > longest)
         return cut_middle(name, width);
-    return KernelName(name).shorten(width);
+    return ParsedKernelName(name).shorten(width);
 }
 
 std::string base_of_kernel(std::string_view name)
 {
     constexpr size_t longest = 64 << 10;
-    return name.size() > longest ? cut_middle(name, 64) : KernelName(name).base();
+    return name.size() > longest ? cut_middle(name, 64) : ParsedKernelName(name).base();
 }
 
 std::string NameOptions::cache_folder() const

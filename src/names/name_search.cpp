@@ -16,7 +16,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t name_max = 4096;            // a mangled name longer than that is cut
+constexpr size_t max_mangled_name = 4096;    // a mangled name longer than that is cut
 constexpr size_t processes_max = 4096;       // then all are looked at anew
 constexpr size_t handles_max = 100000;       // of one process: it may make up as many as it likes
 constexpr size_t variables_piece = 64 << 10; // bytes of memory in which variables are read at once
@@ -56,7 +56,7 @@ NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
     if (question.what == kernel)
         found = search(image, question.handle);
     else if (question.what == text)
-        found = {read_string(pid_of(image), question.address, name_max).value_or(""), question.source};
+        found = {read_string(pid_of(image), question.address, max_mangled_name).value_or(""), question.source};
     else if (question.what == name || question.what == driver)
         found = {question.name, question.source};
     else if (question.what == process)

@@ -10,12 +10,12 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t piece_size = 1 << 20;
-constexpr uint64_t searched_max = 1 << 30; // bytes of code, each time it is gone through; cuBLASLt 13.0 has 110 MB
-constexpr uint64_t decoded_max = 32 << 20; // bytes, in all
-constexpr uint32_t longest_window = 512;   // between two calls of one function
-constexpr uint32_t first_window = 128;     // in front of the first one
-constexpr uint64_t names_max = 128 << 20;  // the same of names, some of which are read several times
-constexpr size_t name_max = 16 << 10;
+constexpr uint64_t searched_max = 1 << 30;     // bytes of code, each time it is gone through; cuBLASLt 13.0 has 110 MB
+constexpr uint64_t decoded_max = 32 << 20;     // bytes, in all
+constexpr uint32_t longest_window = 512;       // between two calls of one function
+constexpr uint32_t first_window = 128;         // in front of the first one
+constexpr uint64_t max_names_read = 128 << 20; // the same of names, some of which are read several times
+constexpr size_t max_scanned_name = 16 << 10;
 constexpr size_t targets_max = 64 << 10; // that calls are made to, while one of them is looked for
 constexpr size_t trials = 64;            // calls of a function that are looked at to know what it is
 constexpr size_t favourites = 8;         // functions of which they are
@@ -176,10 +176,10 @@ bool Scan::fits(Function function, const Decoder::Arguments& arguments)
 
 std::string Scan::name_at(uint64_t address)
 {
-    if (names_read_ > names_max)
+    if (names_read_ > max_names_read)
         return {};
-    std::string name = image_.string_at(address, name_max);
-    names_read_ += name.empty() ? name_max : name.size();
+    std::string name = image_.string_at(address, max_scanned_name);
+    names_read_ += name.empty() ? max_scanned_name : name.size();
     return name;
 }
 
@@ -386,7 +386,7 @@ std::string registered_name(const ElfImage& image, const Registration& registrat
     const auto values = values_at(image, registration.site);
     if (!values || (*values)[stub_argument] != registration.stub || (*values)[name_argument] != registration.name)
         return {};
-    std::string name = image.string_at(registration.name, name_max);
+    std::string name = image.string_at(registration.name, max_scanned_name);
     return is_kernel_name(name) ? name : std::string();
 }
 

@@ -25,11 +25,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t files_max = 4096; // that are looked at
-
-struct DirCloser {
-    void operator()(DIR* directory) const { closedir(directory); }
-};
+constexpr size_t max_cached_files = 4096; // that are looked at
 
 bool ours_alone(int fd, mode_t type)
 {
@@ -45,8 +41,6 @@ std::string file_name(std::string_view build_id, uint64_t file_size)
     return hex && build_id.size() >= 16 ? fmt::format("{}-{}", build_id, file_size) : std::string();
 }
 
-using Directory = std::unique_ptr<DIR, DirCloser>;
-
 Directory entries_of(int folder)
 {
     return Directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
@@ -55,15 +49,15 @@ Directory entries_of(int folder)
 // The oldest go until there is room for so many bytes.
 void make_room(int folder, uint64_t bytes)
 {
-    struct Entry {
+    struct CachedFile {
         time_t changed;
         std::string name;
         uint64_t size;
     };
     const Directory directory = entries_of(folder);
-    std::vector<Entry> entries;
+    std::vector<CachedFile> entries;
     uint64_t total = bytes;
-    while (directory && entries.size() < files_max) {
+    while (directory && entries.size() < max_cached_files) {
         const dirent* const entry = readdir(directory.get());
         struct stat st {};
         if (!entry)
@@ -73,9 +67,9 @@ void make_room(int folder, uint64_t bytes)
         entries.push_back({st.st_mtime, entry->d_name, static_cast<uint64_t>(st.st_size)});
         total += entries.back().size;
     }
-    std::ranges::sort(entries, {}, &Entry::changed);
-    for (const Entry& entry : entries) {
-        if (total <= ScanCache::size_max && entries.size() < files_max)
+    std::ranges::sort(entries, {}, &CachedFile::changed);
+    for (const CachedFile& entry : entries) {
+        if (total <= ScanCache::size_max && entries.size() < max_cached_files)
             break;
         unlinkat(folder, entry.name.c_str(), 0);
         total -= entry.size;

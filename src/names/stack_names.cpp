@@ -13,9 +13,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t names_max = 100'000; // kept, of all images
-constexpr size_t name_max = 1024;     // bytes, kept: longer ones are asked for again after a second
-constexpr size_t passing_max = 4096;  // of one image
+constexpr size_t max_kept_names = 100'000; // kept, of all images
+constexpr size_t max_kept_name = 1024;     // bytes, kept: longer ones are asked for again after a second
+constexpr size_t passing_max = 4096;       // of one image
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
@@ -105,7 +105,7 @@ void StackNames::make_room()
     size_t kept = 0;
     for (const auto& [id, image] : images_)
         kept += image.lasting.size();
-    if (kept >= names_max)
+    if (kept >= max_kept_names)
         for (auto& [id, image] : images_)
             image.lasting.clear();
 }
@@ -123,7 +123,7 @@ bool StackNames::apply(const Message& message)
     if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
         image.lasting.clear();
     for (StackAnswer::Frame& frame : answer->frames) {
-        auto& names = frame.lasting && frame.text.size() <= name_max ? image.lasting : image.passing;
+        auto& names = frame.lasting && frame.text.size() <= max_kept_name ? image.lasting : image.passing;
         names.insert_or_assign({frame.address, frame.innermost}, std::move(frame.text));
     }
     return true;

@@ -3,12 +3,12 @@
 
 #include "base/error.hpp"
 #include "base/options.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <optional>
@@ -37,19 +37,18 @@ std::optional<Address> parse(std::string_view text)
     const size_t colon = text.rfind(':');
     std::string host(colon == text.npos ? "127.0.0.1" : text.substr(0, colon));
     const std::string_view port_text = colon == text.npos ? text : text.substr(colon + 1);
-    uint16_t port = 0;
-    const auto [end, error] = std::from_chars(port_text.data(), port_text.data() + port_text.size(), port);
-    if (error != std::errc() || end != port_text.data() + port_text.size())
+    const auto port = parse_number<uint16_t>(port_text);
+    if (!port)
         return std::nullopt;
     Address address;
     address.is_six = host.starts_with('[') && host.ends_with(']');
     if (address.is_six) {
         host = host.substr(1, host.size() - 2);
         address.six.sin6_family = AF_INET6;
-        address.six.sin6_port = htons(port);
+        address.six.sin6_port = htons(*port);
     } else {
         address.four.sin_family = AF_INET;
-        address.four.sin_port = htons(port);
+        address.four.sin_port = htons(*port);
     }
     void* to = address.is_six ? static_cast<void*>(&address.six.sin6_addr) : &address.four.sin_addr;
     if (inet_pton(address.is_six ? AF_INET6 : AF_INET, host.c_str(), to) != 1)

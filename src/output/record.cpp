@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <fcntl.h>
@@ -20,9 +19,9 @@ namespace {
 constexpr size_t values_max = 512, depth_max = 16, texts_max = 1024;
 
 // No tree of the whole is made: what a line is large in is not kept.
-class Reader : public nlohmann::json_sax<nlohmann::json> {
+class RecordParser : public nlohmann::json_sax<nlohmann::json> {
 public:
-    explicit Reader(std::vector<std::pair<std::string, Record::Value>>& to) : to_(to) {}
+    explicit RecordParser(std::vector<std::pair<std::string, Record::Value>>& to) : to_(to) {}
 
     bool null() override { return depth_ > 0; }
     bool boolean(bool value) override { return number(value); }
@@ -102,7 +101,7 @@ private:
 std::optional<Record> Record::parse(std::string_view line)
 {
     Record record;
-    Reader reader(record.values_);
+    RecordParser reader(record.values_);
     if (!nlohmann::json::sax_parse(line, &reader))
         return std::nullopt;
     return record;
@@ -162,9 +161,8 @@ std::optional<double> wall_ns_of(std::string_view time)
         return std::nullopt;
     bool whole = true;
     auto digits = [&](size_t at, size_t length) {
-        int value = 0;
-        const auto [end, error] = std::from_chars(time.data() + at, time.data() + at + length, value);
-        whole &= error == std::errc() && end == time.data() + at + length && value >= 0;
+        const int value = parse_number<int>(time.substr(at, length)).value_or(-1);
+        whole &= value >= 0;
         return value;
     };
     tm utc{};

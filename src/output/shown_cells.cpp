@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/shown_cells.hpp"
 
+#include "base/text.hpp"
 #include "rows/launch_groups.hpp"
 #include "rows/thread_times.hpp"
 #include "rows/who.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
@@ -79,7 +79,7 @@ std::string kernel_name(const R& row, const T& table)
     key.kernel = row.text("kernel");
     std::string_view handle = row.text("handle");
     if (handle.starts_with("0x"))
-        std::from_chars(handle.data() + 2, handle.data() + handle.size(), key.handle, 16);
+        key.handle = leading_number<uint64_t>(handle.substr(2), 16).value_or(key.handle);
     return shown_name(key, table.names);
 }
 

@@ -22,17 +22,9 @@
 
 namespace gpusnoop {
 
-namespace {
-
-struct BpfLinkDeleter {
-    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
-
-} // namespace
-
 struct FileIds::Iterator {
     Skeleton<inodes_bpf> skeleton;
-    std::map<pid_t, std::unique_ptr<bpf_link, BpfLinkDeleter>> links; // of the processes that map
+    std::map<pid_t, BpfLink> links; // of the processes that map
 };
 
 FileIds::FileIds() = default;

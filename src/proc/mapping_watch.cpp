@@ -3,13 +3,13 @@
 
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "base/text.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bpf/libbpf.h>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <fmt/format.h>
@@ -290,9 +290,8 @@ std::optional<int> CpuHotplug::parse(std::string_view uevent)
     if (!uevent.starts_with(beginning))
         return std::nullopt;
     uevent.remove_prefix(beginning.size());
-    int cpu = 0;
-    const auto [end, error] = std::from_chars(uevent.data(), uevent.data() + uevent.size(), cpu);
-    return error == std::errc() && end == uevent.data() + uevent.size() && cpu >= 0 ? std::optional(cpu) : std::nullopt;
+    const auto cpu = parse_number<int>(uevent);
+    return cpu && *cpu >= 0 ? cpu : std::nullopt;
 }
 
 // One running thread is remembered, and its exit awaited, so that a process with many threads is not searched for

@@ -2,13 +2,13 @@
 #include "proc/process.hpp"
 
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "proc/mapped_file.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstring>
@@ -50,11 +50,11 @@ std::optional<std::string> read_proc(pid_t pid, const char* file, size_t max = m
 template<typename T>
 bool take(std::string_view& text, T& number, int base, char separator)
 {
-    const char* const end = text.data() + text.size();
-    const auto [behind, error] = std::from_chars(text.data(), end, number, base);
-    if (error != std::errc() || behind == end || *behind != separator)
+    const auto value = consume_number<T>(text, base);
+    if (!value || !text.starts_with(separator))
         return false;
-    text.remove_prefix(static_cast<size_t>(behind - text.data()) + 1);
+    number = *value;
+    text.remove_prefix(1);
     return true;
 }
 
@@ -151,12 +151,10 @@ std::optional<Mapping> parse_mapping(std::string_view line)
         return std::nullopt;
     m.device = makedev(major_number, minor_number);
 
-    const auto [behind, error] = std::from_chars(line.data(), line.data() + line.size(), m.inode);
-    if (error != std::errc())
+    const auto inode = consume_number<decltype(m.inode)>(line);
+    if (!inode || (!line.empty() && line.front() != ' '))
         return std::nullopt;
-    line.remove_prefix(static_cast<size_t>(behind - line.data()));
-    if (!line.empty() && line.front() != ' ')
-        return std::nullopt;
+    m.inode = *inode;
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
 
     // [heap], [anon:name] and anon_inode:[perf_event] are no paths.
@@ -288,11 +286,8 @@ std::vector<pid_t> numbers_in(const std::string& folder)
     for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string name = entry->path().filename();
-        const char* const name_end = name.data() + name.size();
-        pid_t pid = 0;
-        const auto [behind, failure] = std::from_chars(name.data(), name_end, pid);
-        if (failure == std::errc() && behind == name_end && pid > 0)
-            all.push_back(pid);
+        if (const auto pid = parse_number<pid_t>(name); pid && *pid > 0)
+            all.push_back(*pid);
     }
     return all;
 }

@@ -3,6 +3,7 @@
 
 #include "base/bpf_map.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "threads.skel.h"
 
 #include <array>
@@ -63,8 +64,7 @@ std::optional<pid_t> running_thread(pid_t pid)
         for (std::filesystem::directory_iterator entry(folder + "/task", error), end; !error && entry != end;
              entry.increment(error)) {
             const std::string name = entry->path().filename();
-            pid_t tid = 0;
-            std::from_chars(name.data(), name.data() + name.size(), tid);
+            const pid_t tid = leading_number<pid_t>(name).value_or(0);
             if (const auto state = state_of(entry->path()); tid > 0 && state && !state->exits)
                 return tid;
         }
@@ -105,17 +105,9 @@ ThreadState thread_state(pid_t pid, pid_t tid)
     return parse_thread_state(read_text(fmt::format("/proc/{}/task/{}/status", pid, tid), max).value_or(""));
 }
 
-namespace {
-
-struct BpfLinkDeleter {
-    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
-};
-
-} // namespace
-
 struct ThreadRegisters::Iterator {
     Skeleton<threads_bpf> skeleton;
-    std::unique_ptr<bpf_link, BpfLinkDeleter> link;
+    BpfLink link;
 };
 
 ThreadRegisters::ThreadRegisters() = default;

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
@@ -62,7 +61,7 @@ namespace {
 
 constexpr std::string_view units[] = {"text", "count",   "rate", "bytes", "us",
                                       "s",    "percent", "dim3", "hex",   "time"}; // as shown
-constexpr std::string_view no_key = "-", of_calls = "calls", is_level = "level";
+constexpr std::string_view no_key = "-", calls_flag = "calls", is_level = "level";
 constexpr int width_max = 200;
 
 std::string_view next_word(std::string_view& text)
@@ -97,16 +96,15 @@ void RecordedColumns::add(const std::string& text)
     const std::string_view header = next_word(rest), key = next_word(rest), unit_name = next_word(rest),
                            width_text = next_word(rest);
     const auto* const unit = std::ranges::find(units, unit_name);
-    int width = 0;
-    const auto [end, error] = std::from_chars(width_text.data(), width_text.data() + width_text.size(), width);
+    const auto width = leading_number<int>(width_text);
     const bool plain = std::ranges::all_of(header, [](char c) { return c > ' ' && c < '\x7f'; });
-    if (header.empty() || !plain || key.empty() || unit == std::end(units) || error != std::errc() || width < 0 ||
-        width > width_max)
+    if (header.empty() || !plain || key.empty() || unit == std::end(units) || !width || *width < 0 ||
+        *width > width_max)
         return;
     Column column{names_.emplace_back(header), key == no_key ? std::string_view() : names_.emplace_back(key),
-                  static_cast<Unit>(unit - std::begin(units)), static_cast<int16_t>(width)};
+                  static_cast<Unit>(unit - std::begin(units)), static_cast<int16_t>(*width)};
     for (std::string_view flag = next_word(rest); !flag.empty(); flag = next_word(rest)) {
-        column.of_calls |= flag == of_calls;
+        column.of_calls |= flag == calls_flag;
         column.is_level |= flag == is_level;
     }
     all_.push_back(column);

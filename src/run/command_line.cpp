@@ -129,12 +129,11 @@ std::string in_words(std::chrono::nanoseconds time)
 uint64_t size_argument(std::string_view what, std::string_view text, uint64_t least, uint64_t most)
 {
     constexpr std::string_view units = "KMGT";
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-    if (error == std::errc() && unit.size() <= 1 && (unit.empty() || units.find(unit.front()) != units.npos)) {
+    std::string_view unit = text;
+    const auto value = consume_number<double>(unit);
+    if (value && unit.size() <= 1 && (unit.empty() || units.find(unit.front()) != units.npos)) {
         const double bytes =
-            std::ldexp(value, unit.empty() ? 0 : 10 * (static_cast<int>(units.find(unit.front())) + 1));
+            std::ldexp(*value, unit.empty() ? 0 : 10 * (static_cast<int>(units.find(unit.front())) + 1));
         if (bytes >= static_cast<double>(least) && bytes <= static_cast<double>(most)) // a NaN is neither
             return static_cast<uint64_t>(bytes);
     }
@@ -145,14 +144,13 @@ uint64_t size_argument(std::string_view what, std::string_view text, uint64_t le
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most)
 {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+    std::string_view unit = text;
+    const auto value = consume_number<double>(unit);
     if (unit.empty())
         unit = usual;
     const auto* found = std::ranges::find(time_units, unit, &TimeUnit::name);
-    if (error == std::errc() && found != std::end(time_units)) {
-        const double ns = value * static_cast<double>(found->length.count());
+    if (value && found != std::end(time_units)) {
+        const double ns = *value * static_cast<double>(found->length.count());
         if (ns >= static_cast<double>(least.count()) && ns <= static_cast<double>(most.count())) // a NaN is neither
             return std::chrono::nanoseconds(std::llround(ns));
     }

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/options.hpp"
+#include "base/text.hpp"
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -46,12 +46,10 @@ namespace gpusnoop {
 template<class T>
 T number_argument(std::string_view what, std::string_view text, T least, T most)
 {
-    T value{};
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() ||
-        !(value >= least && value <= most)) // a NaN is neither
+    const auto value = parse_number<T>(text);
+    if (!value || !(*value >= least && *value <= most)) // a NaN is neither
         throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
-    return value;
+    return *value;
 }
 
 // Of bytes: "500M", "1.5G".

@@ -16,7 +16,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int most_columns = 1000, most_lines = 5000; // 80 MB of cells; what is more is cut
+constexpr int max_saved_columns = 1000, max_saved_lines = 5000; // 80 MB of cells; what is more is cut
 
 Size size_for_all(const ScreenState& state, const Snapshot& snapshot)
 {
@@ -28,13 +28,13 @@ Size size_for_all(const ScreenState& state, const Snapshot& snapshot)
         size.lines = std::max(size.lines, static_cast<int>(page.lines.size() + page.above.size()) + 2);
     } else {
         int columns = 0;
-        for (const ColumnWidth& width : view_list(state, snapshot, {most_columns, most_lines}).widths)
+        for (const ColumnWidth& width : view_list(state, snapshot, {max_saved_columns, max_saved_lines}).widths)
             columns += std::max(width.least, width.wanted) + 1;
         size.columns = std::max(size.columns, columns);
         const auto header = static_cast<int>(snapshot.gpus.size() + snapshot.facts.size()) + 4;
         size.lines = 3 * header + static_cast<int>(list_lines(state, snapshot).size());
     }
-    return {std::min(size.columns, most_columns), std::min(size.lines, most_lines)};
+    return {std::min(size.columns, max_saved_columns), std::min(size.lines, max_saved_lines)};
 }
 
 } // namespace

@@ -6,7 +6,6 @@
 #include "screen/screen_keys.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <ctime>
 #include <fmt/chrono.h>
@@ -26,11 +25,9 @@ std::string file_name(const ScreenState& state, const Snapshot& snapshot)
 
 std::vector<Action> take_interval(ScreenState& state)
 {
-    double seconds = 0;
-    const char* end = state.input.data() + state.input.size();
-    const auto [rest, error] = std::from_chars(state.input.data(), end, seconds);
-    const auto interval = interval_of(seconds);
-    if (error != std::errc() || rest != end || !interval) {
+    const auto seconds = parse_number<double>(state.input);
+    const auto interval = seconds ? interval_of(*seconds) : std::nullopt;
+    if (!interval) {
         state.messages.add("an interval must be 0.1 to 60 seconds, not '" + state.input + "'", state.now);
         return {};
     }

@@ -21,7 +21,7 @@ namespace gpusnoop {
 namespace {
 
 // A size that somebody has set by hand may be anything, and cells are memory.
-constexpr int most_columns = 1000, most_lines = 500;
+constexpr int max_columns = 1000, max_lines = 500;
 
 Key key_of_mouse()
 {
@@ -297,7 +297,7 @@ void Terminal::follow_size()
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
         return; // a serial line: ncurses knows it from terminfo
-    const int columns = std::min<int>(size.ws_col, most_columns), lines = std::min<int>(size.ws_row, most_lines);
+    const int columns = std::min<int>(size.ws_col, max_columns), lines = std::min<int>(size.ws_row, max_lines);
     if (columns == ::COLS && lines == ::LINES)
         return;
     ::resizeterm(lines, columns);

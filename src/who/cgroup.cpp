@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,7 +58,7 @@ Fd open_folder(const std::string& path)
 std::vector<std::string> children(int cgroup)
 {
     std::vector<std::string> names;
-    const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(openat(cgroup, ".", O_RDONLY | O_CLOEXEC)), closedir);
+    const Directory entries(fdopendir(openat(cgroup, ".", O_RDONLY | O_CLOEXEC)));
     while (const dirent* entry = entries ? readdir(entries.get()) : nullptr) {
         const std::string_view name = entry->d_name;
         if (entry->d_type == DT_DIR && name != "." && name != "..")
@@ -112,10 +111,7 @@ std::string with_containers(std::string hint, const std::string& host_root)
 pid_t first_process(int cgroup)
 {
     const auto text = read_text(Fd(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC)), 32);
-    pid_t pid = 0;
-    if (text)
-        std::from_chars(text->data(), text->data() + text->size(), pid);
-    return pid;
+    return text ? leading_number<pid_t>(*text).value_or(0) : 0;
 }
 
 } // namespace

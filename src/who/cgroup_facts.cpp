@@ -2,11 +2,11 @@
 #include "who/cgroup_facts.hpp"
 
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,13 +21,6 @@ std::optional<std::string> text_of(const std::string& path)
 {
     constexpr size_t max = 64 << 10;
     return read_text(path, max, O_NOFOLLOW);
-}
-
-std::optional<uint64_t> number_at(std::string_view text)
-{
-    uint64_t number = 0;
-    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() ? std::optional(number)
-                                                                                             : std::nullopt;
 }
 
 bool has_word(std::string_view list, std::string_view word)
@@ -52,8 +45,9 @@ void add(std::optional<uint64_t>& sum, std::optional<uint64_t> more)
 std::optional<double> parse_quota(std::string_view text)
 {
     const size_t blank = text.find_first_of(" \n");
-    const auto quota = number_at(text); // not of "max", and not of -1
-    const auto period = blank == std::string_view::npos ? std::nullopt : number_at(text.substr(blank + 1));
+    const auto quota = leading_number<uint64_t>(text); // not of "max", and not of -1
+    const auto period =
+        blank == std::string_view::npos ? std::nullopt : leading_number<uint64_t>(text.substr(blank + 1));
     if (!quota || !period || !*period)
         return std::nullopt;
     return static_cast<double>(*quota) / static_cast<double>(*period);
@@ -64,7 +58,7 @@ std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key)
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
         if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
-            return number_at(line.substr(key.size() + 1));
+            return leading_number<uint64_t>(line.substr(key.size() + 1));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
     }
     return std::nullopt;
@@ -75,8 +69,9 @@ std::optional<uint64_t> parse_pressure(std::string_view text)
     constexpr std::string_view some = "some ", total = " total=";
     const std::string_view line = text.substr(0, text.find('\n'));
     const size_t at = line.find(total);
-    return line.starts_with(some) && at != std::string_view::npos ? number_at(line.substr(at + total.size()))
-                                                                  : std::nullopt;
+    return line.starts_with(some) && at != std::string_view::npos
+               ? leading_number<uint64_t>(line.substr(at + total.size()))
+               : std::nullopt;
 }
 
 // The folder of the process' cgroup in the hierarchy with that controller; of v2 where it is none, or v1 does not have

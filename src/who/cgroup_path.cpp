@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "who/cgroup_path.hpp"
 
+#include "base/text.hpp"
 #include "who/container_runtimes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace gpusnoop {
@@ -131,14 +131,6 @@ std::string pod_of(std::string_view name)
     return uid;
 }
 
-std::optional<uint32_t> number(std::string_view text)
-{
-    uint32_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [behind, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
-}
-
 bool is_unit(std::string_view name)
 {
     return (take_suffix(name, ".service") || take_suffix(name, ".scope")) && !name.empty();
@@ -179,7 +171,7 @@ bool is_kubelet(std::string_view name)
 
 std::optional<uint32_t> user_of(std::string_view name, std::string_view prefix, std::string_view suffix)
 {
-    return take_prefix(name, prefix) && take_suffix(name, suffix) ? number(name) : std::nullopt;
+    return take_prefix(name, prefix) && take_suffix(name, suffix) ? parse_number<uint32_t>(name) : std::nullopt;
 }
 
 // Reads the names of a path from the root on.
@@ -235,7 +227,7 @@ void PathReader::read_slurm(std::string_view name)
         if (is_sluid(name) || (take_prefix(name, "job_") && is_slurm_job(name)))
             owner_.slurm_job = name;
         else if (!owner_.uid && take_prefix(name, "uid_"))
-            owner_.uid = number(name);
+            owner_.uid = parse_number<uint32_t>(name);
     } else if (owner_.slurm_step.empty() && take_prefix(name, "step_") && is_slurm_step(name)) {
         owner_.slurm_step = name;
     }

@@ -10,7 +10,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr uint64_t memory_bytes = 16 << 20;
+constexpr uint64_t max_command_memory = 16 << 20;
 constexpr std::chrono::seconds lasting(5);
 
 // The question is the image alone.
@@ -24,7 +24,7 @@ void fields(auto& each, same_as_const<CommandLine> auto& c)
     each(c.image.pid, c.image.serial, c.text);
 }
 
-void serve(Helper::Task& task)
+void serve_command_lines(Helper::Task& task)
 {
     while (const auto message = task.connection.receive()) {
         auto answer = read_message<CommandLine>(message->bytes);
@@ -40,8 +40,8 @@ void serve(Helper::Task& task)
 } // namespace
 
 CommandLines::CommandLines(WaitBudget* waits)
-    : reader_({.sandbox = process_reading_sandbox(memory_bytes),
-               .serve = serve,
+    : reader_({.sandbox = process_reading_sandbox(max_command_memory),
+               .serve = serve_command_lines,
                .apply = [this](const Message& message) { return apply(message); },
                .consequence = "its command line is not shown"},
               waits)

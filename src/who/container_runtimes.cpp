@@ -2,10 +2,10 @@
 #include "who/container_runtimes.hpp"
 
 #include "base/json_strings.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 namespace gpusnoop {
@@ -112,13 +112,10 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
 void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
 {
     constexpr size_t most = 256;
-    uint32_t number = 0;
     if (!path.starts_with(prefix) || to.size() == most)
         return;
-    const char* const end = path.data() + path.size();
-    const auto [behind, error] = std::from_chars(path.data() + prefix.size(), end, number);
-    if (error == std::errc() && behind == end)
-        to.push_back(number);
+    if (const auto number = parse_number<uint32_t>(path.substr(prefix.size())))
+        to.push_back(*number);
 }
 
 } // namespace

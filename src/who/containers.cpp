@@ -2,11 +2,11 @@
 #include "who/containers.hpp"
 
 #include "base/privileges.hpp"
+#include "base/text.hpp"
 #include "reader/reader.hpp"
 #include "who/container_runtimes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -16,14 +16,6 @@
 namespace gpusnoop {
 
 namespace {
-
-std::optional<uint32_t> number(std::string_view text)
-{
-    uint32_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [behind, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && behind == end ? std::optional(value) : std::nullopt;
-}
 
 // By the host's own /etc/passwd: users of a directory service have no home here.
 std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
@@ -40,7 +32,7 @@ std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
     std::map<uint32_t, HostFiles> files;
     const auto homes = homes_by_user(host);
     for (const std::string& name : host.list("run/user")) {
-        const auto uid = number(name);
+        const auto uid = parse_number<uint32_t>(name);
         const auto home = uid ? homes.find(*uid) : homes.end();
         if (home != homes.end())
             files.emplace(*uid, host.untrusted(home->second));
@@ -220,7 +212,7 @@ std::set<Containers::Named> Containers::find_named(std::string_view name) const
 
 namespace {
 
-constexpr uint64_t memory_bytes = 128 << 20;
+constexpr uint64_t max_container_memory = 128 << 20;
 constexpr size_t answers_max = 4096; // that nobody has taken
 
 void serve(Helper::Task& task, const std::string& host_root)
@@ -239,7 +231,7 @@ void serve(Helper::Task& task, const std::string& host_root)
 } // namespace
 
 ContainerLookup::ContainerLookup(const std::string& host_root, WaitBudget* waits)
-    : reader_({.sandbox = process_reading_sandbox(memory_bytes),
+    : reader_({.sandbox = process_reading_sandbox(max_container_memory),
                .serve = [host_root](Helper::Task& task) { serve(task, host_root); },
                .apply = [this](const Message& message) { return apply(message); },
                .consequence = "names of containers and pods may be missing"},

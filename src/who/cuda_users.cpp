@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t memory_bytes = 64 << 20;
+constexpr uint64_t max_scan_memory = 64 << 20;
 constexpr auto longest = 1s;
 
 // The question, and of those that map CUDA the answer.
@@ -39,7 +39,7 @@ void fields(auto& each, same_as_const<Pids> auto& p)
     each(p.pids);
 }
 
-void serve(Helper::Task& task)
+void serve_cuda_users(Helper::Task& task)
 {
     while (const auto message = task.connection.receive()) {
         auto pids = read_message<Pids>(message->bytes);
@@ -63,8 +63,8 @@ CudaUsers cuda_users(std::span<const pid_t> of)
         return found;
     const auto until = Reader::Clock::now() + longest;
     std::optional<Pids> answer;
-    Reader reader({.sandbox = process_reading_sandbox(memory_bytes),
-                   .serve = serve,
+    Reader reader({.sandbox = process_reading_sandbox(max_scan_memory),
+                   .serve = serve_cuda_users,
                    .apply =
                        [&answer](const Message& message) {
                            answer = read_message<Pids>(message.bytes);

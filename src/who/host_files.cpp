@@ -17,13 +17,7 @@
 
 namespace gpusnoop {
 
-namespace {
-
-struct DirCloser {
-    void operator()(DIR* directory) const { closedir(directory); }
-};
-
-} // namespace
+namespace {} // namespace
 
 HostFiles::HostFiles(const std::string& root)
     : root_(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), resolve_(RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
@@ -56,7 +50,7 @@ std::vector<std::string> HostFiles::list(const std::string& path) const
     std::vector<std::string> names;
     const Fd folder = open(path, O_RDONLY | O_DIRECTORY);
     const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1; // a DIR owns what it is made of
-    const std::unique_ptr<DIR, DirCloser> entries(own >= 0 ? fdopendir(own) : nullptr);
+    const Directory entries(own >= 0 ? fdopendir(own) : nullptr);
     while (entries && names.size() < max_names) {
         const dirent* const entry = readdir(entries.get());
         if (!entry)

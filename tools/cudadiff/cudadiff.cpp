@@ -18,7 +18,7 @@
 namespace gpusnoop::cudadiff {
 namespace {
 
-constexpr std::string_view name = "cudadiff";
+constexpr std::string_view tool_name = "cudadiff";
 constexpr std::string_view about =
     "Compares two recordings of the other tools: what changed, by how much, and whether that is chance.";
 constexpr std::string_view examples =
@@ -67,7 +67,7 @@ Group group_called(std::string_view text)
 Settings parse(int argc, char** argv)
 {
     Settings s;
-    CommandLine line(name, about, examples);
+    CommandLine line(tool_name, about, examples);
     line.argument("A", "a recording, or several (A,A2): before",
                   [&s](const std::string& text) { s.a = files_in(text); });
     line.argument("B", "and after", [&s](const std::string& text) { s.b = files_in(text); });
@@ -208,7 +208,7 @@ std::vector<Column> columns_of(const Settings& s, std::string_view what, std::st
     return columns;
 }
 
-Cell percent(std::optional<double> share)
+Cell percent_cell(std::optional<double> share)
 {
     return share ? Cell(*share * 100) : Cell();
 }
@@ -244,9 +244,9 @@ void print_rows(Output& output, const Settings& s, const std::vector<Compared>& 
                     unit.empty() ? Cell() : Cell(std::string(unit)),
                     c.a * scale,
                     c.b * scale,
-                    percent(c.share()),
-                    c.enough ? percent(c.of_a(c.low)) : Cell(),
-                    c.enough ? percent(c.of_a(c.high)) : Cell(),
+                    percent_cell(c.share()),
+                    c.enough ? percent_cell(c.of_a(c.low)) : Cell(),
+                    c.enough ? percent_cell(c.of_a(c.high)) : Cell(),
                     uint64_t{c.shown},
                     uint64_t{c.enough},
                     uint64_t{c.a_count},
@@ -301,5 +301,5 @@ int run(int argc, char** argv)
 
 int gpusnoop::run_cudadiff(int argc, char** argv)
 {
-    return run_reader(cudadiff::name, [&] { return cudadiff::run(argc, argv); });
+    return run_reader(cudadiff::tool_name, [&] { return cudadiff::run(argc, argv); });
 }

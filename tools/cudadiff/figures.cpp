@@ -9,8 +9,6 @@
 namespace gpusnoop::cudadiff {
 namespace {
 
-constexpr double second_ns = 1e9;
-
 const Source& source_of(const Series& series)
 {
     return measures()[series.measure].sources[series.source];

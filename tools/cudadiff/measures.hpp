@@ -9,6 +9,8 @@
 
 namespace gpusnoop::cudadiff {
 
+constexpr double second_ns = 1e9;
+
 enum class Of : uint8_t {
     count, // adds up; compared per second, or per unit of work
     time,  // the same, of nanoseconds; compared as a share of the time by the clock, or per unit of work

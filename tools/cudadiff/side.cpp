@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t series_max = 20'000, sums_max = 2'000'000, texts_max = 16, sizes_max = 4096;
 constexpr size_t parts_wanted = 12; // ten are advised for the test of Mann and Whitney, and some may be empty
-constexpr double second_ns = 1e9, most = 2e19; // no figure has more than 64 bits
+constexpr double max_figure = 2e19; // no figure has more than 64 bits
 
 void note(std::set<std::string>& texts, std::string_view text)
 {
@@ -33,7 +33,7 @@ std::string group_of(Group by, const Record& record)
 
 bool is_possible(double figure)
 {
-    return figure >= 0 && figure <= most;
+    return figure >= 0 && figure <= max_figure;
 }
 
 // cudatop has rows of several kinds in one table.
@@ -178,7 +178,7 @@ void Side::add(Interval& interval, const Record& record, std::string_view tool, 
             }
             Sum one{*value, {}};
             if (measure.of == Of::size)
-                one = {0, {{*value, std::clamp(record.number(from.weight).value_or(0), 0.0, most)}}};
+                one = {0, {{*value, std::clamp(record.number(from.weight).value_or(0), 0.0, max_figure)}}};
             else if (measure.of == Of::level)
                 one.sum *= interval.length_ns;
             series_.insert(series);

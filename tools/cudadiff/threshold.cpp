@@ -7,7 +7,6 @@
 #include "tools/cudadiff/words.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
@@ -22,10 +21,8 @@ Threshold Threshold::parse(std::string_view text)
     const bool is_percent = number.ends_with('%');
     number.remove_suffix(is_percent);
     number.remove_prefix(number.starts_with('+'));
-    double percent = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-    if (sign == text.npos || sign == 0 || !is_percent || error != std::errc() || end != number.data() + number.size() ||
-        !std::isfinite(percent))
+    const auto percent = parse_number<double>(number);
+    if (sign == text.npos || sign == 0 || !is_percent || !percent || !std::isfinite(*percent))
         throw UsageError(
             fmt::format("a threshold (--fail-if) must be as 'launches>+10%' or 'grid-p50<-20%', not '{}'", text));
     std::string names;
@@ -36,7 +33,7 @@ Threshold Threshold::parse(std::string_view text)
         throw UsageError(
             fmt::format("there is no measure '{}' (--fail-if): {}{}", name, names, suggestion(name, names)));
     threshold.above = text[sign] == '>';
-    threshold.share = percent / 100;
+    threshold.share = *percent / 100;
     return threshold;
 }
 

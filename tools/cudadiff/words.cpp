@@ -11,8 +11,6 @@
 namespace gpusnoop::cudadiff {
 namespace {
 
-constexpr double second_ns = 1e9, percent = 100;
-
 std::string with_commas(double value)
 {
     std::string digits = fmt::format("{:.0f}", value);
@@ -37,13 +35,13 @@ double factor(const Change& change)
 
 std::string times(double by)
 {
-    return by >= percent ? with_commas(by) : fmt::format("{:.{}f}", by, by >= 10 ? 1 : 2);
+    return by >= 100 ? with_commas(by) : fmt::format("{:.{}f}", by, by >= 10 ? 1 : 2);
 }
 
 std::string signed_percent(double share)
 {
-    const double value = share * percent;
-    return fmt::format("{:+.{}f}%", value, std::fabs(value) >= percent ? 0 : 1);
+    const double value = share * 100;
+    return fmt::format("{:+.{}f}%", value, std::fabs(value) >= 100 ? 0 : 1);
 }
 
 // "7.3 times less"; empty where nothing is shown, or too little to be said in times.
@@ -70,7 +68,7 @@ std::string number_text(double value)
 {
     if (value == 0)
         return "0";
-    if (std::fabs(value) >= percent)
+    if (std::fabs(value) >= 100)
         return with_commas(value);
     return std::fabs(value) >= 1 ? fmt::format("{:.{}f}", value, std::fabs(value) >= 10 ? 1 : 2)
                                  : fmt::format("{:.3g}", value);
@@ -79,7 +77,7 @@ std::string number_text(double value)
 std::string figure_text(const Measure& measure, const WorkUnit& unit, double value)
 {
     if (measure.of == Of::time)
-        return unit.of == WorkUnit::Of::second ? fmt::format("{:.1f}%", value * percent) : time_text(value);
+        return unit.of == WorkUnit::Of::second ? fmt::format("{:.1f}%", value * 100) : time_text(value);
     if (measure.shape == Shape::percent)
         return fmt::format("{:.0f}%", value);
     if (measure.shape == Shape::bytes)

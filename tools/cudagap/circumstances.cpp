@@ -2,11 +2,11 @@
 #include "tools/cudagap/circumstances.hpp"
 
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,9 +25,7 @@ template<class Number = uint64_t>
 std::optional<Number> number_at(std::string_view text)
 {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-    Number number = 0;
-    return std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc() ? std::optional(number)
-                                                                                             : std::nullopt;
+    return consume_number<Number>(text);
 }
 
 // Behind "Key:" at the begin of a line. The name in a status cannot fake one: the kernel escapes newlines.
@@ -128,7 +126,7 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
 
 namespace {
 
-constexpr size_t most = 1024; // processes that are looked at: a dozen files of each, some 0.1 ms
+constexpr size_t max_processes = 1024; // processes that are looked at: a dozen files of each, some 0.1 ms
 
 // A cgroup that the process was moved to counts from another begin.
 std::optional<uint64_t> since(const std::optional<uint64_t>& now, const std::optional<uint64_t>& before)
@@ -151,7 +149,7 @@ CircumstancesOf::Known CircumstancesOf::read(const ImageId& image, uint64_t now_
 void CircumstancesOf::meet(const std::vector<ImageId>& images, uint64_t now_ns)
 {
     for (const ImageId& image : images)
-        if (known_.size() < most && !known_.contains(image))
+        if (known_.size() < max_processes && !known_.contains(image))
             known_.emplace(image, read(image, now_ns));
 }
 

@@ -3,13 +3,13 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/text.hpp"
 #include "proc/threads.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
@@ -227,17 +227,17 @@ SocketInodes socket_inodes(pid_t pid)
         }
         std::error_code gone;
         const std::string target = std::filesystem::read_symlink(entry->path(), gone);
-        uint32_t inode = 0;
-        if (target.starts_with(prefix) &&
-            std::from_chars(target.data() + prefix.size(), target.data() + target.size(), inode).ec == std::errc())
-            found.inodes.insert(inode);
+        if (!target.starts_with(prefix))
+            continue;
+        if (const auto inode = leading_number<uint32_t>(std::string_view(target).substr(prefix.size())))
+            found.inodes.insert(*inode);
     }
     return found;
 }
 
 namespace {
 
-constexpr size_t most = 256; // processes that are looked at
+constexpr size_t max_scanned = 256; // processes that are looked at
 
 using Count = std::optional<uint64_t>;
 
@@ -346,7 +346,7 @@ void PeersOf::meet(const std::vector<ImageId>& images)
 {
     Looks looks;
     for (const ImageId& image : images) {
-        if (known_.size() >= most || known_.contains(image))
+        if (known_.size() >= max_scanned || known_.contains(image))
             continue;
         Known& known = known_[image];
         if (const auto seen = look(image, looks)) {

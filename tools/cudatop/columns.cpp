@@ -87,7 +87,7 @@ std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
 }
 
 // Those that this view has.
-std::vector<Chosen> fields(const C& c)
+std::vector<Chosen> chosen_fields(const C& c)
 {
     std::vector<Chosen> all;
     for (const AnyField& any : all_fields())
@@ -205,7 +205,7 @@ std::vector<TopColumn> columns(const Context& context)
 {
     std::vector<TopColumn> all;
     const ColumnChoice choice(context.options.columns);
-    for (const Chosen& chosen : fields(context)) {
+    for (const Chosen& chosen : chosen_fields(context)) {
         TopColumn column = column_of(chosen.column, chosen.own);
         column.shown =
             column.column.in_text && choice.shows(chosen.field->column, at_first(*chosen.field, chosen.own, context));
@@ -240,7 +240,7 @@ std::string row_id(const Key& key)
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context)
 {
-    const std::vector<Chosen> chosen = fields(context);
+    const std::vector<Chosen> chosen = chosen_fields(context);
     const bool measured = context.seconds > 0;
     std::vector<TopRow> all;
     for (const auto& [key, group] : groups) {

@@ -2,8 +2,7 @@
 #include "tools/cudatop/machine_load.hpp"
 
 #include "base/fd.hpp"
-
-#include <charconv>
+#include "base/text.hpp"
 
 namespace gpusnoop {
 
@@ -18,10 +17,8 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
         // The first line is the sum of all: "cpu  ".
         if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
             load.cpus++;
-        unsigned number = 0;
-        if (line.starts_with(key) &&
-            std::from_chars(line.data() + key.size(), line.data() + line.size(), number).ec == std::errc())
-            running = number;
+        if (line.starts_with(key))
+            running = leading_number<unsigned>(line.substr(key.size()));
     }
     if (!running || load.cpus == 0)
         return std::nullopt;

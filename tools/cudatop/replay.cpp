@@ -31,11 +31,11 @@ namespace gpusnoop::cudatop {
 namespace {
 
 // What people read in place of what is for scripts: of which keys it is made, the first one that there is.
-struct ForPeople {
+struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
 };
-const ForPeople for_people[] = {
+const ShownHeader shown_headers[] = {
     {"KERNEL", {"kernel"}},   {"DEVICE", {"device", "gpu"}},
     {"TROUBLE", {"trouble"}}, {"GPU", {"gpu"}},
     {"ERROR", {"error"}},     {"NAMESPACE", {"namespace"}},
@@ -47,8 +47,8 @@ std::span<const std::string_view> keys_of(const Column& column)
 {
     if (!column.key.empty() && column.key != column.header)
         return {&column.key, 1};
-    const auto* found = std::ranges::find(for_people, column.header, &ForPeople::header);
-    return found == std::end(for_people) ? std::span<const std::string_view>() : std::span(found->keys);
+    const auto* found = std::ranges::find(shown_headers, column.header, &ShownHeader::header);
+    return found == std::end(shown_headers) ? std::span<const std::string_view>() : std::span(found->keys);
 }
 
 Cell cell_of(const Record::Value& value, Unit unit)

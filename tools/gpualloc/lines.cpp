@@ -31,24 +31,26 @@ struct LeakContext {
     const WhoView& who() const { return view; }
 };
 
-using K = LeakRowKey;
-using G = LeakRow;
-using C = LeakContext;
-
-const Field<C, K, G> leak_fields[] = {
+const Field<LeakContext, LeakRowKey, LeakRow> leak_fields[] = {
     {{"KIND", "kind", Unit::text, 10},
-     always<C>,
-     [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.leak.holding))); },
+     always<LeakContext>,
+     [](const LeakRowKey& k, const LeakRow&, const LeakContext&) {
+         return Cell(std::string(holding_name(k.leak.holding)));
+     },
      "Kind of the memory, see `DESCRIPTION`."},
-    {level({"BYTES", "bytes", Unit::bytes, 7}), always<C>,
-     [](const K&, const G& g, const C&) { return Cell(static_cast<uint64_t>(g.leak.amount.bytes)); },
+    {level({"BYTES", "bytes", Unit::bytes, 7}), always<LeakContext>,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
+         return Cell(static_cast<uint64_t>(g.leak.amount.bytes));
+     },
      "Bytes not freed."},
-    {level({"COUNT", "allocations", Unit::count, 7}), always<C>,
-     [](const K&, const G& g, const C&) { return Cell(static_cast<uint64_t>(g.leak.amount.count)); },
+    {level({"COUNT", "allocations", Unit::count, 7}), always<LeakContext>,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) {
+         return Cell(static_cast<uint64_t>(g.leak.amount.count));
+     },
      "Number of allocations."},
     {{"OLDEST(s)", "oldest_ns", Unit::seconds, 12},
-     always<C>,
-     [](const K&, const G& g, const C&) { return Cell(g.leak.oldest_ns); },
+     always<LeakContext>,
+     [](const LeakRowKey&, const LeakRow& g, const LeakContext&) { return Cell(g.leak.oldest_ns); },
      "Age of the oldest, in JSON in nanoseconds."},
 };
 
@@ -82,19 +84,19 @@ const ProcessField<ExitLine> exit_fields[] = {
 void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Options& options, Processes& processes,
                  uint64_t wall_ns, double seconds, const StackOf& stack_of)
 {
-    std::map<K, G> rows;
-    C context{options, processes, seconds, {}};
+    std::map<LeakRowKey, LeakRow> rows;
+    LeakContext context{options, processes, seconds, {}};
     context.view.pid = true;
     for (const auto& [key, leak] : leaks) {
-        K row{{}, key};
+        LeakRowKey row{{}, key};
         row.who.set_process(key.image, processes);
         rows[row].leak = leak;
         rows[row].who.add(key.image, processes.owner(key.image, leak.cgroup));
     }
-    print_table<K, G, C>(
+    print_table<LeakRowKey, LeakRow, LeakContext>(
         output, leak_fields, rows, context, wall_ns, "bytes",
-        [](const G& row) { return static_cast<double>(row.leak.amount.bytes); },
-        [&](const K& key, const G&) { return stack_of(key.leak); });
+        [](const LeakRow& row) { return static_cast<double>(row.leak.amount.bytes); },
+        [&](const LeakRowKey& key, const LeakRow&) { return stack_of(key.leak); });
 }
 
 void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
@@ -121,7 +123,7 @@ void print_exit(Output& output, const ImageId& image, const Holdings& holdings, 
 std::vector<Column> leak_columns()
 {
     std::vector<Column> all;
-    for (const auto* field : all_fields<K, G, C>(leak_fields))
+    for (const auto* field : all_fields<LeakRowKey, LeakRow, LeakContext>(leak_fields))
         all.push_back(documented(*field));
     return all;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/gpuspend/allotments.hpp"
 
+#include "base/text.hpp"
 #include "proc/process.hpp"
 #include "reader/message.hpp"
 #include "reader/reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <iterator>
 #include <utility>
@@ -15,7 +15,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t memory_bytes = 16 << 20;
-constexpr size_t longest = 4096; // of what is looked for
+constexpr size_t max_value_length = 4096; // of what is looked for
 constexpr size_t most_names = 64;
 
 struct Answer {
@@ -45,15 +45,14 @@ void serve(Helper::Task& task)
 // "0-3"; false: it is none.
 bool add_range(std::string_view name, std::vector<std::string>& to)
 {
-    unsigned first = 0, last = 0;
-    const char* const end = name.data() + name.size();
-    const auto [dash, error] = std::from_chars(name.data(), end, first);
-    if (error != std::errc() || dash == end || *dash != '-')
+    const auto first = consume_number<unsigned>(name);
+    if (!first || !name.starts_with('-'))
         return false;
-    if (std::from_chars(dash + 1, end, last).ptr != end || last < first)
+    const auto last = parse_number<unsigned>(name.substr(1));
+    if (!last || *last < *first)
         return false;
-    for (; first <= last && to.size() < most_names; first++)
-        to.push_back(std::to_string(first));
+    for (uint64_t i = *first; i <= *last && to.size() < most_names; i++)
+        to.push_back(std::to_string(i));
     return true;
 }
 
@@ -70,7 +69,7 @@ Allotment allotment_in(std::string_view environment)
         const std::string_view variable = rest.substr(0, std::min(rest.find('\0'), rest.size()));
         rest.remove_prefix(std::min(variable.size() + 1, rest.size()));
         for (const auto& [name, value] : wanted)
-            if (value.empty() && variable.starts_with(name) && variable.size() - name.size() <= longest)
+            if (value.empty() && variable.starts_with(name) && variable.size() - name.size() <= max_value_length)
                 value = variable.substr(name.size());
     }
     if (allotment.slurm_gpus.empty())

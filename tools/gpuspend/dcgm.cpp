@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -46,8 +45,8 @@ LoopbackQuestion::About http_question(std::string_view option, std::string_view 
     bool good = url.starts_with(scheme) && (about.family != AF_INET || host == "127.0.0.1");
     if (has_port) {
         const std::string_view port = authority.substr(colon + 1);
-        const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), about.port);
-        good &= error == std::errc() && end == port.data() + port.size() && about.port != 0;
+        about.port = parse_number<decltype(about.port)>(port).value_or(0);
+        good &= about.port != 0;
     }
     good &= std::ranges::all_of(path, [](char c) { return c > ' ' && c < 127; });
     if (!good)
@@ -79,10 +78,8 @@ LoopbackAnswer http_body(std::string_view answer)
             return no("its answer is in pieces, which were not asked for");
         if (!is(length))
             continue;
-        size_t said = 0;
         const size_t from = std::min(line.find_first_not_of(' ', length.size()), line.size());
-        std::from_chars(line.data() + from, line.data() + line.size(), said);
-        if (said != body.size())
+        if (leading_number<size_t>(line.substr(from)).value_or(0) != body.size())
             return no("its answer is not whole");
     }
     return {.text = std::string(body)};
@@ -166,10 +163,9 @@ std::optional<Labels> take_labels(std::string_view& rest)
 std::optional<double> take_value(std::string_view rest)
 {
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
-    double value = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
-    const bool whole = end == rest.data() + rest.size() || *end == ' ' || *end == '\t' || *end == '\r';
-    return error == std::errc() && whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+    const auto value = consume_number<double>(rest);
+    const bool whole = rest.empty() || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r';
+    return value && whole && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<DcgmKey> key_of(const Labels& labels)
@@ -179,12 +175,8 @@ std::optional<DcgmKey> key_of(const Labels& labels)
     DcgmKey key{.uuid = labels.uuid, .gpu_instance = {}};
     if (labels.instance.empty())
         return key;
-    uint32_t number = 0;
-    const char* const end = labels.instance.data() + labels.instance.size();
-    if (std::from_chars(labels.instance.data(), end, number).ptr != end || number > 255)
-        return std::nullopt;
-    key.gpu_instance = number;
-    return key;
+    key.gpu_instance = parse_number<uint32_t>(labels.instance);
+    return key.gpu_instance && *key.gpu_instance <= 255 ? std::optional(key) : std::nullopt;
 }
 
 } // namespace
@@ -237,7 +229,7 @@ DcgmPage parse_dcgm_page(std::string_view text)
 namespace {
 
 constexpr uint64_t second = 1'000'000'000;
-constexpr uint64_t pause_ns = 5 * second;
+constexpr uint64_t poll_interval_ns = 5 * second;
 // The exporter looks every 30 s, unless it is told otherwise (DCGM_EXPORTER_INTERVAL).
 constexpr uint64_t oldest_ns = 90 * second;
 
@@ -252,7 +244,7 @@ Dcgm::Dcgm(const std::string& where) : where_(where)
 void Dcgm::refresh(uint64_t now_ns)
 {
     if (now_ns >= next_ns_) {
-        next_ns_ = now_ns + pause_ns;
+        next_ns_ = now_ns + poll_interval_ns;
         if (service_)
             service_->ask(now_ns);
         else

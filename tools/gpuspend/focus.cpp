@@ -24,7 +24,6 @@ struct Charge {
 };
 
 using C = Context;
-using L = Charge;
 
 Shown always(const C&)
 {
@@ -56,7 +55,7 @@ Cell moment(uint64_t wall_ns)
                             utc.tm_hour, utc.tm_min, utc.tm_sec));
 }
 
-Cell tags(const L& l, const C&)
+Cell tags(const Charge& l, const C&)
 {
     if (!l.key)
         return {};
@@ -75,7 +74,7 @@ Cell tags(const L& l, const C&)
 }
 
 template<uint64_t Used::*part>
-Cell share(const L& l, const C&)
+Cell share(const Charge& l, const C&)
 {
     if (!l.row || !(l.row->all.*part))
         return {};
@@ -84,51 +83,51 @@ Cell share(const L& l, const C&)
 
 // A part of one, as FOCUS has shares.
 template<Figure figure>
-Cell mean(const L& l, const C&)
+Cell mean(const Charge& l, const C&)
 {
     const auto value = l.row && l.part == "used" ? l.row->account.efficiency.mean(figure) : std::nullopt;
     return value ? Cell(*value / 1e6) : Cell();
 }
 
-const Field<C, L> fields[] = {
-    {{"", "ChargePeriodStart", Unit::text}, always, [](const L&, const C& c) { return moment(c.since_ns); }},
-    {{"", "ChargePeriodEnd", Unit::text}, always, [](const L&, const C& c) { return moment(c.wall_ns); }},
-    {{"", "ChargeCategory", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("Usage")); }},
-    {{"", "ServiceCategory", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("Compute")); }},
-    {{"", "ResourceId", Unit::text}, always, [](const L& l, const C&) { return text(l.device); }},
-    {{"", "ResourceName", Unit::text}, always, [](const L& l, const C&) { return text(l.model); }},
-    {{"", "ResourceType", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("GPU")); }},
-    {{"", "ConsumedQuantity", Unit::text}, always, [](const L& l, const C&) { return hours(l.ns); }},
-    {{"", "ConsumedUnit", Unit::text}, always, [](const L&, const C&) { return Cell(std::string("GPU-Hours")); }},
+const Field<C, Charge> charge_fields[] = {
+    {{"", "ChargePeriodStart", Unit::text}, always, [](const Charge&, const C& c) { return moment(c.since_ns); }},
+    {{"", "ChargePeriodEnd", Unit::text}, always, [](const Charge&, const C& c) { return moment(c.wall_ns); }},
+    {{"", "ChargeCategory", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("Usage")); }},
+    {{"", "ServiceCategory", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("Compute")); }},
+    {{"", "ResourceId", Unit::text}, always, [](const Charge& l, const C&) { return text(l.device); }},
+    {{"", "ResourceName", Unit::text}, always, [](const Charge& l, const C&) { return text(l.model); }},
+    {{"", "ResourceType", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("GPU")); }},
+    {{"", "ConsumedQuantity", Unit::text}, always, [](const Charge& l, const C&) { return hours(l.ns); }},
+    {{"", "ConsumedUnit", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("GPU-Hours")); }},
     {{"", "EffectiveCost", Unit::text},
      always,
-     [](const L& l, const C&) { return l.priced ? decimal(l.micros, 1'000'000, 6) : Cell(); }},
-    {{"", "BillingCurrency", Unit::text}, always, [](const L&, const C& c) { return text(c.currency); }},
+     [](const Charge& l, const C&) { return l.priced ? decimal(l.micros, 1'000'000, 6) : Cell(); }},
+    {{"", "BillingCurrency", Unit::text}, always, [](const Charge&, const C& c) { return text(c.currency); }},
     {{"", "SubAccountName", Unit::text},
      always,
-     [](const L& l, const C&) { return l.key ? text(l.key->tenant.pod_namespace) : Cell(); }},
+     [](const Charge& l, const C&) { return l.key ? text(l.key->tenant.pod_namespace) : Cell(); }},
     {{"", "AllocatedResourceName", Unit::text},
      always,
-     [](const L& l, const C&) { return l.key ? text(tenant_name(l.key->tenant)) : Cell(); }},
+     [](const Charge& l, const C&) { return l.key ? text(tenant_name(l.key->tenant)) : Cell(); }},
     {{"", "AllocatedMethodId", Unit::text},
      always,
-     [](const L& l, const C& c) {
+     [](const Charge& l, const C& c) {
          return !l.row                      ? Cell()
                 : !l.row->account.shared_ns ? Cell(std::string("whole"))
                                             : Cell(fmt::format("share of {}", split_name(c.settings.split)));
      }},
     {{"", "Tags", Unit::text}, always, tags},
-    {{"", "x_Part", Unit::text}, always, [](const L& l, const C&) { return text(l.part); }},
-    {{"", "x_Seconds", Unit::text}, always, [](const L& l, const C&) { return decimal(l.ns, 1'000'000'000, 9); }},
+    {{"", "x_Part", Unit::text}, always, [](const Charge& l, const C&) { return text(l.part); }},
+    {{"", "x_Seconds", Unit::text}, always, [](const Charge& l, const C&) { return decimal(l.ns, 1'000'000'000, 9); }},
     {{"", "x_AllocatedGpuHours", Unit::text},
      always,
-     [](const L& l, const C&) { return l.row ? hours(l.row->account.allocated_ns) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? hours(l.row->account.allocated_ns) : Cell(); }},
     {{"", "x_ResidentGpuHours", Unit::text},
      always,
-     [](const L& l, const C&) { return l.row ? hours(l.row->account.resident_ns) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? hours(l.row->account.resident_ns) : Cell(); }},
     {{"", "x_DrivingGpuHours", Unit::text},
      always,
-     [](const L& l, const C&) { return l.row ? hours(l.row->account.driving_ns) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? hours(l.row->account.driving_ns) : Cell(); }},
     {{"", "x_LaunchShare", Unit::text}, always, share<&Used::launches>},
     {{"", "x_BusySampleShare", Unit::text}, always, share<&Used::busy_ns>},
     {{"", "x_SmActive", Unit::text}, always, mean<Figure::sm_active>},
@@ -137,16 +136,16 @@ const Field<C, L> fields[] = {
     {{"", "x_DramActive", Unit::text}, always, mean<Figure::dram_active>},
     {{"", "x_SharedSeconds", Unit::text},
      always,
-     [](const L& l, const C&) { return l.row ? decimal(l.row->account.shared_ns, 1'000'000'000, 9) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? decimal(l.row->account.shared_ns, 1'000'000'000, 9) : Cell(); }},
     {{"", "x_Device", Unit::text},
      always,
-     [](const L& l, const C& c) {
+     [](const Charge& l, const C& c) {
          const auto device = c.bill.device_of.find(l.device);
          return text(device == c.bill.device_of.end() ? l.device : device->second);
      }},
     {{"", "x_HeldBy", Unit::text},
      always,
-     [](const L& l, const C&) { return l.row ? text(held_by_text(l.row->account.sources)) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? text(held_by_text(l.row->account.sources)) : Cell(); }},
 };
 
 } // namespace
@@ -154,14 +153,14 @@ const Field<C, L> fields[] = {
 void print_focus(Output& output, const Context& context)
 {
     std::vector<Column> columns;
-    for (const auto& field : fields)
+    for (const auto& field : charge_fields)
         columns.push_back(field.column);
     output.begin_table(columns, context.wall_ns, context.bill.covered_ns);
     const auto print = [&](const Charge& charge) {
         if (!charge.ns)
             return;
         Row row;
-        for (const auto& field : fields)
+        for (const auto& field : charge_fields)
             row.push_back(field.value(charge, context));
         output.row(columns, row, {});
     };

@@ -14,7 +14,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr uint64_t pause_ns = 5'000'000'000;
+constexpr uint64_t scan_interval_ns = 5'000'000'000;
 
 } // namespace
 
@@ -34,7 +34,7 @@ bool Grants::found_kubelet(uint64_t now_ns)
 {
     if (!kubelet_.readable && now_ns >= next_look_ns_) {
         read_checkpoint();
-        next_look_ns_ = kubelet_.readable ? 0 : now_ns + pause_ns;
+        next_look_ns_ = kubelet_.readable ? 0 : now_ns + scan_interval_ns;
     }
     return kubelet_.readable;
 }
@@ -43,7 +43,7 @@ void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
 {
     if (now_ns < next_look_ns_)
         return;
-    next_look_ns_ = now_ns + pause_ns;
+    next_look_ns_ = now_ns + scan_interval_ns;
     read_checkpoint();
     allotments_.sweep();
     if (!gpus.all().empty())
@@ -64,9 +64,9 @@ void Grants::read_checkpoint()
 
 void Grants::read_claims()
 {
-    const HostFiles host(host_root_);
+    const HostFiles files(host_root_);
     const auto read = [&](const char* path, auto parse, ByClaim& to) {
-        const auto text = host.read(path);
+        const auto text = files.read(path);
         if (auto claims = text ? parse(*text) : ByClaim())
             to = std::move(*claims);
         else

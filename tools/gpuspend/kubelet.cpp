@@ -25,7 +25,7 @@ struct Entry {
 };
 
 // Strings of Data.PodDeviceEntries[N] and Data.RegisteredDevices.RESOURCE[N], as they come.
-class Reader {
+class CheckpointParser {
 public:
     void take(const JsonPath& at, const std::string& value)
     {
@@ -81,20 +81,20 @@ private:
 
 KubeletDevices parse_kubelet_checkpoint(std::string_view text)
 {
-    Reader reader;
+    CheckpointParser parser;
     const bool read =
-        each_json_string(text, [&](const JsonPath& at, const std::string& value) { reader.take(at, value); });
+        each_json_string(text, [&](const JsonPath& at, const std::string& value) { parser.take(at, value); });
     if (!read)
         return {};
-    KubeletDevices devices = reader.devices();
+    KubeletDevices devices = parser.devices();
     devices.readable = true;
     return devices;
 }
 
 namespace {
 
-constexpr size_t longest = 128;       // uid
-constexpr size_t most_items = 65'536; // of all, so that a file of lies costs no more
+constexpr size_t max_uid_length = 128; // uid
+constexpr size_t most_items = 65'536;  // of all, so that a file of lies costs no more
 
 struct ClaimEntry {
     std::string claim;
@@ -108,9 +108,9 @@ bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entr
     return each_json_string_and_set(text, [&](const JsonPath& at, const std::string& value) {
         if (at.size() < 3 || (at[0] != "Entries" && at[0] != "entries") || ++count > most_items)
             return;
-        if (at.size() == 3 && at[2] == "ClaimUID" && value.size() <= longest)
+        if (at.size() == 3 && at[2] == "ClaimUID" && value.size() <= max_uid_length)
             entries[at[1]].claim = value;
-        else if (at.size() == 4 && at[2] == "PodUIDs" && at[3].size() <= longest)
+        else if (at.size() == 4 && at[2] == "PodUIDs" && at[3].size() <= max_uid_length)
             entries[at[1]].pods.insert(at[3]);
     });
 }
@@ -142,7 +142,7 @@ std::optional<ByClaim> parse_dra_devices(std::string_view text)
     size_t count = 0;
     const bool read = each_json_string(text, [&](const JsonPath& at, const std::string& value) {
         if (at.size() < 8 || at[1] != "preparedClaims" || at[3] != "preparedDevices" || at[5] != "devices" ||
-            at[2].size() > longest || value.size() > longest)
+            at[2].size() > max_uid_length || value.size() > max_uid_length)
             return;
         const bool gpu = at.size() == 10 && at[7] == "gpu" && at[8] == "info" && at[9] == "uuid";
         const bool mig = at[7] == "mig" && at.back() == "migUUID";

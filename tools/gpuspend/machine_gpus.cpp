@@ -6,7 +6,6 @@
 #include "who/host_files.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <iterator>
 
@@ -14,13 +13,6 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t most_gpus = 256;
-
-std::optional<unsigned> number(std::string_view text)
-{
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 std::vector<MachineGpu> gpus_of_driver(const std::string& host_root)
 {
@@ -49,7 +41,7 @@ MachineGpu parse_gpu_information(std::string_view text, const std::string& place
         else if (key.starts_with("Model"))
             gpu.model = printable(value.substr(0, 96));
         else if (key.starts_with("Device Minor"))
-            gpu.minor = number(value);
+            gpu.minor = parse_number<unsigned>(value);
     });
     return gpu;
 }
@@ -208,7 +200,7 @@ std::vector<uint64_t> MachineGpus::times(uint64_t ns) const
 
 const MachineGpu* MachineGpus::named(std::string_view name) const
 {
-    const std::optional<unsigned> index = number(name);
+    const std::optional<unsigned> index = parse_number<unsigned>(name);
     for (const MachineGpu& one : all_)
         if (one.id == name || (index && one.index == index && !one.instance))
             return &one;

@@ -18,17 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t most_rows = 4096;
+constexpr size_t max_prices = 4096;
 constexpr uint64_t dearest = 1'000'000 * micros_per_unit; // an hour
-
-std::string_view trimmed(std::string_view text)
-{
-    constexpr std::string_view blank = " \t\r";
-    const size_t from = text.find_first_not_of(blank);
-    if (from == std::string_view::npos)
-        return {};
-    return text.substr(from, text.find_last_not_of(blank) + 1 - from);
-}
 
 bool is_currency(std::string_view text)
 {
@@ -159,8 +150,8 @@ void Prices::add_line(std::string_view line, const std::string& where)
     if (!rows_.empty() && currency != currency_)
         throw Error(
             fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, currency));
-    if (rows_.size() == most_rows)
-        throw Error(fmt::format("{}: there are more than {} prices", where, most_rows));
+    if (rows_.size() == max_prices)
+        throw Error(fmt::format("{}: there are more than {} prices", where, max_prices));
     currency_ = std::string(currency);
     rows_.push_back({std::string(fields[0]), *price, *from_ns, fields[4].empty() ? "*" : std::string(fields[4])});
 }

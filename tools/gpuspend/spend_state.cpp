@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fmt/format.h>
 #include <optional>
 #include <sys/file.h>
@@ -75,8 +74,9 @@ private:
     template<class Number>
     void number(std::string_view field, Number& value, int base = 10)
     {
-        const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value, base);
-        good_ &= error == std::errc() && end == field.data() + field.size();
+        const auto parsed = parse_number<Number>(field, base);
+        value = parsed.value_or(value);
+        good_ &= parsed.has_value();
     }
     void take(uint64_t& value) { number(word(), value); }
     void take(uint8_t& value) { number(word(), value); }

@@ -13,16 +13,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t most_rows = 4096;
+constexpr size_t max_teams = 4096;
 constexpr size_t of_label = 3;
 constexpr std::array<std::string_view, 8> kinds = {"namespace", "pod",  "container", "label",
                                                    "cgroup",    "user", "unit",      "job"};
-
-std::string_view trimmed(std::string_view text)
-{
-    const size_t from = std::min(text.find_first_not_of(" \t\r"), text.size());
-    return text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
-}
 
 std::string value(size_t kind, const Owner& owner, const std::string& user)
 {
@@ -76,8 +70,8 @@ Teams::Teams(std::string_view text, const std::string& file)
             (*found == kinds[of_label] && glob.find('=') == std::string_view::npos))
             throw Error(fmt::format("'{}', line {} names no team: '{}'", file, number, printable(line.substr(0, 200))),
                         fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
-        if (rows_.size() == most_rows)
-            throw Error(fmt::format("'{}', line {}: there are more than {} lines of teams", file, number, most_rows));
+        if (rows_.size() == max_teams)
+            throw Error(fmt::format("'{}', line {}: there are more than {} lines of teams", file, number, max_teams));
         rows_.push_back({std::string(team), std::string(glob), static_cast<size_t>(found - kinds.begin())});
     }
     if (rows_.empty())

@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t callers_max = 4096;
+constexpr size_t max_tracked_callers = 4096;
 
 std::optional<CpuShare> share_of(const Caller& caller)
 {
@@ -18,7 +18,7 @@ std::optional<CpuShare> share_of(const Caller& caller)
 
 void CallerCpu::meet(const Caller& caller, uint64_t now_ns)
 {
-    if (callers_.contains(caller) || callers_.size() >= callers_max)
+    if (callers_.contains(caller) || callers_.size() >= max_tracked_callers)
         return;
     if (const auto share = share_of(caller))
         callers_[caller] = {.first = {*share, now_ns}, .last = {*share, now_ns}};

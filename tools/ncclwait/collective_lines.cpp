@@ -9,8 +9,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t lines_max = 4096;              // of a communicator, that are not told yet
-constexpr uint64_t patience_ns = 2'000'000'000; // with a rank that has waited for the device, and calls no more
+constexpr size_t max_pending_lines = 4096;      // of a communicator, that are not told yet
+constexpr uint64_t max_wait_ns = 2'000'000'000; // with a rank that has waited for the device, and calls no more
 
 } // namespace
 
@@ -64,7 +64,7 @@ bool Collectives::is_followed(const Communicator& communicator, const Line& line
             communicator.ranks, [&](const Rank* one) { return one->identity.rank == static_cast<int>(came.rank); });
         if (rank == communicator.ranks.end() || (*rank)->gone || !(*rank)->queue.empty())
             return true;
-        if (came.wait_ns && now_ns > came.ns + came.wait_ns + patience_ns)
+        if (came.wait_ns && now_ns > came.ns + came.wait_ns + max_wait_ns)
             return true;
         return std::any_of(std::next(communicator.lines.begin()), communicator.lines.end(),
                            [&](const Line& later) { return std::ranges::any_of(later.ranks, is_it); });
@@ -78,7 +78,7 @@ std::vector<Collectives::Line> Collectives::drain_lines(uint64_t now_ns, bool la
     for (auto& [number, communicator] : communicators_) {
         std::deque<Line>& lines = communicator.lines;
         while (!lines.empty() &&
-               (last || lines.size() > lines_max || is_followed(communicator, lines.front(), now_ns))) {
+               (last || lines.size() > max_pending_lines || is_followed(communicator, lines.front(), now_ns))) {
             told.push_back(std::move(lines.front()));
             lines.pop_front();
         }

@@ -71,7 +71,7 @@ std::string seconds_in_words(uint64_t ns)
 
 namespace {
 
-constexpr uint64_t patience_ns = 3'000'000'000; // with the helper that says where threads are
+constexpr uint64_t place_timeout_ns = 3'000'000'000; // with the helper that says where threads are
 
 using Member = Collectives::Member;
 using Stall = Collectives::Stall;
@@ -154,7 +154,7 @@ std::vector<CollectiveVerdict> CollectiveVerdicts::look(Collectives& collectives
         if (ago(stall.since_ns, now_ns) < limit_ns_ || !(is_missing || is_stuck(stall, now_ns)))
             continue;
         if (is_missing && !said.contains(communicator) && !is_known_of(stall) &&
-            ago(stall.since_ns, now_ns) < limit_ns_ + patience_ns)
+            ago(stall.since_ns, now_ns) < limit_ns_ + place_timeout_ns)
             continue; // at the next look
         CollectiveVerdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
         const Said now{verdict.kind, verdict.stall.since_ns, verdict.ranks};

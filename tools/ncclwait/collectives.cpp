@@ -15,7 +15,7 @@ namespace {
 constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
 constexpr size_t all_arrivals_max = 1 << 21;
 constexpr size_t group_calls_max = 1 << 12;
-constexpr size_t callers_max = 64; // threads of a rank
+constexpr size_t max_rank_callers = 64; // threads of a rank
 constexpr size_t pattern_calls = 512;
 constexpr size_t calls_to_align = 16;          // at least, unless no more come
 constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one that is older counts as
@@ -197,7 +197,7 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
     if (!rank)
         return; // its record was lost, which is told
     Arrival arrival = arrival_of(*rank, call);
-    if (rank->callers.size() < callers_max)
+    if (rank->callers.size() < max_rank_callers)
         rank->callers.insert(call.tid);
     if (collective_failed(result)) {
         if (asked_.failed)

@@ -69,7 +69,7 @@ uint64_t joined_calls(const G& g, const C& c)
     return c.of_ranks() ? g.sums.joined : g.sums.last;
 }
 
-Cell of_joined(const G& g, uint64_t value)
+Cell if_joined(const G& g, uint64_t value)
 {
     return g.sums.joined ? Cell(value) : Cell();
 }
@@ -200,7 +200,7 @@ constexpr F fields[] = {
      "not wait in the call: it is the GPU that does."},
     {{"", "wait_ns", Unit::count},
      of_made<C, Shown::json>,
-     [](const K&, const G& g, const C&) { return of_joined(g, g.sums.wait_ns); }},
+     [](const K&, const G& g, const C&) { return if_joined(g, g.sums.wait_ns); }},
     {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); },
@@ -225,7 +225,7 @@ constexpr F fields[] = {
      "each has its share."},
     {{"", "last_calls", Unit::count},
      of_made<C, Shown::json>,
-     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? of_joined(g, last_calls(g, c).calls) : Cell(); }},
+     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? if_joined(g, last_calls(g, c).calls) : Cell(); }},
     {{"", "joined_calls", Unit::count},
      of_made<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
@@ -240,7 +240,7 @@ constexpr F fields[] = {
      "the sum."},
     {{"", "late_ns", Unit::count},
      of_made<C, Shown::json>,
-     [](const K&, const G& g, const C& c) { return of_joined(g, last_calls(g, c).ns); }},
+     [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
     {{"CPU%", "", Unit::percent, 5},
      of_one_rank<Shown::text>,
      cpu_percent<&CallerCpu::Share::used_ns>,

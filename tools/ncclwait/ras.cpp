@@ -2,10 +2,10 @@
 #include "tools/ncclwait/ras.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "tools/ncclwait/collective_verdicts.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int deepest = 8;
-constexpr size_t lines_max = 16; // of ranks, each in one
+constexpr size_t max_rank_lines = 16; // of ranks, each in one
 constexpr size_t operations_max = 32;
 
 const Json& at(const Json& object, const char* key)
@@ -49,11 +49,7 @@ bool is_true(const Json& object, const char* key)
 // "0x1234"
 std::optional<uint64_t> hash_of(const std::string& text)
 {
-    uint64_t hash = 0;
-    if (!text.starts_with("0x"))
-        return std::nullopt;
-    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), hash, 16);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(hash) : std::nullopt;
+    return text.starts_with("0x") ? parse_number<uint64_t>(std::string_view(text).substr(2), 16) : std::nullopt;
 }
 
 void add_ranks(const Json& list, bool missing, RasCommunicator& communicator)
@@ -145,9 +141,9 @@ RasFinding look_at(const RasCommunicator& communicator)
             failed.push_back(rank.rank);
     }
     const size_t lines = finding.lines.size();
-    if (lines > lines_max) {
-        finding.lines.resize(lines_max);
-        finding.lines.push_back(fmt::format("and {} more", lines - lines_max));
+    if (lines > max_rank_lines) {
+        finding.lines.resize(max_rank_lines);
+        finding.lines.push_back(fmt::format("and {} more", lines - max_rank_lines));
     }
     finding.text = "by NCCL's RAS, on all hosts: ";
     if (finding.ranks.empty() && communicator.ranks.size() == 1)
@@ -168,7 +164,7 @@ RasFinding look_at(const RasCommunicator& communicator)
 namespace {
 
 // It answers after 10 s at the most, of whatever has answered it by then.
-constexpr uint64_t patience_ns = 15'000'000'000;
+constexpr uint64_t ras_timeout_ns = 15'000'000'000;
 
 // Line by line. JSON is known from 2.28.7 on; older ones refuse the format, and go on in text.
 constexpr const char* question = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
@@ -188,7 +184,7 @@ RasClient::Answer behind_heading(const std::string& all)
 } // namespace
 
 RasClient::RasClient(uint16_t port)
-    : question_({.port = port, .question = question, .largest = answer_max, .patience_ns = patience_ns})
+    : question_({.port = port, .question = question, .largest = answer_max, .patience_ns = ras_timeout_ns})
 {}
 
 std::optional<RasClient::Answer> RasClient::take(uint64_t now_ns)

@@ -29,7 +29,7 @@ Cell of_catalog(const XidLine& line, const AnyRun&)
     return line.what ? if_known((*line.what).*part) : Cell();
 }
 
-const ProcessField<XidLine> fields[] = {
+const ProcessField<XidLine> xid_fields[] = {
     {{"GPU", "gpu", Unit::text, 12},
      in_any_run,
      [](const XidLine& l, const AnyRun&) { return if_known(l.report.device); },
@@ -74,7 +74,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
                uint64_t wall_ns)
 {
     auto print = [&](ProcessLine of, ExtraLines below) {
-        print_process_line<XidLine>(output, fields, {std::move(of), report, xid(report.xid)}, below);
+        print_process_line<XidLine>(output, xid_fields, {std::move(of), report, xid(report.xid)}, below);
     };
     if (recent.image.pid)
         return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
@@ -84,7 +84,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
 
 std::vector<Column> xid_columns()
 {
-    return process_line_columns<XidLine>(fields);
+    return process_line_columns<XidLine>(xid_fields);
 }
 
 } // namespace gpusnoop::nvioctl
