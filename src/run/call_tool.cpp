@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bpf/bpf.h>
 #include <cstddef>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 
 namespace gpusnoop {
 namespace {
@@ -19,11 +21,19 @@ constexpr size_t spilled_max = 32'768; // rows of calls that found no room in th
 constexpr size_t gone_limit =
     16'384; // processes that have ended since the last report, and still have rows of their own
 
+// Maps whose keys begin with an image; no object has all of them.
+constexpr const char* maps_by_image[] = {
+    "captures",      "capturing_streams", "captured_events", "contexts",      "primaries",
+    "legacy_shapes", "correlated",        "graphs",          "execs",         "address_spaces",
+    "allocations",   "physical_memory",   "ranges",          "context_bytes",
+};
+
 } // namespace
 
-void CallTool::add_call_options(CommandLine& line, const std::string& by, const std::string& by_default,
-                                const std::string& measures, bool by_stream)
+void CallTool::add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
+                                bool by_stream)
 {
+    CommandLine& line = command_line();
     CallSettings& s = settings_;
     usual_sort_ = s.sort;
     line.text("--by", "WHAT[,WHAT]",
@@ -47,24 +57,24 @@ void CallTool::add_call_options(CommandLine& line, const std::string& by, const 
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", s.sort), s.sort);
 }
 
-void CallTool::add_least(CommandLine& line, std::string_view what, uint64_t& least_ns)
+void CallTool::add_least(std::string_view what, uint64_t& least_ns)
 {
-    line.text("-l,--least", "MIN_US",
-              fmt::format("only {} that last at least this many microseconds (or 5ms, 2s)", what),
-              [&least_ns](const std::string& text) {
-                  using namespace std::chrono_literals;
-                  const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
-                  least_ns = static_cast<uint64_t>(least.count());
-              });
+    command_line().text("-l,--least", "MIN_US",
+                        fmt::format("only {} that last at least this many microseconds (or 5ms, 2s)", what),
+                        [&least_ns](const std::string& text) {
+                            using namespace std::chrono_literals;
+                            const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
+                            least_ns = static_cast<uint64_t>(least.count());
+                        });
 }
 
-void CallTool::add_ceiling(CommandLine& line)
+void CallTool::add_ceiling()
 {
-    line.text("--max-overhead", "PERCENT",
-              "let the probes take at most this much of what a process uses: beyond it, calls are sampled",
-              [&percent = settings_.max_overhead](const std::string& text) {
-                  percent = number_argument<double>("a maximum overhead (--max-overhead)", text, 1, 100);
-              });
+    command_line().text("--max-overhead", "PERCENT",
+                        "let the probes take at most this much of what a process uses: beyond it, calls are sampled",
+                        [&percent = settings_.max_overhead](const std::string& text) {
+                            percent = number_argument<double>("a maximum overhead (--max-overhead)", text, 1, 100);
+                        });
 }
 
 std::string CallTool::at_least(uint64_t least_ns, std::string_view more)
@@ -72,8 +82,9 @@ std::string CallTool::at_least(uint64_t least_ns, std::string_view more)
     return least_ns ? fmt::format(" of {} or {}", in_words(std::chrono::nanoseconds(least_ns)), more) : std::string();
 }
 
-RunPlan CallTool::plan(const Options& options)
+RunPlan CallTool::begin_plan()
 {
+    const Options& options = options_;
     CallSettings& s = settings_;
     if (s.api != "driver" && s.api != "runtime" && s.api != "both")
         throw UsageError(fmt::format("--api takes driver, runtime or both, not '{}'", s.api));
@@ -87,12 +98,18 @@ RunPlan CallTool::plan(const Options& options)
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     s.take(options);
     s.latency |= s.events && !options.trace.empty(); // how long bars are
-    options_ = options;
+    shows_rows_ = !s.events;
     RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
     plan.replay.emplace();
-    plan.hooks.calls_differing = [this] { return calls_differing(); };
-    shows_rows_ = !s.events;
-    validate(plan);
+    plan.hooks.begin.emplace_back([this](const Running& running) { begin_calls(running); });
+    plan.hooks.before_print = [this] { read_rows(); };
+    plan.hooks.after_print = [this](Output& output) { end_report(output); };
+    return plan;
+}
+
+RunPlan CallTool::finish_plan(RunPlan plan)
+{
+    const CallSettings& s = settings_;
     plan.replay->by = s.by;
     plan.replay->sort = s.sort == usual_sort_ ? "" : s.sort;
     plan.replay->usual_sort = usual_sort_;
@@ -215,13 +232,14 @@ void CallTool::load()
     Tool::load();
     processes_->read_threads_from(fd("thread_names"));
     begin_stacks();
+    if (fd("held") >= 0)
+        held_.emplace(fd("held"), fd("held_beyond"));
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
 }
 
-void CallTool::begin(const Running& running)
+void CallTool::begin_calls(const Running& running)
 {
-    Tool::begin(running);
     if (running.attacher && keeps_stacks())
         stacks_->meet(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.attacher)
@@ -229,20 +247,14 @@ void CallTool::begin(const Running& running)
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }
 
-void CallTool::record(Output& output, const void* data, size_t size)
+void CallTool::record(Output&, const RingRecord& record)
 {
-    uint32_t type = 0;
-    memcpy(&type, data, sizeof(type));
-    if (stacks_->learn(type, {static_cast<const uint8_t*>(data), size}))
-        return;
-    if (type == RECORD_PROCESS && size >= sizeof(process_record))
-        processes_->learn(*static_cast<const process_record*>(data));
-    else if (type == RECORD_CALL && size >= sizeof(call_event))
-        print_event(output, *static_cast<const call_event*>(data));
-    else if (type == RECORD_SPILL && size >= sizeof(call_event))
-        spill(*static_cast<const call_event*>(data));
-    else
-        learn(type, data, size);
+    if (const auto* call = record.as<call_event>(RECORD_SPILL))
+        spill(*call);
+    else if (const auto* replaced = record.as<holding_record>(RECORD_REPLACED))
+        holdings_.learn(*replaced);
+    else if (const auto* ended = record.as<holding_record>(RECORD_CONTEXT_ENDED))
+        holdings_.learn(*ended);
 }
 
 // Within a second there may be more than memory should be spent on.
@@ -257,7 +269,7 @@ void CallTool::begin_stacks()
 {
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "stacks");
     kernel.of_functions = settings_.of_functions;
-    stacks_.emplace(kernel, settings_.stacks, &wait_budget_);
+    user_stacks_ = &stacks_.emplace(kernel, settings_.stacks, &wait_budget_);
     stacks_->begin(options_.pids);
     const CallView& view = settings_.view;
     if (!view.by_place())
@@ -272,41 +284,32 @@ void CallTool::begin_stacks()
     settings_.view.places = &*places_;
 }
 
-void CallTool::on_exec(pid_t pid, uint64_t time_ns)
+bool CallTool::tick(Output&)
 {
-    stacks_->ended(pid);
-    Tool::on_exec(pid, time_ns);
-}
-
-bool CallTool::tick(Output& output)
-{
+    if (!shows_rows_)
+        forget_processes();
+    if (held_)
+        held_->make_room(holdings_);
     const std::vector<ImageId> gone = retire_processes();
     stacks_->tick();
     read_rows();
     erase_state(gone);
     if (epochs_)
         epochs_->sweep();
-    if (!shows_rows_) {
-        ended(output, gone_);
-        forget_processes();
-    } else if (gone_.size() > gone_limit) {
+    if (shows_rows_ && gone_.size() > gone_limit) {
         pending_.merge(gone_);
         forget_processes();
     }
     return false;
 }
 
-void CallTool::print_ended(Output& output)
-{
-    leaving_.merge(processes_->pids());
-    CallTool::tick(output);
-}
-
+// At each tick, between the ends of processes and the erasure of their state; before each report; at the edges of
+// sampling windows.
 void CallTool::read_rows()
 {
     if (!settings_.events)
         pass_on(table_->drain());
-    collected();
+    holdings_.settle();
 }
 
 void CallTool::pass_on(std::span<const CallDelta> deltas)
@@ -322,7 +325,9 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
             processes_->command_line(delta.key.image); // which nobody can ask once it has ended
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
-        on_delta(delta);
+        if (held_ && part_of(delta.key) == CallPart::memory)
+            holdings_.add(delta);
+        this->delta(delta);
         if (shows_rows_ && !(sampling_ && sampling_->takes(delta)))
             pending_.add(delta);
     }
@@ -336,14 +341,8 @@ std::vector<ImageId> CallTool::retire_processes()
         table_->retire(image);
         gone_.insert(image);
         stacks_->ended(static_cast<pid_t>(image.pid));
-        retired(image);
     }
     return gone;
-}
-
-std::vector<const char*> CallTool::tables_of(std::span<const ImageId>)
-{
-    return {"captures", "capturing_streams", "captured_events", "contexts", "primaries", "legacy_shapes", "correlated"};
 }
 
 void CallTool::erase_state(std::span<const ImageId> gone)
@@ -351,7 +350,10 @@ void CallTool::erase_state(std::span<const ImageId> gone)
     if (gone.empty())
         return;
     shares_->release(gone);
-    for (const std::string_view name : tables_of(gone)) {
+    std::vector<const char*> names(std::begin(maps_by_image), std::end(maps_by_image));
+    if (held_)
+        add_held_tables(names, gone, holdings_, !settings_.events);
+    for (const std::string_view name : names) {
         const bpf_map* const map = bpf_.map(std::string(name));
         if (!map)
             continue;
@@ -367,17 +369,21 @@ void CallTool::forget_processes()
 {
     if (gone_.empty())
         return;
-    for (const ImageId& image : gone_)
-        stacks_->forget(image);
+    const int held_bytes_fd = bpf_.fd("held_bytes"); // has peaks, which are printed
+    for (const ImageId& id : gone_) {
+        stacks_->forget(id);
+        const image image = id;
+        if (held_bytes_fd >= 0)
+            bpf_map_delete_elem(held_bytes_fd, &image);
+    }
     forget(gone_);
+    holdings_.forget(gone_);
     processes_->forget(gone_);
     gone_.clear();
 }
 
-void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+std::span<const CallDelta> CallTool::calls()
 {
-    if (!shows_rows_)
-        return;
     processes_->refresh();
     if (sampling_) {
         for (const CallDelta& delta : sampling_->take())
@@ -386,7 +392,13 @@ void CallTool::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     }
     if (places_)
         places_->clear();
-    print(output, pending_.rows(), wall_ns, static_cast<double>(interval_ns) / 1e9);
+    return pending_.rows();
+}
+
+void CallTool::end_report(Output& output)
+{
+    if (!shows_rows_)
+        return;
     const Loss merged{
         "calls_merged",
         "calls are in rows of less detail: one report has too many rows (report more often, or use a coarser view)",

@@ -11,6 +11,7 @@
 #include "rows/call_sums.hpp"
 #include "rows/call_view.hpp"
 #include "rows/calls.hpp"
+#include "rows/held_table.hpp"
 #include "rows/holdings.hpp"
 #include "run/ring.hpp"
 #include "run/sampling.hpp"
@@ -28,16 +29,14 @@ namespace gpusnoop {
 
 class CallTool : public Tool {
 public:
-    RunPlan plan(const Options& options) override;
+    void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
-    void record(Output& output, const void* data, size_t size) override;
-    // Drains the kernel's table of calls: on_delta() is called for each row that has changed. At each tick, between the
-    // ends of processes and the erasure of their state; before each report; at the edges of sampling windows.
-    void read_rows() override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
     bool tick(Output& output) override;
+    void record(Output& output, const RingRecord& record) override;
+    // Calls of a row since the last time: once a second, while their process lives, and before each report.
+    virtual void delta(const CallDelta&) {}
+    // Processes that have exited, and have been printed.
+    virtual void forget(const std::set<ImageId>&) {}
 
 protected:
     // What counts of a row's key, whatever the view tells apart.
@@ -45,19 +44,24 @@ protected:
         bool thread = false;
         bool stack = false;
     };
-    // settings: the tool's own; not looked at before the tool is complete.
+    // settings: the tool's own; not read before the tool's constructor runs.
     CallTool(const ToolSpec& spec, CallSettings& settings) : CallTool(spec, settings, KeyParts()) {}
     CallTool(const ToolSpec& spec, CallSettings& settings, KeyParts key_parts)
         : Tool(spec), settings_(settings), key_parts_(key_parts)
     {}
 
     // --by, -e, -H, --api, -s. by and measures: what they take beside what all tools have.
-    void add_call_options(CommandLine& line, const std::string& by, const std::string& by_default,
-                          const std::string& measures, bool by_stream = true);
+    void add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
+                          bool by_stream = true);
     // -l MIN_US. what: "waits".
-    static void add_least(CommandLine& line, std::string_view what, uint64_t& least_ns);
+    void add_least(std::string_view what, uint64_t& least_ns);
     // --max-overhead, of a tool whose plan has programs that can be sampled.
-    void add_ceiling(CommandLine& line);
+    void add_ceiling();
+
+    // plan() begins with the one and ends with the other. In between, the plan is right for most tools. Both throw
+    // UsageError.
+    RunPlan begin_plan();
+    RunPlan finish_plan(RunPlan plan);
     // " of 5ms or longer", for RunPlan::one; empty where there is no least.
     static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
     // Driver, runtime or both, as asked for.
@@ -74,24 +78,8 @@ protected:
     bool shows_rows_ = true;           // of calls, at each report
     std::optional<bool> shows_maxima_; // of durations, in these rows; nullopt: where durations are measured
 
-    // After the shared options have been checked: the tool's own, and what follows from them. Throws UsageError. What
-    // the plan has already is right for most tools.
-    virtual void validate(RunPlan& plan) = 0;
-    void configure(const Filters& filters) override;
-
-    virtual void on_delta(const CallDelta&) {} // each second, while its process lives
-    virtual void collected() {}                // on_delta() has had them all, as far as there are rows
-    virtual void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) = 0;
-    virtual void print_event(Output& output, const call_event& event) = 0;
-    virtual bool learn(uint32_t, const void*, size_t) { return false; } // other records
-    virtual void retired(const ImageId&) {}                  // gone; what is known of it is still to be printed
-    virtual void forget(const std::set<ImageId>&) {}         // and has been
-    virtual void ended(Output&, const std::set<ImageId>&) {} // the same, where no rows are shown
-    // Tables of the kernel side whose keys begin with an image, and that only it looks at: those that have entries of
-    // one that is gone. on_delta() has had all its calls.
-    virtual std::vector<const char*> tables_of(std::span<const ImageId> gone);
-
-    uint64_t calls_differing() { return stacks_->others_since_last(); }
+    // For print(): calls since the last report.
+    std::span<const CallDelta> calls();
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     // The line of the program's own that a call comes from, or the function: "dataset.py:88 Loader.__getitem__".
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
@@ -102,16 +90,22 @@ protected:
     Frames row_frames(const CallKey& key);
 
     Processes& processes() { return *processes_; }
-    const std::set<ImageId>& gone() const { return gone_; } // to be forgotten after the next report
-    void print_ended(Output& output); // where no rows are shown: all that have ended, also since the last tick
+    // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
+    const std::set<ImageId>& gone() const { return gone_; }
+
+    Holdings holdings_;             // of a tool that follows allocations
+    std::optional<HeldTable> held_; // the same
 
 private:
     void check_ceiling(const RunPlan& plan) const;
     void configure_calls() const;
     void size_tables() const;
     void begin_stacks();
+    void begin_calls(const Running& running);
     void spill(const call_event& event);
+    void read_rows();
     void pass_on(std::span<const CallDelta> deltas);
+    void end_report(Output& output);
     std::vector<ImageId> retire_processes();
     void erase_state(std::span<const ImageId> gone);
     void forget_processes();

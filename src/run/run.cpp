@@ -103,13 +103,16 @@ void Run::trace()
     malloc_trim(0); // what loading and attaching needed
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
-    tool_.begin({.loop = *loop_,
-                 .since_ns = program_ ? 0 : attached_ns, // it has not begun
-                 .report = [this] { report(); },
-                 .attached = [this] { return attached(); },
-                 .lost = [this] { return losses_->sum(); },
-                 .users = [this] { return members_->users(); },
-                 .attacher = attacher_ ? &*attacher_ : nullptr});
+    const Running running{.loop = *loop_,
+                          .since_ns = program_ ? 0 : attached_ns, // it has not begun
+                          .report = [this] { report(); },
+                          .attached = [this] { return attached(); },
+                          .lost = [this] { return losses_->sum(); },
+                          .users = [this] { return members_->users(); },
+                          .attacher = attacher_ ? &*attacher_ : nullptr};
+    tool_.begin(running);
+    for (const auto& begin : plan_.hooks.begin)
+        begin(running);
     announce(); // whoever hears it begins later
     if (program_)
         program_->release(plan_.screen);
@@ -169,7 +172,7 @@ void Run::attach()
     if (scope_.cgroup())
         fill(object, "target_cgroups", scope_.cgroup()->ids(), "cgroups (-c)");
     losses_.emplace(object);
-    ring_.emplace(object, [this](const void* data, size_t size) { tool_.record(*output_, data, size); });
+    ring_.emplace(object, [this](const void* data, size_t size) { tool_.receive(*output_, data, size); });
     if (attacher_ && plan_.durations)
         duration_floor_ns_ = duration_floor_ns(attacher_->tier());
     watch_mappings();
@@ -366,8 +369,8 @@ void Run::set_timers()
             if (options_.count && reports_ >= options_.count)
                 loop_->stop();
         });
-    if (options_.duration)
-        loop_->after(*options_.duration, [this] { loop_->stop(); });
+    if (const auto duration = options_.duration ? options_.duration : plan_.usual_duration)
+        loop_->after(*duration, [this] { loop_->stop(); });
 }
 
 void Run::tick()
@@ -404,14 +407,16 @@ void Run::report()
 {
     ring_->drain();
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-    tool_.read_rows();
+    if (plan_.hooks.before_print)
+        plan_.hooks.before_print();
     ring_->drain(); // who has come in between has rows already: who that is, is in the ring
     const uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
-    tool_.report(*output_, wall_ns, now - interval_began_ns_);
+    tool_.print(*output_, wall_ns, now - interval_began_ns_);
+    if (plan_.hooks.after_print)
+        plan_.hooks.after_print(*output_);
     if (!plan_.lines)
         end_report(wall_ns, now - interval_began_ns_);
-    if (plan_.hooks.calls_differing)
-        losses_->add(LOSS_CALLERS, plan_.hooks.calls_differing());
+    losses_->add(LOSS_CALLERS, tool_.calls_differing());
     if (plan_.hooks.names_lost)
         losses_->add(LOSS_NAME, plan_.hooks.names_lost());
     output_->lost(losses_->since_last());

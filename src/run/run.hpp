@@ -30,7 +30,7 @@ public:
     // Throws where what was asked for does not exist. program: the one to be traced, if it was started for that.
     Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals, StartedProgram* program)
         : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), program_(program), scope_(options),
-          probe_plan_(plan_probes(plan_.programs))
+          probe_plan_(plan_probes(plan_.programs)), opened_(tool.opened())
     {}
     // Throws Interrupted where a signal came before there was anything to report.
     void run();
@@ -48,6 +48,7 @@ private:
     Filters choose_probes(bpf_object* object, const LoadPlan& plan);
     void library_mapped(pid_t pid, std::string_view path, uint64_t device, uint64_t inode);
     void thread_exited(pid_t pid, pid_t tid);
+    void on_exec(pid_t pid, uint64_t time_ns);
     void on_exit(pid_t pid);
     void announce();
     void look_for_trouble();
@@ -82,10 +83,10 @@ private:
     StartedProgram* program_;
     Scope scope_;
     std::unique_ptr<Output> output_;
-    ProbePlan probe_plan_; // less what cannot be used without harm
-    bool returns_ = true;  // return probes can
-    bool together_ = true; // programs are loaded at the same time
-    Opened opened_{};
+    ProbePlan probe_plan_;             // less what cannot be used without harm
+    bool returns_ = true;              // return probes can
+    bool together_ = true;             // programs are loaded at the same time
+    const Opened& opened_;             // by the tool
     std::vector<std::string> remarks_; // what the kernel refused, and files that were overwritten
     std::optional<Attacher> attacher_;
     std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share

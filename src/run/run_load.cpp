@@ -113,12 +113,10 @@ bpf_object* Run::load()
 
 bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
 {
-    opened_ = tool_.open();
+    tool_.open();
     bpf_object* object = opened_.object;
     Filters filters =
         probe_plan_.probes.empty() ? Filters{.pids = !scope_.pids().empty()} : choose_probes(object, plan);
-    for (const std::string& program : plan.programs_left_out())
-        bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
     filters.guarded = guarded;
     filters.left_out = plan.hooks_left_out(probe_plan_.hooks);
     if (const auto& cgroup = scope_.cgroup()) {
@@ -129,6 +127,8 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     if (filters.v1 == CONTROLLER_NONE)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
     tool_.prepare(probe_plan_.probes, filters);
+    for (const std::string& program : plan.programs_left_out()) // also of those that the tool has chosen
+        bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     if (!filters.cgroups)
         leave_empty(object, "cgroup_verdicts");

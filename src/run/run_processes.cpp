@@ -78,16 +78,7 @@ void Run::watch_mappings()
                          uint64_t inode) { library_mapped(pid, path, device, inode); },
         .forked = [this](pid_t pid, pid_t parent) { members_->forked(pid, parent); },
         .exited = [this](pid_t pid, pid_t tid) { thread_exited(pid, tid); },
-        .on_exec =
-            [this](pid_t pid, uint64_t time_ns) {
-                if (attacher_)
-                    attacher_->left(pid);
-                if (exits_.executed(pid) && attacher_)
-                    attacher_->main_thread_replaced(pid);
-                if (loop_)
-                    ring_->drain(); // a program that called and was replaced at once is to be known by then
-                tool_.on_exec(pid, time_ns);
-            },
+        .on_exec = [this](pid_t pid, uint64_t time_ns) { on_exec(pid, time_ns); },
         .named = [this](pid_t pid, std::string_view name, bool is_exec) { members_->named(pid, name, is_exec); },
         .lost =
             [this] {
@@ -117,13 +108,29 @@ void Run::thread_exited(pid_t pid, pid_t tid)
         attacher_->main_thread_replaced(pid);
 }
 
+void Run::on_exec(pid_t pid, uint64_t time_ns)
+{
+    if (attacher_)
+        attacher_->left(pid);
+    if (exits_.executed(pid) && attacher_)
+        attacher_->main_thread_replaced(pid);
+    if (loop_)
+        ring_->drain(); // a program that called and was replaced at once is to be known by then
+    if (plan_.hooks.on_exec)
+        plan_.hooks.on_exec(pid, time_ns);
+    tool_.on_exec(pid, time_ns);
+}
+
 void Run::on_exit(pid_t pid)
 {
     if (attacher_)
         attacher_->left(pid);
     // The end of the last one asked for ends the run: what it held is shown as it was.
-    if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid))
+    if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid)) {
+        if (plan_.hooks.on_exit)
+            plan_.hooks.on_exit(pid);
         tool_.on_exit(pid);
+    }
     members_->exited(pid);
 }
 

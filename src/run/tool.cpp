@@ -8,6 +8,8 @@
 #include "base/ending_signals.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "bpf/shared/record.h"
+#include "names/user_stacks.hpp"
 #include "output/output_buffer.hpp"
 #include "run/command_line.hpp"
 #include "run/preflight.hpp"
@@ -66,16 +68,40 @@ void configure_probes(const BpfObject& bpf, std::span<const Probe> probes, const
 
 } // namespace
 
-Opened Tool::open()
+Tool::Tool(const ToolSpec& spec)
+    : spec_(spec), command_line_(std::make_unique<CommandLine>(spec.name, spec.summary, spec.examples))
+{
+    options_.ring_mb = spec.ring_mb;
+    add_shared_options(*command_line_, options_, spec.attach_names, spec.without_interval);
+}
+
+Tool::~Tool() = default;
+
+const Options& Tool::parse(int argc, char** argv)
+{
+    char** const end = argv + argc;
+    char** const dashes = std::find(argv, end, std::string_view("--"));
+    if (dashes != end) {
+        options_.program.assign(dashes + 1, end);
+        if (options_.program.empty())
+            throw UsageError("a program must follow --");
+    }
+    command_line_->parse(static_cast<int>(dashes - argv), argv);
+    check_replay(*command_line_, options_);
+    command_line_.reset();
+    options_.user_stacks |= options_.draws_flames();
+    check_shared_options(options_);
+    return options_;
+}
+
+void Tool::open()
 {
     bpf_ = spec_.open();
-    Opened all{.object = bpf_.get(),
+    opened_ = {.object = bpf_.get(),
                .switches = {.attach_phase = bpf_.find<__u32>("attach_phase"),
                             .forwarding_files = bpf_.find<__u64>("forwarding_files"),
                             .traced_since = bpf_.find<__u64>("traced_since"),
                             .naming = bpf_.find<bool>("naming")}};
-    opened(all);
-    return all;
 }
 
 void Tool::prepare(std::span<const Probe> probes, const Filters& filters)
@@ -102,35 +128,40 @@ void Tool::load()
 
 void Tool::begin(const Running& running)
 {
+    running_.emplace(running);
     processes_->tracing_began(running.since_ns);
+}
+
+void Tool::receive(Output& output, const void* data, size_t size)
+{
+    RingRecord received{.type = 0, .data = data, .size = size};
+    memcpy(&received.type, data, sizeof(received.type));
+    if (user_stacks_ && user_stacks_->learn(received.type, {static_cast<const uint8_t*>(data), size}))
+        return;
+    if (const auto* process = received.as<process_record>(RECORD_PROCESS))
+        processes_->learn(*process);
+    else
+        record(output, received);
+}
+
+uint64_t Tool::calls_differing() const
+{
+    return user_stacks_ ? user_stacks_->others_since_last() : 0;
 }
 
 void Tool::on_exec(pid_t pid, uint64_t time_ns)
 {
+    if (user_stacks_)
+        user_stacks_->ended(pid);
     if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }
 
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
 {
-    const ToolSpec& spec = tool.spec();
-    CommandLine line(spec.name, spec.summary, spec.examples);
-    options.ring_mb = spec.ring_mb;
-    add_shared_options(line, options, spec.attach_names, spec.without_interval);
-    tool.add_options(line);
-    char** const end = argv + argc;
-    char** const dashes = std::find(argv, end, std::string_view("--"));
-    if (dashes != end) {
-        options.program.assign(dashes + 1, end);
-        if (options.program.empty())
-            throw UsageError("a program must follow --");
-    }
-    line.parse(static_cast<int>(dashes - argv), argv);
-    check_replay(line, options);
-    options.user_stacks |= options.draws_flames();
-    check_shared_options(options);
+    options = tool.parse(argc, argv);
     set_verbosity(options.verbosity);
-    RunPlan plan = tool.plan(options);
+    RunPlan plan = tool.plan();
     if (!options.trace.empty() && !plan.lines)
         throw UsageError("a timeline (--trace) is made of lines: add -e");
     return plan;

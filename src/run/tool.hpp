@@ -35,6 +35,7 @@ namespace gpusnoop {
 class CommandLine;
 class LoadError;
 class Loop;
+class UserStacks;
 
 // What the kernel side has to do by itself.
 struct Filters {
@@ -77,18 +78,24 @@ struct ToolSpec {
     void (*explain)(const LoadError& error, bpf_object* object) = nullptr;
 };
 
-// What a few tools do beside tracing; most need none of it.
+// Hooks that few tools need; most leave them empty.
 struct RunHooks {
     std::function<std::unique_ptr<Output>()> make_output{}; // in place of text or JSON on standard output
     std::function<void(EndingSignals&)> replay{};           // in place of printing the tables of a recording
     std::function<void(std::string_view step)> progress{};  // a slow step begins: "Loading 40 programs ..."
+    // Called in turn: all probes are attached, the loop is about to run.
+    std::vector<std::function<void(const Running&)>> begin{};
+    // As in Tool, and called before it.
+    std::function<void(pid_t pid, uint64_t time_ns)> on_exec{};
+    std::function<void(pid_t pid)> on_exit{};
+    std::function<void()> before_print{}; // reads what the kernel side has counted up to now
+    std::function<void(Output&)> after_print{};
     // The last report follows; what makes it better may take at most this long.
     std::function<void(std::chrono::milliseconds)> before_last_report{};
     std::function<void()> check_results{}; // after the last report; throws Error if a result was not written
     std::function<void()> end{};           // there will be no more reports; detaching, which is slow, follows
-    // Since the last call: calls that are shown with other callers than they had (UserStacks), and kernels whose name a
-    // report needed, but the ring buffer had no room for (KernelNames).
-    std::function<uint64_t()> calls_differing{}, names_lost{};
+    // Since the last call: kernels whose name a report needed, but the ring buffer had no room for (KernelNames).
+    std::function<uint64_t()> names_lost{};
 };
 
 // What a run does, once its options are known.
@@ -102,8 +109,9 @@ struct RunPlan {
     bool counts_runtime = false;     // its calls are counted, not only marked to learn names
     // How often it reports where nobody has said; nullopt: once, at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
-    std::string nvml_library{};         // as in NvmlFigures
-    bool screen = false;                // the terminal is the tool's own
+    std::optional<std::chrono::nanoseconds> usual_duration{}; // ends the run if there is no -d
+    std::string nvml_library{};                               // as in NvmlFigures
+    bool screen = false;                                      // the terminal is the tool's own
     bool lines = false;                 // not a table per report; that there was nothing is said of the whole run
     std::optional<ReplayView> replay{}; // how recordings are shown; nullopt: there are no tables to show
     RunHooks hooks{};
@@ -119,64 +127,82 @@ struct Switches {
 
 // A BPF object before it is loaded.
 struct Opened {
-    bpf_object* object;
+    bpf_object* object = nullptr;
     Switches switches{};
     KernelHooks* kernel_hooks = nullptr; // what the tool hooks in the kernel, by itself
     std::vector<std::string> remarks{};  // what it does without here, in sentences
 };
 
+// A record from the ring buffer, or a line.
+struct RingRecord {
+    uint32_t type; // RECORD_*
+    const void* data;
+    size_t size;
+
+    // Null if the record is of another type.
+    template<class T>
+    const T* as(uint32_t wanted) const
+    {
+        return type == wanted && size >= sizeof(T) ? static_cast<const T*>(data) : nullptr;
+    }
+};
+
+// A tool's constructor adds its options to command_line(). All else that it does begins in a hook: one of the virtual
+// functions, or of RunHooks. An override calls that of its base class, too.
 class Tool {
 public:
-    explicit Tool(const ToolSpec& spec) : spec_(spec) {}
-    virtual ~Tool() = default;
+    explicit Tool(const ToolSpec& spec);
+    virtual ~Tool();
     Tool(const Tool&) = delete;
     Tool& operator=(const Tool&) = delete;
 
-    const ToolSpec& spec() const { return spec_; }
+    // Checks the options. Throws UsageError if they contradict each other.
+    virtual RunPlan plan() = 0;
+    // Before loading: sets constants and map sizes of the object, and in opened_ what the run needs. Throws Error.
+    virtual void configure(const Filters& filters) = 0;
+    // After loading, before attaching: makes the readers of the maps. Throws Error.
+    virtual void load();
+    // Once a second, and once before tracing begins. Returns true while the on-demand naming probes should be attached.
+    virtual bool tick(Output&) { return false; }
+    // A record that is not of the kinds that all tools share.
+    virtual void record(Output&, const RingRecord&) {}
+    // Prints the interval that ends now.
+    virtual void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
 
-    virtual void add_options(CommandLine& line) = 0;
-    // After parsing: throws UsageError where options contradict each other.
-    virtual RunPlan plan(const Options& options) = 0;
-    Opened open();
-    // Between open and load: read-only data and map sizes.
-    void prepare(std::span<const Probe> probes, const Filters& filters);
+    // For the run.
+    const ToolSpec& spec() const { return spec_; }
+    const Options& parse(int argc, char** argv);
+    void open();
+    const Opened& opened() const { return opened_; }
+    void prepare(std::span<const Probe> probes, const Filters& filters); // configures the object
     // Into the kernel; on another thread than all else. together: see load_together(). Throws Error.
     void load_programs(bool together);
-    // They are loaded, and their maps are there. Throws Error.
-    virtual void load();
-    // The loop is about to run.
-    virtual void begin(const Running&);
-
-    virtual void record(Output& output, const void* data, size_t size) = 0; // from the ring
+    void begin(const Running& running);
+    void receive(Output& output, const void* record, size_t size); // from the ring
     // A process is another program from this moment on, CLOCK_MONOTONIC.
-    virtual void on_exec(pid_t pid, uint64_t time_ns);
+    void on_exec(pid_t pid, uint64_t time_ns);
     // The last thread of a process has exited; its rows are still to be printed.
-    virtual void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
+    void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->ended(); }
-    // Once a second, and once before the start is printed. True where the programs that are not always attached should
-    // be.
-    virtual bool tick(Output&) { return false; }
-    // What has been counted up to now is read, for the report that follows.
-    virtual void read_rows() {}
-    // Prints the interval that ends now.
-    virtual void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
+    uint64_t calls_differing() const; // see UserStacks::others_since_last()
 
 protected:
-    // The object has been opened. What the tool hooks in the kernel by itself, or goes without, is added to `opened`.
-    virtual void opened(Opened&) {}
-    // The tool's own variables and map sizes, after those that all tools share.
-    virtual void configure(const Filters& filters) = 0;
+    CommandLine& command_line() { return *command_line_; }
 
-    Options options_; // as plan() got them
+    Options options_; // as given
     BpfObject bpf_;
+    Opened opened_;
     std::span<const Probe> probes_; // those that calls are numbered by
     WaitBudget wait_budget_;        // shared by all helpers of the tool
     std::optional<Processes> processes_;
-    std::set<uint32_t> leaving_; // pids that have exited, but may still have their memory
+    UserStacks* user_stacks_ = nullptr; // of a tool that has some, set by load()
+    std::optional<Running> running_;    // while it traces
+    std::set<uint32_t> leaving_;        // pids that have exited, but may still have their memory
 
 private:
     const ToolSpec& spec_;
+    std::unique_ptr<CommandLine> command_line_; // until it is parsed
 };
 
 // Where results go without another wish: text or JSON on standard output.

@@ -3,7 +3,6 @@
 #include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
-#include "base/loop.hpp"
 #include "bpf/shared/record.h"
 #include "run/command_line.hpp"
 #include "run/tool.hpp"
@@ -16,7 +15,6 @@
 
 #include <algorithm>
 #include <bpf/libbpf.h>
-#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -67,23 +65,20 @@ std::string at_least(std::optional<uint64_t> least_ns)
 
 class CudaGap : public Tool {
 public:
-    CudaGap() : Tool(about) {}
+    CudaGap() : Tool(about) { add_options(command_line(), settings_); }
 
-    void add_options(CommandLine& line) override { cudagap::add_options(line, settings_); }
-    RunPlan plan(const Options& options) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
-    void record(Output& output, const void* data, size_t size) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
     bool tick(Output& output) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void record(Output& output, const RingRecord& record) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
     cudagap_bpf& skeleton() const { return bpf_.as<cudagap_bpf>(); }
-    void told(Output& output, const gap_record& gap);
+    void add(Output& output, const gap_record& gap);
     Frames frames_of(const gap_record& gap);
-    void print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
+    void print_times(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
     void forget_ended();
     bool tells_surroundings() const;
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
@@ -103,10 +98,9 @@ private:
     std::optional<CallEvents<GapLine, Context>> lines_;
 };
 
-RunPlan CudaGap::plan(const Options& options)
+RunPlan CudaGap::plan()
 {
-    validate_options(settings_, options);
-    options_ = options;
+    validate_options(settings_, options_);
     RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
         plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
@@ -130,7 +124,10 @@ RunPlan CudaGap::plan(const Options& options)
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
                    .adds_up = false}; // of waits for whom, and of parts that not every row has
-    plan.hooks.calls_differing = [this] { return stacks_ ? stacks_->of_users().others_since_last() : 0; };
+    if (settings_.why)
+        plan.usual_duration = 5s;
+    plan.hooks.begin.emplace_back(
+        [this](const Running& running) { user_stacks_->meet(running.users(), settings_.stacks); });
     plan.hooks.names_lost = [this] { return names_ ? names_->lost_since_last() : 0; };
     return plan;
 }
@@ -153,7 +150,8 @@ void CudaGap::load()
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "block_stacks");
     kernel.of_functions = false;
     stacks_.emplace(bpf_map__fd(skeleton().maps.block_counts), kernel, &wait_budget_);
-    stacks_->of_users().begin(options_.pids);
+    user_stacks_ = &stacks_->of_users();
+    user_stacks_->begin(options_.pids);
     file_waits_.emplace(bpf_map__fd(skeleton().maps.file_counts));
     wakers_.emplace(bpf_map__fd(skeleton().maps.followed_threads), skeleton().bss->marks);
     lines_.emplace(line_fields(), context(0));
@@ -162,29 +160,15 @@ void CudaGap::load()
     follow_kernel(skeleton());
 }
 
-void CudaGap::begin(const Running& running)
+void CudaGap::record(Output& output, const RingRecord& record)
 {
-    Tool::begin(running);
-    stacks_->of_users().meet(running.users(), settings_.stacks);
-    if (settings_.why && !options_.duration)
-        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
+    if (const auto* name = record.as<name_record>(RECORD_NAME))
+        names_->learn(*name, record.size);
+    else if (const auto* gap = record.as<gap_record>(RECORD_GAP))
+        add(output, *gap);
 }
 
-void CudaGap::record(Output& output, const void* data, size_t size)
-{
-    uint32_t type = 0;
-    memcpy(&type, data, sizeof(type));
-    if (stacks_->of_users().learn(type, {static_cast<const uint8_t*>(data), size}))
-        return;
-    if (type == RECORD_PROCESS && size >= sizeof(process_record))
-        processes_->learn(*static_cast<const process_record*>(data));
-    if (type == RECORD_NAME && size >= sizeof(name_record))
-        names_->learn(*static_cast<const name_record*>(data), size);
-    if (type == RECORD_GAP && size >= sizeof(gap_record))
-        told(output, *static_cast<const gap_record*>(data));
-}
-
-void CudaGap::told(Output& output, const gap_record& gap)
+void CudaGap::add(Output& output, const gap_record& gap)
 {
     const GapFiles files = files_.of(gap);
     if (settings_.why) {
@@ -211,12 +195,6 @@ Frames CudaGap::frames_of(const gap_record& gap)
     return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
 }
 
-void CudaGap::on_exec(pid_t pid, uint64_t time_ns)
-{
-    stacks_->of_users().ended(pid);
-    Tool::on_exec(pid, time_ns);
-}
-
 // Where lines are shown, there are no reports.
 bool CudaGap::tick(Output&)
 {
@@ -237,7 +215,7 @@ bool CudaGap::tick(Output&)
     return names_ && names_->tick();
 }
 
-void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+void CudaGap::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (settings_.events)
         return;
@@ -251,12 +229,12 @@ void CudaGap::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         around_->refresh(threads_of(times), now);
     if (settings_.tcp || settings_.why)
         peers_.refresh();
-    print(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
+    print_times(output, times, wall_ns, static_cast<double>(interval_ns) / 1e9);
     times_->forget_ended(times);
     forget_ended();
 }
 
-void CudaGap::print(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds)
+void CudaGap::print_times(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds)
 {
     const CallView& view = settings_.view;
     if (settings_.why)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 namespace gpusnoop::cudagraph {
 namespace {
@@ -57,25 +58,19 @@ constexpr ToolSpec about{
 
 class CudaGraph : public CallTool {
 public:
-    CudaGraph() : CallTool(about, settings_) {}
+    CudaGraph();
 
-    void add_options(CommandLine& line) override;
-    bool tick(Output& output) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
+    bool tick(Output& output) override;
+    void record(Output& output, const RingRecord& record) override;
+    void delta(const CallDelta& delta) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void forget(const std::set<ImageId>& images) override;
 
 private:
     cudagraph_bpf& skeleton() const { return bpf_.as<cudagraph_bpf>(); }
-    void validate(RunPlan& plan) override;
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override
-    {
-        lines_->print(output, {event}, event_frames(event));
-    }
-    void on_delta(const CallDelta& delta) override;
-    void forget(const std::set<ImageId>& images) override;
 
     Settings settings_;
     std::optional<Execs> execs_;
@@ -84,15 +79,16 @@ private:
     std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
 };
 
-void CudaGraph::add_options(CommandLine& line)
+CudaGraph::CudaGraph() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
-    add_call_options(line, "graph, ", "pid,graph", "launch, instantiate or nodes");
-    add_own_options(line, settings_);
+    add_call_options("graph, ", "pid,graph", "launch, instantiate or nodes");
+    add_own_options(command_line(), settings_);
 }
 
-void CudaGraph::validate(RunPlan& plan)
+RunPlan CudaGraph::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = options_.failed_only ? "graph calls that fail" : "graphs";
     plan.one = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
@@ -106,7 +102,7 @@ void CudaGraph::validate(RunPlan& plan)
         {"life", Layers::driver, stream_calls, true, stale_streams},
     };
     if (settings_.storms)
-        return;
+        return finish_plan(std::move(plan));
     // Nodes are captured by the driver, whatever layer is counted.
     plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
     plan.programs.push_back(
@@ -117,6 +113,7 @@ void CudaGraph::validate(RunPlan& plan)
         plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
         plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
     }
+    return finish_plan(std::move(plan));
 }
 
 void CudaGraph::configure(const Filters& filters)
@@ -139,7 +136,7 @@ void CudaGraph::load()
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, 0, *execs_});
 }
 
-void CudaGraph::on_delta(const CallDelta& delta)
+void CudaGraph::delta(const CallDelta& delta)
 {
     const call_key& key = delta.key;
     const bool capture = key.kind == KIND_CAPTURE_END, instantiate = key.kind == KIND_GRAPH_INSTANTIATE;
@@ -157,6 +154,8 @@ void CudaGraph::forget(const std::set<ImageId>& images)
 
 bool CudaGraph::tick(Output& output)
 {
+    if (!leaving_.empty())
+        execs_->refresh(); // what they have launched is still to be shown
     CallTool::tick(output);
     if (storms_)
         for (const Storm& storm : storms_->drain(clock_ns(CLOCK_MONOTONIC)))
@@ -165,31 +164,28 @@ bool CudaGraph::tick(Output& output)
     return false;
 }
 
-std::vector<const char*> CudaGraph::tables_of(std::span<const ImageId> gone)
+void CudaGraph::record(Output& output, const RingRecord& record)
 {
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"graphs", "execs"});
-    execs_->refresh(); // what they have launched is still to be shown
-    return tables;
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        lines_->print(output, {*event}, event_frames(*event));
+    else if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED))
+        execs_->ended(*ended);
+    else
+        CallTool::record(output, record);
 }
 
-bool CudaGraph::learn(uint32_t type, const void* data, size_t size)
+void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    if (type != RECORD_EXEC_ENDED || size < sizeof(exec_record))
-        return false;
-    execs_->ended(*static_cast<const exec_record*>(data));
-    return true;
-}
-
-void CudaGraph::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
-{
+    if (!shows_rows_)
+        return;
+    const double seconds = static_cast<double>(interval_ns) / 1e9;
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)
         groups.add(delta);
     waiting_.clear();
     // What made it and what tells of its end are not read at the same instant: the next report knows it.
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
             waiting_.push_back(delta);
         else

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace gpusnoop::cudalaunch {
 namespace {
@@ -37,27 +38,24 @@ constexpr ToolSpec about{
 
 class CudaLaunch : public CallTool {
 public:
-    CudaLaunch() : CallTool(about, settings_) {}
+    CudaLaunch();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
-
-private:
-    cudalaunch_bpf& skeleton() const { return bpf_.as<cudalaunch_bpf>(); }
-    void validate(RunPlan& plan) override;
-    std::vector<Program> programs() const;
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void on_delta(const CallDelta& delta) override;
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override;
-    void retired(const ImageId& image) override;
+    void record(Output& output, const RingRecord& record) override;
+    void delta(const CallDelta& delta) override { unnamed_.note(*names_, delta.key); }
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void forget(const std::set<ImageId>& images) override
     {
         std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });
     }
+
+private:
+    cudalaunch_bpf& skeleton() const { return bpf_.as<cudalaunch_bpf>(); }
+    std::vector<Program> programs() const;
+    void print_line(Output& output, const call_event& event);
 
     Settings settings_;
     std::optional<KernelNames> names_;
@@ -66,16 +64,17 @@ private:
     std::optional<CallEvents<LaunchLine, Context>> lines_;
 };
 
-void CudaLaunch::add_options(CommandLine& line)
+CudaLaunch::CudaLaunch() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
-    add_call_options(line, "kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
-    add_own_options(line, settings_);
-    add_ceiling(line);
+    add_call_options("kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
+    add_own_options(command_line(), settings_);
+    add_ceiling();
 }
 
-void CudaLaunch::validate(RunPlan& plan)
+RunPlan CudaLaunch::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
@@ -85,6 +84,7 @@ void CudaLaunch::validate(RunPlan& plan)
     plan.traced = traced("kernel launches");
     plan.one = traced("launch");
     plan.programs = programs();
+    return finish_plan(std::move(plan));
 }
 
 std::vector<Program> CudaLaunch::programs() const
@@ -137,22 +137,17 @@ void CudaLaunch::load()
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
-bool CudaLaunch::learn(uint32_t type, const void* data, size_t size)
+void CudaLaunch::record(Output& output, const RingRecord& record)
 {
-    if (type != RECORD_NAME || size < sizeof(name_record))
-        return false;
-    names_->learn(*static_cast<const name_record*>(data), size);
-    return true;
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        print_line(output, *event);
+    else if (const auto* name = record.as<name_record>(RECORD_NAME))
+        names_->learn(*name, record.size);
+    else
+        CallTool::record(output, record);
 }
 
-std::vector<const char*> CudaLaunch::tables_of(std::span<const ImageId> gone)
-{
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"graphs", "execs"});
-    return tables;
-}
-
-void CudaLaunch::print_event(Output& output, const call_event& event)
+void CudaLaunch::print_line(Output& output, const call_event& event)
 {
     const call_key& key = event.key;
     KernelName kernel;
@@ -167,27 +162,21 @@ void CudaLaunch::print_event(Output& output, const call_event& event)
 bool CudaLaunch::tick(Output& output)
 {
     CallTool::tick(output);
+    std::ranges::for_each(gone(), [this](const ImageId& image) { unnamed_.forget(image); });
     names_->tick();
     if (settings_.events)
         unnamed_.retry(*names_);
     return naming_.tick(unnamed_.size());
 }
 
-void CudaLaunch::on_delta(const CallDelta& delta)
+void CudaLaunch::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    unnamed_.note(*names_, delta.key);
-}
-
-void CudaLaunch::retired(const ImageId& image)
-{
-    unnamed_.forget(image);
-}
-
-void CudaLaunch::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
-{
+    if (!shows_rows_)
+        return;
     LaunchGroups groups(settings_, *names_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         groups.add(delta);
+    const double seconds = static_cast<double>(interval_ns) / 1e9;
     const Context context{{options_, settings_, processes(), seconds, probes_}};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);

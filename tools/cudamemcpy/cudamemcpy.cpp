@@ -6,11 +6,13 @@
 #include "tools/cudamemcpy/options.hpp"
 #include "tools/tools.hpp"
 
+#include "bpf/shared/record.h"
 #include "cudamemcpy.skel.h" // after the types that it mentions
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 namespace gpusnoop::cudamemcpy {
 namespace {
@@ -34,43 +36,40 @@ constexpr ToolSpec about{
 
 class CudaMemcpy : public CallTool {
 public:
-    CudaMemcpy() : CallTool(about, settings_) {}
+    CudaMemcpy();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
+    void record(Output& output, const RingRecord& record) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
     cudamemcpy_bpf& skeleton() const { return bpf_.as<cudamemcpy_bpf>(); }
-    void validate(RunPlan& plan) override;
     std::vector<Program> programs() const;
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override
-    {
-        lines_->print(output, {event}, event_frames(event));
-    }
 
     Settings settings_;
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
-void CudaMemcpy::add_options(CommandLine& line)
+CudaMemcpy::CudaMemcpy() : CallTool(about, settings_)
 {
     settings_.sort = "bytes";
-    add_call_options(line, "kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
-    add_own_options(line, settings_);
-    add_ceiling(line);
+    add_call_options("kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
+    add_own_options(command_line(), settings_);
+    add_ceiling();
 }
 
-void CudaMemcpy::validate(RunPlan& plan)
+RunPlan CudaMemcpy::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = traced("copies");
     plan.one = traced("copy");
     if (settings_.latency)
         plan.traced += " (the latency of an asynchronous one is the time to submit it)";
     plan.programs = programs();
+    return finish_plan(std::move(plan));
 }
 
 std::vector<Program> CudaMemcpy::programs() const
@@ -112,18 +111,22 @@ void CudaMemcpy::load()
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
-std::vector<const char*> CudaMemcpy::tables_of(std::span<const ImageId> gone)
+void CudaMemcpy::record(Output& output, const RingRecord& record)
 {
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"address_spaces", "allocations", "physical_memory", "ranges"});
-    return tables;
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        lines_->print(output, {*event}, event_frames(*event));
+    else
+        CallTool::record(output, record);
 }
 
-void CudaMemcpy::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+void CudaMemcpy::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
+    if (!shows_rows_)
+        return;
     CopyGroups groups(settings_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         groups.add(delta);
+    const double seconds = static_cast<double>(interval_ns) / 1e9;
     const Context context{{options_, settings_, processes(), seconds, probes_}};
     if (settings_.histogram())
         print_histograms(output, groups, context, wall_ns);

@@ -8,12 +8,14 @@
 #include "tools/cudasync/options.hpp"
 #include "tools/tools.hpp"
 
+#include "bpf/shared/record.h"
 #include "bpf/shared/wait.h"
 #include "cudasync.skel.h" // after the types that it mentions
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 namespace gpusnoop::cudasync {
 namespace {
@@ -35,56 +37,55 @@ constexpr ToolSpec about{
 
 class CudaSync : public CallTool {
 public:
-    CudaSync() : CallTool(about, settings_, {.thread = true}) {}
+    CudaSync();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
-    void on_exit(pid_t pid) override;
+    void record(Output& output, const RingRecord& record) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
     cudasync_bpf& skeleton() const { return bpf_.as<cudasync_bpf>(); }
     // Those that still wait are no failures, and have no duration yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
+    void tracing_began(const Running& running);
+    void process_replaced(pid_t pid, uint64_t time_ns);
+    void process_exited(pid_t pid);
     void look_at_earlier();
-    void validate(RunPlan& plan) override;
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override
-    {
-        lines_->print(output, {event}, event_frames(event));
-    }
 
     Settings settings_;
-    std::optional<Running> running_;
     std::optional<Waiting> waiting_;
     std::optional<ThreadRegisters> registers_; // where earlier_ is
     std::optional<EarlierWaits> earlier_;      // where they are shown
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
-void CudaSync::add_options(CommandLine& line)
+CudaSync::CudaSync() : CallTool(about, settings_, {.thread = true})
 {
     settings_.sort = "total_ns";
-    add_call_options(line, "wait, ", "pid,wait", "duration");
-    add_least(line, "waits", settings_.least_ns);
+    add_call_options("wait, ", "pid,wait", "duration");
+    add_least("waits", settings_.least_ns);
 }
 
-void CudaSync::validate(RunPlan& plan)
+RunPlan CudaSync::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
+    plan.hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
+    plan.hooks.on_exec = [this](pid_t pid, uint64_t time_ns) { process_replaced(pid, time_ns); };
+    plan.hooks.on_exit = [this](pid_t pid) { process_exited(pid); };
     plan.traced = traced("waits");
     plan.one = traced("wait") + at_least(settings_.least_ns);
     plan.programs = {
         {"wait", counted(), wait_calls, true},
     };
-    if (!settings_.view.device)
-        return;
-    plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
-    plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    if (settings_.view.device) {
+        plan.programs.push_back({"state", Layers::both, device_calls, true, "devices are unknown"});
+        plan.programs.push_back({"life", Layers::driver, context_ends, true, stale_devices});
+    }
+    return finish_plan(std::move(plan));
 }
 
 void CudaSync::configure(const Filters& filters)
@@ -107,10 +108,8 @@ void CudaSync::load()
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
 }
 
-void CudaSync::begin(const Running& running)
+void CudaSync::tracing_began(const Running& running)
 {
-    CallTool::begin(running);
-    running_.emplace(running);
     look_at_earlier();
     for (const auto later : EarlierWaits::first_looks)
         running.loop.after(later, [this] { look_at_earlier(); });
@@ -122,13 +121,6 @@ void CudaSync::look_at_earlier()
         earlier_->look(running_->users(), *waiting_);
 }
 
-void CudaSync::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
-{
-    if (shows_waiting())
-        interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
-    CallTool::report(output, wall_ns, interval_ns);
-}
-
 bool CudaSync::tick(Output& output)
 {
     waiting_->forget_ended();
@@ -136,26 +128,37 @@ bool CudaSync::tick(Output& output)
     return CallTool::tick(output);
 }
 
-void CudaSync::on_exec(pid_t pid, uint64_t time_ns)
+void CudaSync::process_replaced(pid_t pid, uint64_t time_ns)
 {
     waiting_->executed(static_cast<uint32_t>(pid), time_ns);
     if (earlier_)
         earlier_->left(pid);
-    CallTool::on_exec(pid, time_ns);
 }
 
-void CudaSync::on_exit(pid_t pid)
+void CudaSync::process_exited(pid_t pid)
 {
     waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
     if (earlier_)
         earlier_->left(pid);
-    CallTool::on_exit(pid);
 }
 
-void CudaSync::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+void CudaSync::record(Output& output, const RingRecord& record)
 {
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        lines_->print(output, {*event}, event_frames(*event));
+    else
+        CallTool::record(output, record);
+}
+
+void CudaSync::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+{
+    if (!shows_rows_)
+        return;
+    if (shows_waiting())
+        interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
+    const double seconds = static_cast<double>(interval_ns) / 1e9;
     WaitGroups groups(settings_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         groups.add(delta);
     if (shows_waiting())
         for (const Waiting::Part& part : waiting_->drain(settings_.least_ns))

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <unistd.h>
+#include <utility>
 
 namespace gpusnoop::cudatop {
 namespace {
@@ -43,16 +44,15 @@ constexpr ToolSpec about{
 
 } // namespace
 
-CudaTop::CudaTop() : CallTool(about, settings_, {.thread = true, .stack = true}) {}
-
-void CudaTop::add_options(CommandLine& line)
+CudaTop::CudaTop() : CallTool(about, settings_, {.thread = true, .stack = true})
 {
-    add_own_options(line, settings_);
-    add_ceiling(line);
+    add_own_options(command_line(), settings_);
+    add_ceiling();
 }
 
-void CudaTop::validate(RunPlan& plan)
+RunPlan CudaTop::plan()
 {
+    RunPlan plan = begin_plan();
     names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
     // A screen where there is a terminal to show it on, and nobody wants anything else.
@@ -66,7 +66,7 @@ void CudaTop::validate(RunPlan& plan)
     if (screen_wanted && !settings_.screen && !options_.info && !options_.clean)
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
-    plan.hooks = hooks();
+    set_hooks(plan.hooks);
     shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // page of a row
     plan.one =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
@@ -75,22 +75,26 @@ void CudaTop::validate(RunPlan& plan)
     plan.programs = programs(settings_.cheap, settings_.latency);
     if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
         plan.usual_interval = 1s;
+    if (settings_.why)
+        plan.usual_duration = 5s;
     plan.lines |= settings_.why;
+    return finish_plan(std::move(plan));
 }
 
-RunHooks CudaTop::hooks()
+void CudaTop::set_hooks(RunHooks& hooks)
 {
-    return {.make_output = [this] { return make_output(); },
-            .replay = [this](EndingSignals& signals) { replay(signals); },
-            .progress =
-                [this](std::string_view step) {
-                    if (live_)
-                        live_->starting(step);
-                },
-            .before_last_report = [this](std::chrono::milliseconds patience) { names_->finish(patience); },
-            .end = [this] { end_screen(); },
-            .calls_differing = [this] { return calls_differing(); },
-            .names_lost = [this] { return names_->lost_since_last(); }};
+    hooks.make_output = [this] { return make_output(); };
+    hooks.replay = [this](EndingSignals& signals) { replay(signals); };
+    hooks.progress = [this](std::string_view step) {
+        if (live_)
+            live_->starting(step);
+    };
+    hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
+    hooks.on_exec = [this](pid_t pid, uint64_t time_ns) { process_replaced(pid, time_ns); };
+    hooks.on_exit = [this](pid_t pid) { process_exited(pid); };
+    hooks.before_last_report = [this](std::chrono::milliseconds patience) { names_->finish(patience); };
+    hooks.end = [this] { end_screen(); };
+    hooks.names_lost = [this] { return names_->lost_since_last(); };
 }
 
 void CudaTop::replay(EndingSignals& signals)
@@ -102,23 +106,24 @@ void CudaTop::replay(EndingSignals& signals)
         kept_->keep(chosen);
 }
 
-void CudaTop::opened(Opened& opened)
+void CudaTop::choose_driver_hooks()
 {
     if (kernel_is_confidential()) {
-        DriverHooks::leave_out(opened.object);
-        leave_out_xids(opened.object);
-        opened.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
-                                    "unknown, and so are its errors (Xids)");
+        DriverHooks::leave_out(opened_.object);
+        leave_out_xids(opened_.object);
+        opened_.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
+                                     "unknown, and so are its errors (Xids)");
         return;
     }
-    driver_.emplace(opened.object, std::nullopt);
-    opened.kernel_hooks = &*driver_;
-    xids_.emplace(opened.object);
+    driver_.emplace(opened_.object, std::nullopt);
+    opened_.kernel_hooks = &*driver_;
+    xids_.emplace(opened_.object);
 }
 
 void CudaTop::configure(const Filters& filters)
 {
     CallTool::configure(filters);
+    choose_driver_hooks();
     auto& data = *skeleton().rodata;
     tier_ = filters.tier;
     const bool followed = !settings_.cheap && filters.returns; // calls to their return
@@ -178,7 +183,6 @@ void CudaTop::load()
         track_stuck_calls();
     }
     stacks_.emplace(bpf_map__fd(skeleton().maps.stacks));
-    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     users_.emplace(options_.host_root);
     figures_.emplace(settings_.nvml_library);
     gpus_.emplace(*figures_);
@@ -215,12 +219,8 @@ std::unique_ptr<Output> CudaTop::make_output()
     return make_silent_output();
 }
 
-void CudaTop::begin(const Running& running)
+void CudaTop::tracing_began(const Running& running)
 {
-    CallTool::begin(running);
-    if (settings_.why && !options_.duration)
-        running.loop.after(5s, [&loop = running.loop] { loop.stop(); });
-    running_.emplace(running);
     began_ns_ = clock_ns(CLOCK_MONOTONIC);
     head_.emplace(running, bpf_map__fd(skeleton().maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
     look_at_earlier();
@@ -288,36 +288,20 @@ void CudaTop::show_within(const std::string& id)
     }
 }
 
-bool CudaTop::learn(uint32_t type, const void* data, size_t size)
+void CudaTop::record(Output& output, const RingRecord& record)
 {
-    if (type == RECORD_NAME && size >= sizeof(name_record)) {
-        names_->learn(*static_cast<const name_record*>(data), size);
-    } else if (type == RECORD_XID && size >= sizeof(xid_record) && xids_) {
-        xids_->add(*static_cast<const xid_record*>(data));
-    } else if ((type == RECORD_REPLACED || type == RECORD_CONTEXT_ENDED) && size >= sizeof(holding_record)) {
-        holdings_.learn(*static_cast<const holding_record*>(data));
-    } else {
-        return false;
-    }
-    return true;
+    if (const auto* name = record.as<name_record>(RECORD_NAME))
+        names_->learn(*name, record.size);
+    else if (const auto* xid = record.as<xid_record>(RECORD_XID); xid && xids_)
+        xids_->add(*xid);
+    else
+        CallTool::record(output, record);
 }
 
-std::vector<const char*> CudaTop::tables_of(std::span<const ImageId> gone)
+void CudaTop::delta(const CallDelta& delta)
 {
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
-                                 "context_bytes", "held_bytes"});
-    add_held_tables(tables, gone, holdings_);
-    return tables;
-}
-
-void CudaTop::on_delta(const CallDelta& delta)
-{
-    const CallPart part = part_of(delta.key);
     asked_for_->saw(delta.key.image);
-    if (part == CallPart::memory)
-        holdings_.add(delta);
-    else if (part == CallPart::launch)
+    if (part_of(delta.key) == CallPart::launch)
         unnamed_.note(*names_, delta.key);
 }
 
@@ -325,7 +309,6 @@ bool CudaTop::tick(Output& output)
 {
     layouts_->refresh();
     sweep_stacks();
-    held_->make_room(holdings_);
     waits_->forget_ended();
     look_at_earlier();
     if (stuck_calls_ && running_)
@@ -335,21 +318,19 @@ bool CudaTop::tick(Output& output)
     return naming_.tick(unnamed_.size());
 }
 
-void CudaTop::on_exec(pid_t pid, uint64_t time_ns)
+void CudaTop::process_replaced(pid_t pid, uint64_t time_ns)
 {
     if (stuck_calls_)
         stuck_calls_->left(pid);
     waits_->executed(pid, time_ns);
-    CallTool::on_exec(pid, time_ns);
 }
 
-void CudaTop::on_exit(pid_t pid)
+void CudaTop::process_exited(pid_t pid)
 {
     if (stuck_calls_)
         stuck_calls_->left(pid);
     waits_->exited(pid);
     diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
-    CallTool::on_exit(pid);
 }
 
 void CudaTop::sweep_stacks()
@@ -386,7 +367,6 @@ void CudaTop::forget(const std::set<ImageId>& images)
         unnamed_.forget(image);
         asked_for_->forget(image);
     }
-    holdings_.forget(images);
     diagnosis_->forget(images);
     gpus_->forget(images);
 }

@@ -11,13 +11,6 @@
 
 namespace gpusnoop::cudatop {
 
-void CudaTop::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
-{
-    interval_ns = waits_->end_interval(interval_ns);
-    learn_xids();
-    CallTool::report(output, wall_ns, interval_ns);
-}
-
 // Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
 // of it is read before there is a report to wait for it.
 void CudaTop::meet_users()
@@ -166,11 +159,14 @@ std::set<ImageId> CudaTop::exited()
     return all;
 }
 
-void CudaTop::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
+    const double seconds = static_cast<double>(waits_->end_interval(interval_ns)) / 1e9;
+    learn_xids();
+    const std::span<const CallDelta> rows = calls();
     figures_->refresh();
     held_gpus_->refresh(*figures_, clock_ns(CLOCK_MONOTONIC));
-    counted_ = {.calls = {calls.begin(), calls.end()},
+    counted_ = {.calls = {rows.begin(), rows.end()},
                 .waits = waits_->of_interval(seconds, processes()),
                 .pending = pending_calls_->read(),
                 .wall_ns = wall_ns,

@@ -9,7 +9,6 @@
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
 #include "output/metrics.hpp"
-#include "rows/held_table.hpp"
 #include "run/call_tool.hpp"
 #include "tools/cudatop/all_waits.hpp"
 #include "tools/cudatop/asked_for.hpp"
@@ -42,30 +41,25 @@ class CudaTop : public CallTool {
 public:
     CudaTop();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
-    void on_exit(pid_t pid) override;
+    void record(Output& output, const RingRecord& record) override;
+    void delta(const CallDelta& delta) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void forget(const std::set<ImageId>& images) override;
 
 private:
     cudatop_bpf& skeleton() const { return bpf_.as<cudatop_bpf>(); }
-    void opened(Opened& opened) override;
-    void validate(RunPlan& plan) override;
-    RunHooks hooks();
+    void set_hooks(RunHooks& hooks);
+    void choose_driver_hooks();
+    void tracing_began(const Running& running);
+    void process_replaced(pid_t pid, uint64_t time_ns);
+    void process_exited(pid_t pid);
     std::unique_ptr<Output> make_output();
     void replay(EndingSignals& signals);
     void end_screen();
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void on_delta(const CallDelta& delta) override;
-    void collected() override { holdings_.settle(); }
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output&, const call_event&) override {}
-    void forget(const std::set<ImageId>& images) override;
     void learn_xids();
     void sweep_stacks();
     void add_to(Groups& groups, const View& view, const std::set<ImageId>& ended);
@@ -96,8 +90,6 @@ private:
     Tier tier_ = Tier::session;
     Known known_;
     std::optional<StackTable> stacks_;
-    Holdings holdings_;
-    std::optional<HeldTable> held_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
     UnnamedKernels unnamed_;
@@ -105,7 +97,6 @@ private:
     std::optional<NvmlFigures> figures_;
     std::optional<ProcessGpus> gpus_;
     std::optional<Held> held_gpus_;
-    std::optional<Running> running_;
     uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
     std::optional<Suspensions> suspensions_;

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
 
 namespace gpusnoop::gpualloc {
 namespace {
@@ -38,48 +39,35 @@ constexpr ToolSpec about{
 
 class GpuAlloc : public CallTool {
 public:
-    GpuAlloc() : CallTool(about, settings_) {}
+    GpuAlloc();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     bool tick(Output& output) override;
+    void record(Output& output, const RingRecord& record) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
     gpualloc_bpf& skeleton() const { return bpf_.as<gpualloc_bpf>(); }
-    void validate(RunPlan& plan) override;
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    void on_delta(const CallDelta& delta) override { holdings_.add(delta); }
-    void collected() override { holdings_.settle(); }
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override
-    {
-        lines_->print(output, {event}, event_frames(event));
-    }
-    void ended(Output& output, const std::set<ImageId>& images) override;
-    void forget(const std::set<ImageId>& images) override;
-
+    void print_rows(Output& output, uint64_t wall_ns, double seconds);
     Frames stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
     Settings settings_;
-    Holdings holdings_;
-    std::optional<HeldTable> held_;
     std::optional<NvmlFigures> nvml_;
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
-void GpuAlloc::add_options(CommandLine& line)
+GpuAlloc::GpuAlloc() : CallTool(about, settings_)
 {
-    Settings& s = settings_;
-    s.sort = "live_bytes";
-    add_call_options(line, "kind, size, stack, ", "pid", "size, latency or lifetime", false);
-    add_own_options(line, s);
+    settings_.sort = "live_bytes";
+    add_call_options("kind, size, stack, ", "pid", "size, latency or lifetime", false);
+    add_own_options(command_line(), settings_);
 }
 
-void GpuAlloc::validate(RunPlan& plan)
+RunPlan GpuAlloc::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     constexpr std::string_view no_state = "captured calls count as made, and devices are unknown";
     plan.traced = traced("allocations and frees");
@@ -99,6 +87,7 @@ void GpuAlloc::validate(RunPlan& plan)
         {"life", Layers::driver, stream_calls, true, stale_streams},
         {"state", Layers::both, device_calls, true, no_state},
     };
+    return finish_plan(std::move(plan));
 }
 
 void GpuAlloc::configure(const Filters& filters)
@@ -119,61 +108,48 @@ void GpuAlloc::configure(const Filters& filters)
 void GpuAlloc::load()
 {
     CallTool::load();
-    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     if (settings_.rows() && shows_nvml(settings_, options_))
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, false});
 }
 
-std::vector<const char*> GpuAlloc::tables_of(std::span<const ImageId> gone)
-{
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.push_back("context_bytes");
-    add_held_tables(tables, gone, holdings_, !settings_.events);
-    return tables;
-}
-
+// Processes that have ended since the last tick are printed before what is known of them is gone.
 bool GpuAlloc::tick(Output& output)
 {
-    held_->make_room(holdings_);
-    return CallTool::tick(output);
+    CallTool::tick(output);
+    if (settings_.exited)
+        for (const ImageId& image : gone())
+            print_exit(output, image, holdings_, processes(), clock_ns(CLOCK_REALTIME),
+                       [this](const LeakKey& key) { return stack_of(key); });
+    return false;
 }
 
-bool GpuAlloc::learn(uint32_t type, const void* data, size_t size)
+void GpuAlloc::record(Output& output, const RingRecord& record)
 {
-    if ((type != RECORD_REPLACED && type != RECORD_CONTEXT_ENDED) || size < sizeof(holding_record))
-        return false;
-    holdings_.learn(*static_cast<const holding_record*>(data));
-    return true;
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        lines_->print(output, {*event}, event_frames(*event));
+    else
+        CallTool::record(output, record);
 }
 
-// Their peaks have been shown.
-void GpuAlloc::forget(const std::set<ImageId>& images)
+void GpuAlloc::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    holdings_.forget(images);
-    for (const ImageId& id : images) {
-        const image image = id;
-        bpf_map__delete_elem(skeleton().maps.held_bytes, &image, sizeof(image), 0);
-    }
-}
-
-void GpuAlloc::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
-{
+    const double seconds = static_cast<double>(interval_ns) / 1e9;
     if (settings_.exited) {
-        print_ended(output);
+        leaving_.merge(processes().pids()); // all that have ended since the last tick
+        tick(output);
     } else if (settings_.leaks) {
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,
-                    processes(), wall_ns, static_cast<double>(interval_ns) / 1e9,
-                    [this](const LeakKey& key) { return stack_of(key); });
-    } else {
-        CallTool::report(output, wall_ns, interval_ns);
+                    processes(), wall_ns, seconds, [this](const LeakKey& key) { return stack_of(key); });
+    } else if (shows_rows_) {
+        print_rows(output, wall_ns, seconds);
     }
 }
 
-void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+void GpuAlloc::print_rows(Output& output, uint64_t wall_ns, double seconds)
 {
     AllocationGroups groups(settings_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         groups.add(delta);
     if (settings_.rows() && !options_.failed_only) {
         groups.add_held(holdings_, gone());
@@ -187,14 +163,6 @@ void GpuAlloc::print(Output& output, std::span<const CallDelta> calls, uint64_t 
     else
         print_groups(output, groups, context, wall_ns,
                      [this](const AllocationKey& key, const AllocationGroup&) { return row_frames(key); });
-}
-
-void GpuAlloc::ended(Output& output, const std::set<ImageId>& images)
-{
-    if (settings_.exited)
-        for (const ImageId& image : images)
-            print_exit(output, image, holdings_, processes(), clock_ns(CLOCK_REALTIME),
-                       [this](const LeakKey& key) { return stack_of(key); });
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 #include "tools/gpuspend/spend_state.hpp"
 #include "tools/tools.hpp"
 
-#include "bpf/shared/record.h"
 #include "gpuspend.skel.h" // after the types that it mentions
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <sys/utsname.h>
+#include <utility>
 
 namespace gpusnoop::gpuspend {
 namespace {
@@ -52,40 +52,31 @@ constexpr uint32_t live_entries = 1'000'000; // allocations that can be tracked 
 
 class GpuSpend : public CallTool {
 public:
-    GpuSpend() : CallTool(about, settings_) {}
-
-    void add_options(CommandLine& line) override
+    GpuSpend() : CallTool(about, settings_)
     {
         settings_.sort = "device_time_ns";
-        add_own_options(line, settings_);
+        add_own_options(command_line(), settings_);
     }
+
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
     bool tick(Output& output) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void delta(const CallDelta& delta) override { slices_->add(delta); }
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void forget(const std::set<ImageId>& images) override { slices_->forget(images); }
 
 private:
     gpuspend_bpf& skeleton() const { return bpf_.as<gpuspend_bpf>(); }
-    void opened(Opened& opened) override;
-    void validate(RunPlan& plan) override;
     std::unique_ptr<Output> make_output();
-    std::vector<const char*> tables_of(std::span<const ImageId> gone) override;
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void on_delta(const CallDelta& delta) override;
-    void collected() override { holdings_.settle(); }
-    void print(Output&, std::span<const CallDelta>, uint64_t, double) override {}
-    void print_event(Output&, const call_event&) override {}
-    void ended(Output&, const std::set<ImageId>&) override { take_slice(); }
-    void forget(const std::set<ImageId>& images) override;
+    void read_files();
+    void tracing_began(const Running& running);
     void take_slice();
     void keep_sums(uint64_t wall_ns);
     std::vector<std::string> notes(const Bill& bill) const;
 
     Settings settings_;
     Prices prices_;
-    Holdings holdings_;
-    std::optional<HeldTable> held_;
     std::optional<Slices> slices_;
     Teams teams_;
     std::optional<Ledger> ledger_; // by ids, for some seconds
@@ -94,7 +85,6 @@ private:
     std::optional<Metrics> metrics_;
     std::optional<Error> unsaved_; // why the last write of the state failed
     uint64_t ticks_ = 0;
-    std::optional<Running> running_;
     uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
     bool followed_ = false; // calls to their return
     Tier tier_ = Tier::session;
@@ -102,8 +92,9 @@ private:
     uint64_t reported_ns_ = 0; // CLOCK_MONOTONIC
 };
 
-void GpuSpend::validate(RunPlan& plan)
+RunPlan GpuSpend::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     if (settings_.metrics.wanted())
         plan.usual_interval = std::chrono::seconds(15); // as often as Prometheus asks, if nobody has told it otherwise
@@ -111,6 +102,7 @@ void GpuSpend::validate(RunPlan& plan)
     plan.traced = "GPU use";
     plan.one = "use of a GPU";
     plan.hooks.make_output = [this] { return make_output(); };
+    plan.hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
     plan.hooks.check_results = [this] {
         if (unsaved_)
             throw Error(*unsaved_);
@@ -124,7 +116,7 @@ void GpuSpend::validate(RunPlan& plan)
         {"batch", driver, batch_calls, false, "copies in batches are not counted"},
     };
     if (settings_.cheap)
-        return;
+        return finish_plan(std::move(plan));
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     const Program returning[] = {
@@ -140,9 +132,9 @@ void GpuSpend::validate(RunPlan& plan)
         {"gone", driver, context_ends, true, no_memory},
     };
     plan.programs.insert(plan.programs.end(), std::begin(returning), std::end(returning));
+    return finish_plan(std::move(plan));
 }
 
-// What is in files is read before anything is loaded: who has written it wrongly need not wait.
 std::unique_ptr<Output> GpuSpend::make_output()
 {
     if (settings_.metrics.wanted()) {
@@ -152,7 +144,8 @@ std::unique_ptr<Output> GpuSpend::make_output()
     return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
 }
 
-void GpuSpend::opened(Opened&)
+// Before loading, which takes a while: an error in a file is reported at once.
+void GpuSpend::read_files()
 {
     if (!settings_.prices.empty())
         prices_ = Prices::of_file(settings_.prices, node_name());
@@ -173,6 +166,7 @@ void GpuSpend::opened(Opened&)
 
 void GpuSpend::configure(const Filters& filters)
 {
+    read_files();
     CallTool::configure(filters);
     auto& data = *skeleton().rodata;
     followed_ = !settings_.cheap && filters.returns;
@@ -195,58 +189,25 @@ void GpuSpend::load()
 {
     CallTool::load();
     cost_.emplace(bpf_map__fd(skeleton().maps.hits), tier_);
-    held_.emplace(bpf_map__fd(skeleton().maps.held), bpf_map__fd(skeleton().maps.held_beyond));
     slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
 }
 
-void GpuSpend::begin(const Running& running)
+void GpuSpend::tracing_began(const Running& running)
 {
-    CallTool::begin(running);
-    running_.emplace(running);
     reported_ns_ = clock_ns(CLOCK_MONOTONIC);
     cost_->since_last(0);
     if (metrics_)
         metrics_->serve(running.loop);
 }
 
-bool GpuSpend::learn(uint32_t type, const void* data, size_t size)
-{
-    if ((type != RECORD_REPLACED && type != RECORD_CONTEXT_ENDED) || size < sizeof(holding_record))
-        return false;
-    holdings_.learn(*static_cast<const holding_record*>(data));
-    return true;
-}
-
-std::vector<const char*> GpuSpend::tables_of(std::span<const ImageId> gone)
-{
-    std::vector<const char*> tables = CallTool::tables_of(gone);
-    tables.insert(tables.end(), {"graphs", "execs", "address_spaces", "allocations", "physical_memory", "ranges",
-                                 "context_bytes", "held_bytes"});
-    add_held_tables(tables, gone, holdings_);
-    return tables;
-}
-
-void GpuSpend::on_delta(const CallDelta& delta)
-{
-    slices_->add(delta);
-    if (part_of(delta.key) == CallPart::memory)
-        holdings_.add(delta);
-}
-
-void GpuSpend::forget(const std::set<ImageId>& images)
-{
-    holdings_.forget(images);
-    slices_->forget(images);
-}
-
 bool GpuSpend::tick(Output& output)
 {
     constexpr uint64_t seconds_between = 10; // what a run that is killed may lose, which is told as unseen
-    held_->make_room(holdings_);
-    const bool naming = CallTool::tick(output);
+    CallTool::tick(output);
+    take_slice(); // also of those that have ended
     if (++ticks_ % seconds_between == 0)
         keep_sums(clock_ns(CLOCK_REALTIME));
-    return naming;
+    return false;
 }
 
 // By then, who holds has a name.
@@ -326,7 +287,7 @@ std::vector<std::string> GpuSpend::notes(const Bill& bill) const
     return lines;
 }
 
-void GpuSpend::report(Output& output, uint64_t wall_ns, uint64_t)
+void GpuSpend::print(Output& output, uint64_t wall_ns, uint64_t)
 {
     take_slice();
     keep_sums(wall_ns);

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <bpf/libbpf.h>
-#include <cstring>
 #include <fmt/format.h>
 #include <optional>
 #include <set>
@@ -51,18 +50,14 @@ constexpr unsigned ticks_at_start = 3;
 
 class NcclWait : public Tool {
 public:
-    NcclWait() : Tool(about) {}
+    NcclWait() : Tool(about) { add_options(command_line(), settings_); }
 
-    void add_options(CommandLine& line) override { ncclwait::add_options(line, settings_); }
-    RunPlan plan(const Options& options) override;
-    void opened(Opened& opened) override { opened.switches.naming = &waits_traced_; }
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
-    void begin(const Running& running) override;
-    void record(Output& output, const void* data, size_t size) override;
-    void on_exec(pid_t pid, uint64_t time_ns) override;
     bool tick(Output& output) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void record(Output& output, const RingRecord& record) override;
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
     void add(const collective_call& call);
@@ -83,17 +78,15 @@ private:
     std::optional<UserStacks> callers_;
     std::optional<Shares> shares_;
     std::optional<FrontCalls> front_calls_;
-    Loop* loop_ = nullptr; // of the run
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
     std::set<ImageId> gone_; // to be forgotten after the next report
 };
 
-RunPlan NcclWait::plan(const Options& options)
+RunPlan NcclWait::plan()
 {
-    validate_options(settings_, options);
-    options_ = options;
-    RunPlan plan{.traced = options.failed_only ? "failed NCCL calls" : "NCCL calls",
+    validate_options(settings_, options_);
+    RunPlan plan{.traced = options_.failed_only ? "failed NCCL calls" : "NCCL calls",
                  .one = "NCCL call",
                  .lines = settings_.events};
     const std::string_view uncaptured = "calls captured into graphs count as executed";
@@ -108,12 +101,14 @@ RunPlan NcclWait::plan(const Options& options)
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
                    .adds_up = false}; // who came last to a call, rows do not say call by call
-    plan.hooks.calls_differing = [this] { return callers_->others_since_last(); };
+    plan.hooks.begin.emplace_back(
+        [this](const Running& running) { callers_->meet(running.users(), options_.user_stacks); });
     return plan;
 }
 
 void NcclWait::configure(const Filters&)
 {
+    opened_.switches.naming = &waits_traced_;
     const bool stacks = options_.user_stacks && (settings_.events || settings_.rank);
     bpf_.set("per_stream", settings_.stream);
     bpf_.set("stacks_of_calls", stacks);
@@ -139,33 +134,20 @@ void NcclWait::load()
     lines_.emplace(line_fields(), context(0));
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "call_stacks");
     kernel.of_functions = false;
-    callers_.emplace(kernel, StackView(), &wait_budget_);
+    user_stacks_ = &callers_.emplace(kernel, StackView(), &wait_budget_);
     callers_->begin(options_.pids);
     front_calls_.emplace(bpf_.fd("front_calls"));
 }
 
-void NcclWait::begin(const Running& running)
+void NcclWait::record(Output&, const RingRecord& record)
 {
-    Tool::begin(running);
-    callers_->meet(running.users(), options_.user_stacks);
-    loop_ = &running.loop;
-}
-
-void NcclWait::record(Output&, const void* data, size_t size)
-{
-    uint32_t type = 0;
-    memcpy(&type, data, sizeof(type));
-    if (callers_->learn(type, {static_cast<const uint8_t*>(data), size}))
-        return;
-    if (type == RECORD_PROCESS && size >= sizeof(process_record))
-        processes_->learn(*static_cast<const process_record*>(data));
-    else if (type == RECORD_COMM && size >= sizeof(comm_record))
-        collectives_->learn(*static_cast<const comm_record*>(data));
-    else if (type == RECORD_COLLECTIVE && size >= sizeof(collective_call))
-        add(*static_cast<const collective_call*>(data));
-    else if (type == RECORD_WAITED && size >= sizeof(waited_record)) {
-        collectives_->waited(*static_cast<const waited_record*>(data));
-        verdicts_->waited(*static_cast<const waited_record*>(data));
+    if (const auto* comm = record.as<comm_record>(RECORD_COMM)) {
+        collectives_->learn(*comm);
+    } else if (const auto* call = record.as<collective_call>(RECORD_COLLECTIVE)) {
+        add(*call);
+    } else if (const auto* waited = record.as<waited_record>(RECORD_WAITED)) {
+        collectives_->waited(*waited);
+        verdicts_->waited(*waited);
     }
 }
 
@@ -180,19 +162,13 @@ void NcclWait::add(const collective_call& call)
         processes_->learn_thread(*image, call.tid, call.thread_name, false);
 }
 
-void NcclWait::on_exec(pid_t pid, uint64_t time_ns)
-{
-    callers_->ended(pid);
-    Tool::on_exec(pid, time_ns);
-}
-
 bool NcclWait::tick(Output& output)
 {
     callers_->tick();
     collectives_->join();
     if (settings_.rank)
         cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
-    if (loop_) // tracing has begun
+    if (running_)
         look_for_stalls(output);
     forget_ended();
     if (settings_.events) {
@@ -276,9 +252,9 @@ void NcclWait::forget_shown()
     processes_->forget(std::exchange(gone_, {}));
 }
 
-void NcclWait::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+void NcclWait::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    const bool last = loop_ && loop_->stopped();
+    const bool last = running_ && running_->loop.stopped();
     processes_->refresh();
     collectives_->join();
     if (last) {

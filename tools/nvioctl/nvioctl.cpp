@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace gpusnoop::nvioctl {
 namespace {
@@ -41,24 +42,22 @@ constexpr ToolSpec about{
 
 class NvIoctl : public CallTool {
 public:
-    NvIoctl() : CallTool(about, settings_) {}
+    NvIoctl();
 
-    void add_options(CommandLine& line) override;
+    RunPlan plan() override;
     void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
-    void report(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void record(Output& output, const RingRecord& record) override;
+    void delta(const CallDelta& delta) override { monitors_.see(delta.key); }
+    void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
+    void forget(const std::set<ImageId>& images) override { monitors_.forget(images); }
 
 private:
     nvioctl_bpf& skeleton() const { return bpf_.as<nvioctl_bpf>(); }
-    void opened(Opened& opened) override;
-    void validate(RunPlan& plan) override;
-    void on_delta(const CallDelta& delta) override { monitors_.see(delta.key); }
-    bool learn(uint32_t type, const void* data, size_t size) override;
-    void forget(const std::set<ImageId>& images) override { monitors_.forget(images); }
-    std::vector<const char*> tables_of(std::span<const ImageId>) override { return {}; }
-    void print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds) override;
-    void print_event(Output& output, const call_event& event) override;
+    void choose_hooks();
+    void print_rows(Output& output, uint64_t wall_ns, double seconds);
+    void print_line(Output& output, const call_event& event);
     bool left_out(const call_key& key, uint64_t calls);
     void report_left_out(Output& output);
 
@@ -73,16 +72,17 @@ private:
     uint64_t calls_left_out_ = 0;
 };
 
-void NvIoctl::add_options(CommandLine& line)
+NvIoctl::NvIoctl() : CallTool(about, settings_)
 {
     settings_.sort = "total_ns";
-    add_call_options(line, "command, device, class, ", "command,device,pid", "latency");
-    add_least(line, "calls", settings_.least_ns);
-    add_own_options(line, settings_);
+    add_call_options("command, device, class, ", "command,device,pid", "latency");
+    add_least("calls", settings_.least_ns);
+    add_own_options(command_line(), settings_);
 }
 
-void NvIoctl::validate(RunPlan& plan)
+RunPlan NvIoctl::plan()
 {
+    RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = settings_.xid ? "Xid reports" : options_.failed_only ? "driver calls that fail" : "driver calls";
     plan.one = settings_.xid ? "Xid report" : traced("driver call") + at_least(settings_.least_ns);
@@ -90,28 +90,30 @@ void NvIoctl::validate(RunPlan& plan)
         plan.one += " (monitors left out)";
     plan.lines |= settings_.xid;
     shows_rows_ &= !settings_.xid;
+    return finish_plan(std::move(plan));
 }
 
-void NvIoctl::opened(Opened& opened)
+void NvIoctl::choose_hooks()
 {
     if (kernel_is_confidential())
         throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
                     "programs that read what a driver is told: calls into it cannot be traced",
                     "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");
     const auto way = std::ranges::find(driver_hook_names, options_.attach);
-    hooks_.emplace(opened.object, way == std::end(driver_hook_names)
-                                      ? std::nullopt
-                                      : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
-    opened.kernel_hooks = &*hooks_;
+    hooks_.emplace(opened_.object, way == std::end(driver_hook_names)
+                                       ? std::nullopt
+                                       : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
+    opened_.kernel_hooks = &*hooks_;
     if (settings_.xid)
-        xids_.emplace(opened.object);
+        xids_.emplace(opened_.object);
     else
-        leave_out_xids(opened.object);
+        leave_out_xids(opened_.object);
 }
 
 void NvIoctl::configure(const Filters& filters)
 {
     CallTool::configure(filters);
+    choose_hooks();
     auto& data = *skeleton().rodata;
     data.least_ns = settings_.least_ns;
     data.keep_recent = settings_.xid;
@@ -129,12 +131,14 @@ void NvIoctl::load()
     lines_.emplace(line_fields(), Context{options_, settings_, processes(), 0, {}});
 }
 
-bool NvIoctl::learn(uint32_t type, const void* data, size_t size)
+void NvIoctl::record(Output& output, const RingRecord& record)
 {
-    if (type != RECORD_XID || size < sizeof(xid_record) || !xids_)
-        return false;
-    xids_->add(*static_cast<const xid_record*>(data));
-    return true;
+    if (const auto* event = record.as<call_event>(RECORD_CALL))
+        print_line(output, *event);
+    else if (const auto* xid = record.as<xid_record>(RECORD_XID); xid && xids_)
+        xids_->add(*xid);
+    else
+        CallTool::record(output, record);
 }
 
 bool NvIoctl::tick(Output& output)
@@ -146,11 +150,12 @@ bool NvIoctl::tick(Output& output)
     return CallTool::tick(output);
 }
 
-void NvIoctl::report(Output& output, uint64_t wall_ns, uint64_t interval_ns)
+void NvIoctl::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (xids_)
         xids_->print(output, processes(), true);
-    CallTool::report(output, wall_ns, interval_ns);
+    if (shows_rows_)
+        print_rows(output, wall_ns, static_cast<double>(interval_ns) / 1e9);
     report_left_out(output);
 }
 
@@ -177,10 +182,10 @@ void NvIoctl::report_left_out(Output& output)
     calls_left_out_ = 0;
 }
 
-void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t wall_ns, double seconds)
+void NvIoctl::print_rows(Output& output, uint64_t wall_ns, double seconds)
 {
     DriverGroups groups(settings_, processes());
-    for (const CallDelta& delta : calls)
+    for (const CallDelta& delta : calls())
         if (!left_out(delta.key, delta[CALL_COUNT]))
             groups.add(delta);
     if (!settings_.histogram() && !options_.failed_only)
@@ -195,7 +200,7 @@ void NvIoctl::print(Output& output, std::span<const CallDelta> calls, uint64_t w
                      [this](const DriverKey& key, const DriverGroup&) { return row_frames(key); });
 }
 
-void NvIoctl::print_event(Output& output, const call_event& event)
+void NvIoctl::print_line(Output& output, const call_event& event)
 {
     monitors_.see(event.key);
     if (!left_out(event.key, 1))
