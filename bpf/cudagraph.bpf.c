@@ -3,7 +3,7 @@
 #include "base/api_call.bpf.h"
 #include "kinds/context.bpf.h"
 #include "kinds/graph.bpf.h"
-#include "shared/graph_record.h"
+#include "shared/graph.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

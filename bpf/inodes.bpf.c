@@ -5,7 +5,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-#include "shared/inodes.h"
+#include "shared/process.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

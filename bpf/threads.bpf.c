@@ -4,7 +4,7 @@
 #include "shared/kernel.h"
 
 #include "base/machine.bpf.h"
-#include "shared/thread_registers.h"
+#include "shared/stack.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

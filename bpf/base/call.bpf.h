@@ -10,7 +10,6 @@
 #include "base/thread.bpf.h"
 #include "shared/call.h"
 #include "shared/histogram.h"
-#include "shared/line.h"
 
 /* One record per call, for -e: the dearest thing that a tool does. In the kernel's ring buffer a record of that size
  * takes 105 ns, here 20: no lock, no helper. Lines are in the order in which they got their places, as there; what else

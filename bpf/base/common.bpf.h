@@ -10,9 +10,8 @@
 
 #include "base/machine.bpf.h"
 #include "base/verifier.bpf.h"
-#include "shared/attach.h"
-#include "shared/hit.h"
 #include "shared/loss.h"
+#include "shared/probe.h"
 #include "shared/record.h"
 
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */

@@ -7,7 +7,7 @@
 
 #include "base/machine.bpf.h"
 #include "base/process.bpf.h"
-#include "shared/front_call.h"
+#include "shared/wait.h"
 
 #define FRONT_TRIES 8 /* places that a thread may have: that of its number, and the next ones */
 

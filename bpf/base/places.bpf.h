@@ -4,7 +4,7 @@
 #define GPUSNOOP_PLACES_BPF_H
 
 #include "base/thread.bpf.h"
-#include "shared/places.h"
+#include "shared/thread_time.h"
 
 /* Places of threads that have ended, given back by the front end. */
 struct {

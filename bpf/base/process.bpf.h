@@ -4,8 +4,7 @@
 #define GPUSNOOP_PROCESS_BPF_H
 
 #include "base/common.bpf.h"
-#include "shared/cgroup.h"
-#include "shared/memory.h"
+#include "shared/holding.h"
 #include "shared/process.h"
 
 #define MODE_TYPE 0170000 /* of i_mode, as in stat(2) */

@@ -9,7 +9,7 @@
 #include "base/process.bpf.h"
 #include "base/window.bpf.h"
 #include "shared/python.h"
-#include "shared/window.h"
+#include "shared/stack.h"
 
 /* Frames lie side by side in memory: read one by one, each would cost 75 ns instead of 12. */
 #define FRAME_BYTES 80 /* of a frame that is no object */

@@ -4,8 +4,7 @@
 #define GPUSNOOP_WINDOW_BPF_H
 
 #include "base/process.bpf.h"
-#include "shared/stack_copy.h"
-#include "shared/window.h"
+#include "shared/stack.h"
 
 /* A thread's stack, copied for the front end, which finds the callers in it (src/stacks/). 240 ns, once for each id of
  * a stack, and once for each so many calls that have one: other callers may have got the same. */

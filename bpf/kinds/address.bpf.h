@@ -7,7 +7,7 @@
 #include "base/probe.bpf.h"
 #include "base/share.bpf.h"
 #include "shared/histogram.h"
-#include "shared/memory.h"
+#include "shared/holding.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);

@@ -7,7 +7,6 @@
 #include "base/python.bpf.h"
 #include "base/window.bpf.h"
 #include "kinds/thread_time.bpf.h"
-#include "shared/block.h"
 #include "shared/gap.h"
 #include "shared/histogram.h"
 #include "shared/thread_time.h"

@@ -7,7 +7,6 @@
 #include "base/share.bpf.h"
 #include "kinds/context.bpf.h"
 #include "shared/holding.h"
-#include "shared/memory.h"
 
 /* The table of what is held: a hash, which takes 16 bytes for each entry that it has room for, and a trie for what
  * finds none there. That one takes memory for its entries only, but more for each, and more time. */

@@ -3,7 +3,7 @@
 #ifndef GPUSNOOP_GAP_H
 #define GPUSNOOP_GAP_H
 
-#include "block.h"
+#include "thread_time.h"
 
 /* Gaps of one thread, by how long they are. */
 struct gap_key {

@@ -32,4 +32,12 @@ struct graph_exec {
 /* How an update ended: enum CUgraphExecUpdateResult; here one that nobody told. */
 #define UPDATE_UNTOLD 0xff
 
+/* What is known of it goes with it; its last calls are still to be shown. */
+struct exec_record {
+    __u32 type; /* RECORD_EXEC_ENDED */
+    __u32 zero;
+    struct image image;
+    struct graph_exec exec;
+};
+
 #endif

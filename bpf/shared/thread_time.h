@@ -3,8 +3,10 @@
 #ifndef GPUSNOOP_THREAD_TIME_H
 #define GPUSNOOP_THREAD_TIME_H
 
-#include "places.h"
+#include "histogram.h"
 #include "process.h"
+
+#define PLACES_MAX 16384 /* threads that a table has, and that live */
 
 enum time_part {
     TIME_CPU, /* on a CPU, in no call */
@@ -105,5 +107,41 @@ static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
     return !call || is_queued(off) || is_interrupted(off) || off == TIME_STOPPED ? off : call;
 }
+
+/* Blocks of threads that call, outside of calls, by where they are. */
+#define BLOCK_FRAMES 64
+
+struct block_key {
+    __u32 place; /* of the thread, in the table of threads */
+    __u32 part;
+    __s32 user; /* ids of stacks; negative: not known */
+    __s32 kernel;
+};
+
+struct block_count {
+    __u64 sum; /* ns */
+    __u64 times;
+};
+
+#define FILE_NAME 48
+#define FOLDER_NAME 32
+
+/* Of one file: blocks, by how long they were; and what disks are asked for. */
+struct file_key {
+    __u64 inode;
+    __u32 device; /* of the kernel's super block; with the inode 0: not known */
+    __u32 place;
+    __u64 bucket; /* of ns; or FILE_READ, FILE_WRITTEN */
+};
+
+#define FILE_READ HISTOGRAM_BUCKETS
+#define FILE_WRITTEN (HISTOGRAM_BUCKETS + 1)
+
+struct file_count {
+    __u64 sum; /* ns; or bytes */
+    __u64 times;
+    char file[FILE_NAME]; /* as much of its name as there is room for; "": not known */
+    char folder[FOLDER_NAME];
+};
 
 #endif

@@ -2,8 +2,11 @@
 #ifndef GPUSNOOP_WAIT_H
 #define GPUSNOOP_WAIT_H
 
+#include <linux/types.h>
+
 #include "call.h"
-#include "places.h"
+#include "process.h"
+#include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
 #define STACK_EVERY_NS 10000000ULL /* of a thread's waiting, where stacks are taken of some waits */
@@ -20,6 +23,19 @@ struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
     struct wait_call now;
     struct wait_call spanning[2]; /* calls that returned after reports had fallen into them: by even and odd reports */
+};
+
+/* Where the outermost call that a thread makes is kept until it returns (base/front_calls.bpf.h). */
+#define FRONT_CALLS 2048 /* a power of two */
+#define FRONT_CALL_WORDS 15
+
+struct front_call {
+    __u64 stack; /* the stack pointer at entry */
+    __u64 entry_ns;
+    __u64 word[FRONT_CALL_WORDS]; /* the program's own */
+    __u64 owner;                  /* a thread; 0: free */
+    __u64 shared;                 /* another thread whose place this would be has one of the next */
+    struct image image;           /* of the owner: that of one that is killed here is freed by the front end */
 };
 
 #endif

@@ -7,7 +7,7 @@
 #include "attach/targets.hpp"
 #include "who/scope.hpp"
 
-#include "bpf/shared/attach.h"
+#include "bpf/shared/probe.h"
 
 #include <deque>
 #include <functional>
@@ -34,7 +34,7 @@ public:
         bool by_process = false; // also where everybody is asked for: pause() is for one of them then
         size_t members_max = 16; // of those that may become more, attached to one by one
         std::function<void(uint64_t id)> release{}; // resumes a process of look_at_held()
-        std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/attach.h)
+        std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/probe.h)
         std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/probe.bpf.h)
         bool filter_second = false;                 // the programs filter by process (bpf/base/probe.bpf.h)
         std::function<bool()> may_attach_to_everybody = [] { return true; }; // harms none that is not asked for

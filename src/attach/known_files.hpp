@@ -55,7 +55,7 @@ struct CudaFile {
     std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
     FileId id;
     Library library = Library::driver;
-    uint32_t word = 0; // that its probes have in their cookies (bpf/shared/attach.h)
+    uint32_t word = 0; // that its probes have in their cookies (bpf/shared/probe.h)
     // Keeps the inode, so that its number is not given to another file. O_PATH where the file system may block; else
     // open for reading, for the guard.
     Fd file;

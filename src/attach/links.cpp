@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 
-#include "bpf/shared/attach.h"
+#include "bpf/shared/probe.h"
 
 #include <algorithm>
 #include <atomic>
@@ -201,7 +201,7 @@ void Linker::choose_programs(std::span<const Hook> hooks)
     }
 }
 
-// Of a probe, by which the program knows it (bpf/shared/attach.h).
+// Of a probe, by which the program knows it (bpf/shared/probe.h).
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto which = static_cast<uint64_t>(&hook - hooks_.data());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/nccl_identity.hpp"
 
-#include "bpf/shared/attach.h"
 #include "bpf/shared/collective.h"
+#include "bpf/shared/probe.h"
 
 #include <algorithm>
 #include <span>

@@ -6,7 +6,7 @@
 #include "proc/cuda_libraries.hpp"
 #include "proc/process.hpp"
 
-#include "bpf/shared/attach.h"
+#include "bpf/shared/probe.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include "code/copy_search.hpp"
 
 #include "base/error.hpp"
-#include "bpf/shared/stack_copy.h"
+#include "bpf/shared/stack.h"
 #include "code/unwinder.hpp"
 
 #include <cstring>

@@ -2,7 +2,7 @@
 // What is asked of the helper that looks which calls threads are in, and what it answers. One answer for each question.
 #pragma once
 
-#include "bpf/shared/thread_registers.h"
+#include "bpf/shared/stack.h"
 #include "reader/message.hpp"
 
 #include <array>

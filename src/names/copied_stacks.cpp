@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/copied_stacks.hpp"
 
-#include "bpf/shared/stack_copy.h"
+#include "bpf/shared/stack.h"
 #include "code/copy_search.hpp"
 #include "code/inside_search.hpp"
 #include "proc/process.hpp"

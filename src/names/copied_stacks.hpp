@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/options.hpp"
-#include "bpf/shared/thread_registers.h"
+#include "bpf/shared/stack.h"
 #include "code/stack_questions.hpp"
 #include "proc/mapped_file.hpp"
 #include "reader/reader.hpp"

@@ -4,7 +4,7 @@
 #include "base/bpf_map.hpp"
 #include "bpf/shared/call.h"
 #include "bpf/shared/record.h"
-#include "bpf/shared/window.h"
+#include "bpf/shared/stack.h"
 
 #include <algorithm>
 #include <bpf/bpf.h>

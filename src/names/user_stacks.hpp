@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/bpf_object.hpp"
-#include "bpf/shared/window.h"
+#include "bpf/shared/stack.h"
 #include "names/copied_stacks.hpp"
 #include "names/frames.hpp"
 #include "names/python_stacks.hpp"

@@ -4,7 +4,7 @@
 #include "base/bpf_map.hpp"
 #include "base/error.hpp"
 #include "base/fd.hpp"
-#include "bpf/shared/inodes.h"
+#include "bpf/shared/process.h"
 #include "inodes.skel.h"
 #include "proc/process.hpp"
 #include "proc/threads.hpp"

@@ -4,7 +4,7 @@
 // /proc/TID of any other thread still does.
 #pragma once
 
-#include "bpf/shared/thread_registers.h"
+#include "bpf/shared/stack.h"
 
 #include <memory>
 #include <optional>

@@ -5,7 +5,6 @@
 
 #include "base/bpf_object.hpp"
 #include "bpf/shared/holding.h"
-#include "bpf/shared/memory.h"
 #include "rows/holdings.hpp"
 
 #include <algorithm>

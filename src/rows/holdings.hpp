@@ -5,7 +5,6 @@
 
 #include "base/bpf_map.hpp"
 #include "bpf/shared/holding.h"
-#include "bpf/shared/memory.h"
 #include "proc/mapped_file.hpp"
 #include "rows/calls.hpp"
 

@@ -2,7 +2,7 @@
 #include "run/call_tool.hpp"
 
 #include "bpf/shared/record.h"
-#include "bpf/shared/window.h"
+#include "bpf/shared/stack.h"
 #include "run/command_line.hpp"
 #include "run/ring.hpp"
 

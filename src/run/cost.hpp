@@ -3,7 +3,7 @@
 #pragma once
 
 #include "attach/calibrate.hpp"
-#include "bpf/shared/hit.h"
+#include "bpf/shared/probe.h"
 
 #include <array>
 #include <cstdint>

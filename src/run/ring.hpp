@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "bpf/shared/line.h"
+#include "bpf/shared/call.h"
 
 #include <bpf/libbpf.h>
 #include <chrono>

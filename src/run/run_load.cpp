@@ -2,7 +2,7 @@
 // What the kernel takes of a tool, and the tool's programs loaded into it.
 #include "attach/programs.hpp"
 #include "base/error.hpp"
-#include "bpf/shared/attach.h"
+#include "bpf/shared/probe.h"
 #include "proc/process.hpp"
 #include "run/preflight.hpp"
 #include "run/run.hpp"

@@ -119,7 +119,7 @@ struct RunPlan {
 
 // Variables of the BPF programs that a run sets while they are attached. Null where the object has none.
 struct Switches {
-    __u32* attach_phase = nullptr;     // which of two attachments counts (bpf/shared/attach.h)
+    __u32* attach_phase = nullptr;     // which of two attachments counts (bpf/shared/probe.h)
     __u64* forwarding_files = nullptr; // drivers that share a process (bpf/base/probe.bpf.h)
     __u64* traced_since = nullptr;     // CLOCK_BOOTTIME; 0: processes may have called without being seen
     bool* naming = nullptr;            // the programs that are not always attached, are

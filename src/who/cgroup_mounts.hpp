@@ -2,7 +2,7 @@
 // The cgroup hierarchies of this host: where they are mounted, and which names in them are root's.
 #pragma once
 
-#include "bpf/shared/cgroup.h"
+#include "bpf/shared/process.h"
 #include "who/cgroup_path.hpp"
 
 #include <string>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "bpf/shared/block.h"
 #include "bpf/shared/gap.h"
+#include "bpf/shared/thread_time.h"
 #include "names/code_places.hpp"
 #include "names/kernel_files.hpp"
 #include "names/user_stacks.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "bpf/shared/graph_record.h"
+#include "bpf/shared/graph.h"
 #include "names/kernel_names.hpp"
 #include "rows/call_groups.hpp"
 #include "rows/calls.hpp"

@@ -12,7 +12,7 @@
 #include "base/bpf_map.hpp"
 #include "base/shared_word.hpp"
 #include "bpf/shared/collective.h"
-#include "bpf/shared/front_call.h"
+#include "bpf/shared/wait.h"
 #include "proc/mapped_file.hpp"
 #include "tools/ncclwait/caller_cpu.hpp"
 #include "tools/ncclwait/collective_sums.hpp"
