@@ -126,7 +126,7 @@
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 
-/* Order of accesses to words that publish other data, to the front end (src/base/shared_word.hpp) or another CPU.
+/* Order of accesses to words that publish other data, to the front end (src/base/bpf_map.hpp) or another CPU.
  *
  * store_ordered() stores a word after all earlier stores and before all later ones. load_acquire() loads a word before
  * everything that is read later. Words have 64 bits.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Everything the kernel side could not do, counted. Row texts are in src/run/losses.cpp. */
+/* Everything the kernel side could not do, counted. Row texts are in src/run/report_notes.cpp. */
 #ifndef GPUSNOOP_LOSS_H
 #define GPUSNOOP_LOSS_H
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 namespace gpusnoop {
+
 namespace {
 
 probe_layer layer_of(Library library)

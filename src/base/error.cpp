@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 
-#include "base/non_blocking_writer.hpp"
+#include "base/fd.hpp"
 #include "base/text.hpp"
 #include "base/withdrawals.hpp"
 

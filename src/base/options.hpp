@@ -49,7 +49,7 @@ struct Options {
     std::vector<std::pair<std::string_view, std::string>> flames; // files of flame graphs, by option
     bool folded = false;                                          // a flame graph in place of what is shown
     std::string weight;                                           // what flames are as wide as; empty: what is usual
-    std::vector<std::string> columns;                             // of tables of text (rows/column_choice.hpp)
+    std::vector<std::string> columns;                             // of tables of text (rows/field.hpp)
     bool failed_only = false;
     bool user_stacks = false;
     bool milliseconds = false;

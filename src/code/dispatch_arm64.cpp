@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/dispatch_arm64.hpp"
 
-#include "code/filled_table.hpp"
-#include "code/own_frame.hpp"
+#include "code/dispatch_tables.hpp"
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t dispatch_max = 256;        // 120 in HIP 7.2

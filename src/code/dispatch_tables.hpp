@@ -7,12 +7,140 @@
 #include "code/elf.hpp"
 #include "code/elf_image.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace gpusnoop {
+
+// Where a function's return value is found from its first argument: what has been loaded on the way. The same on all
+// machines; which instructions do it is each one's own.
+
+// What a register holds: what has been loaded on the way from the argument, and what has been added since.
+struct Way {
+    static constexpr size_t steps_max = 64;
+    static constexpr int deepest = 3; // calls within calls
+    static constexpr int64_t offset_max = 4096;
+    static constexpr size_t loads_max = 4;
+
+    Path loads;
+    int64_t added = 0;
+};
+
+inline std::optional<Way> plus(std::optional<Way> way, int64_t number)
+{
+    if (way && (number < 0 || (way->added += number) > Way::offset_max))
+        way.reset();
+    return way;
+}
+
+// The pointer at that place.
+inline std::optional<Way> loaded_from(std::optional<Way> place)
+{
+    if (!place || place->loads.size() >= Way::loads_max)
+        return std::nullopt;
+    place->loads.push_back(static_cast<uint32_t>(std::exchange(place->added, 0)));
+    return place;
+}
+
+inline std::optional<Path> path_by(const std::optional<Way>& returned)
+{
+    return returned && returned->added == 0 && !returned->loads.empty() ? std::optional(returned->loads) : std::nullopt;
+}
+
+// The words of its own frame that a function keeps while it hands arguments on.
+
+// Held: what a word holds; .whole says whether all of it is known.
+template<class Held>
+class OwnFrame {
+public:
+    // How far the stack pointer is from where it was at the entry.
+    int64_t stack() const { return stack_; }
+
+    bool move_stack(int64_t by)
+    {
+        constexpr int64_t most = 4096;
+        if (by < -most || by > most)
+            return false;
+        stack_ += by;
+        std::erase_if(words_, [this](const auto& word) { return word.first < stack_; });
+        return stack_ <= 0;
+    }
+
+    // False where it is its caller's, where arguments may be. at: from where the stack pointer was at the entry.
+    bool store(int64_t at, int64_t bytes, const Held& what)
+    {
+        if (at < stack_ || at + bytes > 0)
+            return false;
+        std::erase_if(words_,
+                      [&](const auto& word) { return word.first < at + bytes && at < word.first + word.second.first; });
+        words_[at] = {bytes, what};
+        return true;
+    }
+
+    Held load(int64_t at, int64_t bytes) const
+    {
+        const auto word = words_.find(at);
+        if (word == words_.end() || word->second.first < bytes)
+            return {};
+        Held held = word->second.second;
+        held.whole = held.whole && bytes == 8;
+        return held;
+    }
+
+private:
+    std::map<int64_t, std::pair<int64_t, Held>> words_; // bytes, and what they hold
+    int64_t stack_ = 0;
+};
+
+// What a function stores that fills a table and returns it. Such a function begins with what it does every time but the
+// first, and returns a pointer from memory; that is set where all else has been.
+class FilledTable {
+public:
+    // A second value for a place makes both of them unknown.
+    void store(uint64_t address, const Argument& what)
+    {
+        const auto [place, is_new] = stored_.emplace(address, what);
+        if (!is_new && place->second != what)
+            place->second = {};
+    }
+
+    enum class Return { none, goes_on, filled };
+    // It returns this: none, where that is no such pointer; filled, where the pointer has been set.
+    Return returned(const Argument& what)
+    {
+        if (!pointer_) {
+            if (what.kind != Argument::loaded)
+                return Return::none;
+            pointer_ = what.value;
+        }
+        const auto found = stored_.find(*pointer_);
+        if (found == stored_.end())
+            return Return::goes_on;
+        table_ = found->second;
+        return Return::filled;
+    }
+
+    std::vector<Filled> all() const
+    {
+        std::vector<Filled> all;
+        if (table_.kind != Argument::constant)
+            return all;
+        for (const auto& [address, what] : stored_)
+            if (address > table_.value && what.kind != Argument::unknown && address != *pointer_)
+                all.push_back({address - table_.value, what});
+        return all;
+    }
+
+private:
+    std::map<uint64_t, Argument> stored_;
+    std::optional<uint64_t> pointer_; // where the table's address is
+    Argument table_;                  // that address
+};
 
 class DispatchTables {
 public:

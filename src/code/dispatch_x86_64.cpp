@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/dispatch_x86_64.hpp"
 
-#include "code/filled_table.hpp"
-#include "code/own_frame.hpp"
+#include "code/dispatch_tables.hpp"
 #include "code/registers_x86_64.hpp"
-#include "code/ways.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,8 +3,8 @@
 
 #include "base/error.hpp"
 #include "base/machine.hpp"
+#include "code/decoder.hpp"
 #include "code/elf_image.hpp"
-#include "code/elf_machine.hpp"
 
 #include <algorithm>
 #include <cerrno>

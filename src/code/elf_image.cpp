@@ -2,7 +2,7 @@
 #include "code/elf_image.hpp"
 
 #include "base/machine.hpp"
-#include "code/elf_machine.hpp"
+#include "code/decoder.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/paths_arm64.hpp"
 
-#include "code/ways.hpp"
+#include "code/dispatch_tables.hpp"
 #include "code/words_arm64.hpp"
 
 #include <utility>

@@ -3,8 +3,8 @@
 // where they can be hooked, for then nothing else on the machine pays; system calls otherwise.
 #pragma once
 
-#include "attach/kernel_hooks.hpp"
 #include "attach/links.hpp"
+#include "attach/programs.hpp"
 #include "attach/tier.hpp"
 #include "gpu/gpu_files.hpp"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "gpu/nvml_message.hpp"
+#include "gpu/nvml_service.hpp"
 #include "reader/parts.hpp"
 #include "reader/reader.hpp"
 #include "who/processes.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "gpu/nvml.hpp"
-#include "gpu/nvml_abi.hpp"
 
 #include <cstdint>
 #include <map>

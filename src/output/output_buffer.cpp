@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output/output_buffer.hpp"
 
-#include "base/non_blocking_writer.hpp"
+#include "base/fd.hpp"
 
 #include <algorithm>
 #include <cerrno>

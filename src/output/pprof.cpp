@@ -2,8 +2,8 @@
 #include "output/pprof.hpp"
 
 #include "base/text.hpp"
+#include "output/compression.hpp"
 #include "output/forms.hpp"
-#include "output/packer.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/fd.hpp"
-#include "output/unpacker.hpp"
+#include "output/compression.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -4,9 +4,9 @@
 
 #include "base/fd.hpp"
 #include "base/output_path.hpp"
+#include "output/compression.hpp"
 #include "output/output_buffer.hpp"
 #include "output/outputs_beside.hpp"
-#include "output/packer.hpp"
 #include "output/record.hpp"
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include "output/added_rows.hpp"
 #include "output/recording.hpp"
 #include "output/shown_cells.hpp"
-#include "rows/column_choice.hpp"
+#include "rows/field.hpp"
 #include "rows/output.hpp"
 #include "rows/table.hpp"
 

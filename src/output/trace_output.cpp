@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/output_path.hpp"
 #include "base/text.hpp"
-#include "output/packer.hpp"
+#include "output/compression.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

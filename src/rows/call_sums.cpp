@@ -4,6 +4,7 @@
 #include <algorithm>
 
 namespace gpusnoop {
+
 namespace {
 
 constexpr size_t crowd = 16; // a process keeps its rows if it has less than this part of the limit

@@ -6,7 +6,7 @@
 #include "base/options.hpp"
 #include "bpf/shared/call.h"
 #include "names/user_stacks.hpp"
-#include "rows/gpu.hpp"
+#include "rows/process_gpus.hpp"
 #include "rows/who.hpp"
 
 #include <compare>

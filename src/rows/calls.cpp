@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/calls.hpp"
 
-#include "base/shared_word.hpp"
+#include "base/bpf_map.hpp"
 #include "bpf/shared/ioctl.h"
 #include "bpf/shared/probe.h"
 

@@ -4,7 +4,7 @@
 
 #include "bpf/shared/probe.h"
 #include "names/kernel_names.hpp"
-#include "rows/call_groups.hpp"
+#include "rows/call_sums.hpp"
 #include "rows/calls.hpp"
 #include "rows/histogram.hpp"
 

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "names/frames.hpp"
 #include "rows/histogram.hpp"
-#include "rows/run_identity.hpp"
 #include "rows/table.hpp"
 
 #include <chrono>
@@ -18,6 +17,17 @@
 #include <vector>
 
 namespace gpusnoop {
+
+// Which run lines of JSON are of, so that those of several can lie in one file, and be told apart on another machine.
+struct RunIdentity {
+    std::string run; // the same for no other run of any machine
+    std::string host;
+    std::string boot_id; // of the kernel: clocks other than that of the day are comparable within it
+    std::string command; // that the tool was started with; on the first line alone
+};
+
+// Of this process. Equal each time it is asked.
+RunIdentity this_run();
 
 // One thing that is missing from the results, and how many of it.
 struct Loss {

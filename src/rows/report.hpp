@@ -7,7 +7,6 @@
 #include "base/text.hpp"
 #include "names/code_places.hpp"
 #include "rows/call_view.hpp"
-#include "rows/column_choice.hpp"
 #include "rows/field.hpp"
 #include "rows/output.hpp"
 #include "rows/who.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/thread_times.hpp"
 
-#include "base/shared_word.hpp"
+#include "base/bpf_map.hpp"
 #include "proc/process.hpp"
 #include "rows/call_view.hpp"
 

@@ -2,8 +2,8 @@
 // What this machine offers, and what a tool takes of it with the options given (--info).
 #pragma once
 
-#include "attach/kernel_hooks.hpp"
 #include "attach/probes.hpp"
+#include "attach/programs.hpp"
 #include "attach/tier.hpp"
 #include "base/options.hpp"
 #include "run/tool.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/ring.hpp"
 
+#include "base/bpf_map.hpp"
 #include "base/error.hpp"
-#include "base/shared_word.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -14,9 +14,9 @@
 #include "output/recording.hpp"
 #include "output/trace_output.hpp"
 #include "proc/process.hpp"
-#include "run/empty_report.hpp"
 #include "run/info.hpp"
 #include "run/preflight.hpp"
+#include "run/report_notes.hpp"
 #include "run/started_program.hpp"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "attach/attach.hpp"
-#include "attach/kernel_hooks.hpp"
 #include "attach/probes.hpp"
 #include "attach/programs.hpp"
 #include "base/bpf_object.hpp"

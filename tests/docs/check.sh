@@ -110,7 +110,7 @@ has_option() { options_of_help "$1" | grep -qx -- "$2"; }
 # Whether its calls are those of functions of a library; else they are of the kernel.
 counts_functions() { has_option "$1" --api; }
 
-loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/losses.cpp; }
+loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/report_notes.cpp; }
 
 # What a letter stands for: "-d --duration end after this time". The text is left out where it tells of the tool: what
 # its lines and histograms are of, what it sorts by, what it measures.

@@ -5,7 +5,7 @@
 #include "base/bpf_map.hpp"
 #include "bpf/shared/graph.h"
 #include "names/kernel_names.hpp"
-#include "rows/call_groups.hpp"
+#include "rows/call_sums.hpp"
 #include "rows/calls.hpp"
 #include "rows/histogram.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bpf/shared/probe.h"
-#include "rows/call_groups.hpp"
+#include "rows/call_sums.hpp"
 #include "rows/calls.hpp"
 #include "rows/histogram.hpp"
 

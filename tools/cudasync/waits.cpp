@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudasync/waits.hpp"
 
+#include "base/bpf_map.hpp"
 #include "base/clock.hpp"
-#include "base/shared_word.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>

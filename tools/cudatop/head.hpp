@@ -4,7 +4,7 @@
 
 #include "gpu/nvml_figures.hpp"
 #include "rows/process_gpus.hpp"
-#include "run/cost.hpp"
+#include "run/report_notes.hpp"
 #include "run/tool.hpp"
 #include "screen/snapshot.hpp"
 

@@ -2,7 +2,7 @@
 // The GPUs that the pod, the container or the Slurm job of a row was given, on a node of Kubernetes.
 #pragma once
 
-#include "rows/gpu.hpp"
+#include "rows/process_gpus.hpp"
 #include "rows/who.hpp"
 #include "tools/gpuspend/grants.hpp"
 

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/loop.hpp"
 #include "output/recording.hpp"
-#include "rows/column_choice.hpp"
+#include "rows/field.hpp"
 #include "rows/output.hpp"
 #include "run/command_line.hpp"
 #include "screen/screen.hpp"

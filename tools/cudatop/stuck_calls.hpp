@@ -5,7 +5,7 @@
 // the thread has not moved in between, or a second call would have been counted.
 #pragma once
 
-#include "attach/probe_kinds.hpp"
+#include "attach/probes.hpp"
 #include "base/options.hpp"
 #include "code/copy_search.hpp"
 #include "names/copied_stacks.hpp"

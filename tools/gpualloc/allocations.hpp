@@ -4,7 +4,7 @@
 
 #include "bpf/shared/probe.h"
 #include "gpu/nvml_figures.hpp"
-#include "rows/call_groups.hpp"
+#include "rows/call_sums.hpp"
 #include "rows/histogram.hpp"
 #include "rows/holdings.hpp"
 

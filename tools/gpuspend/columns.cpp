@@ -3,7 +3,7 @@
 
 #include "base/options.hpp"
 #include "base/text.hpp"
-#include "rows/column_choice.hpp"
+#include "rows/field.hpp"
 #include "rows/report.hpp"
 #include "tools/gpuspend/cells.hpp"
 #include "tools/gpuspend/prices.hpp"

@@ -5,7 +5,7 @@
 #include "output/metrics.hpp"
 #include "rows/held_table.hpp"
 #include "run/call_tool.hpp"
-#include "run/cost.hpp"
+#include "run/report_notes.hpp"
 #include "tools/gpuspend/options.hpp"
 #include "tools/gpuspend/slices.hpp"
 #include "tools/gpuspend/spend_state.hpp"

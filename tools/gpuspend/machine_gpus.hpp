@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
-#include "rows/gpu.hpp"
+#include "rows/process_gpus.hpp"
 #include "tools/gpuspend/kubelet.hpp"
 
 #include <optional>

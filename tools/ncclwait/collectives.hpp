@@ -10,7 +10,6 @@
 
 #include "attach/probes.hpp"
 #include "base/bpf_map.hpp"
-#include "base/shared_word.hpp"
 #include "bpf/shared/collective.h"
 #include "bpf/shared/wait.h"
 #include "proc/mapped_file.hpp"

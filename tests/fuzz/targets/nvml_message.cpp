@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of the process that asks NVML, in which anything may have gone wrong.
-#include "gpu/nvml_message.hpp"
+#include "gpu/nvml_service.hpp"
 #include "tests/fuzz/target.hpp"
 
 using namespace gpusnoop;

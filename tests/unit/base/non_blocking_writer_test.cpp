@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/non_blocking_writer.hpp"
+#include "base/fd.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cerrno>

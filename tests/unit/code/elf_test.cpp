@@ -2,7 +2,7 @@
 #include "tests/unit/code/elf_fixtures.hpp"
 
 #include "base/machine.hpp"
-#include "code/elf_machine.hpp"
+#include "code/decoder.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/filled_table.hpp"
+#include "code/dispatch_tables.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

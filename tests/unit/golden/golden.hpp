@@ -4,7 +4,7 @@
 // is checked in.
 #pragma once
 
-#include "attach/probe_kinds.hpp"
+#include "attach/probes.hpp"
 #include "base/options.hpp"
 #include "rows/call_view.hpp"
 #include "rows/calls.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/nvml_message.hpp"
+#include "gpu/nvml_service.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flame graphs: what is added up, and that no name gets out of its place in any of the forms.
 #include "base/error.hpp"
+#include "output/compression.hpp"
 #include "output/flames_output.hpp"
 #include "output/forms.hpp"
-#include "output/unpacker.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/output/captured.hpp"
 

@@ -3,8 +3,8 @@
 // off.
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "output/compression.hpp"
 #include "output/trace_output.hpp"
-#include "output/unpacker.hpp"
 #include "tests/unit/output/captured.hpp"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/empty_report.hpp"
+#include "run/report_notes.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 

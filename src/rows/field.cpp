@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rows/column_choice.hpp"
+#include "rows/field.hpp"
 
 #include "base/options.hpp"
 #include "base/text.hpp"
@@ -7,6 +7,7 @@
 #include <algorithm>
 
 namespace gpusnoop {
+
 namespace {
 
 bool is_change(std::string_view name)

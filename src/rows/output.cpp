@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rows/run_identity.hpp"
+#include "rows/output.hpp"
 
 #include "base/fd.hpp"
 
@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 
 namespace gpusnoop {
+
 namespace {
 
 std::string text_of(const char* path)
