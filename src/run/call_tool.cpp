@@ -349,6 +349,8 @@ void CallTool::erase_state(std::span<const ImageId> gone)
 {
     if (gone.empty())
         return;
+    if (before_erase_)
+        before_erase_();
     shares_->release(gone);
     std::vector<const char*> names(std::begin(maps_by_image), std::end(maps_by_image));
     if (held_)

@@ -58,8 +58,8 @@ protected:
     // --max-overhead, of a tool whose plan has programs that can be sampled.
     void add_ceiling();
 
-    // plan() begins with the one and ends with the other. In between, the plan is right for most tools. Both throw
-    // UsageError.
+    // The first and the last step of plan(): checks of the shared options, and what follows from all options. Both
+    // throw UsageError.
     RunPlan begin_plan();
     RunPlan finish_plan(RunPlan plan);
     // " of 5ms or longer", for RunPlan::one; empty where there is no least.
@@ -93,8 +93,9 @@ protected:
     // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
     const std::set<ImageId>& gone() const { return gone_; }
 
-    Holdings holdings_;             // of a tool that follows allocations
-    std::optional<HeldTable> held_; // the same
+    Holdings holdings_;                    // of a tool that follows allocations
+    std::optional<HeldTable> held_;        // the same
+    std::function<void()> before_erase_{}; // of the kernel side's state of processes that have exited
 
 private:
     void check_ceiling(const RunPlan& plan) const;

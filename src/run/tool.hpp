@@ -84,7 +84,7 @@ struct RunHooks {
     std::function<void(std::string_view step)> progress{};  // a slow step begins: "Loading 40 programs ..."
     // Called in turn: all probes are attached, the loop is about to run.
     std::vector<std::function<void(const Running&)>> begin{};
-    // As in Tool, and called before it.
+    // A process was replaced by exec, or has exited. Called before the functions of Tool.
     std::function<void(pid_t pid, uint64_t time_ns)> on_exec{};
     std::function<void(pid_t pid)> on_exit{};
     std::function<void()> before_print{}; // reads what the kernel side has counted up to now
@@ -146,8 +146,8 @@ struct RingRecord {
     }
 };
 
-// A tool's constructor adds its options to command_line(). All else that it does begins in a hook: one of the virtual
-// functions, or of RunHooks. An override calls that of its base class, too.
+// A tool's constructor adds its options to command_line(). Everything else is a hook: a virtual function, or an entry
+// of RunHooks. An override also calls the function of its base class.
 class Tool {
 public:
     explicit Tool(const ToolSpec& spec);
@@ -163,7 +163,7 @@ public:
     virtual void load();
     // Once a second, and once before tracing begins. Returns true while the on-demand naming probes should be attached.
     virtual bool tick(Output&) { return false; }
-    // A record that is not of the kinds that all tools share.
+    // A record from the ring buffer, except those that all tools share.
     virtual void record(Output&, const RingRecord&) {}
     // Prints the interval that ends now.
     virtual void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;

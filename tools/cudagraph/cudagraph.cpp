@@ -133,6 +133,7 @@ void CudaGraph::load()
     if (settings_.storms)
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
+    before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, 0, *execs_});
 }
 
@@ -154,8 +155,6 @@ void CudaGraph::forget(const std::set<ImageId>& images)
 
 bool CudaGraph::tick(Output& output)
 {
-    if (!leaving_.empty())
-        execs_->refresh(); // what they have launched is still to be shown
     CallTool::tick(output);
     if (storms_)
         for (const Storm& storm : storms_->drain(clock_ns(CLOCK_MONOTONIC)))
