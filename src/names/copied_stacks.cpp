@@ -33,24 +33,20 @@ InsideQuestion::Thread question_of(const thread_registers& r)
 
 InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take)
     : symbols_(std::move(symbols)), take_(std::move(take)),
-      reader_({.serve =
-                   [this](Helper::Task& task) {
-                       InsideSearch search(symbols_); // makes a file in memory, which the sandbox forbids
-                       enter_sandbox(process_reading_sandbox(InsideSearch::memory_bytes));
-                       search.serve(task);
-                   },
+      reader_({.serve = serve_in_sandbox<InsideSearch>(symbols_),
                .apply = [this](const Message& message) { return this->apply(message); },
                .restarted = [this] { asked_.clear(); },
                .consequence = std::move(consequence)})
 {}
 
-void InsideHelper::ask(const InsideQuestion& question)
+bool InsideHelper::ask(const InsideQuestion& question)
 {
     const auto pid = static_cast<pid_t>(question.pid);
     if (question.threads.empty() || is_asked_about(pid) || !reader_.post(pid, message_of(question)))
-        return;
+        return false;
     for (const InsideQuestion::Thread& thread : question.threads)
         asked_[pid].push_back(thread.tid);
+    return true;
 }
 
 bool InsideHelper::apply(const Message& message)
@@ -83,12 +79,7 @@ bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again
 } // namespace
 
 CopiedStacks::CopiedStacks(WaitBudget* waits)
-    : reader_({.serve =
-                   [](Helper::Task& task) {
-                       CopySearch search; // makes a file in memory, which the sandbox forbids
-                       enter_sandbox(process_reading_sandbox(CopySearch::memory_bytes));
-                       search.serve(task);
-                   },
+    : reader_({.serve = serve_in_sandbox<CopySearch>(),
                .apply = [this](const Message& message) { return apply(message); },
                .restarted =
                    [this] {

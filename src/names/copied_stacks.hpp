@@ -41,7 +41,7 @@ public:
 
     // There is a question about it that has no answer yet.
     bool is_asked_about(pid_t pid) const { return asked_.contains(pid); }
-    void ask(const InsideQuestion& question);
+    bool ask(const InsideQuestion& question); // returns false if it was not sent
     // Takes what has come. To be called now and then.
     void poll() { reader_.poll(); }
 

@@ -17,8 +17,7 @@ constexpr unsigned failures_max = 3; // then a handle has no name, until more is
 } // namespace
 
 KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
-    : cache_(cache_folder), reader_({.sandbox = process_reading_sandbox(NameSearch::memory_bytes),
-                                     .serve = [](Helper::Task& task) { NameSearch().serve(task); },
+    : cache_(cache_folder), reader_({.serve = serve_in_sandbox<NameSearch>(),
                                      .apply = [this](Message message) { return apply(std::move(message)); },
                                      .restarted = [this] { on_restart(); },
                                      .consequence = "its kernels are given no more names"},

@@ -30,8 +30,7 @@ bool is_of_cuda(std::string_view function, std::string_view file)
 } // namespace
 
 StackNames::StackNames(WaitBudget* waits)
-    : reader_({.sandbox = process_reading_sandbox(UserSymbols::memory_bytes),
-               .serve = [](Helper::Task& task) { UserSymbols().serve(task); },
+    : reader_({.serve = serve_in_sandbox<UserSymbols>(),
                .apply = [this](const Message& message) { return apply(message); },
                .consequence = "its stacks have no more names"},
               waits)

@@ -47,7 +47,7 @@ public:
     };
     // What the helpers do. Only serve and either apply or apply_part are needed.
     struct Service {
-        std::optional<Sandbox> sandbox{};           // entered before serve; nullopt: none
+        std::optional<Sandbox> sandbox{};           // entered before serve; nullopt: none, or serve_in_sandbox()
         std::function<void(Helper::Task&)> serve;   // in the helper, its whole life
         std::function<bool(Message)> apply{};       // takes the one message of an answer; false if it is malformed
         std::function<Reply(Part)> apply_part{};    // the same where an answer takes several messages
@@ -153,5 +153,16 @@ private:
     TimeAccounts<pid_t> of_process_{20}; // time of the helpers
     TimeAccounts<uint64_t> of_user_{5};
 };
+
+// Service::serve of a class that answers questions. Constructs it before the sandbox, which forbids files in memory.
+template<class Search>
+std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
+{
+    return [=](Helper::Task& task) {
+        Search search(arguments...);
+        enter_sandbox(process_reading_sandbox(Search::memory_bytes));
+        search.serve(task);
+    };
+}
 
 } // namespace gpusnoop

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cudasync/wait_stacks.hpp"
 
-#include "code/inside_search.hpp"
-
 #include <algorithm>
 #include <set>
 
@@ -19,21 +17,11 @@ bool is_wanted(const Waiting::Part& part)
 } // namespace
 
 WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks)
-    : symbols_(symbols_of_waits(probes, true, true)), stacks_(stacks), registers_(registers),
-      reader_({.serve =
-                   [this](Helper::Task& task) {
-                       InsideSearch search(symbols_); // makes a file in memory, which the sandbox forbids
-                       enter_sandbox(process_reading_sandbox(InsideSearch::memory_bytes));
-                       search.serve(task);
-                   },
-               .apply = [this](const Message& message) { return apply(message); },
-               .restarted =
-                   [this] {
-                       asked_.clear();
-                       for (auto& [thread, wait] : waits_)
-                           wait.asked = false;
-                   },
-               .consequence = "the stacks of its waits that go on are not known"})
+    : stacks_(stacks), registers_(registers),
+      reader_(symbols_of_waits(probes, true, true), "the stacks of its waits that go on are not known",
+              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+                  apply(pid, tids, calls);
+              })
 {}
 
 void WaitStacks::add_to(std::span<Waiting::Part> parts)
@@ -60,7 +48,7 @@ void WaitStacks::ask()
 {
     std::set<pid_t> processes;
     for (const auto& [thread, wait] : waits_)
-        if (wait.stack < 0 && !wait.asked && wait.tries < tries_max && !asked_.contains(thread.first))
+        if (wait.stack < 0 && wait.tries < tries_max && !reader_.is_asked_about(thread.first))
             processes.insert(thread.first);
     std::map<pid_t, InsideQuestion> questions;
     for (const thread_registers& found : registers_.of(processes)) {
@@ -74,26 +62,21 @@ void WaitStacks::ask()
         question.threads.push_back(question_of(found));
     }
     for (const auto& [pid, question] : questions) {
-        if (!reader_.post(pid, message_of(question)))
+        if (!reader_.ask(question))
             continue;
         for (const InsideQuestion::Thread& thread : question.threads) {
             Wait& wait = waits_.at({pid, thread.tid});
             wait.asked = true;
             wait.tries++;
-            asked_[pid].push_back(thread.tid);
         }
     }
 }
 
-bool WaitStacks::apply(const Message& message)
+void WaitStacks::apply(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
 {
-    const auto answer = read_message<InsideAnswer>(message.bytes);
-    const auto asked = answer ? asked_.extract(static_cast<pid_t>(answer->pid)) : decltype(asked_)::node_type();
-    if (!asked || asked.mapped().size() != answer->calls.size())
-        return false;
-    for (size_t i = 0; i < answer->calls.size(); i++) {
-        const InsideCall& call = answer->calls[i];
-        const auto known = waits_.find({asked.key(), asked.mapped()[i]});
+    for (size_t i = 0; i < calls.size(); i++) {
+        const InsideCall& call = calls[i];
+        const auto known = waits_.find({pid, tids[i]});
         if (known == waits_.end() || !known->second.asked) // another wait's, by now
             continue;
         known->second.asked = false;
@@ -102,7 +85,6 @@ bool WaitStacks::apply(const Message& message)
         known->second.stack = stacks_.number_of(call.callers);
         known->second.caller = call.callers.front();
     }
-    return true;
 }
 
 } // namespace gpusnoop

@@ -7,16 +7,13 @@
 #include "code/copy_search.hpp"
 #include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
-#include "reader/reader.hpp"
 #include "tools/cudasync/waits.hpp"
 
 #include <cstdint>
 #include <map>
 #include <span>
-#include <string_view>
 #include <sys/types.h>
 #include <utility>
-#include <vector>
 
 namespace gpusnoop {
 
@@ -34,20 +31,18 @@ private:
     struct Wait {
         uint64_t since_ns = 0;
         unsigned tries = 0;
-        bool asked = false; // and there is no answer yet
+        bool asked = false; // by the last question about its process
         int32_t stack = -1;
         uint64_t caller = 0;
     };
 
     void ask();
-    bool apply(const Message& message);
+    void apply(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
 
-    std::vector<std::string_view> symbols_;
     FoundStacks& stacks_;
     ThreadRegisters& registers_;
     std::map<Thread, Wait> waits_;
-    std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the question that has no answer yet
-    Reader reader_;
+    InsideHelper reader_;
 };
 
 } // namespace gpusnoop
