@@ -45,10 +45,7 @@ struct Targets::Search {
         return std::max<Clock::duration>(now - begin - std::chrono::nanoseconds(busy - std::min(busy_before_ns, busy)),
                                          {});
     }
-    bool is_for_slow(const SlowUsers& users, Clock::time_point now) const
-    {
-        return users.is_slow(user, now, blocked(now));
-    }
+    bool is_for_slow(const Blame& blame, Clock::time_point now) const { return blame.is_slow(user, now, blocked(now)); }
 };
 
 } // namespace gpusnoop

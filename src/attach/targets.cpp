@@ -83,7 +83,7 @@ Reader::Service Targets::service()
             .report = [this](std::string why) { complain(std::move(why)); },
             .processes = helpers_max,
             .questions = 1,
-            .limits_shares = false}; // SlowUsers does
+            .limits_shares = false}; // has_turn() does
 }
 
 bool Targets::looking() const
@@ -119,11 +119,11 @@ bool Targets::ask(Search search, int file)
 }
 
 // Users whose files are slow get half of the helpers at most.
-bool Targets::has_turn(uint64_t user) const
+bool Targets::has_turn(uint64_t user)
 {
     const auto now = Clock::now();
-    const auto is_slow = [&](const auto& search) { return search.second.is_for_slow(slow_users_, now); };
-    return !slow_users_.is_slow(user, now) || std::ranges::count_if(searches_, is_slow) < helpers_of_slow_max;
+    const auto is_slow = [&](const auto& search) { return search.second.is_for_slow(reader_.blame(), now); };
+    return !reader_.blame().is_slow(user, now) || std::ranges::count_if(searches_, is_slow) < helpers_of_slow_max;
 }
 
 void Targets::look(pid_t pid, bool in_reach)
@@ -170,14 +170,14 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
     size_t next = 0;
     const auto waits = [&] {
         const auto now = Clock::now();
-        return std::ranges::any_of(searches_,
-                                   [&](const auto& search) { return !search.second.is_for_slow(slow_users_, now); });
+        return std::ranges::any_of(
+            searches_, [&](const auto& search) { return !search.second.is_for_slow(reader_.blame(), now); });
     };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
     while ((next < looks.size() || waits()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
         step();
         for (; next < looks.size() && ready(); ++next)
-            if (slow_users_.is_slow(owner_of(looks[next].pid).value_or(0), Clock::now()))
+            if (reader_.blame().is_slow(owner_of(looks[next].pid).value_or(0), Clock::now()))
                 of_slow.push_back(looks[next]);
             else
                 look(looks[next].pid, looks[next].in_reach);
@@ -380,7 +380,7 @@ void Targets::end(Search search, const SearchEnd& how)
         all &= file != nullptr; // it was dropped meanwhile
     }
     const SearchRequest& request = search.request;
-    slow_users_.searched(search.user, search.blocked(Clock::now()), Clock::now());
+    reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
     if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
         if (search.again)
             postpone(search.again);

@@ -6,7 +6,6 @@
 
 #include "attach/file_search.hpp"
 #include "attach/known_files.hpp"
-#include "attach/look_queue.hpp"
 #include "attach/probes.hpp"
 #include "base/fd.hpp"
 #include "proc/mapped_file.hpp"
@@ -106,7 +105,7 @@ private:
     struct Search;
 
     Reader::Service service();
-    bool has_turn(uint64_t user) const;
+    bool has_turn(uint64_t user);
     bool ask(Search search, int file = -1);
     void poll(std::chrono::milliseconds longest);
     Reader::Reply apply(Reader::Part part);
@@ -134,7 +133,6 @@ private:
     FileIds ids_;
     Complaints complaints_;
     KnownFiles files_{complaints_};
-    SlowUsers slow_users_;
     std::vector<FileId> asked_about_; // whether their paths lead to them
     std::set<FileId> lost_;           // those whose paths do not
     bool check_leases_ = false;       // SIGIO has come

@@ -16,6 +16,14 @@ constexpr auto recheck_interval = 1s; // of a blocked process: its number may be
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
+// Time that files may block helpers.
+constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
+
+// Most files are read within a few milliseconds.
+Blame::Clock::duration slow_part(Blame::Clock::duration took)
+{
+    return took > 250ms ? took : Blame::Clock::duration::zero();
+}
 
 } // namespace
 
@@ -79,6 +87,21 @@ void Blame::strike(pid_t process, uint64_t user, std::string_view what, std::str
     if (++strikes_[user] == strikes_max)
         report_(fmt::format("files of the user of process {} have stopped {} helpers: {}", process, strikes_max,
                             user_consequence_.empty() ? consequence_ : user_consequence_));
+}
+
+void Blame::blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now)
+{
+    if (slow_part(took) == Clock::duration::zero())
+        return;
+    slow_of_user_.use(user, took, now);
+    slow_of_all_.use(0, took, now);
+}
+
+bool Blame::is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far) const
+{
+    const auto own = slow_part(so_far) + slow_of_user_.used(user, now);
+    const auto all = slow_part(so_far) + slow_of_all_.used(0, now);
+    return own > slow_user || (own > Clock::duration::zero() && all > slow_users);
 }
 
 } // namespace gpusnoop

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes and users whose files make helpers hang or crash. The first crash over a file of a process is forgiven, as
-// something else may have caused it. The next one blocks the process, and eight of them block its user.
+// Processes and users whose files make helpers hang, crash or wait. The first crash over a file of a process is
+// forgiven, as something else may have caused it. The next one blocks the process, and eight of them block its user.
 #pragma once
+
+#include "base/time_accounts.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -38,6 +40,12 @@ public:
     // process is not reported.
     void strike(pid_t process, uint64_t user, std::string_view what, std::string_view why);
 
+    // A search for files of the user has blocked a helper for that long.
+    void blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now);
+    // Returns true for a user whose files block helpers for long. Processes of other users come first. so_far: time
+    // that a helper has been blocked by now.
+    bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const;
+
 private:
     struct Blocked {
         uint64_t start = 0; // of the process, as start_time_ns() has it
@@ -49,7 +57,9 @@ private:
     std::map<pid_t, Blocked> blocked_;
     std::map<pid_t, uint64_t> users_; // of processes, exited ones included
     std::set<std::pair<pid_t, FileKey>> forgiven_;
-    std::map<uint64_t, unsigned> strikes_; // of users
+    std::map<uint64_t, unsigned> strikes_;    // of users
+    TimeAccounts<uint64_t> slow_of_user_{20}; // time that helpers were blocked
+    TimeAccounts<int> slow_of_all_{5};
 };
 
 } // namespace gpusnoop
