@@ -13,20 +13,20 @@ namespace gpusnoop::nvioctl {
 void XidLines::attach(int recent_fd)
 {
     recent_fd_ = recent_fd;
-    xids_.attach();
-    verbose("Xid reports: " + xids_.how());
+    Xids::attach();
+    verbose("Xid reports: " + how());
 }
 
 // At once, where the log has named the process by now: it goes on calling.
 void XidLines::add(const xid_record& record)
 {
-    xids_.add(record);
+    Xids::add(record);
     print_due(false);
 }
 
 void XidLines::print_due(bool all)
 {
-    for (XidReport& report : xids_.drain(clock_ns(CLOCK_MONOTONIC), all)) {
+    for (XidReport& report : drain(clock_ns(CLOCK_MONOTONIC), all)) {
         Line& line = lines_.emplace_back(std::move(report), recent_calls{});
         if (line.report.pid)
             bpf_map_lookup_elem(recent_fd_, &*line.report.pid, &line.recent);

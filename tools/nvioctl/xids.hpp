@@ -10,12 +10,10 @@
 
 namespace gpusnoop::nvioctl {
 
-class XidLines {
+class XidLines : Xids {
 public:
-    // Between open and load.
-    explicit XidLines(bpf_object* object) : xids_(object) {}
-
-    void configure(const BpfObject& bpf) const { xids_.configure(bpf); }
+    using Xids::configure;
+    using Xids::Xids;
     void attach(int recent_fd); // the kernel side's table of last calls; throws Error
 
     void add(const xid_record& record);
@@ -29,7 +27,6 @@ private:
 
     void print_due(bool all);
 
-    Xids xids_;
     int recent_fd_ = -1;
     std::vector<Line> lines_; // to be printed
 };
