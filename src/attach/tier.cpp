@@ -5,6 +5,8 @@
 #include "base/fd.hpp"
 #include "base/machine.hpp"
 #include "proc/process.hpp"
+#include "reader/helper.hpp"
+#include "reader/message.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
@@ -24,7 +26,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace gpusnoop {
@@ -69,13 +70,12 @@ bool takes(int attach_type)
 
 using machine::uprobe_return_call;
 
-// Makes the system call in a child and says how that ended: an errno, 0, or -1 for a signal.
+// Makes the system call in a child. Returns its errno, 0, or -1 if it killed the child.
 int call_in_child(bool filtered)
 {
     if (!uprobe_return_call)
         return ENOSYS;
-    pid_t child = fork();
-    if (child == 0) {
+    Helper child([filtered](Helper::Task& task) {
         // The call is refused with SIGILL where it does not come from the kernel's own return trampoline.
         signal(SIGILL, SIG_DFL);
         signal(SIGSYS, SIG_DFL);
@@ -86,25 +86,16 @@ int call_in_child(bool filtered)
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         };
         sock_fprog program{.len = std::size(filter), .filter = filter};
-        if (filtered &&
-            (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)))
-            _exit(0);
-        _exit(syscall(uprobe_return_call) < 0 ? errno : 0);
-    }
-    if (child < 0) // and what the kernel does is unknown, which may kill a target
+        const bool is_refused = filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+                                             prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+        task.connection.send(message_of(!is_refused && syscall(uprobe_return_call) < 0 ? errno : 0));
+    });
+    if (child.error()) // and what the kernel does is unknown, which may kill a target
         throw Error("the kernel cannot be asked whether return probes are safe: no child process can be made: " +
-                        errno_text(errno),
+                        errno_text(child.error()),
                     "raise the limit of tasks (pids.max of the cgroup, ulimit -u), or trace one process (-p)");
-    int status = 0;
-    pid_t gone = 0;
-    do
-        gone = waitpid(child, &status, 0);
-    while (gone < 0 && errno == EINTR);
-    if (gone != child)
-        throw Error("the kernel cannot be asked whether return probes are safe: the child process that asks cannot be "
-                    "waited for: " +
-                    errno_text(errno));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const auto answer = child.connection().receive();
+    return answer ? read_message<int>(answer->bytes).value_or(-1) : -1;
 }
 
 } // namespace
