@@ -23,19 +23,9 @@ namespace {
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     descriptors.push_back(last);
-    // Above what they become, so that none is overwritten by another.
-    std::vector<int> high;
-    for (int fd : descriptors)
-        high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
-    int next = Child::first_fd;
-    for (int fd : high)
-        if (dup2(fd, next++) < 0)
-            _exit(1);
-    const int null = open("/dev/null", O_RDWR);
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    syscall(SYS_close_range, next, ~0U, 0); // 5.9
-    close(next - 1);                        // last
+    if (!keep_only(descriptors))
+        _exit(1);
+    close(Child::first_fd + static_cast<int>(descriptors.size()) - 1); // last
     try {
         work();
     } catch (const std::exception&) {
@@ -57,6 +47,23 @@ void reap_left_behind()
 }
 
 } // namespace
+
+bool keep_only(const std::vector<int>& descriptors)
+{
+    // Above what they become, so that none is overwritten by another.
+    std::vector<int> high;
+    for (int fd : descriptors)
+        high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
+    int next = Child::first_fd;
+    for (int fd : high)
+        if (dup2(fd, next++) < 0)
+            return false;
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    syscall(SYS_close_range, next, ~0U, 0); // 5.9
+    return true;
+}
 
 Child::Child(std::initializer_list<int> descriptors, const std::function<void()>& work)
 {

@@ -8,8 +8,13 @@
 #include <chrono>
 #include <functional>
 #include <sys/types.h>
+#include <vector>
 
 namespace gpusnoop {
+
+// This process keeps these descriptors, as Child::first_fd and on, and standard error. 0 and 1 become /dev/null, and
+// all others are closed. Returns false if there is no room for them.
+bool keep_only(const std::vector<int>& descriptors);
 
 // Ends with the object, and with the process that made it.
 class Child {

@@ -11,6 +11,13 @@
 
 namespace gpusnoop {
 
+Connection::Ends Connection::pair()
+{
+    std::array<int, 2> ends{-1, -1};
+    const int error = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) ? errno : 0;
+    return {Fd(ends[0]), Fd(ends[1]), error};
+}
+
 bool Connection::send(std::string_view bytes, int file, bool dont_wait)
 {
     iovec part{const_cast<char*>(bytes.data()), bytes.size()}; // NOLINT(cppcoreguidelines-pro-type-const-cast)
@@ -75,13 +82,6 @@ void Helper::Unmap::operator()(char* page) const
     munmap(page, status_max);
 }
 
-Helper::Ends Helper::connected()
-{
-    std::array<int, 2> ends{-1, -1};
-    const int error = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) ? errno : 0;
-    return {Fd(ends[0]), Fd(ends[1]), error};
-}
-
 namespace {
 
 char* shared_page(size_t size)
@@ -93,7 +93,7 @@ char* shared_page(size_t size)
 } // namespace
 
 Helper::Helper(const std::function<void(Task&)>& task)
-    : status_(shared_page(status_max)), ends_(connected()), child_({ends_.theirs.get()}, [&] { run(task); }),
+    : status_(shared_page(status_max)), ends_(Connection::pair()), child_({ends_.theirs.get()}, [&] { run(task); }),
       connection_(std::move(ends_.ours))
 {
     ends_.theirs = {}; // or its end would not be seen

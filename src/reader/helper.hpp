@@ -25,6 +25,12 @@ class Connection {
 public:
     static constexpr size_t message_max = 128 << 10; // bytes
 
+    struct Ends {
+        Fd ours, theirs;
+        int error = 0; // errno
+    };
+    static Ends pair();
+
     explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
     // False where the other side has gone or, with don't_wait, takes no more now.
@@ -63,15 +69,10 @@ private:
     struct Unmap {
         void operator()(char* page) const;
     };
-    struct Ends {
-        Fd ours, theirs;
-        int error = 0; // errno
-    };
-    static Ends connected();
     void run(const std::function<void(Task&)>& task) const;
 
     std::unique_ptr<char, Unmap> status_; // shared with it
-    Ends ends_;
+    Connection::Ends ends_;
     Child child_;
     Connection connection_;
 };

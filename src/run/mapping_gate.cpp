@@ -277,23 +277,8 @@ void Gatekeeper::expire()
     }
 }
 
-// It has no other descriptors than these: what the tool and the program have open is not to stay open with it.
-void keep_only(int low, int high)
-{
-    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        dup2(null, fd);
-    const auto close_from_to = [](int first, int last) {
-        if (first <= last)
-            syscall(SYS_close_range, first, last, 0); // 5.9
-    };
-    close_from_to(STDERR_FILENO + 1, low - 1);
-    close_from_to(low + 1, high - 1);
-    close_from_to(high + 1, INT32_MAX);
-}
-
 // Neither the end of the tool nor signals to the tool or the program end it.
-[[noreturn]] void keep_gate(const MappingGate::Policy& policy, Fd tool, Fd child)
+[[noreturn]] void keep_gate(const MappingGate::Policy& policy, int tool, int child)
 {
     constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH}; // for descriptors in /proc
     sigset_t all;
@@ -301,39 +286,27 @@ void keep_only(int low, int high)
     sigprocmask(SIG_BLOCK, &all, nullptr);
     prctl(PR_SET_NAME, "gpusnoop-gate"); // not to be killed with the tool by name
     setsid();
-    keep_only(std::min(tool.get(), child.get()), std::max(tool.get(), child.get()));
-    if (chdir("/") == 0 && keep_capabilities(capabilities)) {
-        try {
-            Gatekeeper(policy, Connection(std::move(tool)), Connection(std::move(child))).serve();
-        } catch (const std::bad_alloc&) {
-            _exit(1); // before there was a filter
-        }
+    try { // What the tool and the program have open is not to stay open with it.
+        if (keep_only({tool, child}) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0 && chdir("/") == 0 &&
+            keep_capabilities(capabilities))
+            Gatekeeper(policy, Connection(Fd(Child::first_fd)), Connection(Fd(Child::first_fd + 1))).serve();
+    } catch (const std::bad_alloc&) {
+        _exit(1); // before there was a filter
     }
     _exit(0);
-}
-
-struct Ends {
-    Fd ours, theirs;
-};
-
-Ends connected()
-{
-    std::array<int, 2> ends{-1, -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()))
-        throw Error("the program cannot be started: " + errno_text(errno));
-    return {Fd(ends[0]), Fd(ends[1])};
 }
 
 } // namespace
 
 MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
 {
-    Ends to_tool = connected(), to_child = connected();
-    gatekeeper_ = fork();
+    Connection::Ends to_tool = Connection::pair(), to_child = Connection::pair();
+    const int error = to_tool.error ? to_tool.error : to_child.error;
+    gatekeeper_ = error ? -1 : fork();
     if (gatekeeper_ == 0)
-        keep_gate(policy, std::move(to_tool.theirs), std::move(to_child.theirs));
+        keep_gate(policy, to_tool.theirs.get(), to_child.theirs.get());
     if (gatekeeper_ < 0)
-        throw Error("the program cannot be started: " + errno_text(errno));
+        throw Error("the program cannot be started: " + errno_text(error ? error : errno));
     to_gatekeeper_ = Connection(std::move(to_tool.ours));
     for_child_ = std::move(to_child.ours);
 }
