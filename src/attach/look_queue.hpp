@@ -3,7 +3,7 @@
 // PyTorch needs, then 5% of elapsed time.
 #pragma once
 
-#include "base/time_accounts.hpp"
+#include "reader/wait_budget.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "gpu/nvml_service.hpp"
-#include "reader/parts.hpp"
+#include "reader/message.hpp"
 #include "reader/reader.hpp"
 #include "who/processes.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "gpu/amd.hpp"
 #include "reader/message.hpp"
-#include "reader/parts.hpp"
 
 #include <memory>
 #include <string>

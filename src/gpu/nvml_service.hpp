@@ -27,8 +27,8 @@ std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: it 
 
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
-// The first answer of a helper says whether NVML is there, each later one has its figures (reader/parts.hpp). devices:
-// their state and the processes that use them, too; measured from the first answer on.
+// The first answer of a helper says whether NVML is there, each later one has its figures (reader/message.hpp).
+// devices: their state and the processes that use them, too; measured from the first answer on.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop

@@ -2,7 +2,6 @@
 #include "names/copied_stacks.hpp"
 
 #include "bpf/shared/stack.h"
-#include "code/copy_search.hpp"
 #include "code/inside_search.hpp"
 #include "proc/process.hpp"
 

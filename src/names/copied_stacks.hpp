@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of which the kernel side has sent a copy: their callers, found by a helper (code/copy_search.hpp), for as
+// Stacks of which the kernel side has sent a copy: their callers, found by a helper (code/inside_search.hpp), for as
 // long as somebody may ask for them.
 #pragma once
 

@@ -5,7 +5,7 @@
 
 #include "base/fd.hpp"
 #include "names/registrations.hpp"
-#include "reader/parts.hpp"
+#include "reader/message.hpp"
 #include "reader/reader.hpp"
 
 #include <cstdint>

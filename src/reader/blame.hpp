@@ -3,7 +3,7 @@
 // forgiven, as something else may have caused it. The next one blocks the process, and eight of them block its user.
 #pragma once
 
-#include "base/time_accounts.hpp"
+#include "reader/wait_budget.hpp"
 
 #include <chrono>
 #include <cstdint>

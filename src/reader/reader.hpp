@@ -4,7 +4,6 @@
 // blocked.
 #pragma once
 
-#include "base/time_accounts.hpp"
 #include "reader/blame.hpp"
 #include "reader/helper.hpp"
 #include "reader/sandbox.hpp"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "code/copy_search.hpp"
+#include "code/inside_search.hpp"
 #include "names/code_places.hpp"
 #include "names/user_stacks.hpp"
 #include "rows/call_events.hpp"

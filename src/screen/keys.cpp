@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/keys.hpp"
 
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <poll.h>
+#include <unistd.h>
 
 namespace gpusnoop {
 
@@ -41,6 +46,65 @@ std::vector<Key> without_sequences(const std::vector<Key>& typed)
             ++i;
     }
     return keys;
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// The helper's part, until its owner has sent it something, or has gone.
+void read_keys(int terminal, pid_t owner, Connection& connection)
+{
+    sigset_t reading_in_the_background; // is to fail, and not to stop all of us
+    sigemptyset(&reading_in_the_background);
+    sigaddset(&reading_in_the_background, SIGTTIN);
+    ::sigprocmask(SIG_BLOCK, &reading_in_the_background, nullptr);
+    std::string typed;
+    std::array<pollfd, 2> sources{{{connection.descriptor(), POLLIN, 0}, {terminal, POLLIN, 0}}};
+    while (sources[0].revents == 0) {
+        if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR)
+            return;
+        if (sources[1].revents == 0)
+            continue;
+        std::array<char, TypedAhead::most> bytes{};
+        const ssize_t size = ::read(terminal, bytes.data(), TypedAhead::most - typed.size());
+        if (size > 0)
+            typed.append(bytes.data(), static_cast<size_t>(size));
+        const bool over = quits(typed) && ::getppid() == owner;
+        if (over)
+            ::kill(owner, SIGINT);
+        if (over || size <= 0 || typed.size() == TypedAhead::most)
+            sources[1].fd = -1;
+    }
+    connection.receive(); // or what is sent now would be lost with it (ECONNRESET)
+    connection.send(typed, -1, true);
+}
+
+} // namespace
+
+TypedAhead::TypedAhead(int terminal)
+    : helper_([owner = ::getpid()](Helper::Task& task) {
+          if (const auto begin = task.connection.receive())
+              read_keys(begin->file.get(), owner, task.connection);
+      })
+{
+    helper_.connection().send("begin", terminal, true);
+}
+
+std::string TypedAhead::end()
+{
+    constexpr auto patience = 1s; // less than a millisecond, but on a busy machine
+    if (!helper_.connection().send("end", -1, true))
+        return {};
+    const auto typed = helper_.connection().receive(patience);
+    return typed ? typed->bytes : std::string();
+}
+
+bool quits(std::string_view typed)
+{
+    static constexpr std::string_view f10 = "\033[21~";
+    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // the others leave the list where it is
+    return at != typed.npos && (typed[at] == 'q' || typed.substr(at).starts_with(f10));
 }
 
 } // namespace gpusnoop

@@ -5,9 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/withdrawals.hpp"
+#include "screen/keys.hpp"
 #include "screen/screen_state.hpp"
 #include "screen/terminal.hpp"
-#include "screen/typed_ahead.hpp"
 
 #include <chrono>
 #include <functional>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "attach/probes.hpp"
-#include "code/copy_search.hpp"
+#include "code/inside_search.hpp"
 #include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"

@@ -7,7 +7,7 @@
 
 #include "attach/probes.hpp"
 #include "base/options.hpp"
-#include "code/copy_search.hpp"
+#include "code/inside_search.hpp"
 #include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"

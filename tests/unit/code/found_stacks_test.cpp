@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/copy_search.hpp"
+#include "code/inside_search.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

@@ -2,7 +2,7 @@
 #include "reader/reader.hpp"
 
 #include "base/error.hpp"
-#include "reader/parts.hpp"
+#include "reader/message.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen/draw.hpp"
-#include "screen/typed_ahead.hpp"
+#include "screen/keys.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <csignal>
