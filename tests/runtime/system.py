@@ -113,6 +113,8 @@ def kill_descendants():
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 continue
+            if words == [b""]:
+                continue  # exiting: it was killed already, and has no memory any more
             names.append(f"{pid} ({b' '.join(words[:4]).decode(errors='replace')[:80]})")
         reap()
         time.sleep(0.01)
