@@ -94,6 +94,8 @@ INSTEAD := $(BUILD)/obj/static/src/gpu/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
 
+# What the library itself loads.
+LIBRARY_BPF := inodes threads calibrate
 SRC     := $(filter-out $(OTHER_MACHINE),$(wildcard src/*/*.cpp))
 TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # All of the tools but main().
@@ -110,10 +112,8 @@ units_of = $(foreach dir,$(sort $(dir $1)),$(call units,$(filter-out $(ALONE),$(
 files_of = $(patsubst %,$(dir $1)%.cpp,$(subst +, ,$(notdir $1)))
 SRC_UNITS  := $(call units_of,$(SRC))
 TOOL_UNITS := $(call units_of,$(TOOL_SRC))
-SRC_OBJ  := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(SRC))) $(SRC_UNITS:%=$(OBJ)/units/%.o)
-TOOL_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(TOOL_SRC))) $(TOOL_UNITS:%=$(OBJ)/units/%.o)
-# What the library itself loads.
-LIBRARY_BPF := inodes threads calibrate
+SRC_OBJ  := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(SRC))) $(SRC_UNITS:%=$(OBJ)/units/%.o) $(LIBRARY_BPF:%=$(GEN)/%.object.o)
+TOOL_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(TOOL_SRC))) $(TOOL_UNITS:%=$(OBJ)/units/%.o) $(TOOLS:%=$(GEN)/%.object.o)
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
 
 .PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
@@ -158,8 +158,20 @@ $(GEN)/%.bpf.o: %.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(BPF_INCLUDES) -MMD -MP -c $< -o $(GEN)/$*.tmp.o -MF $(GEN)/$*.d -MT $@
 	$(Q)$(BPFTOOL) gen object $@ $(GEN)/$*.tmp.o
 
+# Of tests.
 $(GEN)/%.skel.h: $(GEN)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
+# What includes one of these is compiled again only if its variables or maps have changed.
+$(SKELETONS): %.skel.h: %.skel.stamp ;
+$(SKELETONS:%.h=%.stamp): %.skel.stamp: %.bpf.o scripts/skeleton.awk
+	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf | awk -v name=$(*F)_bpf -f scripts/skeleton.awk > $*.skel.tmp
+	$(Q)cmp -s $*.skel.tmp $*.skel.h && rm $*.skel.tmp || mv $*.skel.tmp $*.skel.h
+	$(Q)touch $@
+
+$(GEN)/%.object.o: $(GEN)/%.bpf.o
+	$(Q)printf '.section .rodata\n.balign 8\n.globl %s, %s_end\n%s: .incbin "%s"\n%s_end:\n.section .note.GNU-stack,"",%%progbits\n' \
+	    $*_bpf_object $*_bpf_object $*_bpf_object $< $*_bpf_object | $(CC) -c -x assembler - -o $@
 
 # All of them: of another processor in a folder of its own, as in make objects BPF_ARCH=arm64 GEN=build/arm64/gen.
 objects: $(patsubst %,$(GEN)/%.bpf.o,$(TOOLS) $(LIBRARY_BPF))

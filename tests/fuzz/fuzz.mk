@@ -7,7 +7,6 @@ FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
 SECONDS      ?= 600
 FUZZ_TARGETS := $(basename $(notdir $(wildcard tests/fuzz/targets/*.cpp)))
-FUZZ_SRC     := $(SRC) $(TOOL_SRC)
 comma        := ,
 FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os packed frames)
 
@@ -35,7 +34,7 @@ else
 FUZZ_MAIN := $(OBJ)/tests/fuzz/replay.o
 endif
 
-$(OBJ)/libfuzzed.a: $(FUZZ_SRC:%.cpp=$(OBJ)/%.o)
+$(OBJ)/libfuzzed.a: $(SRC_OBJ) $(TOOL_OBJ)
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
 

@@ -1,0 +1,10 @@
+# Takes the bytes of the BPF object out of a skeleton that bpftool wrote: it declares them, and the object is linked in
+# (Makefile). The header stays the same while the variables and maps do, and compiles faster.
+index($0, "static inline const void *" name "__elf_bytes(size_t *sz)") == 1 && !/;$/ {
+    print "extern \"C\" const char " name "_object[], " name "_object_end[];\n"
+    print
+    print "{\n\t*sz = (size_t)(" name "_object_end - " name "_object);\n\treturn " name "_object;\n}"
+    skipping = 1
+}
+!skipping { print }
+/^}$/ { skipping = 0 }
