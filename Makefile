@@ -101,12 +101,13 @@ TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
 # All of the tools but main().
 TOOL_SRC := $(wildcard tools/*/*.cpp)
 
-# Translation units: four files of a room, or of a tool, are compiled together, which takes half as long as one by one.
-# Alone stay cudagap's tables of columns, which have short names of their own, code of one architecture, and what the
-# static program replaces.
-ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp
-# $(call units,FILES): their units, a name each, made of those of its files: FOLDER/A+B+C+D.
-units = $(if $1,$(call unit,$(wordlist 1,4,$1)) $(call units,$(wordlist 5,$(words $1),$1)))
+# Translation units: six files of a room, or of a tool, are compiled together, which takes half as long as one by one.
+# Alone stay cudagap's tables of columns, which have short names of their own, code of one architecture, what the static
+# program replaces, and what takes long.
+ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
+         src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
+# $(call units,FILES): their units, a name each, made of those of its files: FOLDER/A+B+C.
+units = $(if $1,$(call unit,$(wordlist 1,6,$1)) $(call units,$(wordlist 7,$(words $1),$1)))
 unit = $(dir $(firstword $1))$(subst $(empty) ,+,$(strip $(basename $(notdir $1))))
 units_of = $(foreach dir,$(sort $(dir $1)),$(call units,$(filter-out $(ALONE),$(filter $(dir)%,$1))))
 files_of = $(patsubst %,$(dir $1)%.cpp,$(subst +, ,$(notdir $1)))

@@ -35,10 +35,6 @@ public:
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
-} // namespace gpusnoop
-
-namespace gpusnoop {
-
 // HIP has one layer, which counts whichever of CUDA's does.
 enum class Layers : uint8_t {
     none = 0,

@@ -66,10 +66,6 @@ private:
     bool begun_ = false;
 };
 
-} // namespace gpusnoop
-
-namespace gpusnoop {
-
 // Cuts off the " (deleted)" that /proc adds to the path of a deleted file. False where there is none.
 bool cut_deleted(std::string_view& path);
 

@@ -36,10 +36,6 @@ struct ListedArgument {
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
 
-} // namespace gpusnoop
-
-namespace gpusnoop {
-
 // Numbers and times on a command line: all of the text is one, or a sentence says what it should be.
 
 // Throws UsageError, as all of these do.

@@ -30,10 +30,6 @@ void raise_descriptor_limit();
 // Between open and load. Throws Error where there are fewer than the object and so many watched processes take.
 void check_descriptors(const bpf_object* object, size_t processes);
 
-} // namespace gpusnoop
-
-namespace gpusnoop {
-
 // What a run that was killed has left in the system: the kernel takes back everything but the uprobe events of
 // --attach tracefs, and files that were being written to the cache of kernel names.
 

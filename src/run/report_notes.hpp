@@ -39,10 +39,6 @@ private:
     std::array<uint64_t, LOSSES> seen_{}, added_{};
 };
 
-} // namespace gpusnoop
-
-namespace gpusnoop {
-
 // What tracing takes: from those that are traced, and for itself.
 
 // What an interval cost: the traced processes, by hits of probes, and this program.
