@@ -103,7 +103,7 @@ TOOL_SRC := $(wildcard tools/*/*.cpp)
 
 # Translation units: six files of a room, or of a tool, are compiled together, which takes half as long as one by one.
 # Alone stay cudagap's tables of columns, which have short names of their own, code of one architecture, what the static
-# program replaces, and what takes long.
+# program replaces, and what takes long. ALONE=% compiles each file alone, as all of them have to (tests/roots/compilers).
 ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
          src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
 # $(call units,FILES): their units, a name each, made of those of its files: FOLDER/A+B+C.
