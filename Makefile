@@ -116,6 +116,8 @@ TOOL_UNITS := $(call units_of,$(TOOL_SRC))
 SRC_OBJ  := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(SRC))) $(SRC_UNITS:%=$(OBJ)/units/%.o) $(LIBRARY_BPF:%=$(GEN)/%.object.o)
 TOOL_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(TOOL_SRC))) $(TOOL_UNITS:%=$(OBJ)/units/%.o) $(TOOLS:%=$(GEN)/%.object.o)
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
+# The BPF objects, to be linked in.
+BPF_BYTES := $(SKELETONS:%.skel.h=%.object.o)
 
 .PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
 .DELETE_ON_ERROR:
@@ -166,7 +168,9 @@ $(GEN)/%.skel.h: $(GEN)/%.bpf.o
 # What includes one of these is compiled again only if its variables or maps have changed.
 $(SKELETONS): %.skel.h: %.skel.stamp ;
 $(SKELETONS:%.h=%.stamp): %.skel.stamp: %.bpf.o scripts/skeleton.awk
-	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf | awk -v name=$(*F)_bpf -f scripts/skeleton.awk > $*.skel.tmp
+	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $*.skel.raw
+	$(Q)awk -v name=$(*F)_bpf -f scripts/skeleton.awk $*.skel.raw > $*.skel.tmp
+	$(Q)rm $*.skel.raw
 	$(Q)cmp -s $*.skel.tmp $*.skel.h && rm $*.skel.tmp || mv $*.skel.tmp $*.skel.h
 	$(Q)touch $@
 
@@ -238,7 +242,7 @@ $(TOOL_BINS): $(BIN)/gpusnoop
 	$(Q)ln -sf gpusnoop $@
 
 # Skeletons are those of release: two makes at once must not make them both.
-asan: $(SKELETONS)
+asan: $(SKELETONS) $(BPF_BYTES)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
 static: tools

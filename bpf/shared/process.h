@@ -12,7 +12,7 @@ struct cgroups {
     __u64 v1; /* 0 where no v1 hierarchy is looked at */
 };
 
-/* Controllers whose v1 hierarchy can be looked at, by the names that mounts give them in src/cgroup.cpp. */
+/* Controllers whose v1 hierarchy can be looked at, by the names that mounts give them in src/who/cgroup_mounts.cpp. */
 enum cgroup_controller {
     CONTROLLER_NONE,
     CONTROLLER_MEMORY,

@@ -112,13 +112,13 @@ constexpr bool waits(const probe_row& row)
 }
 inline constexpr CallSet wait_calls = calls_of({KIND_WAIT, KIND_COPY, KIND_FREE}, waits);
 
-// allocation.bpf.h
+// memory.bpf.h
 inline constexpr CallSet alloc_calls =
     calls_of({KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM});
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_HOLD, KIND_UNMAP});
 
-// memory.bpf.h: where addresses lead to. Not those of objects and addresses that nothing is copied to or from.
+// address.bpf.h: where addresses lead to. Not those of objects and addresses that nothing is copied to or from.
 constexpr bool changes_memory(const probe_row& row)
 {
     return (row.kind != KIND_ALLOC && row.kind != KIND_FREE) || row.memory != MEMORY_UNKNOWN;
@@ -128,14 +128,14 @@ inline constexpr CallSet memory_calls =
               KIND_MEMORY_GONE, KIND_INIT},
              changes_memory);
 
-// state.bpf.h: names of kernels, captures, the device that a thread works on; and what needs no result
+// context.bpf.h: names of kernels, captures, the device that a thread works on; and what needs no result
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
-// life.bpf.h: streams, where captures are followed; contexts, in tools that follow no memory
+// context.bpf.h: streams, where captures are followed; contexts, in tools that follow no memory
 inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_GONE});
 inline constexpr CallSet context_ends = calls_of({KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO});
 inline constexpr std::string_view stale_streams =
@@ -143,12 +143,12 @@ inline constexpr std::string_view stale_streams =
     "one that was destroyed";
 inline constexpr std::string_view stale_devices = "devices are wrong once a context is destroyed";
 
-// graph_state.bpf.h: what a launch of a graph stands for, with captures
+// graph.bpf.h: what a launch of a graph stands for, with captures
 inline constexpr CallSet graph_calls = calls_of(
     {KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE, KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE});
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_GONE});
 
-// collective.bpf.h
+// nccl.bpf.h
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
                                                 KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_GONE, KIND_COMM_ASKED});
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/fd.hpp"
+#include "base/shared_word.hpp"
 #include "bpf/shared/process.h"
 
 #include <algorithm>
@@ -24,21 +25,6 @@
 namespace gpusnoop {
 
 // Order of accesses to words of BPF maps that publish other data (bpf/base/machine.bpf.h).
-
-// The word is loaded before everything that is read later.
-template<class T>
-T load_acquire(const volatile T& word)
-{
-    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
-}
-
-// The word is stored after everything that was read or written earlier.
-template<class T>
-void store_release(volatile T& word, T value)
-{
-    __atomic_store_n(&word, value, __ATOMIC_RELEASE);
-}
-
 // Every entry of a hash, many at a time: a walk from key to key starts again wherever its key has gone meanwhile.
 // Entries that are added meanwhile may be missed. Buffers live in the object, so that reading again allocates nothing.
 class HashReader {

@@ -18,10 +18,9 @@ namespace {
 constexpr size_t devices_max = 256;
 const std::string topology = "sys/class/kfd/kfd/topology/nodes";
 
-std::string trimmed(const std::optional<std::string>& text)
+std::string line_of(const HostFiles& host, const std::string& path)
 {
-    const size_t end = text ? text->find_last_not_of(" \n\t") : std::string::npos;
-    return end == std::string::npos ? "" : text->substr(0, end + 1);
+    return std::string(trimmed(host.read(path).value_or("")));
 }
 
 std::optional<uint64_t> number_of(const HostFiles& host, const std::string& path)
@@ -59,7 +58,7 @@ std::string target_name(uint64_t version)
 // What KFD says of it. Parts of one device (MI300's CPX mode) have its address, and their number above bit 28.
 void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std::string& node)
 {
-    const std::string id = trimmed(host.read(node + "/gpu_id"));
+    const std::string id = line_of(host, node + "/gpu_id");
     if (id.empty() || id == "0") // a CPU, or one that this container may not use
         return;
     const auto properties = properties_of(host.read(node + "/properties").value_or(""));
@@ -109,13 +108,13 @@ std::vector<AmdDevice> find_amd_devices(const std::string& root)
         if (devices.size() >= devices_max || !is_card(card) ||
             std::filesystem::read_symlink(root + "/" + folder + "/driver", none).filename() != "amdgpu")
             continue;
-        std::string name = printable(trimmed(host.read(folder + "/product_name")));
+        std::string name = printable(line_of(host, folder + "/product_name"));
         devices.push_back({.pci = std::filesystem::read_symlink(root + "/" + folder, none).filename(),
                            .folder = folder,
                            .name = name.empty() || name.starts_with("AMD") ? name : "AMD " + name,
                            .uuid = {},
                            .kfd_ids = {}});
-        if (const std::string id = printable(trimmed(host.read(folder + "/unique_id"))); !id.empty())
+        if (const std::string id = printable(line_of(host, folder + "/unique_id")); !id.empty())
             devices.back().uuid = "GPU-" + id;
     }
     std::ranges::sort(devices, {}, &AmdDevice::pci);
@@ -123,7 +122,7 @@ std::vector<AmdDevice> find_amd_devices(const std::string& root)
         add_node(devices, host, topology + "/" + node);
     for (AmdDevice& device : devices)
         if (device.name.empty())
-            device.name = printable("AMD " + trimmed(host.read(device.folder + "/device")));
+            device.name = printable("AMD " + line_of(host, device.folder + "/device"));
     return devices;
 }
 
@@ -135,7 +134,7 @@ NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const 
     state.pci = device.pci;
     state.uuid = device.uuid;
     state.vendor = GpuVendor::amd;
-    if (trimmed(host.read(device.folder + "/power/runtime_status")) == "suspended")
+    if (line_of(host, device.folder + "/power/runtime_status") == "suspended")
         return state;
     if (const auto busy = number_of(host, device.folder + "/gpu_busy_percent"); busy && *busy <= 100)
         state.utilization = static_cast<unsigned>(*busy);

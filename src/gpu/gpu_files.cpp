@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>

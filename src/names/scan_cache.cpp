@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -10,14 +10,11 @@
 #include <fstream>
 #include <limits>
 #include <linux/openat2.h>
-#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
 namespace gpusnoop {
-
-namespace {} // namespace
 
 HostFiles::HostFiles(const std::string& root)
     : root_(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), resolve_(RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)

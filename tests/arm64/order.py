@@ -99,7 +99,7 @@ def faults_of_objects(paths):
 
 
 def faults_of_front_end():
-    source = ('#include "base/bpf_map.hpp"\n'
+    source = ('#include "base/shared_word.hpp"\n'
               "long load(const volatile long& word) { return gpusnoop::load_acquire(word); }\n"
               "void store(volatile long& word) { gpusnoop::store_release(word, 1L); }\n")
     command = [os.environ.get("CLANG", "clang"), "--target=aarch64-linux-gnu", "-x", "c++", "-std=c++20", "-O2", "-nostdinc",
@@ -107,7 +107,7 @@ def faults_of_front_end():
     assembly = subprocess.run(command, input=source, text=True, stdout=subprocess.PIPE, check=True).stdout
     for instruction in (r"ldap?r\b", r"stlr\b"):
         if not re.search(rf"^\s*{instruction}", assembly, re.M):
-            yield f"src/base/bpf_map.hpp: no {instruction} in\n{assembly}"
+            yield f"src/base/shared_word.hpp: no {instruction} in\n{assembly}"
 
 
 def faults_of_sources():

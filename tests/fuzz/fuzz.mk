@@ -15,7 +15,7 @@ fuzz: fuzz-bins
 	$(Q)tests/fuzz/run $(SECONDS) $(TARGETS)
 
 # A compiler that cannot is no reason to fail.
-fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(GEN)/driver_tables.hpp
+fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(BPF_BYTES) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(FUZZ)
 	$(Q)if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
 	    $(FUZZ_CXX) -x c++ -fsanitize=fuzzer,address - -o $(FUZZ)/can 2>$(FUZZ)/log; \

@@ -177,6 +177,7 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (!shows_rows_)
         return;
+    const std::span<const CallDelta> rows = calls(); // before any group, for it numbers places of stacks anew
     const double seconds = static_cast<double>(interval_ns) / 1e9;
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
@@ -184,7 +185,7 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         groups.add(delta);
     waiting_.clear();
     // What made it and what tells of its end are not read at the same instant: the next report knows it.
-    for (const CallDelta& delta : calls())
+    for (const CallDelta& delta : rows)
         if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
             waiting_.push_back(delta);
         else

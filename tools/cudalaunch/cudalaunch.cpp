@@ -49,7 +49,10 @@ public:
     void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void forget(const std::set<ImageId>& images) override
     {
-        std::ranges::for_each(images, [this](const ImageId& image) { names_->forget(image); });
+        std::ranges::for_each(images, [this](const ImageId& image) {
+            unnamed_.forget(image);
+            names_->forget(image);
+        });
     }
 
 private:

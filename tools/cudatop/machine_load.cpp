@@ -17,8 +17,8 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
         // The first line is the sum of all: "cpu  ".
         if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
             load.cpus++;
-        if (line.starts_with(key))
-            running = leading_number<unsigned>(line.substr(key.size()));
+        if (const auto number = line.starts_with(key) ? leading_number<unsigned>(line.substr(key.size())) : std::nullopt)
+            running = number;
     }
     if (!running || load.cpus == 0)
         return std::nullopt;
