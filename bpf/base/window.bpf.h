@@ -6,8 +6,8 @@
 #include "base/process.bpf.h"
 #include "shared/stack.h"
 
-/* A thread's stack, copied for the front end, which finds the callers in it (src/code/inside_search.cpp). 240 ns, once for each id of
- * a stack, and once for each so many calls that have one: other callers may have got the same. */
+/* A thread's stack, copied for the front end, which finds the callers in it (src/code/inside_search.cpp). 240 ns, once
+ * for each id of a stack, and once for each so many calls that have one: other callers may have got the same. */
 
 /* What is left up to the end of a page, which a stack's end is, too: how much, or 0 where that is more than there is
  * room for, or cannot be read. */

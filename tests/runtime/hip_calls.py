@@ -40,7 +40,7 @@ def exported(version, *shapes):
 
 def rows_of_the_table(version):
     """Functions that tools trace, as the table has them for this version."""
-    text = (harness.root / "src/attach/probe_table_hip.cpp").read_text().partition("TableEntry table[] = {\n")[2].partition("\n};")[0]
+    text = (harness.root / "src/attach/probe_table_hip.cpp").read_text().partition("TableEntry hip_table[] = {\n")[2].partition("\n};")[0]
     text = re.sub(r"^ *//.*\n", "", text, flags=re.M)
     names = set()
     for entry in text.split("\n    {"):

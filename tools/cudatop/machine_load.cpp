@@ -17,7 +17,8 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
         // The first line is the sum of all: "cpu  ".
         if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
             load.cpus++;
-        if (const auto number = line.starts_with(key) ? leading_number<unsigned>(line.substr(key.size())) : std::nullopt)
+        if (const auto number =
+                line.starts_with(key) ? leading_number<unsigned>(line.substr(key.size())) : std::nullopt)
             running = number;
     }
     if (!running || load.cpus == 0)
