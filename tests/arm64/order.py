@@ -4,7 +4,7 @@
 
 What the order is used for cannot be tried here: an emulator has the memory model of the machine that it runs on. So this
 looks up what the compiler has made of each line with store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF
-objects for arm64, by their line information; and what it makes of src/base/bpf_map.hpp, with the CLANG that makes
+objects for arm64, by their line information; and what it makes of src/base/shared_word.hpp, with the CLANG that makes
 BPF objects. No other file may do with a compiler's barrier or fence."""
 import os
 import pathlib
