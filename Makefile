@@ -82,7 +82,7 @@ endif
 ifeq ($(VARIANT),fuzz)
 # Clang gives up on the tables of probes sooner than GCC does.
 VARIANT_FLAGS := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
-                 -fconstexpr-steps=100000000 -Wno-c99-extensions
+                 -fconstexpr-steps=100000000 -Wno-c99-extensions -Wno-unknown-warning-option
 endif
 ifeq ($(VARIANT),static)
 # Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.

@@ -8,8 +8,8 @@
 #include "probe.h"
 #include "process.h"
 
-/* Keys of what is known of a process' memory. All are of tries: those take memory only for what is in them, where a
- * hash has 16 bytes for each entry that it has room for. */
+/* Keys of tables about a process's memory. The tables are tries, which take memory only for entries that exist; a hash
+ * takes 16 bytes for each possible one. */
 
 /* A process that calls its driver. When a context ends, its memory goes with it, and it is not known which that was:
  * all ranges of the process are forgotten, by a new epoch in their keys. The front end takes out the old ones. */

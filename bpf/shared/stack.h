@@ -50,9 +50,6 @@ struct window_stack {
     __u64 address[WINDOW_FRAMES]; /* return addresses from the caller's caller on */
 };
 
-/* A piece of a stack, as it was when a stack's id was given out: what is needed to find callers without frame
- * pointers. */
-
 #define STACK_COPY_BYTES 8192
 
 /* Where the thread is. */
@@ -65,6 +62,7 @@ enum copied_at {
 #define COPIED_AGAIN 0x100
 #define COPIED_AGAIN_EACH 1024 /* a power of two */
 
+/* Bytes of a stack, copied when its id was assigned: enough to find callers without frame pointers. */
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
     __s32 stack; /* the id */

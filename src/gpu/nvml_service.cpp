@@ -3,6 +3,7 @@
 
 #include "gpu/amd.hpp"
 #include "reader/message.hpp"
+#include "reader/reader.hpp"
 
 #include <memory>
 #include <string>
