@@ -72,7 +72,7 @@ bool Reader::may_start(const Process& process) const
 // Null if all are busy, and no other one may start.
 Reader::Process* Reader::free_process()
 {
-    const auto now = Clock::now();
+    const auto now = service_.clock();
     Process* absent = nullptr;
     Process* busy = nullptr;
     bool all_are_slow = true;
@@ -114,8 +114,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
 {
     if (is_blocked(about))
         return std::nullopt;
-    const auto now = Clock::now();
-    const Question asked{questions_ + 1, about, about ? blame_.user_of(about) : 0, now};
+    const Question asked{questions_ + 1, about, about ? blame_.user_of(about) : 0, service_.clock()};
     const auto is_of_user = [&](const Question& q) { return q.user == asked.user; };
     if (service_.limits_shares && about && (!has_share(asked) || std::ranges::any_of(processes_, [&](const Process& p) {
             return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
@@ -128,7 +127,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
             return std::nullopt;
         if (process->helper->connection().send(question, file, true)) {
             if (process->pending.empty())
-                process->checked = now;
+                process->checked = Clock::now();
             process->pending.push_back(asked);
             questions_++;
             return Sent{asked.number, process->helper->pid()};

@@ -4,11 +4,13 @@
 #include "base/error.hpp"
 #include "reader/message.hpp"
 
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -196,19 +198,35 @@ TEST_CASE("a helper that says what cannot be is replaced", "[reader]")
 
 TEST_CASE("another helper starts while one is slow, and each works on one question", "[reader]")
 {
+    // Shared with the helpers, which are forks: set once the slow one may answer.
+    std::atomic<bool>* const may_answer = static_cast<std::atomic<bool>*>(
+        mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(may_answer != MAP_FAILED);
     std::vector<std::string> answers;
-    Reader reader({.serve = echo,
+    Reader::Clock::time_point now = Reader::Clock::now();
+    Reader reader({.serve =
+                       [may_answer](Helper::Task& task) {
+                           while (const auto message = task.connection.receive()) {
+                               while (message->bytes == "slow" && !*may_answer)
+                                   std::this_thread::sleep_for(1ms);
+                               task.connection.send(message->bytes);
+                           }
+                       },
                    .apply =
-                       [&answers](const Message& message) {
+                       [&](const Message& message) {
                            answers.push_back(message.bytes);
+                           *may_answer = true;
                            return true;
                        },
+                   .clock = [&now] { return now; },
+                   .hang_timeout = 1min,
                    .processes = 2,
                    .questions = 1});
     const auto first = reader.send(getpid(), "slow");
     REQUIRE(first);
+    now += 49ms;
     CHECK_FALSE(reader.is_ready()); // it may be quick
-    std::this_thread::sleep_for(100ms);
+    now += 1ms;
     const auto second = reader.send(getpid(), "quick");
     REQUIRE(second);
     CHECK(second->helper != first->helper);
@@ -216,6 +234,7 @@ TEST_CASE("another helper starts while one is slow, and each works on one questi
     CHECK_FALSE(reader.post(getpid(), "third"));
     CHECK(reader.wait_until(std::chrono::steady_clock::now() + 20s));
     CHECK(answers == std::vector<std::string>{"quick", "slow"});
+    munmap(may_answer, sizeof(std::atomic<bool>));
 }
 
 TEST_CASE("an answer may take several messages", "[reader]")
