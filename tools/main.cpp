@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: the tool whose name it was called by, or whose name is its first argument.
 #include "base/error.hpp"
+#include "run/run_tool.hpp"
 #include "tools/tools.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ std::optional<int> run_called(std::string_view name, int argc, char** argv)
         return gpusnoop::run_tool(argc, argv, tool->make);
     const auto* reader = std::ranges::find(gpusnoop::readers, name, &gpusnoop::NamedReader::name);
     if (reader != std::end(gpusnoop::readers))
-        return reader->run(argc, argv);
+        return gpusnoop::run_reader(reader->name, [&] { return reader->run(argc, argv); });
     return std::nullopt;
 }
 

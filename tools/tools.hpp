@@ -2,13 +2,13 @@
 // All tools: one program with as many names.
 #pragma once
 
-#include "run/tool.hpp"
-
 #include <memory>
 #include <span>
 #include <string_view>
 
 namespace gpusnoop {
+
+class Tool;
 
 std::unique_ptr<Tool> make_cudatop();
 std::unique_ptr<Tool> make_cudalaunch();

@@ -73,4 +73,21 @@ struct Options {
     std::string_view unit_name() const { return nanoseconds ? "nsecs" : milliseconds ? "msecs" : "usecs"; }
 };
 
+// What a tool was asked for, beside what all tools are.
+struct ReplayView {
+    std::optional<std::string> by{}; // nullopt: as recorded
+    std::string sort{};              // empty: as recorded
+    std::string usual_sort{};        // of rows that are added up
+    std::string names = "short";     // how kernels are named
+    bool adds_up = true;             // false: its rows are shown as they are, or not at all
+};
+
+// Where the metrics of a run go.
+struct MetricsOptions {
+    std::string textfile; // empty: none
+    std::string listen;   // where they can be asked for; empty: nowhere
+
+    bool wanted() const { return !textfile.empty() || !listen.empty(); } // in place of tables
+};
+
 } // namespace gpusnoop

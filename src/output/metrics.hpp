@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/loop.hpp"
+#include "base/options.hpp"
 #include "base/output_path.hpp"
 #include "output/metrics_page.hpp"
 #include "output/metrics_server.hpp"
@@ -14,14 +15,6 @@
 #include <string_view>
 
 namespace gpusnoop {
-
-// Where the metrics of a run go.
-struct MetricsOptions {
-    std::string textfile; // empty: none
-    std::string listen;   // where they can be asked for; empty: nowhere
-
-    bool wanted() const { return !textfile.empty() || !listen.empty(); } // in place of tables
-};
 
 class Metrics {
 public:

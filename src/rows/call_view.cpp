@@ -3,7 +3,6 @@
 
 #include "base/text.hpp"
 #include "names/code_places.hpp"
-#include "rows/process_gpus.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -73,8 +72,8 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
     group.who = who_key(view.who, processes, key.image, key.tid, key.cgroups);
     if (view.stream)
         group.stream = key.stream;
-    if (view.device && view.gpus)
-        group.gpu = view.gpus->of_call(key);
+    if (view.device && view.gpu_of)
+        group.gpu = view.gpu_of(key);
     else if (view.device)
         group.device = key.device;
     if (view.function)

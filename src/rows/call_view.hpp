@@ -5,12 +5,13 @@
 #include "attach/probes.hpp"
 #include "base/options.hpp"
 #include "bpf/shared/call.h"
+#include "gpu/gpu.hpp"
 #include "names/user_stacks.hpp"
-#include "rows/process_gpus.hpp"
 #include "rows/who.hpp"
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,6 @@
 namespace gpusnoop {
 
 class CodePlaces;
-class ProcessGpus;
 
 enum class Vendor : uint8_t { nvidia, amd };
 
@@ -41,7 +41,8 @@ struct CallView {
     WhoView who;
     bool stream = false;
     bool device = false;
-    const ProcessGpus* gpus = nullptr; // devices are the machine's GPUs where it knows; else CUDA's numbers
+    std::function<Gpu(const call_key&)>
+        gpu_of{}; // in place of CUDA's numbers of devices, where the machine's are known
     bool function = false;
     bool layer = false;
     bool vendor = false; // of the GPU, as far as the API tells

@@ -240,9 +240,9 @@ void CallTool::load()
 
 void CallTool::begin_calls(const Running& running)
 {
-    if (running.attacher && keeps_stacks())
+    if (running.probes && keeps_stacks())
         stacks_->meet(running.users(), options_.user_stacks);
-    if (settings_.max_overhead && running.attacher)
+    if (settings_.max_overhead && running.probes)
         sampling_.emplace(running, bpf_.get(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }

@@ -92,6 +92,16 @@ std::vector<OutputBeside> Run::outputs_beside() const
     return all;
 }
 
+std::optional<PausableProbes> Run::pausable_probes()
+{
+    if (!attacher_)
+        return std::nullopt;
+    return PausableProbes{.tier = attacher_->tier(),
+                          .group_of = [this](pid_t pid) { return attacher_->group_of(pid); },
+                          .pause = [this](pid_t group) { attacher_->pause(group); },
+                          .resume = [this](pid_t group) { attacher_->resume(group); }};
+}
+
 void Run::trace()
 {
     attach();
@@ -109,7 +119,7 @@ void Run::trace()
                           .attached = [this] { return attached(); },
                           .lost = [this] { return losses_->sum(); },
                           .users = [this] { return members_->users(); },
-                          .attacher = attacher_ ? &*attacher_ : nullptr};
+                          .probes = pausable_probes()};
     tool_.begin(running);
     for (const auto& begin : plan_.hooks.begin)
         begin(running);

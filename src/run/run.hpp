@@ -37,6 +37,7 @@ public:
 
 private:
     void trace();
+    std::optional<PausableProbes> pausable_probes();
     bool returns_are_safe() const;
     bool returns_are_safe_for_everybody() const;
     void attach();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/sampling.hpp"
 
-#include "attach/attach.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/loop.hpp"
@@ -75,7 +74,7 @@ bool is_sampled(CallPart part)
 } // namespace
 
 Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked)
-    : running_(running), attacher_(*running.attacher), asked_(std::move(asked)), probe_(attacher_.tier()),
+    : running_(running), probes_(*running_.probes), asked_(std::move(asked)), probe_(probes_.tier),
       programs_(object, asked_.hooks), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
 {
     if (!timer_)
@@ -90,7 +89,7 @@ Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked
 
 bool Sampling::takes(const CallDelta& delta)
 {
-    const auto found = processes_.find(attacher_.group_of(static_cast<pid_t>(delta.key.image.pid)));
+    const auto found = processes_.find(probes_.group_of(static_cast<pid_t>(delta.key.image.pid)));
     if (found == processes_.end())
         return false;
     Process& process = found->second;
@@ -164,7 +163,7 @@ void Sampling::meet_users()
 {
     std::map<pid_t, std::set<uint32_t>> users;
     for (const pid_t pid : running_.users())
-        users[attacher_.group_of(pid)].insert(static_cast<uint32_t>(pid));
+        users[probes_.group_of(pid)].insert(static_cast<uint32_t>(pid));
     for (auto& [group, process] : processes_)
         process.has_ended = !users.contains(group);
     for (const auto& [group, pids] : users) {
@@ -188,7 +187,7 @@ void Sampling::step(pid_t group, Process& process)
     if (process.has_ended && !process.sample)
         return;
     if (opens)
-        attacher_.resume(group);
+        probes_.resume(group);
     asked_.read_rows(); // where it opens, what came while some of the probes were there stands for no time
     if (process.has_ended)
         end(process);
@@ -254,7 +253,7 @@ void Sampling::close(pid_t group, Process& process)
     if (whole)
         process.sample.emplace(work_ns(moment_of(process)));
     const uint64_t ended_ns = now();
-    attacher_.pause(group);
+    probes_.pause(group);
     const auto period_ns = static_cast<uint64_t>(static_cast<double>(window_ns) / process.cycle.share());
     process.due_ns = ended_ns + std::clamp(period_ns, usual_period_ns / 2, longest_period_ns) -
                      std::min(window_ns, usual_period_ns / 2);

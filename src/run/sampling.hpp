@@ -44,7 +44,7 @@ public:
         std::vector<std::string> hooks;  // Hook::program, of those that are sampled
         std::function<void()> read_rows; // has takes() called with all that has been counted up to now
     };
-    // running.attacher: not null. object: loaded.
+    // running.probes: present. object: loaded.
     Sampling(const Running& running, const bpf_object* object, Asked asked);
     Sampling(const Sampling&) = delete;
     Sampling& operator=(const Sampling&) = delete;
@@ -91,7 +91,7 @@ private:
     std::optional<double> hit_ns();
 
     Running running_;
-    Attacher& attacher_;
+    const PausableProbes& probes_;
     Asked asked_;
     ProbeCostMeter probe_;
     ProgramTimes programs_;

@@ -4,7 +4,6 @@
 
 #include "base/options.hpp"
 #include "names/kernel_text.hpp"
-#include "output/metrics.hpp"
 
 #include <span>
 #include <string_view>

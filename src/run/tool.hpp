@@ -3,14 +3,13 @@
 // the Tool below.
 #pragma once
 
-#include "attach/attach.hpp"
 #include "attach/probes.hpp"
 #include "attach/programs.hpp"
+#include "attach/tier.hpp"
 #include "base/bpf_object.hpp"
 #include "base/ending_signals.hpp"
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "output/replay.hpp"
 #include "reader/wait_budget.hpp"
 #include "rows/output.hpp"
 #include "who/processes.hpp"
@@ -51,6 +50,14 @@ struct Filters {
     bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }
 };
 
+// Probes in user memory, which can be taken away from processes and given back (Attacher).
+struct PausableProbes {
+    Tier tier;
+    std::function<pid_t(pid_t pid)> group_of; // 0 where all processes have the same probes, else the process
+    std::function<void(pid_t group)> pause;   // those of programs that are sampled
+    std::function<void(pid_t group)> resume;
+};
+
 // What a tool may ask of the run that it is in.
 struct Running {
     Loop& loop;                                // what else the tool waits for, it may add
@@ -59,7 +66,7 @@ struct Running {
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
     std::function<uint64_t()> lost;            // of everything, since the start
     std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
-    Attacher* attacher = nullptr;              // null where nothing in user memory is probed
+    std::optional<PausableProbes> probes{};    // nullopt where nothing in user memory is probed
 };
 
 // What is known of a tool before it is asked for anything.
@@ -206,16 +213,5 @@ private:
 
 // Where results go without another wish: text or JSON on standard output.
 std::unique_ptr<Output> make_output(const Options& options);
-
-// What the command line asks for. Throws UsageError where it makes no sense, and Answer where it asks for help or a
-// list.
-RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options);
-
-// The life of a process that traces nothing: its exit status, which is what body returns, or 0 where that throws an
-// Answer. Whatever else is thrown becomes a sentence.
-int run_reader(std::string_view name, const std::function<int()>& body);
-
-// The life of one that traces. Whatever is thrown, by make too, becomes a sentence.
-int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make);
 
 } // namespace gpusnoop

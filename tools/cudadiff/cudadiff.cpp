@@ -3,7 +3,6 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "run/command_line.hpp"
-#include "run/tool.hpp"
 #include "tools/cudadiff/comparison.hpp"
 #include "tools/cudadiff/threshold.hpp"
 #include "tools/cudadiff/words.hpp"
@@ -301,5 +300,5 @@ int run(int argc, char** argv)
 
 int gpusnoop::run_cudadiff(int argc, char** argv)
 {
-    return run_reader(cudadiff::tool_name, [&] { return cudadiff::run(argc, argv); });
+    return cudadiff::run(argc, argv);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rows/launch_groups.hpp"
+#include "rows/process_gpus.hpp"
 #include "tools/cudagraph/graphs.hpp"
 #include "tools/cudamemcpy/copies.hpp"
 #include "tools/cudasync/waits.hpp"
@@ -22,7 +23,14 @@ namespace gpusnoop::cudatop {
 // What is told apart: the same for all.
 struct View : CallView {
     bool kernel = false;
+    const ProcessGpus* gpus = nullptr;
 
+    // Rows by device are the machine's GPUs where they are known.
+    void set_gpus(const ProcessGpus& known)
+    {
+        gpus = &known;
+        gpu_of = [&known](const call_key& call) { return known.of_call(call); };
+    }
     // Rows are of whole processes, or of what they do on one GPU.
     bool of_processes() const { return !kernel && !who.thread; }
     // Rows are GPUs.

@@ -50,7 +50,7 @@ void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& 
 Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
 {
     View view = settings_.rows;
-    view.gpus = &*gpus_;
+    view.set_gpus(*gpus_);
     Groups groups(view, settings_.latency, *names_, processes());
     add_to(groups, view, ended);
     const Context context{{options_, settings_, processes(), counted_.seconds, probes_},
@@ -66,7 +66,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     std::map<Key, Group> joined = groups.joined();
     if (within_) {
         view = within_->rows();
-        view.gpus = &*gpus_;
+        view.set_gpus(*gpus_);
         Groups around(view, settings_.latency, *names_, processes());
         add_to(around, view, ended);
         within_->look(around.joined());

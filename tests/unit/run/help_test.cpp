@@ -3,6 +3,7 @@
 #include "run/command_line.hpp"
 
 #include "base/options.hpp"
+#include "run/run_tool.hpp"
 #include "tools/tools.hpp"
 
 #include <algorithm>

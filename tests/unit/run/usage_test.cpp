@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a command line cannot mean is refused, in one sentence that names what is wrong with it.
+#include "run/run_tool.hpp"
 #include "tools/tools.hpp"
 
 #include "base/options.hpp"
