@@ -86,11 +86,6 @@ Reader::Service Targets::service()
             .limits_shares = false}; // has_turn() does
 }
 
-bool Targets::looking() const
-{
-    return !searches_.empty();
-}
-
 bool Targets::ready()
 {
     const bool is_ready = reader_.is_ready();

@@ -45,7 +45,6 @@ public:
     };
     void look(Held held);
     bool ready(); // a helper is free
-    bool looking() const;
 
     struct Found {
         pid_t pid = 0;

@@ -432,21 +432,6 @@ std::optional<Symbol> Elf::symbol_at(uint64_t address) const
     return name.empty() ? std::nullopt : std::optional(impl_->symbol(table, at->symbol, name));
 }
 
-std::optional<uint64_t> Elf::address_of(uint64_t file_offset) const
-{
-    // A mapping shows whole pages, so an offset may also lie just outside of what the header says. The exact answer
-    // goes first, because two segments may share a page of the file.
-    for (const uint64_t unit : {uint64_t{1}, uint64_t{machine::page_size()}}) {
-        for (const Elf64_Phdr& segment : impl_->segments) {
-            const uint64_t start = segment.p_offset / unit * unit;
-            const uint64_t end = (segment.p_offset + segment.p_filesz + unit - 1) / unit * unit;
-            if (segment.p_type == PT_LOAD && file_offset >= start && file_offset < end)
-                return segment.p_vaddr + (file_offset - segment.p_offset);
-        }
-    }
-    return std::nullopt;
-}
-
 std::optional<uint64_t> Elf::offset_of(uint64_t address) const
 {
     for (const Elf64_Phdr& s : segments())

@@ -62,10 +62,7 @@ public:
     // The FUNC or OBJECT symbol that starts exactly at this virtual address (.symtab before .dynsym).
     std::optional<Symbol> symbol_at(uint64_t address) const;
 
-    // Virtual address of a file offset through the PT_LOAD headers, as a mapping shows it.
-    std::optional<uint64_t> address_of(uint64_t file_offset) const;
-
-    // The other way round; nullopt where the file has nothing for that address.
+    // Offset in the file of a virtual address; nullopt where the file has nothing for that address.
     std::optional<uint64_t> offset_of(uint64_t address) const;
 
     // Up to max bytes of the file at this offset; shorter at the end of the file.

@@ -91,7 +91,6 @@ TEST_CASE("a library without section headers has what the loader finds", "[elf]"
         CHECK(functions(elf, {"hidden", "only_local", "__cxa_finalize"}).empty());
         CHECK(elf.symbol_at(only(whole, "exported").address)->name == "exported");
         CHECK(elf.soname() == "libfixture.so.1");
-        CHECK(elf.address_of(0) == 0);
     }
     const gpusnoop::Elf program(memory_file(without_sections(content("pie"))));
     CHECK(functions(program, {"own", "main", "exported"}).empty());
@@ -127,7 +126,6 @@ TEST_CASE("addresses and file offsets are those of the loaded library", "[elf]")
         Dl_info info{};
         REQUIRE(dladdr(loaded, &info) != 0);
         CHECK(static_cast<const char*>(info.dli_fbase) + symbol.address == loaded);
-        CHECK(elf.address_of(symbol.file_offset) == symbol.address);
         const Bytes in_file = elf.bytes(symbol.file_offset, symbol.size);
         CHECK(in_file.size() == symbol.size);
         CHECK(std::memcmp(in_file.data(), loaded, in_file.size()) == 0);
@@ -196,45 +194,4 @@ TEST_CASE("what the file says about itself", "[elf]")
     CHECK(library.bytes(size - 3, 100).size() == 3);
     CHECK(library.bytes(size, 100).empty());
     CHECK(library.bytes(~uint64_t{0}, 100).empty());
-}
-
-TEST_CASE("an offset in the part of a page that only the mapping adds", "[elf]")
-{
-    auto file = content("pie");
-    const auto all = segments(file);
-    const auto data = std::find_if(all.begin(), all.end(),
-                                   [](const auto& s) { return s.p_type == PT_LOAD && (s.p_flags & PF_W) != 0; });
-    REQUIRE(data != all.end());
-    REQUIRE(data->p_offset % 4096 > 8);
-    std::prev(data)->p_type = PT_NULL; // it may show the same page
-    const gpusnoop::Elf elf(memory_file(file));
-    CHECK(elf.address_of(data->p_offset) == data->p_vaddr);
-    CHECK(elf.address_of(data->p_offset - 8) == data->p_vaddr - 8);
-    CHECK(elf.address_of(data->p_offset + data->p_filesz) == data->p_vaddr + data->p_filesz);
-    CHECK_FALSE(elf.address_of(data->p_offset + data->p_filesz + 4096));
-    CHECK_FALSE(elf.address_of(~uint64_t{0}));
-}
-
-// Of a kernel whose pages are larger than 4 KiB, mappings begin further in front of a segment.
-TEST_CASE("an offset in the page where a segment begins, however large that is", "[elf][pages]")
-{
-    const uint64_t page = gpusnoop::machine::page_size(), start = 5 * page + page / 2 + 8;
-    Bytes file(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr));
-    Elf64_Ehdr& head = header(file);
-    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
-    head.e_ident[EI_CLASS] = ELFCLASS64;
-    head.e_ident[EI_DATA] = ELFDATA2LSB;
-    head.e_ident[EI_VERSION] = EV_CURRENT;
-    head.e_type = ET_DYN;
-    head.e_machine = gpusnoop::elf_of_host.number;
-    head.e_version = EV_CURRENT;
-    head.e_phoff = head.e_ehsize = sizeof(Elf64_Ehdr);
-    head.e_phentsize = sizeof(Elf64_Phdr);
-    head.e_phnum = 1;
-    segments(file)[0] = {PT_LOAD, PF_R | PF_X, start, 0x10000 * 7 + start, 0, page, page, 0x10000};
-    const gpusnoop::Elf elf(memory_file(file, static_cast<off_t>(8 * page)));
-    CHECK(elf.address_of(start) == 0x10000 * 7 + start);
-    CHECK(elf.address_of(5 * page) == 0x10000 * 7 + 5 * page);
-    CHECK_FALSE(elf.address_of(5 * page - 1));
-    CHECK_FALSE(elf.address_of(7 * page));
 }
