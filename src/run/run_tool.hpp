@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of gpusnoop, from the command line to the exit status.
+// From the command line to the exit status: tools and their runs meet here, and exceptions become sentences.
 #pragma once
 
 #include "run/tool.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a tool: command line, preflight, load, attach, loop, report, exit code. What differs between the tools is
-// the Tool below.
+// Base class of the tools: what a tool tells its run, what the run calls it for, and what it may ask of the run.
 #pragma once
 
 #include "attach/probes.hpp"
