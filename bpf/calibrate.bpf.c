@@ -12,12 +12,7 @@ __u32 taken = 0;
 __u64 samples[CALIBRATION_SAMPLES] = {};
 
 /* As base/probe.bpf.h has it: to attach by tracefs takes one, though there is one place only. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 4);
-    __type(key, u64);
-    __type(value, u32);
-} rows_by_place SEC(".maps");
+PREALLOCATED_HASH_MAP(rows_by_place, 4, u64, u32);
 
 /* Attached once. */
 INLINE bool is_idle(struct pt_regs* ctx)

@@ -4,6 +4,7 @@
 #include "shared/kernel.h"
 
 #include "base/machine.bpf.h"
+#include "base/maps.bpf.h"
 #include "shared/stack.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -11,13 +12,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define WANTED_MAX 4096
 
 /* Processes. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, WANTED_MAX);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, u32);
-    __type(value, u32);
-} wanted SEC(".maps");
+HASH_MAP(wanted, WANTED_MAX, u32, u32);
 
 SEC("iter/task")
 int registers(struct bpf_iter__task* ctx)

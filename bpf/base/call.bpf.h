@@ -13,15 +13,9 @@
 
 /* One record per call, for -e: the dearest thing that a tool does. In the kernel's ring buffer a record of that size
  * takes 105 ns, here 20: no lock, no helper. Lines are in the order in which they got their places, as there; what else
- * is sent goes there, and is read first. */
+ * is sent goes there, and is read first. The front end sets how many entries there are. */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set by the front end */
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct line);
-} lines SEC(".maps");
+MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
 const volatile __u64 line_wake = 0; /* bits of their number; see line_is_whole() */
@@ -107,14 +101,9 @@ const volatile __u32 front_bits = 1;                           /* at least */
 
 /* In front of the table, 1 << front_bits rows for each CPU. One is found by arithmetic alone (12 ns; in the table 72 to
  * 100) and belongs to the first key that comes to it, until the front end gives it back: it does so with rows of
- * processes that have ended, and of generations that are over. The others go to the table. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set by the front end */
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct front_row);
-} front SEC(".maps");
+ * processes that have ended, and of generations that are over. The others go to the table. The front end sets how many
+ * entries there are. */
+MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 
 /* 0 or CALL_GENERATION: calls count in rows of this one. The front end changes it when the table fills up, waits until
  * no program that has read the old one runs any more, and may then take the rows of that one out: nobody adds to them.
@@ -122,12 +111,7 @@ struct {
  * deleted, and by then another key may have its place. */
 __u8 generation = 0;
 
-struct {
-    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
-    __uint(max_entries, 16384);
-    __uint(key_size, sizeof(u32));
-    __uint(value_size, 127 * sizeof(u64));
-} stacks SEC(".maps");
+STACK_TRACE_MAP(stacks, 16384, 127);
 
 /* Addresses of the lists of a batch of copies. */
 struct copy_lists {
@@ -186,12 +170,7 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
 
 /* Of each CPU: the image and its cgroups that were introduced there last, as one word, for a line is mostly of the same
  * process as the one before it. */
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, u64);
-} introduced_last SEC(".maps");
+PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
 /* Before each line: whose it is. */
 INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
@@ -213,13 +192,9 @@ struct thread_name {
     u64 word[2];
 };
 
-/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 128); /* the front end sets more if it shows names */
-    __type(key, struct handle_number);
-    __type(value, struct thread_name);
-} thread_names SEC(".maps");
+/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. It
+ * sets more entries if it shows names. */
+LRU_HASH_MAP(thread_names, 128, struct handle_number, struct thread_name);
 
 /* Sends the process of a new row to the front end, and keeps the name of its thread. */
 INLINE void introduce_row(struct task_struct* task, const struct call_key* key)

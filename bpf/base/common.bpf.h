@@ -9,6 +9,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "base/machine.bpf.h"
+#include "base/maps.bpf.h"
 #include "base/verifier.bpf.h"
 #include "shared/loss.h"
 #include "shared/probe.h"
@@ -81,12 +82,7 @@ INLINE void program_end(void)
 /* How often a probe was hit: what tracing costs the traced ones. */
 const volatile bool count_hits = false;
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, HITS);
-    __type(key, u32);
-    __type(value, u64);
-} hits SEC(".maps");
+PERCPU_ARRAY_MAP(hits, HITS, u64);
 
 INLINE void add(u64* to, u64 n);
 
@@ -162,12 +158,7 @@ INLINE void add(u64* to, u64 n)
     __sync_fetch_and_add(to, n);
 }
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, LOSSES);
-    __type(key, u32);
-    __type(value, u64);
-} losses SEC(".maps");
+PERCPU_ARRAY_MAP(losses, LOSSES, u64);
 
 INLINE void lose(u32 what, u64 n)
 {

@@ -11,13 +11,7 @@
 
 #define FRONT_TRIES 8 /* places that a thread may have: that of its number, and the next ones */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, FRONT_CALLS);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct front_call);
-} front_calls SEC(".maps");
+MMAPABLE_ARRAY_MAP(front_calls, FRONT_CALLS, struct front_call);
 
 /* Numbers of threads are used again. */
 INLINE u64 front_owner(struct task_struct* task)

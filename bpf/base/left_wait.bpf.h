@@ -11,13 +11,7 @@ const volatile bool waits_alone = true; /* false: copies and frees are counted b
 
 /* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
  * once, but for a runtime call around a driver call, of which one is counted. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, PLACES_MAX);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct waiting);
-} waiting SEC(".maps");
+MMAPABLE_ARRAY_MAP(waiting, PLACES_MAX, struct waiting);
 
 INLINE struct waiting* place_of(struct thread_state* thread)
 {

@@ -193,13 +193,7 @@ struct probe_place {
     u32 in_page;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct probe_place);
-    __type(value, u32);
-} rows_by_place SEC(".maps");
+HASH_MAP(rows_by_place, 65536, struct probe_place, u32);
 
 /* Pinned, or clang merges the cases into one load at a computed offset, which is refused on the context. */
 #define REGISTER_CASE(NUMBER, VALUE)                                                                                   \

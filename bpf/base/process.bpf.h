@@ -34,20 +34,10 @@ const volatile __u32 v1_controller = CONTROLLER_NONE;
 const volatile bool filter_cgroups = false;
 const volatile bool filter_v1 = false; /* target_cgroups are of the v1 hierarchy */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __type(key, u64);
-    __type(value, u8);
-} target_cgroups SEC(".maps");
+PREALLOCATED_HASH_MAP(target_cgroups, 1024, u64, u8);
 
 /* What the walk to the root has found: a cgroup never changes its parent. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 16384);
-    __type(key, u64);
-    __type(value, u8);
-} cgroup_verdicts SEC(".maps");
+LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
 
 #define SUBSYS(controller, id)                                                                                         \
     case controller:                                                                                                   \
@@ -223,12 +213,7 @@ const volatile bool filter_pids = false;  /* where the attach itself could not b
 const volatile __u64 target_comm[2] = {}; /* part of a name, zero-padded: matches anywhere in it */
 const volatile __u64 target_comm_mask[2] = {};
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __type(key, u32);
-    __type(value, u8);
-} target_pids SEC(".maps");
+PREALLOCATED_HASH_MAP(target_pids, 1024, u32, u8);
 
 /* A handle or an address of a process, or a number given to one here. */
 struct handle_number {
@@ -247,13 +232,7 @@ struct placed_image {
 };
 
 /* Images that have been sent. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct placed_image);
-    __type(value, u8);
-} processes SEC(".maps");
+HASH_MAP(processes, 16384, struct placed_image, u8);
 
 /* The name of a task as two words. A helper that copies it takes 70 ns more. */
 INLINE void read_comm(struct task_struct* task, u64 name[2])

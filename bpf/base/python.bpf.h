@@ -36,20 +36,10 @@ struct python_walk {
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, struct python_walk);
-} python_walks SEC(".maps");
+PERCPU_ARRAY_MAP(python_walks, 1, struct python_walk);
 
 /* The same where no guard keeps others from what belongs to a CPU. */
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct python_walk);
-} python_walks_of_threads SEC(".maps");
+TASK_STORAGE_MAP(python_walks_of_threads, struct python_walk);
 
 INLINE struct python_walk* python_walk_of(struct task_struct* task)
 {
@@ -58,28 +48,13 @@ INLINE struct python_walk* python_walk_of(struct task_struct* task)
                          : bpf_task_storage_get(&python_walks_of_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 4096);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, u32); /* process */
-    __type(value, struct python_layout);
-} pythons SEC(".maps");
+/* By process id. */
+HASH_MAP(pythons, 4096, u32, struct python_layout);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set by the front end, a power of two */
-    __type(key, u32);
-    __type(value, struct python_stack);
-} python_stacks SEC(".maps");
+/* The front end sets how many entries there are: a power of two. */
+ARRAY_MAP(python_stacks, 1, struct python_stack);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, PYTHON_CODES);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct python_code_key);
-    __type(value, u8);
-} python_codes SEC(".maps");
+HASH_MAP(python_codes, PYTHON_CODES, struct python_code_key, u8);
 
 #define CLOCK_TICK_NS 10000000 /* USER_HZ is 100 */
 

@@ -10,21 +10,9 @@
 
 #define SHARE_FACTOR 3
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct image);
-    __type(value, struct share);
-} shares SEC(".maps");
+HASH_MAP(shares, 16384, struct image, struct share);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct shared_taken);
-} shared_taken SEC(".maps");
+MMAPABLE_ARRAY_MAP(shared_taken, 1, struct shared_taken);
 
 const volatile struct share no_share = {};
 

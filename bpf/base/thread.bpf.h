@@ -96,12 +96,7 @@ struct thread_state {
     struct open_call open[OPEN_CALLS];
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct thread_state);
-} threads SEC(".maps");
+TASK_STORAGE_MAP(threads, struct thread_state);
 
 INLINE struct thread_state* thread_state(struct task_struct* task)
 {

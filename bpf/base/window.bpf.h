@@ -82,20 +82,11 @@ struct window {
     u32 at;                    /* enum copied_at: here, programs have no stack left for it */
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, u32);
-    __type(value, struct window);
-} windows SEC(".maps");
+PERCPU_ARRAY_MAP(windows, 1, struct window);
 
-/* A stack is found by its hash, and has the place that this says unless another one has it. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1); /* set by the front end, a power of two */
-    __type(key, u32);
-    __type(value, struct window_stack);
-} window_stacks SEC(".maps");
+/* A stack is found by its hash, and has the place that this says unless another one has it. The front end
+ * sets how many entries there are: a power of two. */
+ARRAY_MAP(window_stacks, 1, struct window_stack);
 
 const volatile __u32 window_stacks_mask = 0;
 

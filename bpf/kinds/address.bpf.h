@@ -9,44 +9,20 @@
 #include "shared/histogram.h"
 #include "shared/holding.h"
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct image);
-    __type(value, struct address_space);
-} address_spaces SEC(".maps");
+HASH_MAP(address_spaces, 16384, struct image, struct address_space);
 
 struct allocation {
     u64 bytes;
     u64 memory; /* enum memory */
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 18);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, struct allocation);
-} allocations SEC(".maps");
+LPM_TRIE_MAP(allocations, 1 << 18, struct place_key, struct allocation);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 16);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, u64); /* enum memory */
-} physical_memory SEC(".maps");
+LPM_TRIE_MAP(physical_memory, 1 << 16, struct place_key, u64); /* -> enum memory */
 
 #define RANGE_BITS_BEFORE_ADDRESS 96
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 20);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct range_key);
-    __type(value, u32); /* enum memory */
-} ranges SEC(".maps");
+LPM_TRIE_MAP(ranges, 1 << 20, struct range_key, u32); /* -> enum memory */
 
 INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
 {

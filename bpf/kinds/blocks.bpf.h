@@ -215,19 +215,9 @@ const volatile bool stacks_of_blocks = false;
 const volatile bool count_blocks = false; /* by these, and not only told in lines */
 
 /* 1 entry where they are not asked for. */
-struct {
-    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
-    __uint(max_entries, 16384);
-    __uint(key_size, sizeof(u32));
-    __uint(value_size, BLOCK_FRAMES * sizeof(u64));
-} block_stacks SEC(".maps");
+STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH); /* of memory that is there, as followed_threads */
-    __uint(max_entries, 16384);
-    __type(key, struct block_key);
-    __type(value, struct block_count);
-} block_counts SEC(".maps");
+PREALLOCATED_HASH_MAP(block_counts, 16384, struct block_key, struct block_count);
 
 /* The current thread's, which leaves its CPU. */
 INLINE void take_stacks(void* ctx, struct thread_time* time)
@@ -268,12 +258,8 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
 
 const volatile bool count_files = false;
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH); /* of memory that is there, as followed_threads */
-    __uint(max_entries, 16384);      /* 1 where they are not asked for */
-    __type(key, struct file_key);
-    __type(value, struct file_count);
-} file_counts SEC(".maps");
+/* 1 entry where they are not asked for. */
+PREALLOCATED_HASH_MAP(file_counts, 16384, struct file_key, struct file_count);
 
 INLINE struct file_count* new_file_count(const struct file_key* key, struct file* file)
 {

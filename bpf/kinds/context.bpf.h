@@ -19,13 +19,7 @@ struct context {
     u32 number; /* no other context of any process has it: handles are used again */
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct context);
-} contexts SEC(".maps");
+HASH_MAP(contexts, 16384, struct handle_number, struct context);
 
 __u32 contexts_made = 0;
 
@@ -108,13 +102,8 @@ struct primary {
     u64 holders;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number); /* of the device's number */
-    __type(value, struct primary);
-} primaries SEC(".maps");
+/* By the device's number. */
+HASH_MAP(primaries, 16384, struct handle_number, struct primary);
 
 INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
 {
@@ -225,12 +214,7 @@ struct legacy_shape {
     u32 smem;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 4096);
-    __type(key, struct handle_number);
-    __type(value, struct legacy_shape);
-} legacy_shapes SEC(".maps");
+LRU_HASH_MAP(legacy_shapes, 4096, struct handle_number, struct legacy_shape);
 
 enum state_word {
     STATE_OUT = FOLLOWED_ROW + 1,

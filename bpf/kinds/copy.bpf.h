@@ -263,12 +263,7 @@ struct batch {
     struct call element;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct batch);
-} batches SEC(".maps");
+TASK_STORAGE_MAP(batches, struct batch);
 
 INLINE struct batch* batch_of(struct task_struct* task)
 {

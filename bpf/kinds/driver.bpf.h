@@ -16,42 +16,16 @@ const volatile bool keep_recent = false; /* the last calls of each process */
 
 /* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. The front end fills it, again when drivers
  * come. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __type(key, u32);
-    __type(value, u8);
-} nodes SEC(".maps");
+PREALLOCATED_HASH_MAP(nodes, 1024, u32, u8);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1024);
-    __type(key, struct command_key);
-    __type(value, struct command_layout);
-} command_layouts SEC(".maps");
+PREALLOCATED_HASH_MAP(command_layouts, 1024, struct command_key, struct command_layout);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 256);
-    __type(key, struct size_key);
-    __type(value, struct size_layout);
-} size_layouts SEC(".maps");
+PREALLOCATED_HASH_MAP(size_layouts, 256, struct size_key, struct size_layout);
 
 /* By thread id. Not in task storage: the front end shows those that never return. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, u32);
-    __type(value, struct driver_call);
-} in_flight SEC(".maps");
+HASH_MAP(in_flight, 16384, u32, struct driver_call);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 1024);
-    __type(key, u32);
-    __type(value, struct recent_calls);
-} recent SEC(".maps");
+LRU_HASH_MAP(recent, 1024, u32, struct recent_calls);
 
 /* Not on the stack, which is short. */
 struct recent_calls no_recent_calls = {};

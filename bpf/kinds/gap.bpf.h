@@ -18,21 +18,11 @@ const volatile bool gaps_of_streams = false; /* each stream's are its own */
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536); /* 1 where they are not counted */
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct gap_key);
-    __type(value, struct gap_count);
-} gap_counts SEC(".maps");
+/* 1 entry where they are not counted. */
+HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536); /* 1 where streams are not told apart */
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct stream_place);
-    __type(value, struct open_period);
-} stream_gaps SEC(".maps");
+/* 1 entry where streams are not told apart. */
+HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* What an open call launches: words of it. */
 #define LAUNCHES 1 /* the number of its row; 0: it launches nothing, or in another call */

@@ -9,21 +9,9 @@
 
 /* What graphs consist of, from the calls that make them, and what executes them. */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct graph);
-} graphs SEC(".maps");
+HASH_MAP(graphs, 65536, struct handle_number, struct graph);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 65536);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct graph_exec);
-} execs SEC(".maps");
+HASH_MAP(execs, 65536, struct handle_number, struct graph_exec);
 
 __u64 graphs_made = 0; /* and execs */
 

@@ -9,23 +9,12 @@
 #include "shared/holding.h"
 
 /* The table of what is held: a hash, which takes 16 bytes for each entry that it has room for, and a trie for what
- * finds none there. That one takes memory for its entries only, but more for each, and more time. */
+ * finds none there. That one takes memory for its entries only, but more for each, and more time. The front
+ * end sets how many entries each has. */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, HELD_IN_HASH); /* set by the front end, as is that of the other one */
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct held_key);
-    __type(value, struct held);
-} held SEC(".maps");
+HASH_MAP(held, HELD_IN_HASH, struct held_key, struct held);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, struct held);
-} held_beyond SEC(".maps");
+LPM_TRIE_MAP(held_beyond, 1, struct place_key, struct held);
 
 const volatile bool holds_beyond = false; /* there may be something */
 __u64 held_since_full = 0;                /* there has been something: until then nobody looks */
@@ -84,13 +73,7 @@ VERIFIED_ONCE int put_held(struct held_key* place, struct held* what, u64 flags)
 
 const volatile bool follow = true; /* otherwise only calls are counted, and nothing is held */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct image);
-    __type(value, struct held_bytes);
-} held_bytes SEC(".maps");
+HASH_MAP(held_bytes, 16384, struct image, struct held_bytes);
 
 struct context_number {
     struct image image;
@@ -104,13 +87,7 @@ struct context_held {
 };
 
 /* Contexts that have ended are not in here. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct context_number);
-    __type(value, struct context_held);
-} context_bytes SEC(".maps");
+HASH_MAP(context_bytes, 16384, struct context_number, struct context_held);
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
 {
@@ -311,34 +288,18 @@ INLINE struct held held_again(const struct call* call)
 /* Physical memory lives as long as somebody holds a handle of it or it is mapped somewhere: allocators release the
  * handle as soon as they have mapped it, or keep it beyond. */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 18);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key); /* the driver's */
-    __type(value, u64);            /* our own: the driver may give its number to other memory meanwhile */
-} physical_handles SEC(".maps");
+/* The driver's handle -> our own number: the driver may give its number to other memory meanwhile. */
+LPM_TRIE_MAP(physical_handles, 1 << 18, struct place_key, u64);
 
 struct physical {
     s64 references; /* to the handle */
     s64 mappings;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 18);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key);
-    __type(value, struct physical);
-} physicals SEC(".maps");
+LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
-    __uint(max_entries, 1 << 18);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct place_key); /* the address of a mapping */
-    __type(value, u64);            /* our number of what is mapped there */
-} mappings SEC(".maps");
+/* The address of a mapping -> our number of what is mapped there. */
+LPM_TRIE_MAP(mappings, 1 << 18, struct place_key, u64);
 
 __u64 physicals_made = 0;
 

@@ -25,13 +25,7 @@ struct comm {
     u32 front; /* the row in front that has it instead, + 1 */
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct comm);
-} comms SEC(".maps");
+HASH_MAP(comms, 16384, struct handle_number, struct comm);
 
 /* In front of the table, where a communicator is found by arithmetic alone (12 ns; in the table 62). The table says
  * which ones there are: two threads may come with a new one at the same time, and the front end takes those of
@@ -44,12 +38,7 @@ struct front_comm {
     u64 taken;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, FRONT_COMMS);
-    __type(key, u32);
-    __type(value, struct front_comm);
-} front_comms SEC(".maps");
+ARRAY_MAP(front_comms, FRONT_COMMS, struct front_comm);
 
 INLINE u32 front_comm_place(const struct handle_number* key)
 {
@@ -137,12 +126,7 @@ const volatile bool stacks_of_calls = false;
 #define CALLER_FRAMES 64
 
 /* 1 entry where they are not asked for. */
-struct {
-    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
-    __uint(max_entries, 16384);
-    __uint(key_size, sizeof(u32));
-    __uint(value_size, CALLER_FRAMES * sizeof(u64));
-} call_stacks SEC(".maps");
+STACK_TRACE_MAP(call_stacks, 16384, CALLER_FRAMES);
 
 #define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
 

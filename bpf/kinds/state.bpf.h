@@ -23,14 +23,8 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
 }
 
 /* Records that are not in the ring: those for which it had no room, and registrations while it is half full. The front
- * end takes a record from here when it needs the name. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1); /* set by the front end where names are shown */
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct name_record);
-} unsent_names SEC(".maps");
+ * end takes a record from here when it needs the name, and sets how many entries there are where names are shown. */
+HASH_MAP(unsent_names, 1, struct handle_number, struct name_record);
 
 INLINE void keep_unsent(const struct name_record* from)
 {
@@ -101,12 +95,7 @@ INLINE void send_alias(const struct name_record* from)
 }
 
 /* Handles whose runtime side has been sent. Losing one only means sending it again. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 16384);
-    __type(key, struct handle_number);
-    __type(value, u64);
-} correlated SEC(".maps");
+LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
 /* The driver handle was launched inside a runtime launch of `runtime_func`: both are the same kernel. */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
@@ -170,32 +159,14 @@ struct capture {
     struct graph_nodes nodes;
 };
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, struct capture);
-} captures SEC(".maps");
+HASH_MAP(captures, 16384, struct handle_number, struct capture);
 
 /* Which capture a stream is part of. It may have ended: then the stream is part of none. Not LRU: one process would
  * evict the streams of others, and what they record would count as executed. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct stream_key);
-    __type(value, u64);
-} capturing_streams SEC(".maps");
+HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 
 /* ... and which one an event was recorded in. A stream that waits for it joins. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 16384);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, struct handle_number);
-    __type(value, u64);
-} captured_events SEC(".maps");
+HASH_MAP(captured_events, 16384, struct handle_number, u64);
 
 __u64 captures_begun = 0; /* numbers them */
 __u64 captures_open = 0;  /* while 0, no launch needs to look; the front end subtracts those of exited processes */

@@ -71,13 +71,7 @@ INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 
 const volatile bool follow_switches = true; /* or there is but the scheduler's own account of a thread */
 
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, PLACES_MAX);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __type(key, u32);
-    __type(value, struct thread_time);
-} thread_times SEC(".maps");
+MMAPABLE_ARRAY_MAP(thread_times, PLACES_MAX, struct thread_time);
 
 /* How many threads have one, by their id: what all others pay for the scheduler's tracepoints is a look at this. */
 #define MARKS 4096 /* a power of two */

@@ -61,12 +61,7 @@ enum timer_kind {
 };
 
 /* The timers whose functions run on this CPU; 0: none. */
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, TIMER_KINDS);
-    __type(key, u32);
-    __type(value, u64);
-} expiring_timers SEC(".maps");
+PERCPU_ARRAY_MAP(expiring_timers, TIMER_KINDS, u64);
 
 INLINE int begin_expiry(u32 kind, u64 timer)
 {
@@ -194,20 +189,11 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_one, u32 part)
 
 const volatile bool follow_wakers = false;
 
-/* Gaps that threads are in. */
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, PLACES_MAX); /* 1 where gaps are not asked for, or each stream has its own */
-    __type(key, u32);
-    __type(value, struct open_period);
-} gaps SEC(".maps");
+/* Gaps that threads are in. 1 entry where gaps are not asked for, or each stream has its own. */
+ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH); /* of memory that is there: there is none to be had where threads wake */
-    __uint(max_entries, 1024);       /* 1 where wakers are not asked for */
-    __type(key, u32);
-    __type(value, struct waking_thread);
-} followed_threads SEC(".maps");
+/* 1 entry where wakers are not asked for. */
+PREALLOCATED_HASH_MAP(followed_threads, 1024, u32, struct waking_thread);
 
 INLINE struct waking_thread* followed_of(u32 tid)
 {
