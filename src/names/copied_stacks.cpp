@@ -152,8 +152,8 @@ const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
     while (awaited_.contains(stack) && reader_.wait()) { // answers come in turn
         const size_t before = asked_later_.size();
         send();
-        if (asked_later_.size() == before && before)
-            break; // its process has had its share of time
+        if (asked_later_.size() == before)
+            break; // no question is left, so no answer comes; or its process has had its share of time
     }
     return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
 }

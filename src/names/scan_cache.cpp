@@ -24,8 +24,6 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_cached_files = 4096; // that are looked at
-
 bool ours_alone(int fd, mode_t type)
 {
     struct stat st {};
@@ -56,7 +54,7 @@ void make_room(int folder, uint64_t bytes)
     const Directory directory = entries_of(folder);
     std::vector<CachedFile> entries;
     uint64_t total = bytes;
-    while (directory && entries.size() < max_cached_files) {
+    while (directory && entries.size() < ScanCache::files_max) {
         const dirent* const entry = readdir(directory.get());
         struct stat st {};
         if (!entry)
@@ -67,11 +65,13 @@ void make_room(int folder, uint64_t bytes)
         total += entries.back().size;
     }
     std::ranges::sort(entries, {}, &CachedFile::changed);
+    size_t left = entries.size();
     for (const CachedFile& entry : entries) {
-        if (total <= ScanCache::size_max && entries.size() < max_cached_files)
+        if (total <= ScanCache::size_max && left < ScanCache::files_max)
             break;
         unlinkat(folder, entry.name.c_str(), 0);
         total -= entry.size;
+        left--;
     }
 }
 
@@ -133,12 +133,12 @@ unsigned ScanCache::remove_unfinished() const
         const dirent* const entry = readdir(directory.get());
         if (!entry)
             break;
-        char id[65]; // of at most 32 bytes, as file_name() has it
+        char id[129]; // of at most 64 bytes (Elf::build_id())
         unsigned long long size = 0;
         pid_t writer = 0;
         int end = 0;
         char random[9];
-        if (sscanf(entry->d_name, "%64[0-9a-f]-%llu.%d.%8[0-9a-f]%n", id, &size, &writer, random, &end) == 4 &&
+        if (sscanf(entry->d_name, "%128[0-9a-f]-%llu.%d.%8[0-9a-f]%n", id, &size, &writer, random, &end) == 4 &&
             !entry->d_name[end] && writer > 0 && !is_alive(writer))
             unfinished.emplace_back(entry->d_name);
     }

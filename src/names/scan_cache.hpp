@@ -33,6 +33,7 @@ public:
     unsigned remove_unfinished() const;
 
     static constexpr uint64_t size_max = 64 << 20; // bytes in the folder: the oldest go
+    static constexpr size_t files_max = 4096;
 
 private:
     Fd folder() const; // empty where it cannot be used

@@ -30,7 +30,7 @@ struct CgroupOwner {
     std::string slurm_step;      // "0", "batch", "extern", "interactive"
     bool named_by_user = false;  // the user uid named the container, or the unit
 
-    bool operator==(const CgroupOwner&) const = default;
+    auto operator<=>(const CgroupOwner&) const = default;
 };
 
 // Takes /proc/PID/cgroup's third field, or a path below the cgroup mount. Any bytes, linear time. What systemd

@@ -240,11 +240,10 @@ ContainerLookup::ContainerLookup(const std::string& host_root, WaitBudget* waits
 
 std::optional<ContainerNames> ContainerLookup::find(const CgroupOwner& owner)
 {
-    const Key key(owner.container_id, owner.pod_uid);
     reader_.poll();
-    if (!answers_.contains(key))
+    if (!answers_.contains(owner))
         reader_.ask(0, message_of(owner));
-    auto answer = answers_.extract(key);
+    auto answer = answers_.extract(owner);
     return answer ? std::optional(std::move(answer.mapped())) : std::nullopt;
 }
 
@@ -254,7 +253,7 @@ bool ContainerLookup::apply(const Message& message)
     if (!answer)
         return false;
     if (answers_.size() < answers_max)
-        answers_.insert_or_assign({answer->of.container_id, answer->of.pod_uid}, std::move(answer->names));
+        answers_.insert_or_assign(std::move(answer->of), std::move(answer->names));
     return true;
 }
 

@@ -97,11 +97,10 @@ public:
     std::optional<ContainerNames> find(const CgroupOwner& owner);
 
 private:
-    using Key = std::pair<std::string, std::string>; // container and pod
-
     bool apply(const Message& message);
 
-    std::map<Key, ContainerNames> answers_; // that nobody has taken yet
+    // Not taken yet. By the whole owner: users can give their cgroups the id of a container of root's.
+    std::map<CgroupOwner, ContainerNames> answers_;
     Reader reader_;
 };
 

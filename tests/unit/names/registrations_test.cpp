@@ -184,6 +184,16 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
             CHECK(cache.find(id, 1000 + i));
         }
     }
+    SECTION("no more files than that, and the oldest go first")
+    {
+        for (size_t i = 1; i < ScanCache::files_max; i++)
+            std::ofstream(path / fmt::format("{:016x}-1", i)) << i;
+        cache.keep(id, 200, few());
+        const auto files = std::distance(fs::directory_iterator(path), {});
+        CHECK(static_cast<size_t>(files) == ScanCache::files_max);
+        CHECK_FALSE(cache.find(id, 100));
+        CHECK(cache.find(id, 200));
+    }
     SECTION("none at all")
     {
         const ScanCache none("");

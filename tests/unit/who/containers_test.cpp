@@ -3,9 +3,12 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 using namespace gpusnoop;
+using namespace std::chrono_literals;
 using namespace gpusnoop::container_host;
 
 namespace {
@@ -235,6 +238,26 @@ TEST_CASE("a container of docker", "[containers]")
         host.write(docker(id, root), docker_config("/not_k8s_but_many_parts_here", nullptr));
         check(host.find(id), {.container = "not_k8s_but_many_parts_here", .runtime = "docker", .image = "pytorch:2.3"});
     }
+}
+
+TEST_CASE("a late answer about a user's container is not taken for root's with the same id", "[containers]")
+{
+    const Host host;
+    host.write(docker(id), docker_config("/of_root", nullptr));
+    WaitBudget waits;
+    waits.use(0, 0, 1h, WaitBudget::Clock::now()); // no answer is waited for
+    ContainerLookup lookup(host.path("").string(), &waits);
+    const auto answer_to = [&](const CgroupOwner& owner) {
+        std::optional<ContainerNames> names;
+        for (int i = 0; i < 2000 && !(names = lookup.find(owner)); i++)
+            std::this_thread::sleep_for(5ms);
+        return names;
+    };
+    CHECK_FALSE(lookup.find({.container_id = id, .uid = 1000, .named_by_user = true}));
+    REQUIRE(answer_to({.container_id = other_id})); // answers come in turn: the user's is there, too
+    const auto names = answer_to({.container_id = id});
+    REQUIRE(names);
+    CHECK(names->container == "of_root");
 }
 
 TEST_CASE("docker's data somewhere else", "[containers]")
