@@ -17,8 +17,7 @@
     } NAME SEC(".maps")
 
 /* Takes memory for each entry when it is added. */
-#define HASH_MAP(NAME, ENTRIES, KEY, VALUE)                                                                            \
-    MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, BPF_F_NO_PREALLOC)
+#define HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, BPF_F_NO_PREALLOC)
 /* Takes it when it is made: for programs in which there is none to be had, as where threads are woken. */
 #define PREALLOCATED_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, 0)
 #define LRU_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_LRU_HASH, ENTRIES, KEY, VALUE, 0)

@@ -17,14 +17,10 @@ namespace gpusnoop {
 
 void CopySearch::serve(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        const auto question = read_message<CopyQuestion>(message->bytes);
-        if (!question)
-            return;
-        task.set_status(fmt::format("the stacks of process {}", question->pid));
-        if (!task.connection.send(message_of(answer(*question))))
-            return;
-    }
+    answer_each<CopyQuestion>(task, [&](const CopyQuestion& question) {
+        task.set_status(fmt::format("the stacks of process {}", question.pid));
+        return answer(question);
+    });
 }
 
 CopyAnswer CopySearch::answer(const CopyQuestion& question)
@@ -92,14 +88,10 @@ uint64_t slot_of(const Elf& elf, const Symbol& function)
 
 void InsideSearch::serve(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        const auto question = read_message<InsideQuestion>(message->bytes);
-        if (!question)
-            return;
-        task.set_status(fmt::format("the stacks of process {}", question->pid));
-        if (!task.connection.send(message_of(answer(*question))))
-            return;
-    }
+    answer_each<InsideQuestion>(task, [&](const InsideQuestion& question) {
+        task.set_status(fmt::format("the stacks of process {}", question.pid));
+        return answer(question);
+    });
 }
 
 // Functions are looked for where the tools look for them (attach/file_search.hpp): in CUDA's libraries, and where the

@@ -275,13 +275,10 @@ PythonInterpreter look(pid_t pid)
 
 void serve_python_search(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        const auto question = read_message<PythonQuestion>(message->bytes);
-        if (!question)
-            return;
-        task.set_status(fmt::format("the Python interpreter of process {}", question->pid));
-        const PythonInterpreter found = look(static_cast<pid_t>(question->pid));
-        PythonAnswer answer{.pid = question->pid,
+    answer_each<PythonQuestion>(task, [&](const PythonQuestion& question) {
+        task.set_status(fmt::format("the Python interpreter of process {}", question.pid));
+        const PythonInterpreter found = look(static_cast<pid_t>(question.pid));
+        PythonAnswer answer{.pid = question.pid,
                             .code_start = found.code.start,
                             .code_end = found.code.end,
                             .loop_start = found.loop.start,
@@ -289,9 +286,8 @@ void serve_python_search(Helper::Task& task)
                             .refused = found.refused};
         if (found.layout)
             answer.layout.assign(reinterpret_cast<const char*>(&*found.layout), sizeof(*found.layout));
-        if (!task.connection.send(message_of(answer)))
-            return;
-    }
+        return answer;
+    });
 }
 
 } // namespace gpusnoop

@@ -223,12 +223,10 @@ UserSymbols::~UserSymbols() = default;
 void UserSymbols::serve(Helper::Task& task)
 {
     task_ = &task;
-    while (const auto message = task.connection.receive()) {
-        const auto question = read_message<StackQuestion>(message->bytes);
+    answer_each<StackQuestion>(task, [&](const StackQuestion& question) {
         task.set_status("");
-        if (!question || !task.connection.send(message_of(answer(*question))))
-            return;
-    }
+        return answer(question);
+    });
 }
 
 StackAnswer UserSymbols::answer(const StackQuestion& question)

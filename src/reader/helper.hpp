@@ -5,6 +5,7 @@
 
 #include "base/fd.hpp"
 #include "reader/child.hpp"
+#include "reader/message.hpp"
 
 #include <chrono>
 #include <functional>
@@ -76,5 +77,17 @@ private:
     Child child_;
     Connection connection_;
 };
+
+// The work of a helper that answers each Question with one structure, until its owner has gone. answer: takes a
+// Question&.
+template<class Question>
+void answer_each(Helper::Task& task, const auto& answer)
+{
+    while (const auto message = task.connection.receive()) {
+        auto question = read_message<Question>(message->bytes);
+        if (!question || !task.connection.send(message_of(answer(*question))))
+            return;
+    }
+}
 
 } // namespace gpusnoop

@@ -26,15 +26,11 @@ void fields(auto& each, same_as_const<CommandLine> auto& c)
 
 void serve_command_lines(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        auto answer = read_message<CommandLine>(message->bytes);
-        if (!answer)
-            return;
-        task.set_status(fmt::format("the command line of process {}", answer->image.pid));
-        answer->text = command_line(static_cast<pid_t>(answer->image.pid));
-        if (!task.connection.send(message_of(*answer)))
-            return;
-    }
+    answer_each<CommandLine>(task, [&](CommandLine& answer) -> const CommandLine& {
+        task.set_status(fmt::format("the command line of process {}", answer.image.pid));
+        answer.text = command_line(static_cast<pid_t>(answer.image.pid));
+        return answer;
+    });
 }
 
 } // namespace

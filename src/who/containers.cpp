@@ -218,14 +218,10 @@ constexpr size_t answers_max = 4096; // that nobody has taken
 void serve(Helper::Task& task, const std::string& host_root)
 {
     const Containers containers(host_root);
-    while (const auto message = task.connection.receive()) {
-        const auto owner = read_message<CgroupOwner>(message->bytes);
-        if (!owner)
-            return;
-        task.set_status("what is on disk about container " + owner->container_id);
-        if (!task.connection.send(message_of(ContainerAnswer{*owner, containers.find(*owner)})))
-            return;
-    }
+    answer_each<CgroupOwner>(task, [&](const CgroupOwner& owner) {
+        task.set_status("what is on disk about container " + owner.container_id);
+        return ContainerAnswer{owner, containers.find(owner)};
+    });
 }
 
 } // namespace

@@ -41,16 +41,12 @@ void fields(auto& each, same_as_const<Pids> auto& p)
 
 void serve_cuda_users(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        auto pids = read_message<Pids>(message->bytes);
-        if (!pids)
-            return;
-        std::erase_if(pids->pids, [](pid_t pid) {
+    answer_each<Pids>(task, [](Pids& pids) -> const Pids& {
+        std::erase_if(pids.pids, [](pid_t pid) {
             return std::ranges::none_of(mappings(pid), [](const Mapping& m) { return is_cuda(m.path); });
         });
-        if (!task.connection.send(message_of(*pids)))
-            return;
-    }
+        return pids;
+    });
 }
 
 } // namespace

@@ -31,15 +31,11 @@ void fields(auto& each, same_as_const<Answer> auto& a)
 
 void serve(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        auto answer = read_message<Answer>(message->bytes);
-        if (!answer)
-            return;
-        task.set_status(fmt::format("the environment of process {}", answer->pid));
-        answer->allotment = allotment_in(environment(static_cast<pid_t>(answer->pid)));
-        if (!task.connection.send(message_of(*answer)))
-            return;
-    }
+    answer_each<Answer>(task, [&](Answer& answer) -> const Answer& {
+        task.set_status(fmt::format("the environment of process {}", answer.pid));
+        answer.allotment = allotment_in(environment(static_cast<pid_t>(answer.pid)));
+        return answer;
+    });
 }
 
 // "0-3"; false: it is none.

@@ -65,14 +65,10 @@ void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
 // The question is an answer that says nothing yet.
 void serve(Helper::Task& task)
 {
-    while (const auto message = task.connection.receive()) {
-        auto question = read_message<MonitorAnswer>(message->bytes);
-        if (!question)
-            return;
-        question->works = looks_like_work(static_cast<pid_t>(question->image.pid));
-        if (!task.connection.send(message_of(*question)))
-            return;
-    }
+    answer_each<MonitorAnswer>(task, [](MonitorAnswer& answer) -> const MonitorAnswer& {
+        answer.works = looks_like_work(static_cast<pid_t>(answer.image.pid));
+        return answer;
+    });
 }
 
 } // namespace

@@ -6,6 +6,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
 #include <map>
 #include <set>
 #include <sys/stat.h>
