@@ -42,29 +42,17 @@ bool keep_capabilities(std::span<const int> kept)
     return syscall(SYS_capset, &header, some.data()) == 0;
 }
 
-namespace {
-
-std::string_view take_field(std::string_view& text, char separator)
-{
-    const size_t end = std::min(text.find(separator), text.size());
-    const std::string_view field = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return field;
-}
-
-} // namespace
-
 std::vector<UserAccount> parse_accounts(std::string_view passwd)
 {
     std::vector<UserAccount> accounts;
     while (!passwd.empty()) {
-        std::string_view line = take_field(passwd, '\n'); // name:password:uid:gid:comment:home:shell
-        const std::string_view name = take_field(line, ':');
-        take_field(line, ':');
-        const auto uid = parse_number<uint32_t>(take_field(line, ':')),
-                   gid = parse_number<uint32_t>(take_field(line, ':'));
-        take_field(line, ':');
-        const std::string_view home = take_field(line, ':');
+        std::string_view line = next_part(passwd, '\n'); // name:password:uid:gid:comment:home:shell
+        const std::string_view name = next_part(line, ':');
+        next_part(line, ':');
+        const auto uid = parse_number<uint32_t>(next_part(line, ':')),
+                   gid = parse_number<uint32_t>(next_part(line, ':'));
+        next_part(line, ':');
+        const std::string_view home = next_part(line, ':');
         if (!name.empty() && uid && gid)
             accounts.push_back({std::string(name), *uid, *gid, std::string(home), std::string(line)});
     }
@@ -84,12 +72,12 @@ std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account)
 {
     std::vector<gid_t> groups{account.gid};
     while (!group.empty()) {
-        std::string_view line = take_field(group, '\n'); // name:password:gid:member,member
-        take_field(line, ':');
-        take_field(line, ':');
-        const auto gid = parse_number<uint32_t>(take_field(line, ':'));
+        std::string_view line = next_part(group, '\n'); // name:password:gid:member,member
+        next_part(line, ':');
+        next_part(line, ':');
+        const auto gid = parse_number<uint32_t>(next_part(line, ':'));
         while (gid && !line.empty())
-            if (take_field(line, ',') == account.name && std::ranges::find(groups, *gid) == groups.end())
+            if (next_part(line, ',') == account.name && std::ranges::find(groups, *gid) == groups.end())
                 groups.push_back(*gid);
     }
     return groups;

@@ -165,9 +165,7 @@ void for_each_field(std::string_view text,
                     const std::function<void(std::string_view key, std::string_view value)>& each)
 {
     while (!text.empty()) {
-        const size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view line = next_part(text, '\n');
         const size_t colon = line.find(':');
         if (colon != std::string_view::npos)
             each(line.substr(0, colon), line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size())));

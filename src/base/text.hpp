@@ -54,6 +54,15 @@ std::string joined(const Texts& texts, std::string_view between)
 // Without the blanks and line ends at both ends.
 std::string_view trimmed(std::string_view text);
 
+// Removes the first part of a list and the separator behind it, and returns the part. An empty one at the end of the
+// list is no part.
+inline std::string_view next_part(std::string_view& list, char separator)
+{
+    const std::string_view part = list.substr(0, list.find(separator));
+    list.remove_prefix(part.size() + (part.size() < list.size() ? 1 : 0));
+    return part;
+}
+
 // What stands behind the last slash; all of it where there is none.
 inline std::string_view base_name(std::string_view path)
 {

@@ -204,8 +204,7 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
 {
     std::map<unsigned, MigAccess> minors;
     while (!text.empty()) {
-        std::string_view line = text.substr(0, std::min(text.find('\n'), text.size()));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        std::string_view line = next_part(text, '\n');
         const auto gpu = take_number(line, "gpu");
         const auto instance = gpu ? take_number(line, "/gi") : std::nullopt;
         if (!instance)

@@ -172,12 +172,9 @@ std::optional<Mapping> parse_mapping(std::string_view line)
 std::vector<Mapping> parse_maps(std::string_view text)
 {
     std::vector<Mapping> all;
-    while (!text.empty()) {
-        const size_t end = std::min(text.find('\n'), text.size());
-        if (auto mapping = parse_mapping(text.substr(0, end)))
+    while (!text.empty())
+        if (auto mapping = parse_mapping(next_part(text, '\n')))
             all.push_back(std::move(*mapping));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
     return all;
 }
 

@@ -64,13 +64,6 @@ constexpr std::string_view units[] = {"text", "count",   "rate", "bytes", "us",
 constexpr std::string_view no_key = "-", calls_flag = "calls", is_level = "level";
 constexpr int width_max = 200;
 
-std::string_view next_word(std::string_view& text)
-{
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    return word;
-}
-
 } // namespace
 
 std::vector<std::string> table_columns(std::span<const Column> columns)
@@ -93,8 +86,8 @@ RecordedColumns::RecordedColumns(std::span<const std::string> texts)
 void RecordedColumns::add(const std::string& text)
 {
     std::string_view rest = text;
-    const std::string_view header = next_word(rest), key = next_word(rest), unit_name = next_word(rest),
-                           width_text = next_word(rest);
+    const std::string_view header = next_part(rest, ' '), key = next_part(rest, ' '), unit_name = next_part(rest, ' '),
+                           width_text = next_part(rest, ' ');
     const auto* const unit = std::ranges::find(units, unit_name);
     const auto width = leading_number<int>(width_text);
     const bool plain = std::ranges::all_of(header, [](char c) { return c > ' ' && c < '\x7f'; });
@@ -103,7 +96,7 @@ void RecordedColumns::add(const std::string& text)
         return;
     Column column{names_.emplace_back(header), key == no_key ? std::string_view() : names_.emplace_back(key),
                   static_cast<Unit>(unit - std::begin(units)), static_cast<int16_t>(*width)};
-    for (std::string_view flag = next_word(rest); !flag.empty(); flag = next_word(rest)) {
+    for (std::string_view flag = next_part(rest, ' '); !flag.empty(); flag = next_part(rest, ' ')) {
         column.of_calls |= flag == calls_flag;
         column.is_level |= flag == is_level;
     }

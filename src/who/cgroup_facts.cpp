@@ -25,12 +25,9 @@ std::optional<std::string> text_of(const std::string& path)
 
 bool has_word(std::string_view list, std::string_view word)
 {
-    while (!list.empty()) {
-        const std::string_view first = list.substr(0, list.find(','));
-        if (first == word)
+    while (!list.empty())
+        if (next_part(list, ',') == word)
             return true;
-        list.remove_prefix(std::min(first.size() + 1, list.size()));
-    }
     return false;
 }
 
@@ -56,10 +53,9 @@ std::optional<double> parse_quota(std::string_view text)
 std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key)
 {
     while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
+        const std::string_view line = next_part(text, '\n');
         if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
             return leading_number<uint64_t>(line.substr(key.size() + 1));
-        text.remove_prefix(std::min(line.size() + 1, text.size()));
     }
     return std::nullopt;
 }
@@ -83,8 +79,7 @@ std::string CgroupFiles::path(std::string_view lines, cgroup_controller controll
                                                                      : "";
     std::string_view in_v1, in_v2;
     while (!lines.empty()) {
-        const std::string_view line = lines.substr(0, lines.find('\n'));
-        lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+        const std::string_view line = next_part(lines, '\n');
         const size_t first = line.find(':'), second = line.find(':', first + 1);
         if (first == std::string_view::npos || second == std::string_view::npos)
             continue;

@@ -82,29 +82,21 @@ void add_label(ContainerRecord& record, std::string_view key, std::string_view v
         labels.push_back(std::string(key).append("=").append(value));
 }
 
-std::string_view take_part(std::string_view& text)
-{
-    const size_t end = std::min(text.find('_'), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return part;
-}
-
 // k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT of cri-dockerd and CRI-O. CONTAINER is POD for a sandbox, or is not there.
 // None of them can have an underscore.
 bool set_kubelet_name(ContainerNames& names, std::string_view given)
 {
     const auto underscores = std::ranges::count(given, '_');
-    if (take_part(given) != "k8s" || underscores < 4)
+    if (next_part(given, '_') != "k8s" || underscores < 4)
         return false;
-    const std::string_view container = underscores == 4 ? "POD" : take_part(given);
+    const std::string_view container = underscores == 4 ? "POD" : next_part(given, '_');
     if (container == "POD")
         names.sandbox = true;
     else
         set_once(names.container, container);
-    set_once(names.pod, take_part(given));
-    set_once(names.pod_namespace, take_part(given));
-    set_once(names.pod_uid, take_part(given));
+    set_once(names.pod, next_part(given, '_'));
+    set_once(names.pod_namespace, next_part(given, '_'));
+    set_once(names.pod_uid, next_part(given, '_'));
     return true;
 }
 

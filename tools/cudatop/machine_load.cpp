@@ -12,8 +12,7 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
     MachineLoad load;
     std::optional<unsigned> running;
     while (!stat.empty()) {
-        const std::string_view line = stat.substr(0, stat.find('\n'));
-        stat.remove_prefix(line.size() + (line.size() < stat.size() ? 1 : 0));
+        const std::string_view line = next_part(stat, '\n');
         // The first line is the sum of all: "cpu  ".
         if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
             load.cpus++;

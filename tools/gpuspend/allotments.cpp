@@ -62,8 +62,7 @@ Allotment allotment_in(std::string_view environment)
                                                                 {"SLURM_JOB_GPUS=", allotment.slurm_gpus},
                                                                 {"SLURM_STEP_GPUS=", step}};
     for (std::string_view rest = environment; !rest.empty();) {
-        const std::string_view variable = rest.substr(0, std::min(rest.find('\0'), rest.size()));
-        rest.remove_prefix(std::min(variable.size() + 1, rest.size()));
+        const std::string_view variable = next_part(rest, '\0');
         for (const auto& [name, value] : wanted)
             if (value.empty() && variable.starts_with(name) && variable.size() - name.size() <= max_value_length)
                 value = variable.substr(name.size());
@@ -77,8 +76,7 @@ std::vector<std::string> devices_in(std::string_view list)
 {
     std::vector<std::string> names;
     for (std::string_view rest = list; !rest.empty() && names.size() < most_names;) {
-        const std::string_view name = rest.substr(0, std::min(rest.find(','), rest.size()));
-        rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+        const std::string_view name = next_part(rest, ',');
         if (!name.empty() && name != "all" && name != "none" && name != "void" && !add_range(name, names))
             names.emplace_back(name);
     }

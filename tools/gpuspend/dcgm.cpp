@@ -188,8 +188,7 @@ DcgmPage parse_dcgm_page(std::string_view text)
     std::map<DcgmKey, Gauges> instead;
     text = text.substr(0, DcgmPage::largest);
     for (std::string_view left = text; !left.empty();) {
-        std::string_view line = left.substr(0, std::min(left.find('\n'), left.size()));
-        left.remove_prefix(std::min(line.size() + 1, left.size()));
+        std::string_view line = next_part(left, '\n');
         const size_t brace = line.find('{');
         const auto* const name = std::ranges::find(names, line.substr(0, brace), &Name::name);
         if (brace == std::string_view::npos || name == std::end(names))

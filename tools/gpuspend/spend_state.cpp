@@ -231,9 +231,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
     DeviceAccount* device = nullptr;
     std::map<const DeviceAccount*, uint128> sums;
     while (good && !text.empty() && !whole && lines < most_lines) {
-        const size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view line = next_part(text, '\n');
         const std::string_view kind = line.substr(0, line.find('\t'));
         Fields from(line);
         if (kind == "view") {

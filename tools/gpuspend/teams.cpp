@@ -54,9 +54,8 @@ Teams::Teams(std::string_view text, const std::string& file)
 {
     size_t number = 0;
     for (std::string_view rest = text; !rest.empty();) {
-        const size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view line = trimmed(rest.substr(0, std::min(rest.find('#'), end)));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+        std::string_view text_and_comment = next_part(rest, '\n');
+        const std::string_view line = trimmed(next_part(text_and_comment, '#'));
         number++;
         if (line.empty())
             continue;
