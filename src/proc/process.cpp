@@ -24,6 +24,25 @@
 
 namespace gpusnoop {
 
+std::string_view stat_field(std::string_view stat, int number)
+{
+    const size_t name_end = stat.rfind(')');
+    stat.remove_prefix(name_end == std::string_view::npos ? stat.size() : name_end + 1);
+    for (int field = 3; field <= number; field++)
+        next_part(stat, ' ');
+    return stat.substr(0, stat.find_first_of(" \n"));
+}
+
+std::string_view status_value(std::string_view status, std::string_view key)
+{
+    const std::string at_begin = fmt::format("\n{}:", key);
+    const size_t at = status.find(at_begin);
+    if (at == std::string_view::npos)
+        return {};
+    status.remove_prefix(at + at_begin.size());
+    return trimmed(status.substr(0, status.find('\n')));
+}
+
 namespace {
 
 // A process decides how many mappings it has and how long their paths are; this is far above what real ones show.
@@ -58,19 +77,10 @@ bool take(std::string_view& text, T& number, int base, char separator)
     return true;
 }
 
-// The number behind "\nKey:\t" in a status file. The name in the first line cannot fake it: the kernel escapes
-// newlines.
 template<typename T = pid_t>
-std::optional<T> status_field(pid_t pid, std::string_view key, char separator = '\n')
+std::optional<T> number_in_status(pid_t pid, std::string_view key)
 {
-    const auto text = read_proc(pid, "status");
-    const size_t at = text ? text->find(key) : std::string::npos;
-    if (at == std::string::npos)
-        return std::nullopt;
-    T value = 0;
-    std::string_view rest(*text);
-    rest.remove_prefix(at + key.size());
-    return take(rest, value, 10, separator) ? std::optional(value) : std::nullopt;
+    return leading_number<T>(status_value(read_proc(pid, "status").value_or(""), key));
 }
 
 struct Stat {
@@ -81,31 +91,16 @@ struct Stat {
 
 Stat read_stat(pid_t pid, const char* file)
 {
+    constexpr int state = 3, user_time = 14, system_time = 15, start_time = 22;
     const std::string text = read_proc(pid, file).value_or("");
-    // The name may hold anything, ") R 1 1" too: the fields begin behind the last parenthesis.
-    const size_t name_end = text.rfind(") ");
-    if (name_end == std::string::npos)
-        return {};
-    std::string_view rest(text);
-    rest.remove_prefix(name_end + 2);
-    Stat stat{.state = rest.empty() ? '\0' : rest.front()};
-    constexpr int state_field = 3, user_field = 14, system_field = 15, start_field = 22;
     const uint64_t tick_ns = 1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
-    for (int field = state_field;; field++) {
-        uint64_t ticks = 0;
-        const bool is_time = field == user_field || field == system_field || field == start_field;
-        const size_t space = rest.find(' ');
-        if (space == std::string_view::npos || (is_time && !take(rest, ticks, 10, ' ')))
-            return {};
-        if (field == start_field) {
-            stat.start_ns = ticks * tick_ns;
-            return stat;
-        }
-        if (is_time)
-            stat.cpu_ns += ticks * tick_ns;
-        else
-            rest.remove_prefix(space + 1);
-    }
+    const auto time_ns = [&](int field) {
+        return parse_number<uint64_t>(stat_field(text, field)).value_or(0) * tick_ns;
+    };
+    const std::string_view letter = stat_field(text, state);
+    return {.state = letter.empty() ? '\0' : letter.front(),
+            .start_ns = time_ns(start_time),
+            .cpu_ns = time_ns(user_time) + time_ns(system_time)};
 }
 
 // Reads a file of the process' memory, which is empty or fails for an exited main thread.
@@ -248,7 +243,7 @@ std::vector<std::string> library_path(std::string_view environment)
 
 std::optional<uint64_t> owner_of(pid_t pid)
 {
-    const auto user = status_field<uint32_t>(pid, "\nUid:\t", '\t');
+    const auto user = number_in_status<uint32_t>(pid, "Uid");
     if (!user)
         return std::nullopt;
     constexpr uint64_t by_namespace = uint64_t{1} << 63;
@@ -373,17 +368,17 @@ std::string thread_doing(pid_t pid, pid_t tid)
 
 std::optional<pid_t> process_of_thread(pid_t tid)
 {
-    return status_field(tid, "\nTgid:\t");
+    return number_in_status(tid, "Tgid");
 }
 
 std::optional<pid_t> parent_of(pid_t pid)
 {
-    return status_field(pid, "\nPPid:\t");
+    return number_in_status(pid, "PPid");
 }
 
 bool has_seccomp_filter(pid_t pid)
 {
-    return status_field(running_thread(pid).value_or(pid), "\nSeccomp:\t") == 2;
+    return number_in_status(running_thread(pid).value_or(pid), "Seccomp") == 2;
 }
 
 bool read_memory(pid_t pid, uint64_t address, void* to, size_t size)

@@ -108,6 +108,14 @@ uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 // ended.
 std::string thread_doing(pid_t pid, pid_t tid);
 
+// A field of a stat file, by its number in proc(5), from 3 (state) on; empty if there is none. The name in front of it
+// may hold anything: the last parenthesis ends it.
+std::string_view stat_field(std::string_view stat, int number);
+
+// What stands behind "Key:" at the begin of a line of a status file, the first line excepted; empty if there is none.
+// The name in the first line cannot fake a line: the kernel escapes newlines.
+std::string_view status_value(std::string_view status, std::string_view key);
+
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt where there is none.
 std::optional<pid_t> process_of_thread(pid_t tid);
 

@@ -4,15 +4,14 @@
 #include "base/bpf_map.hpp"
 #include "base/fd.hpp"
 #include "base/text.hpp"
+#include "proc/process.hpp"
 #include "threads.skel.h"
 
 #include <array>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
-#include <sstream>
 #include <string>
 #include <unistd.h>
 
@@ -29,26 +28,15 @@ struct Exiting {
 std::optional<Exiting> state_of(const std::string& folder)
 {
     constexpr size_t max = 4096;
+    constexpr int state_field = 3, flags_field = 9, threads_field = 20;
     constexpr uint64_t exiting_flag = 4; // PF_EXITING of include/linux/sched.h
     const std::string text = read_text(folder + "/stat", max).value_or("");
-    const size_t name_end = text.rfind(") "); // the name may hold anything
-    if (name_end == std::string::npos)
+    const auto flags = parse_number<uint64_t>(stat_field(text, flags_field));
+    const auto threads = parse_number<uint64_t>(stat_field(text, threads_field));
+    if (!flags || !threads)
         return std::nullopt;
-    std::istringstream fields(text.substr(name_end + 2));
-    std::string field;
-    char state = 0;
-    uint64_t flags = 0;
-    Exiting found;
-    fields >> state;
-    for (int skipped = 4; skipped < 9; skipped++)
-        fields >> field;
-    fields >> flags;
-    for (int skipped = 10; skipped < 20; skipped++)
-        fields >> field;
-    if (!(fields >> found.threads))
-        return std::nullopt;
-    found.exits = state == 'Z' || state == 'X' || flags & exiting_flag;
-    return found;
+    const std::string_view state = stat_field(text, state_field);
+    return Exiting{.exits = state == "Z" || state == "X" || (*flags & exiting_flag), .threads = *threads};
 }
 
 } // namespace
@@ -77,25 +65,12 @@ std::optional<pid_t> other_running_thread(pid_t pid)
     return thread != pid ? thread : std::nullopt;
 }
 
-namespace {
-
-// Behind the key at the begin of a line; empty: there is no such line. A thread's name, which comes first, has no
-// newline: the kernel escapes it.
-std::string_view value_of(std::string_view status, std::string_view key)
-{
-    const size_t at = status.find(key);
-    return at == std::string_view::npos ? std::string_view() : status.substr(at + key.size());
-}
-
-} // namespace
-
 ThreadState parse_thread_state(std::string_view status)
 {
     ThreadState found;
-    if (const std::string_view state = value_of(status, "\nState:\t"); !state.empty())
+    if (const std::string_view state = status_value(status, "State"); !state.empty())
         found.state = state.front();
-    const std::string_view tracer = value_of(status, "\nTracerPid:\t");
-    std::from_chars(tracer.data(), tracer.data() + tracer.size(), found.tracer);
+    found.tracer = leading_number<pid_t>(status_value(status, "TracerPid")).value_or(0);
     return found;
 }
 

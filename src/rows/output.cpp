@@ -2,6 +2,7 @@
 #include "rows/output.hpp"
 
 #include "base/fd.hpp"
+#include "proc/process.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,16 +16,6 @@ std::string text_of(const char* path)
 {
     constexpr size_t most = 64 << 10;
     return read_text(path, most).value_or("");
-}
-
-// When it was started, in clock ticks since the boot: /proc/self/stat's 22nd field, the 20th behind the name, which may
-// have any character.
-std::string_view start_in(std::string_view stat)
-{
-    stat.remove_prefix(std::min(stat.rfind(')') + 1, stat.size()));
-    for (int field = 0; field < 20; field++)
-        stat.remove_prefix(std::min(stat.find(' ') + 1, stat.size()));
-    return stat.substr(0, stat.find(' '));
 }
 
 uint64_t fnv1a(std::string_view text)
@@ -42,10 +33,11 @@ RunIdentity this_run()
     RunIdentity identity;
     identity.boot_id = text_of("/proc/sys/kernel/random/boot_id");
     identity.boot_id.resize(std::min(identity.boot_id.find('\n'), identity.boot_id.size()));
+    constexpr int start_time = 22; // in clock ticks since the boot
     const std::string stat = text_of("/proc/self/stat");
     identity.run =
-        fmt::format("{:016x}",
-                    fnv1a(fmt::format("{} {} {}", identity.boot_id, stat.substr(0, stat.find(' ')), start_in(stat))))
+        fmt::format("{:016x}", fnv1a(fmt::format("{} {} {}", identity.boot_id, stat.substr(0, stat.find(' ')),
+                                                 stat_field(stat, start_time))))
             .substr(0, 12);
     utsname names{};
     if (uname(&names) == 0)

@@ -10,15 +10,14 @@
 #include "base/privileges.hpp"
 #include "base/text.hpp"
 #include "gpu/nvml_figures.hpp"
+#include "proc/process.hpp"
 #include "rows/call_sums.hpp"
 
 #include <algorithm>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <chrono>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sys/stat.h>
@@ -36,11 +35,9 @@ constexpr std::chrono::seconds time_for_files(10);
 // What the kernel charges for a BPF map or program of this process, bytes.
 uint64_t charged(int fd)
 {
-    std::ifstream file(fmt::format("/proc/self/fdinfo/{}", fd));
-    for (std::string line; std::getline(file, line);)
-        if (line.starts_with("memlock:"))
-            return std::strtoull(line.c_str() + 8, nullptr, 10);
-    return 0;
+    constexpr size_t max = 4096;
+    const std::string text = read_text(fmt::format("/proc/self/fdinfo/{}", fd), max).value_or("");
+    return leading_number<uint64_t>(status_value(text, "memlock")).value_or(0);
 }
 
 Json maps_of(const bpf_object* object)

@@ -3,12 +3,12 @@
 
 #include "base/fd.hpp"
 #include "base/privileges.hpp"
+#include "base/text.hpp"
+#include "proc/process.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fstream>
-#include <limits>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,15 +68,15 @@ Users::Users(const std::string& host_root)
 // The folder's owner is no answer: it is root's where the process is not to be dumped.
 std::optional<std::string> Users::of(pid_t pid) const
 {
-    std::ifstream status(fmt::format("/proc/{}/status", pid));
-    std::string word;
-    uint32_t real = 0, effective = 0;
-    while (status >> word && word != "Uid:") // after the name, which has no line of its own in it (fs/proc/array.c)
-        status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-    if (!(status >> real >> effective))
+    constexpr size_t max = 16 << 10;
+    const std::string status = read_text(fmt::format("/proc/{}/status", pid), max).value_or("");
+    std::string_view ids = status_value(status, "Uid"); // real, effective, saved
+    next_part(ids, '\t');
+    const auto effective = leading_number<uint32_t>(ids);
+    if (!effective)
         return std::nullopt;
-    const auto name = names_.find(effective);
-    return name == names_.end() ? fmt::format("{}", effective) : name->second;
+    const auto name = names_.find(*effective);
+    return name == names_.end() ? fmt::format("{}", *effective) : name->second;
 }
 
 } // namespace gpusnoop

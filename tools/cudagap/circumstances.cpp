@@ -28,49 +28,19 @@ std::optional<Number> number_at(std::string_view text)
     return consume_number<Number>(text);
 }
 
-// Behind "Key:" at the begin of a line. The name in a status cannot fake one: the kernel escapes newlines.
 std::optional<uint64_t> number_of(std::string_view text, std::string_view key)
 {
-    const std::string at_begin = fmt::format("\n{}:", key);
-    if (text.starts_with(std::string_view(at_begin).substr(1)))
-        return number_at(text.substr(at_begin.size() - 1));
-    const size_t at = text.find(at_begin);
-    return at == std::string_view::npos ? std::nullopt : number_at(text.substr(at + at_begin.size()));
-}
-
-// Behind the name, which may hold anything: the last parenthesis ends it.
-std::string_view behind_name(std::string_view stat)
-{
-    const size_t name_end = stat.rfind(')');
-    return name_end == std::string_view::npos ? std::string_view() : stat.substr(name_end + 1);
-}
-
-bool has_ended(std::string_view stat)
-{
-    const std::string_view state = behind_name(stat);
-    return state.starts_with(" Z") || state.starts_with(" X");
-}
-
-std::optional<uint64_t> stat_field(std::string_view stat, int wanted)
-{
-    stat = behind_name(stat);
-    for (int field = 3; field <= wanted; field++) {
-        const size_t blank = stat.find(' ');
-        if (blank == std::string_view::npos)
-            return std::nullopt;
-        stat.remove_prefix(blank + 1);
-    }
-    return number_at(stat);
+    return leading_number<uint64_t>(status_value(text, key));
 }
 
 } // namespace
 
 ProcessFacts parse_process_facts(std::string_view stat, std::string_view status, std::string_view io)
 {
-    constexpr int major_faults = 12;
-    if (has_ended(stat)) // what is left of it is in no cgroup of its own
-        return {};
-    ProcessFacts facts{.major_faults = stat_field(stat, major_faults),
+    constexpr int state = 3, major_faults = 12;
+    if (const std::string_view letter = stat_field(stat, state); letter == "Z" || letter == "X")
+        return {}; // what is left of it is in no cgroup of its own
+    ProcessFacts facts{.major_faults = parse_number<uint64_t>(stat_field(stat, major_faults)),
                        .read_bytes = number_of(io, "read_bytes"),
                        .written_bytes = number_of(io, "write_bytes"),
                        .swapped_bytes = number_of(status, "VmSwap"),
@@ -94,7 +64,8 @@ ProcessFacts process_facts(pid_t pid)
 std::optional<unsigned> numa_node(pid_t pid, pid_t tid)
 {
     constexpr int processor = 39;
-    const auto cpu = stat_field(text_of(fmt::format("/proc/{}/task/{}/stat", pid, tid)), processor);
+    const std::string stat = text_of(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+    const auto cpu = parse_number<unsigned>(stat_field(stat, processor));
     std::error_code error;
     if (cpu)
         for (std::filesystem::directory_iterator entry(fmt::format("/sys/devices/system/cpu/cpu{}", *cpu), error), end;
