@@ -103,8 +103,8 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 /* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
  * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
  * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
- * chosen by the front end before load. base/probe.bpf.h skips probes that are idle, and base/probe.bpf.h calls
- * that are parts of others. What follows is for the bodies. */
+ * chosen by the front end before load. base/probe.bpf.h skips probes that are idle, and calls that are parts of others.
+ * What follows is for the bodies. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \

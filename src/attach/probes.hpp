@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // THE table: every API function a tool may probe, and where it keeps its arguments. Argument places were taken from
-// cuda.h and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/abi).
+// cuda.h and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/attach/abi).
 #pragma once
 
 #include "bpf/shared/probe.h"

@@ -24,7 +24,6 @@
 
 namespace gpusnoop {
 
-// Order of accesses to words of BPF maps that publish other data (bpf/base/machine.bpf.h).
 // Every entry of a hash, many at a time: a walk from key to key starts again wherever its key has gone meanwhile.
 // Entries that are added meanwhile may be missed. Buffers live in the object, so that reading again allocates nothing.
 class HashReader {

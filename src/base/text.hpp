@@ -123,7 +123,7 @@ bool is_invisible(char32_t code);
 std::string suggestion(std::string_view typed, std::string_view known);
 
 // fmt into a string that is there already. fmt::format_to() with its iterator compiles all of fmt's formatting anew in
-// each file that has one; this does so in append_format.cpp.
+// each file that has one; this does so in text.cpp.
 void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments);
 
 template<class... T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of arm64 that return what a structure of their caller's leads to, as those of paths_x86_64.hpp.
+// Functions of arm64 that return what a structure of their caller's leads to, as those of dispatch_x86_64.cpp.
 #pragma once
 
 #include "code/decoder.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVIDIA's management library (NVML) says of the devices, and of what each process holds and uses of them, to be
 // shown beside our own figures. It is opened at run time where there is one; nothing is linked. AMD's GPUs have the
-// same figures from the kernel (amd_gpus.hpp).
+// same figures from the kernel (amd.hpp).
 #pragma once
 
 #include "base/machine.hpp"

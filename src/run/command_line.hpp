@@ -32,7 +32,7 @@ struct ListedArgument {
     std::string text;
 };
 
-// No line has more than 100 columns. An option that help.cpp has no place for stands under "Other".
+// No line has more than 100 columns. An option that command_line.cpp has no place for stands under "Other".
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
 

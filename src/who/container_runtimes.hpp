@@ -71,7 +71,7 @@ void each_logged_pod(const HostFiles& host, const std::function<void(const Conta
 // The container of such a pod; empty where it has, or had, several.
 std::string only_container(const HostFiles& host, const ContainerNames& pod);
 
-// Readers of the table, each in a file of its own.
+// Readers of the table.
 bool read_containerd_task(const std::string& text, ContainerRecord& record);
 bool read_docker_config(const std::string& text, ContainerRecord& record);
 std::vector<std::string> docker_data_root(const HostFiles& files);
