@@ -21,25 +21,6 @@
 namespace gpusnoop {
 namespace {
 
-class FdLink : public Link {
-public:
-    explicit FdLink(Fd fd) : fd_(std::move(fd)) {}
-
-private:
-    Fd fd_;
-};
-
-class LibbpfLink : public Link {
-public:
-    explicit LibbpfLink(bpf_link* link) : link_(link) {}
-    ~LibbpfLink() override { bpf_link__destroy(link_); }
-    LibbpfLink(const LibbpfLink&) = delete;
-    LibbpfLink& operator=(const LibbpfLink&) = delete;
-
-private:
-    bpf_link* link_;
-};
-
 // Which probe is where in a page, for the program that all places of an event share.
 class RowsByPlace {
 public:
@@ -68,24 +49,10 @@ private:
 };
 
 // The perf event is closed before its uprobe event is removed: the kernel refuses to remove one in use.
-class EventLink : public Link {
-public:
-    EventLink(std::unique_ptr<RowsByPlace> rows, const Tracefs& tracefs, const std::string& path,
-              std::span<const uint64_t> offsets, bool on_return)
-        : rows_(std::move(rows)), event_(tracefs, path, offsets, on_return)
-    {}
-    uint64_t id() const { return event_.id(); }
-    void keep(Fd perf, Fd program)
-    {
-        perf_ = std::move(perf);
-        program_ = std::move(program);
-    }
-
-private:
-    std::unique_ptr<RowsByPlace> rows_;
-    UprobeEvent event_;
-    Fd perf_;
-    Fd program_;
+struct EventLink {
+    std::unique_ptr<RowsByPlace> rows;
+    UprobeEvent event;
+    Link attached{};
 };
 
 std::vector<Place> places_of(const Hook& hook, const CudaFile& file)
@@ -125,14 +92,32 @@ std::vector<std::vector<Place>> distinguishable_in_page(const std::vector<Place>
 
 } // namespace
 
-std::unique_ptr<Link> own_link(bpf_link* link)
+Link own_link(bpf_link* link)
 {
-    return std::make_unique<LibbpfLink>(link);
+    return {link, bpf_link__destroy};
 }
 
-std::unique_ptr<Link> own_link(Fd fd)
+Link own_link(Fd fd)
 {
-    return std::make_unique<FdLink>(std::move(fd));
+    return std::make_shared<Fd>(std::move(fd));
+}
+
+Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint64_t cookie)
+{
+    perf_event_attr attributes{};
+    attributes.size = sizeof(attributes);
+    attributes.type = PERF_TYPE_TRACEPOINT;
+    attributes.config = id;
+    // With a pid, the kernel sets a uprobe's breakpoints in that process' memory alone; without one, the program runs
+    // on every CPU, whichever the event is opened on.
+    Fd event(static_cast<int>(
+        syscall(SYS_perf_event_open, &attributes, pid ? pid : -1, pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC)));
+    LIBBPF_OPTS(bpf_link_create_opts, options);
+    options.perf_event.bpf_cookie = cookie;
+    Fd link(event ? bpf_link_create(bpf_program__fd(program), event.get(), BPF_PERF_EVENT, &options) : -1);
+    if (!link || ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0))
+        return nullptr;
+    return std::make_shared<std::pair<Fd, Fd>>(std::move(event), std::move(link)); // the link is closed first
 }
 
 // Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
@@ -264,8 +249,8 @@ void Linker::attach(const Hook& hook, const Where& where, Links& links)
     }
 }
 
-std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
-                                           const std::vector<Place>& places, const Where& where)
+Link Linker::attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
+                          const std::vector<Place>& places, const Where& where)
 {
     std::vector<uint64_t> offsets, cookies;
     for (const Place& place : places) {
@@ -283,11 +268,10 @@ std::unique_ptr<Link> Linker::attach_multi(const Hook& hook, std::string_view su
                             .pid = where.pid});
     if (link < 0)
         refuse(where.file, tier_, -link);
-    return std::make_unique<FdLink>(Fd(link));
+    return own_link(Fd(link));
 }
 
-std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
-                                           const Where& where)
+Link Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Where& where)
 {
     const uint64_t number = cookie(hook, where.file, ++events_);
     std::vector<uint64_t> offsets;
@@ -298,26 +282,16 @@ std::unique_ptr<Link> Linker::attach_event(const Hook& hook, bool on_return, con
         if (!rows->add(static_cast<uint32_t>(in_page(place)), place.probe + 1))
             refuse(where.file, tier_, errno);
     }
-    auto link = std::make_unique<EventLink>(std::move(rows), *tracefs_, where.file.open_path(), offsets, on_return);
-    perf_event_attr attributes{};
-    attributes.size = sizeof(attributes);
-    attributes.type = PERF_TYPE_TRACEPOINT;
-    attributes.config = link->id();
-    // With a pid, the kernel sets the breakpoints in that process' memory alone; without one, the CPU is irrelevant.
-    const pid_t pid = where.pid ? where.pid : -1;
-    Fd perf(
-        static_cast<int>(syscall(SYS_perf_event_open, &attributes, pid, pid == -1 ? 0 : -1, -1, PERF_FLAG_FD_CLOEXEC)));
-    LIBBPF_OPTS(bpf_link_create_opts, options);
-    options.perf_event.bpf_cookie = number;
-    int program_fd = bpf_program__fd(program(hook, on_return ? "return" : "entry"));
-    Fd attached(perf ? bpf_link_create(program_fd, perf.get(), BPF_PERF_EVENT, &options) : -1);
-    if (!attached || ioctl(perf.get(), PERF_EVENT_IOC_ENABLE, 0))
+    std::shared_ptr<EventLink> link(
+        new EventLink{std::move(rows), {*tracefs_, where.file.open_path(), offsets, on_return}});
+    link->attached =
+        attach_tracepoint(program(hook, on_return ? "return" : "entry"), link->event.id(), where.pid, number);
+    if (!link->attached)
         refuse(where.file, tier_, errno);
-    link->keep(std::move(perf), std::move(attached));
     return link;
 }
 
-std::unique_ptr<Link> Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
+Link Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
 {
     LIBBPF_OPTS(bpf_uprobe_opts, options);
     options.bpf_cookie = cookie(hook, where.file, place.probe + 1);

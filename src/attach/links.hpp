@@ -34,18 +34,16 @@ struct Hook {
         instead_of{}; // the program of a hook that serves these probes, too, where the kernel refuses this one
 };
 
-// Probes that are there for as long as it is.
-class Link {
-public:
-    Link() = default;
-    virtual ~Link() = default;
-    Link(const Link&) = delete;
-    Link& operator=(const Link&) = delete;
-};
-using Links = std::vector<std::unique_ptr<Link>>;
+// What keeps a program attached: its destructor detaches.
+using Link = std::shared_ptr<void>;
+using Links = std::vector<Link>;
 
-std::unique_ptr<Link> own_link(bpf_link* link); // as libbpf made it
-std::unique_ptr<Link> own_link(Fd fd);          // as the kernel did
+Link own_link(bpf_link* link); // as libbpf made it
+Link own_link(Fd fd);          // as the kernel did
+
+// Attaches a program to a tracepoint, by its tracepoint_id(). pid 0: of every process. Null with errno if the kernel
+// refuses it.
+Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid = 0, uint64_t cookie = 0);
 
 void detach(Links links); // all at once
 
@@ -72,11 +70,10 @@ private:
     void choose_programs(std::span<const Hook> hooks);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
     uint64_t cookie(const Hook& hook, const CudaFile& file, uint32_t number) const;
-    std::unique_ptr<Link> attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
-                                       const std::vector<Place>& places, const Where& where);
-    std::unique_ptr<Link> attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places,
-                                       const Where& where);
-    std::unique_ptr<Link> attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where);
+    Link attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
+                      const std::vector<Place>& places, const Where& where);
+    Link attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Where& where);
+    Link attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where);
 
     bpf_object* object_;
     std::span<const Hook> hooks_;

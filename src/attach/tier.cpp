@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/machine.hpp"
+#include "base/text.hpp"
 #include "proc/process.hpp"
 #include "reader/helper.hpp"
 #include "reader/message.hpp"
@@ -13,7 +14,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
@@ -220,6 +220,13 @@ LeftEvents remove_leftover_events(const Tracefs& tracefs)
     return events;
 }
 
+std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name)
+{
+    const Fd file(openat(tracefs.directory(), fmt::format("events/{}/id", name).c_str(), O_RDONLY | O_CLOEXEC));
+    const auto text = file ? read_text(file, 64) : std::nullopt;
+    return text ? leading_number<uint64_t>(*text) : std::nullopt;
+}
+
 UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets,
                          bool on_return)
     : tracefs_(tracefs), name_(next_event_name())
@@ -233,14 +240,12 @@ UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::s
             throw Error(fmt::format("a uprobe event at {}+0x{:x} was refused: {}", path, offset, errno_text(-error)));
         }
     }
-    std::string file = fmt::format("events/{}/{}/id", group, name_);
-    Fd fd(openat(tracefs_.directory(), file.c_str(), O_RDONLY | O_CLOEXEC));
-    char text[32]{};
-    if (!fd || ::read(fd.get(), text, sizeof(text) - 1) <= 0) {
+    const auto id = tracepoint_id(tracefs_, fmt::format("{}/{}", group, name_));
+    if (!id) {
         remove();
         throw Error(fmt::format("the id of uprobe event {} cannot be read: {}", name_, errno_text(errno)));
     }
-    id_ = strtoull(text, nullptr, 10);
+    id_ = *id;
 }
 
 UprobeEvent::~UprobeEvent()

@@ -5,6 +5,7 @@
 #include "base/fd.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ struct LeftEvents {
 // Removes the events of runs that were killed: they keep the file systems of their files in use.
 LeftEvents remove_leftover_events(const Tracefs& tracefs);
 
+// The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt where there is none.
+std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);
+
 // One event over places in one file; removed with the object.
 class UprobeEvent {
 public:
@@ -83,7 +87,7 @@ public:
     UprobeEvent(const UprobeEvent&) = delete;
     UprobeEvent& operator=(const UprobeEvent&) = delete;
 
-    uint64_t id() const { return id_; } // for perf_event_open
+    uint64_t id() const { return id_; } // for attach_tracepoint()
 
 private:
     void remove() noexcept;

@@ -2,7 +2,6 @@
 #include "gpu/driver_hooks.hpp"
 
 #include "base/error.hpp"
-#include "base/fd.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -10,13 +9,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
-#include <linux/perf_event.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace gpusnoop {
@@ -34,15 +29,6 @@ constexpr SystemCall system_calls[] = {
     {"sys_exit_ioctl", "call_exit"},    {"sys_enter_ioctl", "ioctl_enter"}, {"sys_exit_close", "call_exit"},
     {"sys_enter_close", "close_enter"}, {"sys_exit_mmap", "call_exit"},     {"sys_enter_mmap", "mmap_enter"},
     {"sys_exit_openat", "open_exit"},   {"sys_exit_openat2", "open_exit"},  {"sys_exit_open", "open_exit"},
-};
-
-class TracepointLink : public Link {
-public:
-    TracepointLink(Fd event, Fd program) : event_(std::move(event)), program_(std::move(program)) {}
-
-private:
-    Fd event_;
-    Fd program_;
 };
 
 std::string program_name(std::string_view slot, size_t entry, std::string_view side)
@@ -326,27 +312,6 @@ std::vector<std::string> DriverHooks::summary() const
                                     "call on this machine is checked",
                                     syscalls_.size()));
     return lines;
-}
-
-std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name)
-{
-    const Fd file(openat(tracefs.directory(), fmt::format("events/{}/id", name).c_str(), O_RDONLY | O_CLOEXEC));
-    const auto text = file ? read_text(file, 64) : std::nullopt;
-    return text ? leading_number<uint64_t>(*text) : std::nullopt;
-}
-
-std::unique_ptr<Link> attach_tracepoint(const bpf_program* program, uint64_t id)
-{
-    perf_event_attr attributes{};
-    attributes.size = sizeof(attributes);
-    attributes.type = PERF_TYPE_TRACEPOINT;
-    attributes.config = id;
-    // The program runs on every CPU: the event's own is irrelevant.
-    Fd event(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, 0, -1, PERF_FLAG_FD_CLOEXEC)));
-    Fd link(event ? bpf_link_create(bpf_program__fd(program), event.get(), BPF_PERF_EVENT, nullptr) : -1);
-    if (!link || ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0))
-        return nullptr;
-    return std::make_unique<TracepointLink>(std::move(event), std::move(link));
 }
 
 } // namespace gpusnoop

@@ -16,7 +16,6 @@
 #include <vector>
 
 struct bpf_object;
-struct bpf_program;
 
 namespace gpusnoop {
 
@@ -65,10 +64,5 @@ private:
     std::optional<Tracefs> tracefs_;
     Links syscalls_;
 };
-
-// Attaches a program to a tracepoint of any process, by its number in tracefs. Null where the kernel refuses it.
-std::unique_ptr<Link> attach_tracepoint(const bpf_program* program, uint64_t id);
-// The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt where there is none.
-std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);
 
 } // namespace gpusnoop

@@ -121,10 +121,8 @@ void Xids::attach()
     if (tracepoint_) {
         link_ = attach_tracepoint(bpf_object__find_program_by_name(object_, "xid_event"), *tracepoint_);
     } else {
-        bpf_link* link = bpf_program__attach_kprobe(bpf_object__find_program_by_name(object_, "xid_report"), false,
-                                                    "nv_report_error");
-        if (link)
-            link_ = own_link(link);
+        link_ = own_link(bpf_program__attach_kprobe(bpf_object__find_program_by_name(object_, "xid_report"), false,
+                                                    "nv_report_error"));
     }
     if (!link_)
         throw Error("neither the tracepoint nvidia:nvidia_dev_xid (drivers from 575 on) nor a kprobe on "

@@ -3,10 +3,11 @@
 // report itself knows none, and runs anywhere.
 #pragma once
 
+#include "attach/links.hpp"
+#include "attach/tier.hpp"
 #include "base/bpf_object.hpp"
 #include "base/fd.hpp"
 #include "bpf/shared/ioctl.h"
-#include "gpu/driver_hooks.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -71,7 +72,7 @@ private:
     struct Offsets {
         uint32_t device = 0, number = 0, text = 0;
     } offsets_;
-    std::unique_ptr<Link> link_;
+    Link link_;
     Fd log_;
     std::deque<XidReport> reports_;
     std::deque<XidLogLine> lines_;

@@ -15,10 +15,10 @@ using namespace gpusnoop;
 
 namespace {
 
-class Counted : public Link {
+class Counted {
 public:
     explicit Counted(std::atomic<int>& ended) : ended_(ended) {}
-    ~Counted() override
+    ~Counted()
     {
         warn("detached");
         ended_++;
@@ -32,7 +32,7 @@ Links links(int count, std::atomic<int>& ended)
 {
     Links made;
     for (int i = 0; i < count; i++)
-        made.push_back(std::make_unique<Counted>(ended));
+        made.push_back(std::make_shared<Counted>(ended));
     return made;
 }
 
