@@ -3,12 +3,12 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
+#include "who/cgroup_facts.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <limits>
-#include <map>
 #include <utility>
 
 namespace gpusnoop {
@@ -17,6 +17,11 @@ namespace {
 
 constexpr size_t devices_max = 256;
 const std::string topology = "sys/class/kfd/kfd/topology/nodes";
+
+std::optional<uint64_t> only_number(std::string_view text)
+{
+    return parse_number<uint64_t>(trimmed(text));
+}
 
 std::string line_of(const HostFiles& host, const std::string& path)
 {
@@ -33,22 +38,6 @@ bool is_card(std::string_view name)
     return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is where a screen is plugged in
 }
 
-// Lines of "key value".
-std::map<std::string, uint64_t, std::less<>> properties_of(const std::string& text)
-{
-    std::map<std::string, uint64_t, std::less<>> found;
-    for (std::string_view rest = text; !rest.empty();) {
-        const size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        const size_t blank = line.find(' ');
-        if (blank != std::string_view::npos)
-            if (const auto number = only_number(line.substr(blank + 1)))
-                found.emplace(line.substr(0, blank), *number);
-    }
-    return found;
-}
-
 // 90402 -> "gfx942": version, release and step, of which the last two are hexadecimal digits.
 std::string target_name(uint64_t version)
 {
@@ -61,11 +50,8 @@ void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std:
     const std::string id = line_of(host, node + "/gpu_id");
     if (id.empty() || id == "0") // a CPU, or one that this container may not use
         return;
-    const auto properties = properties_of(host.read(node + "/properties").value_or(""));
-    const auto at = [&](std::string_view key) {
-        const auto found = properties.find(key);
-        return found == properties.end() ? uint64_t{0} : found->second;
-    };
+    const std::string properties = host.read(node + "/properties").value_or("");
+    const auto at = [&](std::string_view key) { return parse_flat(properties, key).value_or(0); };
     const uint64_t place = at("location_id") & 0xffff; // bus << 8 | device << 3 | function
     const std::string pci =
         fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at("domain"), place >> 8, place >> 3 & 0x1f, place & 7);
@@ -90,13 +76,30 @@ std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host
     return std::nullopt;
 }
 
-} // namespace
-
-std::optional<uint64_t> only_number(std::string_view text)
+// Of one that sleeps nothing but what it is: to read more would wake it up.
+NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
 {
-    const auto value = consume_number<uint64_t>(text);
-    return text.find_first_not_of(" \n\t") == std::string_view::npos ? value : std::nullopt;
+    NvmlDeviceState state;
+    state.index = index;
+    state.name = device.name;
+    state.pci = device.pci;
+    state.uuid = device.uuid;
+    state.vendor = GpuVendor::amd;
+    if (line_of(host, device.folder + "/power/runtime_status") == "suspended")
+        return state;
+    if (const auto busy = number_of(host, device.folder + "/gpu_busy_percent"); busy && *busy <= 100)
+        state.utilization = static_cast<unsigned>(*busy);
+    const auto used = number_of(host, device.folder + "/mem_info_vram_used");
+    const auto total = number_of(host, device.folder + "/mem_info_vram_total");
+    if (used && total && *used <= *total) {
+        state.memory_used = used;
+        state.memory_total = total;
+    }
+    state.power_watts = power_watts(device, host);
+    return state;
 }
+
+} // namespace
 
 std::vector<AmdDevice> find_amd_devices(const std::string& root)
 {
@@ -125,60 +128,6 @@ std::vector<AmdDevice> find_amd_devices(const std::string& root)
             device.name = printable("AMD " + line_of(host, device.folder + "/device"));
     return devices;
 }
-
-NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
-{
-    NvmlDeviceState state;
-    state.index = index;
-    state.name = device.name;
-    state.pci = device.pci;
-    state.uuid = device.uuid;
-    state.vendor = GpuVendor::amd;
-    if (line_of(host, device.folder + "/power/runtime_status") == "suspended")
-        return state;
-    if (const auto busy = number_of(host, device.folder + "/gpu_busy_percent"); busy && *busy <= 100)
-        state.utilization = static_cast<unsigned>(*busy);
-    const auto used = number_of(host, device.folder + "/mem_info_vram_used");
-    const auto total = number_of(host, device.folder + "/mem_info_vram_total");
-    if (used && total && *used <= *total) {
-        state.memory_used = used;
-        state.memory_total = total;
-    }
-    state.power_watts = power_watts(device, host);
-    return state;
-}
-
-namespace {
-
-class AmdGpus : public Nvml {
-public:
-    AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
-        : devices_(devices), first_(first), host_(root.empty() ? "/" : root),
-          processes_(std::move(devices), first, root)
-    {}
-
-    unsigned devices() const override { return static_cast<unsigned>(devices_.size()); }
-    std::vector<NvmlProcess> processes() override { return processes_.held(clock_ns(CLOCK_MONOTONIC)); }
-    const std::vector<NvmlFailure>& failures() const override { return none_; }
-    std::vector<NvmlUse> process_use() override { return processes_.use(clock_ns(CLOCK_MONOTONIC)); }
-
-    std::vector<NvmlDeviceState> states() override
-    {
-        std::vector<NvmlDeviceState> all;
-        for (const AmdDevice& device : devices_)
-            all.push_back(amd_device_state(device, first_ + static_cast<unsigned>(all.size()), host_));
-        return all;
-    }
-
-private:
-    std::vector<AmdDevice> devices_;
-    unsigned first_;
-    HostFiles host_;
-    AmdProcesses processes_;
-    std::vector<NvmlFailure> none_;
-};
-
-} // namespace
 
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root)
 {
@@ -251,11 +200,29 @@ std::optional<double> AmdCount::percent(uint64_t value_ns, uint64_t now_ns)
     return 100.0 * static_cast<double>(*most_ - before) / static_cast<double>(now_ns - then);
 }
 
-AmdProcesses::AmdProcesses(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
+AmdGpus::AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
     : devices_(std::move(devices)), first_(first), root_(root), host_(root.empty() ? "/" : root)
 {}
 
-std::optional<size_t> AmdProcesses::device_of_kfd(std::string_view id) const
+std::vector<NvmlProcess> AmdGpus::processes()
+{
+    return held(clock_ns(CLOCK_MONOTONIC));
+}
+
+std::vector<NvmlUse> AmdGpus::process_use()
+{
+    return use(clock_ns(CLOCK_MONOTONIC));
+}
+
+std::vector<NvmlDeviceState> AmdGpus::states()
+{
+    std::vector<NvmlDeviceState> all;
+    for (const AmdDevice& device : devices_)
+        all.push_back(amd_device_state(device, first_ + static_cast<unsigned>(all.size()), host_));
+    return all;
+}
+
+std::optional<size_t> AmdGpus::device_of_kfd(std::string_view id) const
 {
     for (size_t i = 0; i < devices_.size(); i++)
         if (devices_[i].kfd_ids.contains(std::string(id)))
@@ -264,7 +231,7 @@ std::optional<size_t> AmdProcesses::device_of_kfd(std::string_view id) const
 }
 
 // In Linux 7.3 a process may have several contexts, each with the same files below.
-void AmdProcesses::look_at_kfd_folder(uint32_t pid, const std::string& folder)
+void AmdGpus::look_at_kfd_folder(uint32_t pid, const std::string& folder)
 {
     for (const std::string& name : host_.list(folder)) {
         if (name.starts_with("context_")) {
@@ -291,7 +258,7 @@ void AmdProcesses::look_at_kfd_folder(uint32_t pid, const std::string& folder)
     }
 }
 
-void AmdProcesses::look_at_kfd()
+void AmdGpus::look_at_kfd()
 {
     for (const std::string& name : host_.list(kfd_processes))
         if (const auto pid = pid_in(name))
@@ -300,7 +267,7 @@ void AmdProcesses::look_at_kfd()
 
 // By the text of their links alone, which the kernel has without asking anybody: that a file called so is one, its
 // description says. False if no file is open.
-bool AmdProcesses::find_clients_in(const std::string& folder, uint32_t pid)
+bool AmdGpus::find_clients_in(const std::string& folder, uint32_t pid)
 {
     std::error_code error;
     size_t seen = 0;
@@ -313,7 +280,7 @@ bool AmdProcesses::find_clients_in(const std::string& folder, uint32_t pid)
     return seen > 0;
 }
 
-void AmdProcesses::find_clients()
+void AmdGpus::find_clients()
 {
     clients_.clear();
     for (const std::string& name : host_.list("proc")) {
@@ -329,7 +296,7 @@ void AmdProcesses::find_clients()
     }
 }
 
-void AmdProcesses::look_at_clients()
+void AmdGpus::look_at_clients()
 {
     std::set<std::tuple<uint32_t, std::string, std::string>> seen; // one client may have many descriptors
     for (const auto& [pid, files] : clients_)
@@ -347,7 +314,7 @@ void AmdProcesses::look_at_clients()
         }
 }
 
-std::vector<NvmlProcess> AmdProcesses::held(uint64_t now_ns)
+std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
 {
     held_.clear();
     look_at_kfd();
@@ -370,7 +337,7 @@ std::vector<NvmlProcess> AmdProcesses::held(uint64_t now_ns)
     return all;
 }
 
-std::vector<NvmlUse> AmdProcesses::use(uint64_t now_ns)
+std::vector<NvmlUse> AmdGpus::use(uint64_t now_ns)
 {
     std::vector<NvmlUse> all;
     for (const auto& [place, held] : held_) {

@@ -29,22 +29,9 @@ struct AmdDevice {
 // In the order of their PCI addresses. root: in whose sys.
 std::vector<AmdDevice> find_amd_devices(const std::string& root);
 
-// As it is now. Of one that sleeps nothing but what it is: to read more would wake it up.
-NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host);
-
-// The number at the beginning of a text, and nothing but white space behind it; nullopt: it is none.
-std::optional<uint64_t> only_number(std::string_view text);
-
-// The figures of AMD's GPUs behind the same interface as those that NVML has of NVIDIA's.
-
 // first: the number of the first device, behind those of NVIDIA's. root: in whose sys and proc. nullptr: there is none
 // that amdgpu, the kernel's driver, serves.
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root = "");
-
-// What processes hold and use of AMD's GPUs. Of those that use ROCm, KFD tells (/sys/class/kfd/kfd/proc): memory, the
-// time of the copy engines, and the compute units that hold work now; not for how long they did. Of others (Vulkan,
-// video) the descriptors of what they have open tell (/proc/PID/fdinfo): memory and time. No figure is of both: KFD's
-// queues are in no descriptor.
 
 // One of the kernel's counts: it may stand still or step back, and what it was most is what counts.
 class AmdCount {
@@ -57,10 +44,22 @@ private:
     uint64_t then_ns_ = 0;
 };
 
-class AmdProcesses {
+// The figures of AMD's GPUs behind the same interface as those that NVML has of NVIDIA's.
+//
+// What processes hold and use, KFD tells of those that use ROCm (/sys/class/kfd/kfd/proc): memory, the time of the copy
+// engines, and the compute units that hold work now; not for how long they did. Of others (Vulkan, video) the
+// descriptors of what they have open tell (/proc/PID/fdinfo): memory and time. No figure is of both: KFD's queues are
+// in no descriptor.
+class AmdGpus : public Nvml {
 public:
-    // first: the number of the first device. root: in whose sys and proc.
-    AmdProcesses(std::vector<AmdDevice> devices, unsigned first, const std::string& root);
+    // As open_amd_gpus() has them.
+    AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root);
+
+    unsigned devices() const override { return static_cast<unsigned>(devices_.size()); }
+    std::vector<NvmlProcess> processes() override;
+    const std::vector<NvmlFailure>& failures() const override { return none_; }
+    std::vector<NvmlDeviceState> states() override;
+    std::vector<NvmlUse> process_use() override;
 
     // Looks at all of them. now_ns: CLOCK_MONOTONIC.
     std::vector<NvmlProcess> held(uint64_t now_ns);
@@ -98,6 +97,7 @@ private:
     uint64_t find_ns_ = 0;                                 // when they are looked for again
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;
+    std::vector<NvmlFailure> none_;
 };
 
 } // namespace gpusnoop

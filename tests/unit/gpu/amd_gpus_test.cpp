@@ -30,7 +30,7 @@ std::string shown(const NvmlDeviceState& s)
 
 struct Watched {
     AmdHost host;
-    AmdProcesses processes{find_amd_devices(host.path("").string()), 4, host.path("").string()};
+    AmdGpus processes{find_amd_devices(host.path("").string()), 4, host.path("").string()};
     uint64_t now_ns = 100 * second;
 
     std::string held()
