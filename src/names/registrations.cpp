@@ -1,49 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "names/registrations.hpp"
 
+#include "reader/message.hpp"
+
 #include <algorithm>
-#include <cstring>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace gpusnoop {
-namespace {
 
-constexpr uint64_t magic = 0x3176'7367'6b75'7067; // another number for another layout
-constexpr uint64_t window_bits = 16;
-
-struct Header {
-    uint64_t magic;
-    uint64_t sites;
-    uint64_t read;
-    uint64_t kernels;
-    uint64_t handles;
-};
-
-// A kernel or a handle variable.
-struct Entry {
-    uint64_t first;
-    uint64_t second;
-    uint64_t site; // its address, and the window in the lowest bits
-};
-
-void append(std::string& to, const auto& what)
+static void fields(auto& each, same_as_const<CallSite> auto& s)
 {
-    to.append(reinterpret_cast<const char*>(&what), sizeof(what));
+    each(s.address, s.window);
 }
 
-uint64_t packed(const CallSite& site)
+static void fields(auto& each, same_as_const<Registration> auto& r)
 {
-    return site.address << window_bits | site.window;
+    each(r.stub, r.name, r.site);
 }
 
-CallSite unpacked(uint64_t site)
+static void fields(auto& each, same_as_const<HandleVariable> auto& h)
 {
-    return {site >> window_bits, static_cast<uint32_t>(site & ((1U << window_bits) - 1))};
+    each(h.variable, h.stub, h.site);
 }
 
-} // namespace
+static void fields(auto& each, same_as_const<Registrations> auto& r)
+{
+    each(r.sites, r.read, r.kernels, r.handles);
+}
 
 const Registration* Registrations::kernel(uint64_t stub) const
 {
@@ -53,49 +38,25 @@ const Registration* Registrations::kernel(uint64_t stub) const
     return found != kernels.end() && found->stub == stub ? &*found : nullptr;
 }
 
+static constexpr uint64_t magic = 0x3276'7367'6b75'7067; // another number for another layout
+
 std::string encode(const Registrations& registrations)
 {
-    std::string bytes;
-    append(bytes, Header{magic, registrations.sites, registrations.read, registrations.kernels.size(),
-                         registrations.handles.size()});
-    for (const Registration& r : registrations.kernels)
-        append(bytes, Entry{r.stub, r.name, packed(r.site)});
-    for (const HandleVariable& h : registrations.handles)
-        append(bytes, Entry{h.variable, h.stub, packed(h.site)});
-    return bytes;
+    return message_of(magic) + message_of(registrations);
 }
 
 std::optional<Registrations> decode_registrations(std::span<const char> bytes)
 {
-    Header header{};
-    if (bytes.size() < sizeof(header))
+    const std::string begin = message_of(magic);
+    const std::string_view all(bytes.data(), bytes.size());
+    if (!all.starts_with(begin))
         return std::nullopt;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    bytes = bytes.subspan(sizeof(header));
-    if (header.magic != magic || header.kernels > registrations_max || header.handles > registrations_max ||
-        bytes.size() != (header.kernels + header.handles) * sizeof(Entry))
+    auto found = read_message<Registrations>(all.substr(begin.size()));
+    if (!found || found->kernels.size() > registrations_max || found->handles.size() > registrations_max ||
+        !std::ranges::is_sorted(found->kernels, {}, &Registration::stub) ||
+        !std::ranges::is_sorted(found->handles, {}, &HandleVariable::variable))
         return std::nullopt;
-    const auto next = [&bytes] {
-        Entry entry{};
-        std::memcpy(&entry, bytes.data(), sizeof(entry));
-        bytes = bytes.subspan(sizeof(entry));
-        return entry;
-    };
-    Registrations result;
-    result.sites = header.sites;
-    result.read = header.read;
-    for (uint64_t i = 0; i < header.kernels; i++) {
-        const Entry e = next();
-        result.kernels.push_back({e.first, e.second, unpacked(e.site)});
-    }
-    for (uint64_t i = 0; i < header.handles; i++) {
-        const Entry e = next();
-        result.handles.push_back({e.first, e.second, unpacked(e.site)});
-    }
-    if (!std::ranges::is_sorted(result.kernels, {}, &Registration::stub) ||
-        !std::ranges::is_sorted(result.handles, {}, &HandleVariable::variable))
-        return std::nullopt;
-    return result;
+    return found;
 }
 
 Fd in_file(const Registrations& registrations)

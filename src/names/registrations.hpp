@@ -54,6 +54,6 @@ std::optional<Registrations> registrations_in(const Fd& file);
 
 // Of what encode() makes at most.
 inline constexpr size_t registrations_max = 1 << 18; // cuBLASLt 13.0 has 32,000
-inline constexpr size_t encoded_max = 2 * registrations_max * 3 * sizeof(uint64_t) + 64;
+inline constexpr size_t encoded_max = 2 * registrations_max * (3 * sizeof(uint64_t) + sizeof(uint32_t)) + 64;
 
 } // namespace gpusnoop

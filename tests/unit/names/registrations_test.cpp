@@ -128,7 +128,7 @@ TEST_CASE("registrations as bytes", "[registrations]")
     for (size_t size = 0; size < bytes.size(); size++)
         CHECK_FALSE(decode_registrations(std::span(bytes).first(size)));
     CHECK_FALSE(decode_registrations(bytes + "x"));
-    for (size_t at = 24; at < 40; at++) { // the counts
+    for (size_t at = 24; at < 40; at++) { // the count of kernels, and the stub of the first one
         std::string spoilt = bytes;
         spoilt[at] = '\x7f';
         CHECK_FALSE(decode_registrations(spoilt));
