@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // arm64 (A64): arguments are in x0 to x7.
-#include "code/decoder.hpp"
-
-#include "code/dispatch_arm64.hpp"
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace gpusnoop {
-
-using namespace arm64;
+namespace gpusnoop::arm64 {
 
 namespace {
 
@@ -20,23 +15,7 @@ bool ends_straight_code(uint32_t word)
     return goes_elsewhere(word) || is_conditional(word);
 }
 
-class Arm64 : public Decoder {
-public:
-    void branches(const Code& code, const std::function<void(const Branch&)>& found) const override;
-    void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const override;
-    void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const override;
-    std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
-    std::optional<Arguments> arguments(const Code& code) const override;
-    std::optional<Branch> first_call(const Code& code) const override;
-    std::optional<Branch> thunk_jump(const Code& code) const override;
-    std::optional<Dispatch> dispatch(const Code& code) const override { return dispatch_of(code); }
-    std::vector<Filled> filled(const Code& code) const override { return filled_by(code); }
-    std::optional<uint32_t> returned_field(const Code& code) const override { return field_of(code); }
-    std::optional<uint32_t> returned_constant(const Code& code) const override { return constant_of(code); }
-    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override { return path_of(code, code_at); }
-    // A probe never moves: all that matters is simulated in the first place, or has no better one behind it.
-    size_t harmless(std::span<const uint8_t>) const override { return 0; }
-};
+} // namespace
 
 // adrp xA; ldr xB, [xA, #O]; then at most an add, of what only the linker's resolver wants; br or blr xB.
 void Arm64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
@@ -142,11 +121,13 @@ std::optional<Branch> Arm64::thunk_jump(const Code& code) const
     return std::nullopt;
 }
 
-} // namespace
+} // namespace gpusnoop::arm64
+
+namespace gpusnoop {
 
 const Decoder& arm64_decoder()
 {
-    static const Arm64 decoder;
+    static const arm64::Arm64 decoder;
     return decoder;
 }
 

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // x86-64, System V: arguments are in rdi, rsi, rdx, rcx, r8.
-#include "code/decoder.hpp"
-
-#include "code/dispatch_x86_64.hpp"
 #include "code/registers_x86_64.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace gpusnoop {
-
-using namespace x86_64;
+namespace gpusnoop::x86_64 {
 
 namespace {
 
@@ -29,22 +24,24 @@ uint64_t displaced(uint64_t next, const uint8_t* displacement)
     return next + static_cast<uint64_t>(int64_t{load<int32_t>(displacement)});
 }
 
-class X86_64 : public Decoder {
-public:
-    void branches(const Code& code, const std::function<void(const Branch&)>& found) const override;
-    void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const override;
-    void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const override;
-    std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
-    std::optional<Arguments> arguments(const Code& code) const override;
-    std::optional<Branch> first_call(const Code& code) const override;
-    std::optional<Branch> thunk_jump(const Code& code) const override;
-    std::optional<Dispatch> dispatch(const Code& code) const override { return dispatch_of(code); }
-    std::vector<Filled> filled(const Code& code) const override { return filled_by(code); }
-    std::optional<uint32_t> returned_field(const Code& code) const override;
-    std::optional<uint32_t> returned_constant(const Code& code) const override;
-    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override { return path_of(code, code_at); }
-    size_t harmless(std::span<const uint8_t> code) const override;
-};
+// An address that consists of a register, which points to something of a caller's, and a number.
+bool is_field(const ZydisDecodedOperand& operand)
+{
+    return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.size == 32 && number_of(operand.mem.base) &&
+           operand.mem.base != ZYDIS_REGISTER_RSP && operand.mem.base != ZYDIS_REGISTER_RBP &&
+           operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
+}
+
+// May be overwritten where a function begins: the flags, rax, r10 and r11 carry no argument that anyone reads.
+bool is_scratch(ZydisRegister reg)
+{
+    if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)
+        return true;
+    const auto number = number_of(reg);
+    return number && (*number == 0 || *number == 10 || *number == 11);
+}
+
+} // namespace
 
 void X86_64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
@@ -159,14 +156,6 @@ std::optional<Branch> X86_64::thunk_jump(const Code& code) const
     return std::nullopt;
 }
 
-// An address that consists of a register, which points to something of a caller's, and a number.
-bool is_field(const ZydisDecodedOperand& operand)
-{
-    return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.size == 32 && number_of(operand.mem.base) &&
-           operand.mem.base != ZYDIS_REGISTER_RSP && operand.mem.base != ZYDIS_REGISTER_RBP &&
-           operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
-}
-
 std::optional<uint32_t> X86_64::returned_field(const Code& code) const
 {
     constexpr size_t soon = 3; // instructions from the load to the store
@@ -216,15 +205,6 @@ std::optional<uint32_t> X86_64::returned_constant(const Code& code) const
     return found;
 }
 
-// May be overwritten where a function begins: the flags, rax, r10 and r11 carry no argument that anyone reads.
-bool is_scratch(ZydisRegister reg)
-{
-    if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)
-        return true;
-    const auto number = number_of(reg);
-    return number && (*number == 0 || *number == 10 || *number == 11);
-}
-
 size_t X86_64::harmless(std::span<const uint8_t> code) const
 {
     Instruction instruction;
@@ -253,11 +233,13 @@ size_t X86_64::harmless(std::span<const uint8_t> code) const
     return std::ranges::any_of(operands, harms) ? 0 : instruction.info.length;
 }
 
-} // namespace
+} // namespace gpusnoop::x86_64
+
+namespace gpusnoop {
 
 const Decoder& x86_64_decoder()
 {
-    static const X86_64 decoder;
+    static const x86_64::X86_64 decoder;
     return decoder;
 }
 

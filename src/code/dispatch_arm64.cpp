@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/dispatch_arm64.hpp"
-
+// Functions of arm64 that only look another one up in a table, or return a number through a pointer: where it is, or
+// which one it is.
 #include "code/dispatch_tables.hpp"
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
@@ -239,7 +239,7 @@ bool Stores::follow(uint32_t word, uint64_t at)
 
 } // namespace
 
-std::optional<Dispatch> dispatch_of(const Code& code)
+std::optional<Dispatch> Arm64::dispatch(const Code& code) const
 {
     HandingOn function;
     const Words words(code);
@@ -252,7 +252,7 @@ std::optional<Dispatch> dispatch_of(const Code& code)
     return std::nullopt;
 }
 
-std::vector<Filled> filled_by(const Code& code)
+std::vector<Filled> Arm64::filled(const Code& code) const
 {
     Stores stores;
     const Words words(code);
@@ -335,7 +335,7 @@ private:
 
 } // namespace
 
-std::optional<uint32_t> field_of(const Code& code)
+std::optional<uint32_t> Arm64::returned_field(const Code& code) const
 {
     constexpr size_t soon = 3; // words from the load to the store
     const Words words(code);
@@ -369,7 +369,7 @@ std::optional<uint32_t> field_of(const Code& code)
     return found;
 }
 
-std::optional<uint32_t> constant_of(const Code& code)
+std::optional<uint32_t> Arm64::returned_constant(const Code& code) const
 {
     const Words words(code);
     Registers state;

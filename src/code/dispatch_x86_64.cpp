@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/dispatch_x86_64.hpp"
-
+// Functions of x86-64 that return what a structure of their caller's leads to, or only look another one up in a table
+// (those that libamdhip64 exports from ROCm 6.1 on).
 #include "code/dispatch_tables.hpp"
 #include "code/registers_x86_64.hpp"
 
@@ -98,7 +98,7 @@ private:
 
 } // namespace
 
-std::optional<Path> path_of(const Code& code, const CodeAt& code_at)
+std::optional<Path> X86_64::path(const Code& code, const CodeAt& code_at) const
 {
     return path_by(Walk(code_at, Way{}, 0).through(code));
 }
@@ -373,7 +373,7 @@ void Stores::follow(const Instruction& instruction, uint64_t next)
 
 } // namespace
 
-std::optional<Dispatch> dispatch_of(const Code& code)
+std::optional<Dispatch> X86_64::dispatch(const Code& code) const
 {
     HandingOn function;
     Instruction instruction;
@@ -394,7 +394,7 @@ std::optional<Dispatch> dispatch_of(const Code& code)
     return std::nullopt;
 }
 
-std::vector<Filled> filled_by(const Code& code)
+std::vector<Filled> X86_64::filled(const Code& code) const
 {
     Stores stores;
     Instruction instruction;

@@ -172,7 +172,8 @@ private:
 
 } // namespace
 
-std::optional<Path> path_of(const Code& code, const CodeAt& code_at)
+// Of functions that return what a structure of their caller's leads to.
+std::optional<Path> Arm64::path(const Code& code, const CodeAt& code_at) const
 {
     return path_by(Walk(code_at, Way{}, 0).through(code));
 }

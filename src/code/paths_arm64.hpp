@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of arm64 that return what a structure of their caller's leads to, as those of dispatch_x86_64.cpp.
+// The decoder of arm64, and what its general registers hold behind each instruction, as far as that is known without
+// running the code.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -10,8 +11,6 @@
 #include <optional>
 
 namespace gpusnoop::arm64 {
-
-// What arm64's general registers hold behind each instruction, as far as that is known without running the code.
 
 // Of x31, which is zero or the stack pointer, nothing is known.
 class Registers {
@@ -33,7 +32,22 @@ private:
     std::array<Argument, 32> values_{};
 };
 
-// As in Decoder.
-std::optional<Path> path_of(const Code& code, const CodeAt& code_at);
+class Arm64 : public Decoder {
+public:
+    void branches(const Code& code, const std::function<void(const Branch&)>& found) const override;
+    void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const override;
+    void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const override;
+    std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
+    std::optional<Arguments> arguments(const Code& code) const override;
+    std::optional<Branch> first_call(const Code& code) const override;
+    std::optional<Branch> thunk_jump(const Code& code) const override;
+    std::optional<Dispatch> dispatch(const Code& code) const override;
+    std::vector<Filled> filled(const Code& code) const override;
+    std::optional<uint32_t> returned_field(const Code& code) const override;
+    std::optional<uint32_t> returned_constant(const Code& code) const override;
+    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
+    // A probe never moves: all that matters is simulated in the first place, or has no better one behind it.
+    size_t harmless(std::span<const uint8_t>) const override { return 0; }
+};
 
 } // namespace gpusnoop::arm64

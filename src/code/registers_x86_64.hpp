@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What x86-64's general registers hold behind each instruction, as far as that is known without running the code.
+// The decoder of x86-64, and what its general registers hold behind each instruction, as far as that is known without
+// running the code.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -44,6 +45,23 @@ private:
 
     std::array<Argument, registers> values_{};
     std::vector<Argument> pushed_; // -Os sets an argument by a push and a pop
+};
+
+class X86_64 : public Decoder {
+public:
+    void branches(const Code& code, const std::function<void(const Branch&)>& found) const override;
+    void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const override;
+    void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const override;
+    std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const override;
+    std::optional<Arguments> arguments(const Code& code) const override;
+    std::optional<Branch> first_call(const Code& code) const override;
+    std::optional<Branch> thunk_jump(const Code& code) const override;
+    std::optional<Dispatch> dispatch(const Code& code) const override;
+    std::vector<Filled> filled(const Code& code) const override;
+    std::optional<uint32_t> returned_field(const Code& code) const override;
+    std::optional<uint32_t> returned_constant(const Code& code) const override;
+    std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
+    size_t harmless(std::span<const uint8_t> code) const override;
 };
 
 } // namespace gpusnoop::x86_64
