@@ -26,7 +26,6 @@ constexpr uint64_t max_table_symbols = 8 << 20;
 constexpr uint64_t max_symtab_strings = 512 << 20; // C++ with debug information comes near it
 constexpr uint64_t max_other_section = 64 << 20;
 constexpr size_t max_segments = 256;
-constexpr size_t max_versions = 4096;
 constexpr size_t max_name = 64 << 10;
 constexpr size_t max_found = 4096;
 constexpr size_t max_build_id = 64;
@@ -95,16 +94,6 @@ std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
     return {static_cast<const T*>(data->d_buf), data->d_size / sizeof(T)};
 }
 
-// For what may stand at any offset.
-template<typename T>
-bool read_struct(std::span<const char> from, uint64_t offset, T& to)
-{
-    if (!fits(offset, sizeof(T), from.size()))
-        return false;
-    std::memcpy(&to, from.data() + offset, sizeof(T));
-    return true;
-}
-
 // From offset up to a zero byte (or `stop`); empty where the table has none within max bytes.
 std::string_view string_at(std::string_view table, uint64_t offset, size_t max = max_name, char stop = '\0')
 {
@@ -118,8 +107,6 @@ std::string_view string_at(std::string_view table, uint64_t offset, size_t max =
 struct SymbolTable {
     std::span<const Elf64_Sym> symbols;
     std::string_view strings;
-    std::span<const Elf64_Half> versions;        // .gnu.version, parallel to symbols; may be shorter
-    std::vector<std::string_view> version_names; // by version index
 
     // Without "@VERSION", which linkers leave in .symtab; empty where it is longer than max.
     std::string_view name(const Elf64_Sym& symbol, size_t max) const
@@ -206,11 +193,10 @@ struct Elf::Impl {
         return nullptr;
     }
 
-    std::vector<std::string_view> version_names() const;
     const SymbolTable& table(bool dynamic);
     const DynamicSymbols& as_loaded();
     const std::vector<Located>& locations();
-    Symbol symbol(const SymbolTable& table, size_t index, std::string_view name) const;
+    Symbol symbol(const Elf64_Sym& s, std::string_view name) const;
 };
 
 Elf::Impl::Impl(Fd fd) : file(std::move(fd))
@@ -240,30 +226,7 @@ Elf::Impl::Impl(Fd fd) : file(std::move(fd))
             throw Error("truncated ELF file");
 }
 
-// From .gnu.version_d. Index 1 is the file itself and no version of a symbol.
-std::vector<std::string_view> Elf::Impl::version_names() const
-{
-    std::vector<std::string_view> names;
-    Elf_Scn* scn = section(SHT_GNU_verdef);
-    const auto bytes = entries<char>(scn, max_other_section);
-    const std::string_view table = scn != nullptr ? strings(elf64_getshdr(scn)->sh_link) : std::string_view{};
-    Elf64_Verdef definition{};
-    Elf64_Verdaux name{};
-    uint64_t at = 0;
-    for (size_t n = 0; n < max_versions && read_struct(bytes, at, definition); n++) {
-        const unsigned index = definition.vd_ndx;
-        if (index > 1 && index < max_versions && read_struct(bytes, at + definition.vd_aux, name)) {
-            names.resize(std::max<size_t>(names.size(), index + 1));
-            names[index] = string_at(table, name.vda_name);
-        }
-        if (definition.vd_next == 0)
-            break;
-        at += definition.vd_next;
-    }
-    return names;
-}
-
-// Nothing where the file has sections: they say more, versions for one.
+// Nothing where the file has sections: they say more.
 const DynamicSymbols& Elf::Impl::as_loaded()
 {
     if (!loaded)
@@ -287,10 +250,6 @@ const SymbolTable& Elf::Impl::table(bool dynamic)
     if (table.symbols.empty())
         return table;
     table.strings = strings(elf64_getshdr(scn)->sh_link, dynamic ? max_other_section : max_symtab_strings);
-    if (dynamic) {
-        table.versions = entries<Elf64_Half>(section(SHT_GNU_versym), max_table_symbols * sizeof(Elf64_Half));
-        table.version_names = version_names();
-    }
     return table;
 }
 
@@ -317,9 +276,8 @@ const std::vector<Located>& Elf::Impl::locations()
     return all;
 }
 
-Symbol Elf::Impl::symbol(const SymbolTable& table, size_t index, std::string_view name) const
+Symbol Elf::Impl::symbol(const Elf64_Sym& s, std::string_view name) const
 {
-    const Elf64_Sym& s = table.symbols[index];
     Symbol result;
     result.name = name;
     result.address = s.st_value;
@@ -327,10 +285,6 @@ Symbol Elf::Impl::symbol(const SymbolTable& table, size_t index, std::string_vie
     result.function = ELF64_ST_TYPE(s.st_info) == STT_FUNC;
     if (const Elf64_Phdr* segment = load_segment(s.st_value))
         result.file_offset = s.st_value - segment->p_vaddr + segment->p_offset;
-    // The highest bit only says that it is not the default version.
-    const unsigned version = index < table.versions.size() ? table.versions[index] & 0x7fffU : 0;
-    if (version < table.version_names.size())
-        result.version = table.version_names[version];
     return result;
 }
 
@@ -358,8 +312,10 @@ std::string Elf::build_id() const
     const auto note = entries<char>(impl_->section(".note.gnu.build-id"), max_other_section);
     Elf64_Nhdr header{};
     constexpr size_t id_at = sizeof(header) + sizeof("GNU");
-    if (!read_struct(note, 0, header) || header.n_type != NT_GNU_BUILD_ID || header.n_namesz != sizeof("GNU") ||
-        header.n_descsz > max_build_id || !fits(id_at, header.n_descsz, note.size()))
+    if (note.size() >= sizeof(header))
+        std::memcpy(&header, note.data(), sizeof(header));
+    if (header.n_type != NT_GNU_BUILD_ID || header.n_namesz != sizeof("GNU") || header.n_descsz > max_build_id ||
+        !fits(id_at, header.n_descsz, note.size()))
         return {};
     std::string hex;
     for (const char c : note.subspan(id_at, header.n_descsz)) {
@@ -383,7 +339,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
 
     std::vector<Symbol> found;
     std::set<std::pair<std::string_view, uint64_t>> seen;
-    for (const bool dynamic : {true, false}) { // .dynsym first: its entries have versions
+    for (const bool dynamic : {true, false}) {
         const SymbolTable& table = impl_->table(dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
             // A program that takes the address of an imported function has it undefined, with its PLT entry's address.
@@ -396,7 +352,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
             const Elf64_Phdr* segment = impl_->load_segment(s.st_value);
             if (segment == nullptr || (segment->p_flags & PF_X) == 0)
                 continue;
-            Symbol symbol = impl_->symbol(table, i, *name);
+            Symbol symbol = impl_->symbol(s, *name);
             if (seen.emplace(*name, symbol.file_offset).second)
                 found.push_back(std::move(symbol));
         }
@@ -428,8 +384,9 @@ std::optional<Symbol> Elf::symbol_at(uint64_t address) const
     if (at == all.end() || at->address != address)
         return std::nullopt;
     const SymbolTable& table = impl_->table(at->rank >= dynamic_rank);
-    const std::string_view name = table.name(table.symbols[at->symbol], max_name);
-    return name.empty() ? std::nullopt : std::optional(impl_->symbol(table, at->symbol, name));
+    const Elf64_Sym& s = table.symbols[at->symbol];
+    const std::string_view name = table.name(s, max_name);
+    return name.empty() ? std::nullopt : std::optional(impl_->symbol(s, name));
 }
 
 std::optional<uint64_t> Elf::offset_of(uint64_t address) const

@@ -17,7 +17,6 @@ namespace gpusnoop {
 
 struct Symbol {
     std::string name;     // without "@VERSION"
-    std::string version;  // "libcudart.so.12" for a versioned .dynsym entry, else empty
     uint64_t address = 0; // st_value: virtual address in the file's own numbering
     uint64_t size = 0;
     uint64_t file_offset = 0; // of the first byte, through the program headers
