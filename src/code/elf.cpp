@@ -193,9 +193,10 @@ struct Elf::Impl {
         return nullptr;
     }
 
-    const SymbolTable& table(bool dynamic);
-    const DynamicSymbols& as_loaded();
-    const std::vector<Located>& locations();
+    // self: the one that this is of.
+    const SymbolTable& table(const Elf& self, bool dynamic);
+    const DynamicSymbols& as_loaded(const Elf& self);
+    const std::vector<Located>& locations(const Elf& self);
     Symbol symbol(const Elf64_Sym& s, std::string_view name) const;
 };
 
@@ -227,22 +228,22 @@ Elf::Impl::Impl(Fd fd) : file(std::move(fd))
 }
 
 // Nothing where the file has sections: they say more.
-const DynamicSymbols& Elf::Impl::as_loaded()
+const DynamicSymbols& Elf::Impl::as_loaded(const Elf& self)
 {
     if (!loaded)
-        loaded = elf_nextscn(elf.get(), nullptr) ? DynamicSymbols() : dynamic_symbols(file, segments);
+        loaded = elf_nextscn(elf.get(), nullptr) ? DynamicSymbols() : dynamic_symbols(self);
     return *loaded;
 }
 
-const SymbolTable& Elf::Impl::table(bool dynamic)
+const SymbolTable& Elf::Impl::table(const Elf& self, bool dynamic)
 {
     std::optional<SymbolTable>& slot = tables[dynamic ? 1 : 0];
     if (slot)
         return *slot;
     SymbolTable& table = slot.emplace();
-    if (dynamic && !as_loaded().symbols.empty()) {
-        table.symbols = as_loaded().symbols;
-        table.strings = as_loaded().strings;
+    if (dynamic && !as_loaded(self).symbols.empty()) {
+        table.symbols = as_loaded(self).symbols;
+        table.strings = as_loaded(self).strings;
         return table;
     }
     Elf_Scn* scn = section(dynamic ? SHT_DYNSYM : SHT_SYMTAB);
@@ -253,13 +254,13 @@ const SymbolTable& Elf::Impl::table(bool dynamic)
     return table;
 }
 
-const std::vector<Located>& Elf::Impl::locations()
+const std::vector<Located>& Elf::Impl::locations(const Elf& self)
 {
     if (located)
         return *located;
     std::vector<Located>& all = located.emplace();
     for (const bool dynamic : {false, true}) {
-        const SymbolTable& from = table(dynamic);
+        const SymbolTable& from = table(self, dynamic);
         for (size_t i = 1; i < from.symbols.size(); i++) {
             const Elf64_Sym& s = from.symbols[i];
             const unsigned type = ELF64_ST_TYPE(s.st_info);
@@ -295,7 +296,7 @@ Elf& Elf::operator=(Elf&&) noexcept = default;
 
 std::string Elf::soname() const
 {
-    if (const DynamicSymbols& loaded = impl_->as_loaded(); loaded.soname)
+    if (const DynamicSymbols& loaded = impl_->as_loaded(*this); loaded.soname)
         return std::string(string_at(loaded.strings, loaded.soname));
     Elf_Scn* scn = impl_->section(SHT_DYNAMIC);
     for (const Elf64_Dyn& entry : entries<Elf64_Dyn>(scn, max_other_section)) {
@@ -340,7 +341,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     std::vector<Symbol> found;
     std::set<std::pair<std::string_view, uint64_t>> seen;
     for (const bool dynamic : {true, false}) {
-        const SymbolTable& table = impl_->table(dynamic);
+        const SymbolTable& table = impl_->table(*this, dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
             // A program that takes the address of an imported function has it undefined, with its PLT entry's address.
             const Elf64_Sym& s = table.symbols[i];
@@ -362,7 +363,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
 
 std::optional<Part> Elf::object(std::string_view name) const
 {
-    const SymbolTable& table = impl_->table(true);
+    const SymbolTable& table = impl_->table(*this, true);
     for (size_t i = 1; i < table.symbols.size(); i++) {
         const Elf64_Sym& s = table.symbols[i];
         if (ELF64_ST_TYPE(s.st_info) == STT_OBJECT && s.st_shndx != SHN_UNDEF && table.name(s, name.size()) == name)
@@ -379,11 +380,11 @@ std::optional<Part> Elf::section(std::string_view name) const
 
 std::optional<Symbol> Elf::symbol_at(uint64_t address) const
 {
-    const std::vector<Located>& all = impl_->locations();
+    const std::vector<Located>& all = impl_->locations(*this);
     const auto at = std::lower_bound(all.begin(), all.end(), Located{address, 0, 0});
     if (at == all.end() || at->address != address)
         return std::nullopt;
-    const SymbolTable& table = impl_->table(at->rank >= dynamic_rank);
+    const SymbolTable& table = impl_->table(*this, at->rank >= dynamic_rank);
     const Elf64_Sym& s = table.symbols[at->symbol];
     const std::string_view name = table.name(s, max_name);
     return name.empty() ? std::nullopt : std::optional(impl_->symbol(s, name));

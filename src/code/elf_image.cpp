@@ -5,9 +5,7 @@
 #include "code/decoder.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <unistd.h>
 #include <unordered_set>
 
 namespace gpusnoop {
@@ -16,7 +14,7 @@ namespace {
 
 constexpr uint64_t block_size = 4096;
 constexpr size_t blocks_max = 512;             // of each file, and there may be hundreds
-constexpr uint64_t dynamic_max = 4096;         // entries
+constexpr uint64_t dynamic_max = 4096;         // entries; real files have some thirty
 constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;
 
@@ -35,6 +33,12 @@ ElfImage::ElfImage(const Elf& elf) : elf_(elf)
             break;
         dynamic_.emplace(entry.d_tag, entry.d_un.d_val);
     }
+}
+
+std::optional<uint64_t> ElfImage::dynamic(int64_t tag) const
+{
+    const auto found = dynamic_.find(tag);
+    return found != dynamic_.end() ? std::optional(found->second) : std::nullopt;
 }
 
 bool ElfImage::within(uint64_t address, uint32_t flag) const
@@ -95,13 +99,12 @@ void ElfImage::each_relocation(const std::function<void(const Elf64_Rela&)>& fou
 {
     constexpr std::pair<int64_t, int64_t> tables[] = {{DT_RELA, DT_RELASZ}, {DT_JMPREL, DT_PLTRELSZ}};
     for (const auto& [tag, size_tag] : tables) {
-        const auto start = dynamic_.find(tag);
-        const auto size = dynamic_.find(size_tag);
-        if (start == dynamic_.end() || size == dynamic_.end())
+        const auto start = dynamic(tag), size = dynamic(size_tag);
+        if (!start || !size)
             continue;
-        uint64_t left = std::min<uint64_t>(size->second / sizeof(Elf64_Rela), relocations_max);
+        uint64_t left = std::min<uint64_t>(*size / sizeof(Elf64_Rela), relocations_max);
         std::vector<Elf64_Rela> piece(1024);
-        for (uint64_t at = start->second; left > 0;) {
+        for (uint64_t at = *start; left > 0;) {
             const uint64_t bytes = std::min<uint64_t>(left, piece.size()) * sizeof(Elf64_Rela);
             const size_t got = read(at, {reinterpret_cast<uint8_t*>(piece.data()), bytes}) / sizeof(Elf64_Rela);
             if (got == 0)
@@ -115,15 +118,15 @@ void ElfImage::each_relocation(const std::function<void(const Elf64_Rela&)>& fou
 
 bool ElfImage::symbol(uint64_t index, Elf64_Sym& to) const
 {
-    const auto table = dynamic_.find(DT_SYMTAB);
-    return table != dynamic_.end() && load(table->second + index * sizeof(Elf64_Sym), to);
+    const auto table = dynamic(DT_SYMTAB);
+    return table && load(*table + index * sizeof(Elf64_Sym), to);
 }
 
 std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_view> names) const
 {
     std::vector<std::vector<uint64_t>> found(names.size());
-    const auto strings = dynamic_.find(DT_STRTAB);
-    if (strings == dynamic_.end())
+    const auto strings = dynamic(DT_STRTAB);
+    if (!strings)
         return found;
     each_relocation([&](const Elf64_Rela& r) {
         const uint64_t type = ELF64_R_TYPE(r.r_info);
@@ -133,7 +136,7 @@ std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_v
         for (size_t i = 0; i < names.size(); i++) {
             char name[64]{};
             const size_t size = std::min(names[i].size() + 1, sizeof(name)); // with its zero
-            if (read(strings->second + s.st_name, {reinterpret_cast<uint8_t*>(name), size}) == size &&
+            if (read(*strings + s.st_name, {reinterpret_cast<uint8_t*>(name), size}) == size &&
                 std::string_view(name, size - 1) == names[i] && name[size - 1] == '\0' && found[i].size() < found_max)
                 found[i].push_back(r.r_offset);
         }
@@ -211,54 +214,16 @@ namespace {
 
 constexpr uint64_t max_image_symbols = 1 << 20;
 constexpr uint64_t max_strings = 64 << 20;
-constexpr uint64_t max_entries = 4096; // of the dynamic section, which has some thirty
-
-class Segments {
-public:
-    Segments(const Fd& file, std::span<const Elf64_Phdr> all) : file_(file), all_(all) {}
-
-    const Elf64_Phdr* dynamic() const
-    {
-        const auto found = std::ranges::find(all_, Elf64_Word{PT_DYNAMIC}, &Elf64_Phdr::p_type);
-        return found != all_.end() ? &*found : nullptr;
-    }
-
-    // Up to so many things from this address on, as many as the file has.
-    template<typename T>
-    std::vector<T> at(uint64_t address, uint64_t count) const
-    {
-        for (const Elf64_Phdr& segment : all_) {
-            if (segment.p_type != PT_LOAD || address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz)
-                continue;
-            const uint64_t behind = address - segment.p_vaddr;
-            return read<T>(segment.p_offset + behind, std::min(count, (segment.p_filesz - behind) / sizeof(T)));
-        }
-        return {};
-    }
-
-    template<typename T>
-    std::vector<T> read(uint64_t offset, uint64_t count) const
-    {
-        std::vector<T> all(count);
-        const ssize_t got = pread(file_.get(), all.data(), count * sizeof(T), static_cast<off_t>(offset));
-        all.resize(got > 0 ? static_cast<size_t>(got) / sizeof(T) : 0);
-        return all;
-    }
-
-private:
-    const Fd& file_;
-    std::span<const Elf64_Phdr> all_;
-};
 
 // What is in the table behind the symbols is told by how they are hashed.
-uint64_t count_by_hash(const Segments& file, uint64_t address)
+uint64_t count_by_hash(const ElfImage& file, uint64_t address)
 {
     const auto header = file.at<uint32_t>(address, 2); // buckets, symbols
     return header.size() == 2 ? std::min<uint64_t>(header[1], max_image_symbols) : 0;
 }
 
 // Buckets with the first symbol of each chain; the last symbol of a chain has the lowest bit set.
-uint64_t count_by_gnu_hash(const Segments& file, uint64_t address)
+uint64_t count_by_gnu_hash(const ElfImage& file, uint64_t address)
 {
     const auto header = file.at<uint32_t>(address, 4); // buckets, first symbol in one, words of the filter, shift
     if (header.size() != 4 || header[0] > max_image_symbols || header[2] > max_image_symbols)
@@ -276,36 +241,22 @@ uint64_t count_by_gnu_hash(const Segments& file, uint64_t address)
 
 } // namespace
 
-DynamicSymbols dynamic_symbols(const Fd& file, std::span<const Elf64_Phdr> segments)
+DynamicSymbols dynamic_symbols(const Elf& elf)
 {
-    const Segments all(file, segments);
-    const Elf64_Phdr* const dynamic = all.dynamic();
-    if (!dynamic)
-        return {};
-    std::map<Elf64_Sxword, uint64_t> values;
-    const uint64_t entries = std::min<uint64_t>(dynamic->p_filesz / sizeof(Elf64_Dyn), max_entries);
-    for (const Elf64_Dyn& entry : all.read<Elf64_Dyn>(dynamic->p_offset, entries)) {
-        if (entry.d_tag == DT_NULL)
-            break;
-        values.emplace(entry.d_tag, entry.d_un.d_val);
-    }
-    const auto value = [&](Elf64_Sxword tag) {
-        const auto found = values.find(tag);
-        return found != values.end() ? std::optional(found->second) : std::nullopt;
-    };
-    const auto symbols = value(DT_SYMTAB);
-    const auto strings = value(DT_STRTAB);
-    if (!symbols || !strings || value(DT_STRSZ).value_or(0) > max_strings)
+    const ElfImage image(elf);
+    const auto symbols = image.dynamic(DT_SYMTAB), strings = image.dynamic(DT_STRTAB);
+    const uint64_t strings_size = image.dynamic(DT_STRSZ).value_or(0);
+    if (!symbols || !strings || strings_size > max_strings)
         return {};
     uint64_t count = 0;
-    if (const auto hash = value(DT_HASH))
-        count = count_by_hash(all, *hash);
-    else if (const auto gnu_hash = value(DT_GNU_HASH))
-        count = count_by_gnu_hash(all, *gnu_hash);
-    const std::vector<char> bytes = all.at<char>(*strings, value(DT_STRSZ).value_or(0));
-    return {.symbols = all.at<Elf64_Sym>(*symbols, count),
+    if (const auto hash = image.dynamic(DT_HASH))
+        count = count_by_hash(image, *hash);
+    else if (const auto gnu_hash = image.dynamic(DT_GNU_HASH))
+        count = count_by_gnu_hash(image, *gnu_hash);
+    const std::vector<char> bytes = image.at<char>(*strings, strings_size);
+    return {.symbols = image.at<Elf64_Sym>(*symbols, count),
             .strings = {bytes.begin(), bytes.end()},
-            .soname = value(DT_SONAME).value_or(0)};
+            .soname = image.dynamic(DT_SONAME).value_or(0)};
 }
 
 } // namespace gpusnoop

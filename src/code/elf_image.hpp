@@ -3,9 +3,9 @@
 // gigabyte costs no more memory than what is looked at.
 #pragma once
 
-#include "base/fd.hpp"
 #include "code/elf.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <elf.h>
 #include <functional>
@@ -38,6 +38,18 @@ public:
     // What lies at these addresses once the file is loaded at 0: relocated, or as the file has it. Addresses at which
     // that is not known are left out.
     std::unordered_map<uint64_t, uint64_t> pointers(std::span<const uint64_t> addresses) const;
+
+    // What the dynamic section says under this tag.
+    std::optional<uint64_t> dynamic(int64_t tag) const;
+
+    // Up to so many things from this address on, as many as the file has.
+    template<class T>
+    std::vector<T> at(uint64_t address, uint64_t count) const
+    {
+        std::vector<T> all(std::min(count, elf_.file_size() / sizeof(T)));
+        all.resize(read(address, {reinterpret_cast<uint8_t*>(all.data()), all.size() * sizeof(T)}) / sizeof(T));
+        return all;
+    }
 
 private:
     bool within(uint64_t address, uint32_t flag) const;
@@ -86,6 +98,6 @@ struct DynamicSymbols {
 };
 
 // Whatever the file says: tables that do not fit in it, or that are larger than real ones, count as absent.
-DynamicSymbols dynamic_symbols(const Fd& file, std::span<const Elf64_Phdr> segments);
+DynamicSymbols dynamic_symbols(const Elf& elf);
 
 } // namespace gpusnoop
