@@ -13,57 +13,36 @@ namespace gpusnoop::arm64 {
 
 namespace {
 
-constexpr size_t arguments = 8; // x0 to x7
-constexpr size_t kept_first = 19;
+constexpr std::array<size_t, 8> arguments = {0, 1, 2, 3, 4, 5, 6, 7};
+constexpr std::array<size_t, 12> kept_by_all = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
+// lost_in_calls, one by one.
+constexpr std::array<size_t, 20> lost = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, link};
 constexpr size_t steps_max = 64;
 
-// What a register or a word of the stack holds while arguments are handed on.
-struct Held {
-    enum Kind : uint8_t {
-        unknown,
-        entered,   // what that register held when the function was called
-        for_check, // the return address, signed with the stack pointer
-        table,
-        slot,
-    } kind = unknown;
-    size_t reg = 0;      // of entered
-    bool whole = false;  // ... all of it, not its lower half alone
-    uint32_t offset = 0; // slot: where in the table
-};
-
-// A function of that kind, instruction by instruction.
-class HandingOn {
+class HandingOn : public HandedOn<32> {
 public:
-    HandingOn()
-    {
-        for (size_t i = 0; i < x31; i++)
-            held_[i] = {Held::entered, i, true, 0};
-    }
-
     // False where it does anything else.
     bool follow(uint32_t word, uint64_t at);
     // Where it jumps to the pointer in this register.
-    std::optional<Dispatch> result(size_t target) const;
+    std::optional<Dispatch> result(size_t target) const
+    {
+        return HandedOn::result(held_[target], arguments, kept_by_all);
+    }
 
 private:
-    bool is_own(size_t number) const { return held_[number].kind == Held::entered && held_[number].reg == number; }
-    bool call(uint64_t target);
     bool access(const Access& access);
 
-    std::array<Held, 32> held_{};
-    OwnFrame<Held> frame_;
     int64_t signed_at_ = 0; // where the stack pointer was then
-    uint64_t table_of_ = 0;
 };
 
 bool HandingOn::access(const Access& access)
 {
     if (access.base != x31) {
-        const Held& base = held_[access.base];
+        const Handed& base = held_[access.base];
         if (!access.loads || access.count != 1 || access.bytes != 8 || access.before || access.after ||
-            base.kind != Held::table || access.offset < 0 || access.numbers[0] == x31)
+            base.kind != Handed::table || access.offset < 0 || access.numbers[0] == x31)
             return false;
-        held_[access.numbers[0]] = {Held::slot, 0, true, static_cast<uint32_t>(access.offset)};
+        held_[access.numbers[0]] = {Handed::slot, 0, true, static_cast<uint32_t>(access.offset)};
         return true;
     }
     if (!frame_.move_stack(access.before))
@@ -71,7 +50,7 @@ bool HandingOn::access(const Access& access)
     for (size_t i = 0; i < access.count; i++) {
         const int64_t at = frame_.stack() + access.offset + static_cast<int64_t>(i * access.bytes),
                       bytes = access.bytes;
-        Held& reg = held_[access.numbers[i]];
+        Handed& reg = held_[access.numbers[i]];
         if (access.numbers[i] == x31)
             return false;
         if (access.loads) {
@@ -83,33 +62,21 @@ bool HandingOn::access(const Access& access)
     return frame_.move_stack(access.after);
 }
 
-bool HandingOn::call(uint64_t target)
-{
-    if (table_of_)
-        return false;
-    table_of_ = target;
-    for (size_t number = 0; number <= lost_in_calls; number++)
-        held_[number] = {};
-    held_[link] = {};
-    held_[0] = {Held::table, 0, true, 0};
-    return true;
-}
-
 bool HandingOn::follow(uint32_t word, uint64_t at)
 {
     if (bti.matches(word) || nop.matches(word))
         return true;
     if (sign_return.matches(word) && is_own(link)) {
-        held_[link].kind = Held::for_check;
+        held_[link].kind = Handed::for_check;
         signed_at_ = frame_.stack();
         return true;
     }
-    if (check_return.matches(word) && held_[link].kind == Held::for_check && frame_.stack() == signed_at_) {
-        held_[link].kind = Held::entered;
+    if (check_return.matches(word) && held_[link].kind == Handed::for_check && frame_.stack() == signed_at_) {
+        held_[link].kind = Handed::entered;
         return true;
     }
     if (bl.matches(word))
-        return call(call_target(word, at));
+        return call(call_target(word, at), lost, 0);
     if (const auto memory_access = access_of(word))
         return access(*memory_access);
     if ((add_immediate.matches(word) || sub_immediate.matches(word)) && rn(word) == x31) {
@@ -125,26 +92,6 @@ bool HandingOn::follow(uint32_t word, uint64_t at)
     held_[rd(word)] = held_[rm(word)];
     held_[rd(word)].whole = held_[rd(word)].whole && !low;
     return true;
-}
-
-std::optional<Dispatch> HandingOn::result(size_t target) const
-{
-    const Held& to = held_[target];
-    if (to.kind != Held::slot || !to.whole || frame_.stack() != 0)
-        return std::nullopt;
-    for (size_t number = kept_first; number <= link; number++)
-        if (!is_own(number) || !held_[number].whole)
-            return std::nullopt;
-    Dispatch found{.table_of = table_of_, .slot = to.offset};
-    for (size_t number = 0; number < arguments; number++) {
-        const auto bit = static_cast<uint8_t>(1U << number);
-        if (!is_own(number))
-            continue;
-        found.low |= bit;
-        if (held_[number].whole)
-            found.whole |= bit;
-    }
-    return found;
 }
 
 // What is known where code is: what registers hold, and words behind the stack pointer.

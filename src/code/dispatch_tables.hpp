@@ -7,10 +7,13 @@
 #include "code/elf.hpp"
 #include "code/elf_image.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,10 +55,23 @@ inline std::optional<Path> path_by(const std::optional<Way>& returned)
     return returned && returned->added == 0 && !returned->loads.empty() ? std::optional(returned->loads) : std::nullopt;
 }
 
-// The words of its own frame that a function keeps while it hands arguments on.
+// What a register or a word of the stack holds while arguments are handed on.
+struct Handed {
+    enum Kind : uint8_t {
+        unknown,
+        entered,   // what that register held when the function was called
+        for_check, // the return address, signed with the stack pointer
+        table,
+        slot,
+    } kind = unknown;
+    size_t reg = 0;      // of entered
+    bool whole = false;  // ... all of it, not its lower half alone
+    uint32_t offset = 0; // slot: where in the table
 
-// Held: what a word holds; .whole says whether all of it is known.
-template<class Held>
+    bool operator==(const Handed&) const = default;
+};
+
+// The words of its own frame that a function keeps while it hands arguments on.
 class OwnFrame {
 public:
     // How far the stack pointer is from where it was at the entry.
@@ -72,7 +88,7 @@ public:
     }
 
     // False where it is its caller's, where arguments may be. at: from where the stack pointer was at the entry.
-    bool store(int64_t at, int64_t bytes, const Held& what)
+    bool store(int64_t at, int64_t bytes, const Handed& what)
     {
         if (at < stack_ || at + bytes > 0)
             return false;
@@ -82,19 +98,67 @@ public:
         return true;
     }
 
-    Held load(int64_t at, int64_t bytes) const
+    Handed load(int64_t at, int64_t bytes) const
     {
         const auto word = words_.find(at);
         if (word == words_.end() || word->second.first < bytes)
             return {};
-        Held held = word->second.second;
+        Handed held = word->second.second;
         held.whole = held.whole && bytes == 8;
         return held;
     }
 
 private:
-    std::map<int64_t, std::pair<int64_t, Held>> words_; // bytes, and what they hold
+    std::map<int64_t, std::pair<int64_t, Handed>> words_; // bytes, and what they hold
     int64_t stack_ = 0;
+};
+
+// A function that hands its arguments on, instruction by instruction; what those do is each machine's own.
+template<size_t registers>
+class HandedOn {
+protected:
+    HandedOn()
+    {
+        for (size_t i = 0; i < registers; i++)
+            held_[i] = {Handed::entered, i, true, 0};
+    }
+
+    bool is_own(size_t number) const { return held_[number].kind == Handed::entered && held_[number].reg == number; }
+
+    // False for any call but one, of what returns the table. lost: registers that it may change.
+    bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
+    {
+        if (table_of_)
+            return false;
+        table_of_ = target;
+        for (const size_t number : lost)
+            held_[number] = {};
+        held_[returned] = {Handed::table, 0, true, 0};
+        return true;
+    }
+
+    // Where it jumps to this. kept: registers that it must not change.
+    std::optional<Dispatch> result(const Handed& target, std::span<const size_t> arguments,
+                                   std::span<const size_t> kept) const
+    {
+        if (target.kind != Handed::slot || !target.whole || frame_.stack() != 0 ||
+            !std::ranges::all_of(kept, [&](size_t number) { return is_own(number) && held_[number].whole; }))
+            return std::nullopt;
+        Dispatch found{.table_of = table_of_, .slot = target.offset};
+        for (size_t i = 0; i < arguments.size(); i++) {
+            if (!is_own(arguments[i]))
+                continue;
+            const auto bit = static_cast<uint8_t>(1U << i);
+            found.low |= bit;
+            if (held_[arguments[i]].whole)
+                found.whole |= bit;
+        }
+        return found;
+    }
+
+    std::array<Handed, registers> held_{};
+    OwnFrame frame_;
+    uint64_t table_of_ = 0;
 };
 
 // What a function stores that fills a table and returns it. Such a function begins with what it does every time but the

@@ -109,40 +109,21 @@ constexpr std::array<size_t, 6> in_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, 
 constexpr std::array<size_t, 6> kept_by_all = {3, 5, 12, 13, 14, 15};
 constexpr size_t steps_max = 64;
 
-// What a register or a word of the stack holds while arguments are handed on.
-struct Held {
-    enum Kind : uint8_t { unknown, entered, table, slot } kind = unknown;
-    size_t reg = 0;      // entered: what that register held when the function was called
-    bool whole = false;  // ... all of it, not its lower half alone
-    uint32_t offset = 0; // slot: where in the table
-};
-
-// A function of that kind, instruction by instruction.
-class HandingOn {
+class HandingOn : public HandedOn<registers> {
 public:
-    HandingOn()
-    {
-        for (size_t i = 0; i < registers; i++)
-            held_[i] = {Held::entered, i, true, 0};
-    }
-
     enum class Step { on, done, other };
     Step follow(const Instruction& instruction, uint64_t next);
-    std::optional<Dispatch> result(const Held& target) const;
-    const Held& target() const { return target_; }
+    // Where it is done.
+    std::optional<Dispatch> result() const { return HandedOn::result(target_, in_registers, kept_by_all); }
 
 private:
-    bool call(const Instruction& instruction, uint64_t next);
     bool move(const Instruction& instruction);
     bool move_stack(const Instruction& instruction);
     bool push(const Instruction& instruction);
     bool pop(const Instruction& instruction);
-    Held in_table(const ZydisDecodedOperand& operand) const;
+    Handed in_table(const ZydisDecodedOperand& operand) const;
 
-    std::array<Held, registers> held_{};
-    OwnFrame<Held> frame_;
-    uint64_t table_of_ = 0;
-    Held target_;
+    Handed target_;
 };
 
 bool is_on_stack(const ZydisDecodedOperand& operand)
@@ -151,13 +132,13 @@ bool is_on_stack(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE;
 }
 
-Held HandingOn::in_table(const ZydisDecodedOperand& operand) const
+Handed HandingOn::in_table(const ZydisDecodedOperand& operand) const
 {
     const auto base = operand.type == ZYDIS_OPERAND_TYPE_MEMORY ? number_of(operand.mem.base) : std::nullopt;
-    if (!base || held_[*base].kind != Held::table || operand.mem.index != ZYDIS_REGISTER_NONE || operand.size != 64 ||
+    if (!base || held_[*base].kind != Handed::table || operand.mem.index != ZYDIS_REGISTER_NONE || operand.size != 64 ||
         operand.mem.disp.value < 0 || operand.mem.disp.value > INT32_MAX)
         return {};
-    return {Held::slot, 0, true, static_cast<uint32_t>(operand.mem.disp.value)};
+    return {Handed::slot, 0, true, static_cast<uint32_t>(operand.mem.disp.value)};
 }
 
 bool HandingOn::move(const Instruction& instruction)
@@ -166,7 +147,7 @@ bool HandingOn::move(const Instruction& instruction)
     const int64_t bytes = to.size / 8;
     if (bytes != 4 && bytes != 8)
         return false;
-    Held value;
+    Handed value;
     if (from.type == ZYDIS_OPERAND_TYPE_REGISTER) {
         const auto number = number_of(from.reg.value);
         if (!number || *number == rsp)
@@ -175,7 +156,7 @@ bool HandingOn::move(const Instruction& instruction)
         value.whole = value.whole && bytes == 8;
     } else if (is_on_stack(from)) {
         value = frame_.load(frame_.stack() + from.mem.disp.value, bytes);
-    } else if (value = in_table(from); value.kind == Held::unknown) {
+    } else if (value = in_table(from); value.kind == Handed::unknown) {
         return false;
     }
     if (is_on_stack(to))
@@ -215,21 +196,10 @@ bool HandingOn::pop(const Instruction& instruction)
     return frame_.move_stack(8);
 }
 
-bool HandingOn::call(const Instruction& instruction, uint64_t next)
-{
-    const ZydisDecodedOperand& first = instruction.operands[0];
-    if (table_of_ || first.type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
-        return false;
-    table_of_ = next + first.imm.value.u;
-    for (const size_t number : lost_in_calls)
-        held_[number] = {};
-    held_[rax] = {Held::table, 0, true, 0};
-    return true;
-}
-
 HandingOn::Step HandingOn::follow(const Instruction& instruction, uint64_t next)
 {
     const auto on = [](bool it_is) { return it_is ? Step::on : Step::other; };
+    const ZydisDecodedOperand& first = instruction.operands[0];
     switch (instruction.info.mnemonic) {
     case ZYDIS_MNEMONIC_ENDBR64:
     case ZYDIS_MNEMONIC_NOP:
@@ -244,37 +214,15 @@ HandingOn::Step HandingOn::follow(const Instruction& instruction, uint64_t next)
     case ZYDIS_MNEMONIC_MOV:
         return on(move(instruction));
     case ZYDIS_MNEMONIC_CALL:
-        return on(call(instruction, next));
+        return on(first.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && call(next + first.imm.value.u, lost_in_calls, rax));
     case ZYDIS_MNEMONIC_JMP:
         break;
     default:
         return Step::other;
     }
-    const ZydisDecodedOperand& first = instruction.operands[0];
     const auto number = first.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(first.reg.value) : std::nullopt;
     target_ = number ? held_[*number] : in_table(first);
     return Step::done;
-}
-
-std::optional<Dispatch> HandingOn::result(const Held& target) const
-{
-    const auto is_own = [this](size_t number) {
-        return held_[number].kind == Held::entered && held_[number].reg == number;
-    };
-    if (target.kind != Held::slot || !target.whole || frame_.stack() != 0 ||
-        !std::ranges::all_of(kept_by_all, [&](size_t number) { return is_own(number) && held_[number].whole; }))
-        return std::nullopt;
-    Dispatch found{.table_of = table_of_, .slot = target.offset};
-    for (size_t i = 0; i < in_registers.size(); i++) {
-        const size_t number = in_registers[i];
-        const auto bit = static_cast<uint8_t>(1U << i);
-        if (!is_own(number))
-            continue;
-        found.low |= bit;
-        if (held_[number].whole)
-            found.whole |= bit;
-    }
-    return found;
 }
 
 // Two words of a vector register.
@@ -384,7 +332,7 @@ std::optional<Dispatch> X86_64::dispatch(const Code& code) const
         at += instruction.info.length;
         switch (function.follow(instruction, code.address + at)) {
         case HandingOn::Step::done:
-            return function.result(function.target());
+            return function.result();
         case HandingOn::Step::other:
             return std::nullopt;
         case HandingOn::Step::on:

@@ -7,18 +7,11 @@ using namespace gpusnoop;
 
 namespace {
 
-struct Held {
-    int what = 0;
-    bool whole = false;
+constexpr Handed one{Handed::entered, 1, true}, two{Handed::entered, 2, true}, nothing;
 
-    bool operator==(const Held&) const = default;
-};
-
-constexpr Held one{1, true}, two{2, true}, nothing;
-
-OwnFrame<Held> frame_of(int64_t bytes)
+OwnFrame frame_of(int64_t bytes)
 {
-    OwnFrame<Held> frame;
+    OwnFrame frame;
     REQUIRE(frame.move_stack(-bytes));
     return frame;
 }
@@ -27,7 +20,7 @@ OwnFrame<Held> frame_of(int64_t bytes)
 
 TEST_CASE("a word of a frame is what was stored there", "[own_frame]")
 {
-    OwnFrame<Held> frame = frame_of(32);
+    OwnFrame frame = frame_of(32);
     CHECK(frame.stack() == -32);
     CHECK(frame.store(-32, 8, one));
     CHECK(frame.store(-8, 8, two));
@@ -38,25 +31,25 @@ TEST_CASE("a word of a frame is what was stored there", "[own_frame]")
 
 TEST_CASE("half a word is known, but not as a whole", "[own_frame]")
 {
-    OwnFrame<Held> frame = frame_of(16);
+    OwnFrame frame = frame_of(16);
     frame.store(-16, 8, one);
-    CHECK(frame.load(-16, 4) == Held{1, false});
+    CHECK(frame.load(-16, 4) == Handed{Handed::entered, 1, false});
     CHECK(frame.load(-12, 4) == nothing);
     frame.store(-8, 4, two);
     CHECK(frame.load(-8, 8) == nothing);
-    CHECK(frame.load(-8, 4) == Held{2, false});
+    CHECK(frame.load(-8, 4) == Handed{Handed::entered, 2, false});
 }
 
 TEST_CASE("what is stored over a word's end or begin takes it away", "[own_frame]")
 {
     for (const int64_t at : {-20, -12}) {
-        OwnFrame<Held> frame = frame_of(32);
+        OwnFrame frame = frame_of(32);
         frame.store(-16, 8, one);
         CHECK(frame.store(at, 8, two));
         CHECK(frame.load(-16, 8) == nothing);
         CHECK(frame.load(at, 8) == two);
     }
-    OwnFrame<Held> frame = frame_of(32);
+    OwnFrame frame = frame_of(32);
     frame.store(-16, 8, one);
     frame.store(-24, 8, two);
     frame.store(-8, 8, two);
@@ -65,7 +58,7 @@ TEST_CASE("what is stored over a word's end or begin takes it away", "[own_frame
 
 TEST_CASE("a function does not write where its caller's words are, nor below its own", "[own_frame]")
 {
-    OwnFrame<Held> frame = frame_of(16);
+    OwnFrame frame = frame_of(16);
     CHECK_FALSE(frame.store(0, 8, one));
     CHECK_FALSE(frame.store(-4, 8, one));
     CHECK_FALSE(frame.store(-24, 8, one));
@@ -74,7 +67,7 @@ TEST_CASE("a function does not write where its caller's words are, nor below its
 
 TEST_CASE("words are gone with the stack that they were on", "[own_frame]")
 {
-    OwnFrame<Held> frame = frame_of(32);
+    OwnFrame frame = frame_of(32);
     frame.store(-32, 8, one);
     frame.store(-16, 8, two);
     CHECK(frame.move_stack(16));
@@ -85,9 +78,9 @@ TEST_CASE("words are gone with the stack that they were on", "[own_frame]")
 
 TEST_CASE("a stack moves by so much at a time, and not above where it began", "[own_frame]")
 {
-    OwnFrame<Held> frame;
+    OwnFrame frame;
     CHECK_FALSE(frame.move_stack(8));
-    CHECK_FALSE(OwnFrame<Held>().move_stack(-4097));
+    CHECK_FALSE(OwnFrame().move_stack(-4097));
     frame = frame_of(4096);
     CHECK_FALSE(frame.move_stack(4097));
     CHECK(frame.move_stack(4096));
