@@ -3,22 +3,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
-#include <gelf.h>
 #include <span>
-#include <unistd.h>
-#include <vector>
 
 namespace gpusnoop {
 namespace {
 
-// The table that a search begins with: one row for each function, by address.
-struct SearchRow {
-    int32_t start; // from the table's own address
-    int32_t entry;
-};
 constexpr size_t rows_max = 1 << 22; // libtorch has 400,000
 
 // Only a register and an offset: what a PLT says, and what code says that moves its own stack, is left out.
@@ -54,80 +45,51 @@ FrameRule::Saved read_saved(Dwarf_Frame* frame, size_t number)
 
 } // namespace
 
-struct CallFrames::Impl {
-    ~Impl()
-    {
-        if (frames)
-            dwarf_cfi_end(frames);
-        if (elf)
-            elf_end(elf);
-    }
-    void read_search_table();
-
-    Fd file;
-    ::Elf* elf = nullptr;
-    Dwarf_CFI* frames = nullptr;
-    uint64_t table_address = 0;
-    std::vector<SearchRow> table;
-};
+void CallFrames::End::operator()(Dwarf_CFI_s* frames) const
+{
+    dwarf_cfi_end(frames);
+}
 
 // As every linker writes it: .eh_frame_hdr, version 1, with offsets of 32 bits (LSB, "DWARF Extensions").
-void CallFrames::Impl::read_search_table()
+void CallFrames::read_search_table(const Elf& elf)
 {
-    size_t count = 0;
-    if (elf_getphdrnum(elf, &count))
+    const auto segment = std::ranges::find(elf.segments(), Elf64_Word{PT_GNU_EH_FRAME}, &Elf64_Phdr::p_type);
+    if (segment == elf.segments().end())
         return;
-    for (size_t i = 0; i < count; i++) {
-        GElf_Phdr segment;
-        if (!gelf_getphdr(elf, static_cast<int>(i), &segment) || segment.p_type != PT_GNU_EH_FRAME)
-            continue;
-        struct {
-            uint8_t version, frame_encoding, count_encoding, table_encoding;
-            int32_t frame;
-            uint32_t count;
-        } header;
-        constexpr uint8_t udata4 = 0x03, sdata4_from_table = 0x3b;
-        if (pread(file.get(), &header, sizeof(header), static_cast<off_t>(segment.p_offset)) != sizeof(header) ||
-            header.version != 1 || header.count_encoding != udata4 || header.table_encoding != sdata4_from_table)
-            return;
-        const size_t rows = std::min<size_t>({header.count, segment.p_filesz / sizeof(SearchRow), rows_max});
-        table.resize(rows);
-        const auto bytes = static_cast<ssize_t>(rows * sizeof(SearchRow));
-        if (pread(file.get(), table.data(), rows * sizeof(SearchRow),
-                  static_cast<off_t>(segment.p_offset + sizeof(header))) != bytes)
-            table.clear();
-        table_address = segment.p_vaddr;
+    struct {
+        uint8_t version, frame_encoding, count_encoding, table_encoding;
+        int32_t frame;
+        uint32_t count;
+    } header;
+    constexpr uint8_t udata4 = 0x03, sdata4_from_table = 0x3b;
+    if (elf.read(segment->p_offset, {reinterpret_cast<uint8_t*>(&header), sizeof(header)}) != sizeof(header) ||
+        header.version != 1 || header.count_encoding != udata4 || header.table_encoding != sdata4_from_table)
         return;
-    }
+    table_.resize(std::min<size_t>({header.count, segment->p_filesz / sizeof(SearchRow), rows_max}));
+    const size_t bytes = table_.size() * sizeof(SearchRow);
+    if (elf.read(segment->p_offset + sizeof(header), {reinterpret_cast<uint8_t*>(table_.data()), bytes}) != bytes)
+        table_.clear();
+    table_address_ = segment->p_vaddr;
 }
 
-CallFrames::CallFrames(Fd file) : impl_(std::make_unique<Impl>())
+CallFrames::CallFrames(const Elf& elf) : frames_(dwarf_getcfi_elf(static_cast<::Elf*>(elf.handle())))
 {
-    elf_version(EV_CURRENT);
-    impl_->file = std::move(file);
-    impl_->elf = elf_begin(impl_->file.get(), ELF_C_READ, nullptr);
-    if (!impl_->elf)
-        return;
-    impl_->read_search_table();
-    impl_->frames = dwarf_getcfi_elf(impl_->elf);
+    read_search_table(elf);
 }
-
-CallFrames::~CallFrames() = default;
 
 std::optional<uint64_t> CallFrames::function_start(uint64_t address) const
 {
-    const auto offset = static_cast<int64_t>(address - impl_->table_address);
-    const auto behind =
-        std::ranges::upper_bound(impl_->table, offset, {}, [](const SearchRow& row) { return row.start; });
-    if (behind == impl_->table.begin())
+    const auto offset = static_cast<int64_t>(address - table_address_);
+    const auto behind = std::ranges::upper_bound(table_, offset, {}, &SearchRow::start);
+    if (behind == table_.begin())
         return std::nullopt;
-    return impl_->table_address + static_cast<uint64_t>(int64_t{std::prev(behind)->start});
+    return table_address_ + static_cast<uint64_t>(int64_t{std::prev(behind)->start});
 }
 
 std::optional<FrameRule> CallFrames::rule(uint64_t address) const
 {
     Dwarf_Frame* found = nullptr;
-    if (!impl_->frames || dwarf_cfi_addrframe(impl_->frames, address, &found))
+    if (!frames_ || dwarf_cfi_addrframe(frames_.get(), address, &found))
         return std::nullopt;
     const std::unique_ptr<Dwarf_Frame, decltype(&free)> frame(found, &free);
     FrameRule rule;

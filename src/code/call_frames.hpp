@@ -3,13 +3,16 @@
 // code. libdw reads it; the file belongs to the traced process and may be malformed on purpose.
 #pragma once
 
-#include "base/fd.hpp"
+#include "code/elf.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
+
+struct Dwarf_CFI_s; // of libdw
 
 namespace gpusnoop {
 
@@ -52,10 +55,7 @@ struct FrameRule {
 
 class CallFrames {
 public:
-    explicit CallFrames(Fd file);
-    ~CallFrames();
-    CallFrames(const CallFrames&) = delete;
-    CallFrames& operator=(const CallFrames&) = delete;
+    explicit CallFrames(const Elf& elf); // which is needed for as long
 
     // Where the function begins that this address is in; both in the file's own numbering. nullopt where the file does
     // not say.
@@ -65,8 +65,19 @@ public:
     std::optional<FrameRule> rule(uint64_t address) const;
 
 private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    // The table that a search begins with: one row for each function, by address.
+    struct SearchRow {
+        int32_t start; // from the table's own address
+        int32_t entry;
+    };
+    struct End {
+        void operator()(Dwarf_CFI_s* frames) const;
+    };
+    void read_search_table(const Elf& elf);
+
+    std::unique_ptr<Dwarf_CFI_s, End> frames_;
+    uint64_t table_address_ = 0;
+    std::vector<SearchRow> table_;
 };
 
 } // namespace gpusnoop

@@ -417,6 +417,11 @@ uint64_t Elf::file_size() const
     return impl_->file_size;
 }
 
+void* Elf::handle() const
+{
+    return impl_->elf.get();
+}
+
 std::span<const Elf64_Phdr> Elf::segments() const
 {
     return impl_->segments;

@@ -71,6 +71,7 @@ public:
     size_t read(uint64_t file_offset, std::span<uint8_t> to) const;
 
     uint64_t file_size() const;
+    void* handle() const; // libelf's, for libdw
 
     // Program headers. Those of type PT_LOAD lie within the file; addresses and the others may be anything.
     std::span<const Elf64_Phdr> segments() const;

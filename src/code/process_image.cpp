@@ -26,14 +26,14 @@ Modules::Modules()
     const auto start = getauxval(AT_SYSINFO_EHDR);
     const auto all = code_mappings(getpid());
     const auto mapped = std::ranges::find_if(all, &Mapping::vdso);
-    const Fd file(memfd_create("vdso", MFD_CLOEXEC));
+    Fd file(memfd_create("vdso", MFD_CLOEXEC));
     if (!start || mapped == all.end() || !file)
         return;
     const auto size = static_cast<size_t>(mapped->end - mapped->start);
     if (pwrite(file.get(), reinterpret_cast<const void*>(start), size, 0) != static_cast<ssize_t>(size))
         return;
     try {
-        vdso_ = std::make_shared<const Module>(Fd(dup(file.get())), Fd(dup(file.get())));
+        vdso_ = std::make_shared<const Module>(std::move(file));
     } catch (const Error&) { // not to be unwound through
     }
 }
@@ -46,10 +46,9 @@ std::shared_ptr<const Module> Modules::of(pid_t pid, const Mapping& mapping)
     if (const auto known = known_.find(key); known != known_.end())
         return known->second;
     std::shared_ptr<const Module> module;
-    Fd for_symbols = open_mapped(pid, mapping), for_frames = open_mapped(pid, mapping);
     try {
-        if (for_symbols && for_frames)
-            module = std::make_shared<const Module>(std::move(for_symbols), std::move(for_frames));
+        if (Fd file = open_mapped(pid, mapping))
+            module = std::make_shared<const Module>(std::move(file));
     } catch (const Error&) { // not to be unwound through
     }
     known_.emplace(key, module);

@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 // A file with code, opened once for all processes that map it.
 struct Module {
-    Module(Fd for_symbols, Fd for_frames) : elf(std::move(for_symbols)), frames(std::move(for_frames)) {}
+    explicit Module(Fd file) : elf(std::move(file)), frames(elf) {}
     Elf elf;
     CallFrames frames;
 };

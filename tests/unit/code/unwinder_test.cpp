@@ -2,6 +2,9 @@
 // The stack of this very thread, against what the C library says of it.
 #include "code/unwinder.hpp"
 
+#include "base/error.hpp"
+#include "tests/unit/code/elf_fixtures.hpp"
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
@@ -197,10 +200,13 @@ TEST_CASE("a stack that is none", "[stacks]")
 
 TEST_CASE("files without a word about frames", "[stacks]")
 {
-    for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"}) {
-        const CallFrames frames(Fd(open(path, O_RDONLY | O_CLOEXEC)));
-        CHECK_FALSE(frames.function_start(0));
-        CHECK_FALSE(frames.rule(4096));
-    }
-    CHECK_FALSE(CallFrames(Fd()).rule(0));
+    for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"})
+        CHECK_THROWS_AS(Elf(Fd(open(path, O_RDONLY | O_CLOEXEC))), Error);
+    CHECK_THROWS_AS(Elf(Fd()), Error);
+    elf_fixtures::Bytes file = elf_fixtures::without_sections(elf_fixtures::content("lib.so"));
+    elf_fixtures::header(file).e_phnum = 0;
+    const Elf elf(elf_fixtures::memory_file(file));
+    const CallFrames frames(elf);
+    CHECK_FALSE(frames.function_start(0));
+    CHECK_FALSE(frames.rule(4096));
 }
