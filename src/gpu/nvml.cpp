@@ -71,9 +71,7 @@ struct LibraryCloser {
 
 class NvmlLibrary final : public Nvml {
 public:
-    explicit NvmlLibrary(void* library)
-        : library_(library), symbols_(library), queries_(symbols_), mig_(symbols_), gpm_(symbols_)
-    {}
+    explicit NvmlLibrary(void* library) : library_(library), symbols_(library), queries_(symbols_), gpm_(symbols_) {}
     NvmlLibrary(const NvmlLibrary&) = delete;
     NvmlLibrary& operator=(const NvmlLibrary&) = delete;
     ~NvmlLibrary() override
@@ -128,9 +126,7 @@ public:
             if (handle_(i, &device) != NVML_OK)
                 continue;
             all[i] = queries_.ask(i, device);
-            if (all[i].mig.value_or(false))
-                mig_.add(device, all[i]);
-            else
+            if (!all[i].mig.value_or(false))
                 all[i].efficiency = gpm_.since_last(device);
             for (NvmlInstance& instance : all[i].instances)
                 instance.efficiency = gpm_.since_last(device, instance.gpu_instance);
@@ -237,7 +233,6 @@ private:
     std::unique_ptr<void, LibraryCloser> library_;
     NvmlSymbols symbols_;
     NvmlDeviceQueries queries_;
-    NvmlMig mig_;
     NvmlGpm gpm_;
     NvmlSamplesFunction samples_function_ = nullptr;
     std::vector<NvmlSamples> samples_; // by device

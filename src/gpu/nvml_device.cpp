@@ -40,116 +40,6 @@ struct Pci {
     uint32_t domain, bus, device;
 };
 
-// What a function fills, with room behind it: what writes more than it should stays inside.
-template<class T>
-struct Answer {
-    T value{};
-    std::array<unsigned char, 256> more{};
-};
-
-template<class T>
-std::optional<T> fill(int (*function)(NvmlDevice, void*), NvmlDevice device, const T& given = {})
-{
-    Answer<T> answer{given};
-    if (!function || function(device, &answer) != NVML_OK)
-        return std::nullopt;
-    return answer.value;
-}
-
-} // namespace
-
-NvmlDeviceQueries::NvmlDeviceQueries(const NvmlSymbols& symbols)
-{
-    symbols.find(name_, {"nvmlDeviceGetName"});
-    symbols.find(uuid_, {"nvmlDeviceGetUUID"});
-    symbols.find(pci_, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
-    symbols.find(utilization_, {"nvmlDeviceGetUtilizationRates"});
-    symbols.find(memory_v2_, {"nvmlDeviceGetMemoryInfo_v2"});
-    symbols.find(memory_, {"nvmlDeviceGetMemoryInfo"});
-    symbols.find(power_, {"nvmlDeviceGetPowerUsage"});
-    symbols.find(mig_, {"nvmlDeviceGetMigMode"});
-    symbols.find(minor_, {"nvmlDeviceGetMinorNumber"});
-}
-
-NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
-{
-    NvmlDeviceState state;
-    state.index = index;
-    state.name = nvml_text(name_, device);
-    state.uuid = nvml_text(uuid_, device);
-    state.pci = pci(device);
-    state.mig = mig(device);
-    state.minor = minor_number(device);
-    if (!state.mig.value_or(false)) // under MIG there is no such figure, whatever a driver answers
-        state.utilization = utilization(device);
-    state.power_watts = power_watts(device);
-    add_memory(device, state);
-    return state;
-}
-
-std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
-{
-    std::array<char, 256> room{}; // for more than was asked for, too
-    if (!function || function(device, room.data(), text_length) != NVML_OK)
-        return {};
-    return printable({room.data(), strnlen(room.data(), text_length)});
-}
-
-// Of the numbers: the text has a domain of 4 digits in older versions, and of 8 in newer ones.
-std::string NvmlDeviceQueries::pci(NvmlDevice device) const
-{
-    const auto at = fill<Pci>(pci_, device);
-    if (!at || at->bus > 0xff || at->device > 0x1f)
-        return {};
-    return fmt::format("{:04x}:{:02x}:{:02x}.0", at->domain, at->bus, at->device);
-}
-
-std::optional<unsigned> NvmlDeviceQueries::utilization(NvmlDevice device) const
-{
-    const auto rates = fill<Utilization>(utilization_, device);
-    return rates && rates->gpu <= 100 ? std::optional(rates->gpu) : std::nullopt;
-}
-
-std::optional<double> NvmlDeviceQueries::power_watts(NvmlDevice device) const
-{
-    const auto milliwatts = fill<uint32_t>(power_, device);
-    return milliwatts && *milliwatts <= max_milliwatts ? std::optional(*milliwatts / 1000.0) : std::nullopt;
-}
-
-std::optional<bool> NvmlDeviceQueries::mig(NvmlDevice device) const
-{
-    unsigned current = 0, pending = 0;
-    if (!mig_ || mig_(device, &current, &pending) != NVML_OK || current > 1)
-        return std::nullopt;
-    return current == 1;
-}
-
-std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
-{
-    const auto number = fill<uint32_t>(minor_, device);
-    return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
-}
-
-// The older function counts as used what the driver keeps for itself; nvidia-smi shows what the newer one says. That
-// may be there and fail (WSL: unknown error, driver 516.59). A device that shares the host's memory has a total of 0.
-void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
-{
-    uint64_t total = 0, used = 0;
-    if (const auto newer = fill(memory_v2_, device, MemoryV2{memory_v2, 0, 0, 0, 0})) {
-        total = newer->total;
-        used = newer->used;
-    } else if (const auto older = fill<Memory>(memory_, device)) {
-        total = older->total;
-        used = older->used;
-    }
-    if (total == 0 || used > total)
-        return;
-    state.memory_total = total;
-    state.memory_used = used;
-}
-
-namespace {
-
 constexpr unsigned most_slices = 16; // 7 of A100, H100 and B200, 4 of A30
 
 // nvmlDeviceAttributes_t
@@ -173,43 +63,124 @@ unsigned number_before(std::string_view name, std::string_view mark)
 
 } // namespace
 
-NvmlMig::NvmlMig(const NvmlSymbols& symbols)
+NvmlDeviceQueries::NvmlDeviceQueries(const NvmlSymbols& symbols)
 {
+    symbols.find(name_, {"nvmlDeviceGetName"});
+    symbols.find(uuid_, {"nvmlDeviceGetUUID"});
+    symbols.find(pci_, {"nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo"});
+    symbols.find(utilization_, {"nvmlDeviceGetUtilizationRates"});
+    symbols.find(memory_v2_, {"nvmlDeviceGetMemoryInfo_v2"});
+    symbols.find(memory_, {"nvmlDeviceGetMemoryInfo"});
+    symbols.find(power_, {"nvmlDeviceGetPowerUsage"});
+    symbols.find(mig_, {"nvmlDeviceGetMigMode"});
+    symbols.find(minor_, {"nvmlDeviceGetMinorNumber"});
     symbols.find(most_, {"nvmlDeviceGetMaxMigDeviceCount"});
-    symbols.find(handle_, {"nvmlDeviceGetMigDeviceHandleByIndex"});
+    symbols.find(mig_handle_, {"nvmlDeviceGetMigDeviceHandleByIndex"});
     symbols.find(gpu_instance_, {"nvmlDeviceGetGpuInstanceId"});
     symbols.find(compute_instance_, {"nvmlDeviceGetComputeInstanceId"});
     symbols.find(attributes_, {"nvmlDeviceGetAttributes_v2", "nvmlDeviceGetAttributes"});
-    symbols.find(name_, {"nvmlDeviceGetName"});
-    symbols.find(uuid_, {"nvmlDeviceGetUUID"});
+}
+
+NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
+{
+    NvmlDeviceState state;
+    state.index = index;
+    state.name = nvml_text(name_, device);
+    state.uuid = nvml_text(uuid_, device);
+    state.pci = pci(device);
+    state.mig = mig(device);
+    state.minor = minor_number(device);
+    if (state.mig.value_or(false))
+        add_instances(device, state);
+    else // under MIG there is no such figure, whatever a driver answers
+        state.utilization = utilization(device);
+    state.power_watts = power_watts(device);
+    add_memory(device, state);
+    return state;
+}
+
+std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
+{
+    std::array<char, 256> room{}; // for more than was asked for, too
+    if (!function || function(device, room.data(), text_length) != NVML_OK)
+        return {};
+    return printable({room.data(), strnlen(room.data(), text_length)});
+}
+
+// Of the numbers: the text has a domain of 4 digits in older versions, and of 8 in newer ones.
+std::string NvmlDeviceQueries::pci(NvmlDevice device) const
+{
+    const auto at = nvml_fill<Pci>(pci_, device);
+    if (!at || at->bus > 0xff || at->device > 0x1f)
+        return {};
+    return fmt::format("{:04x}:{:02x}:{:02x}.0", at->domain, at->bus, at->device);
+}
+
+std::optional<unsigned> NvmlDeviceQueries::utilization(NvmlDevice device) const
+{
+    const auto rates = nvml_fill<Utilization>(utilization_, device);
+    return rates && rates->gpu <= 100 ? std::optional(rates->gpu) : std::nullopt;
+}
+
+std::optional<double> NvmlDeviceQueries::power_watts(NvmlDevice device) const
+{
+    const auto milliwatts = nvml_fill<uint32_t>(power_, device);
+    return milliwatts && *milliwatts <= max_milliwatts ? std::optional(*milliwatts / 1000.0) : std::nullopt;
+}
+
+std::optional<bool> NvmlDeviceQueries::mig(NvmlDevice device) const
+{
+    unsigned current = 0, pending = 0;
+    if (!mig_ || mig_(device, &current, &pending) != NVML_OK || current > 1)
+        return std::nullopt;
+    return current == 1;
+}
+
+std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
+{
+    const auto number = nvml_fill<uint32_t>(minor_, device);
+    return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
+}
+
+// The older function counts as used what the driver keeps for itself; nvidia-smi shows what the newer one says. That
+// may be there and fail (WSL: unknown error, driver 516.59). A device that shares the host's memory has a total of 0.
+void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
+{
+    uint64_t total = 0, used = 0;
+    if (const auto newer = nvml_fill(memory_v2_, device, MemoryV2{memory_v2, 0, 0, 0, 0})) {
+        total = newer->total;
+        used = newer->used;
+    } else if (const auto older = nvml_fill<Memory>(memory_, device)) {
+        total = older->total;
+        used = older->used;
+    }
+    if (total == 0 || used > total)
+        return;
+    state.memory_total = total;
+    state.memory_used = used;
 }
 
 // Else by the profile in its name: "... MIG 1c.3g.40gb" is one of an instance of 3, "... MIG 3g.40gb" all of it.
-NvmlMig::Slices NvmlMig::slices(NvmlDevice mig, std::string_view name) const
+NvmlDeviceQueries::Slices NvmlDeviceQueries::slices(NvmlDevice mig, std::string_view name) const
 {
-    struct {
-        Attributes attributes{};
-        std::array<unsigned char, 256> more{}; // what writes more than it should stays inside
-    } answer;
-    const Attributes& told = answer.attributes;
-    if (attributes_ && attributes_(mig, &answer) == NVML_OK && told.gpu_instance_slices <= most_slices &&
-        told.compute_instance_slices <= told.gpu_instance_slices)
-        return {told.gpu_instance_slices, told.compute_instance_slices};
+    const auto told = nvml_fill<Attributes>(attributes_, mig);
+    if (told && told->gpu_instance_slices <= most_slices && told->compute_instance_slices <= told->gpu_instance_slices)
+        return {told->gpu_instance_slices, told->compute_instance_slices};
     const unsigned all = number_before(name, "g."), part = number_before(name, "c.");
     return {all, part ? std::min(part, all) : all};
 }
 
-void NvmlMig::add(NvmlDevice device, NvmlDeviceState& state) const
+void NvmlDeviceQueries::add_instances(NvmlDevice device, NvmlDeviceState& state) const
 {
     unsigned most = 0;
-    if (!most_ || !handle_ || !gpu_instance_ || most_(device, &most) != NVML_OK)
+    if (!most_ || !mig_handle_ || !gpu_instance_ || most_(device, &most) != NVML_OK)
         return;
     state.slices = most = std::min(most, most_slices);
     std::map<uint32_t, NvmlInstance> instances;
     for (unsigned i = 0; i < most; i++) {
         NvmlDevice mig = nullptr;
         unsigned id = 0;
-        if (handle_(device, i, &mig) != NVML_OK || gpu_instance_(mig, &id) != NVML_OK || !nvml_has_instance(id))
+        if (mig_handle_(device, i, &mig) != NVML_OK || gpu_instance_(mig, &id) != NVML_OK || !nvml_has_instance(id))
             continue; // the numbers of those that are there need not follow each other
         NvmlInstance& instance = instances[id];
         instance.gpu_instance = id;

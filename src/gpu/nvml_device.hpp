@@ -4,6 +4,8 @@
 
 #include "gpu/nvml.hpp"
 
+#include <array>
+#include <optional>
 #include <string_view>
 
 namespace gpusnoop {
@@ -12,15 +14,33 @@ using NvmlTextFunction = int (*)(NvmlDevice, char*, unsigned);
 // Printable; empty: it is not told.
 std::string nvml_text(NvmlTextFunction function, NvmlDevice device);
 
+// What a function fills; nullopt where it fails. What writes more than it should stays inside the room behind it.
+template<class T>
+std::optional<T> nvml_fill(int (*function)(NvmlDevice, void*), NvmlDevice device, const T& given = {})
+{
+    struct {
+        T value{};
+        std::array<unsigned char, 256> more{};
+    } answer{given};
+    if (!function || function(device, &answer) != NVML_OK)
+        return std::nullopt;
+    return answer.value;
+}
+
 class NvmlDeviceQueries {
 public:
     explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
 
-    // What it does not say, or what cannot be, is left out.
+    // What it does not say, or what cannot be, is left out. GPU instances are in the order of their numbers.
     NvmlDeviceState ask(unsigned index, NvmlDevice device) const;
 
 private:
     using Fill = int (*)(NvmlDevice, void*);
+    using NumberFunction = int (*)(NvmlDevice, unsigned*);
+
+    struct Slices {
+        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not told
+    };
 
     std::string pci(NvmlDevice device) const;
     std::optional<unsigned> utilization(NvmlDevice device) const;
@@ -28,33 +48,15 @@ private:
     std::optional<bool> mig(NvmlDevice device) const;
     std::optional<unsigned> minor_number(NvmlDevice device) const;
     void add_memory(NvmlDevice device, NvmlDeviceState& state) const;
+    Slices slices(NvmlDevice mig, std::string_view name) const;
+    void add_instances(NvmlDevice device, NvmlDeviceState& state) const;
 
     NvmlTextFunction name_ = nullptr, uuid_ = nullptr;
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
     Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
-         minor_ = nullptr;
-};
-
-// The GPU instances that a device with MIG is divided in.
-class NvmlMig {
-public:
-    explicit NvmlMig(const NvmlSymbols& symbols);
-
-    // Adds the slices and the instances of a device whose MIG is on, in the order of their numbers.
-    void add(NvmlDevice device, NvmlDeviceState& state) const;
-
-private:
-    using NumberFunction = int (*)(NvmlDevice, unsigned*);
-
-    struct Slices {
-        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not told
-    };
-    Slices slices(NvmlDevice mig, std::string_view name) const;
-
+         minor_ = nullptr, attributes_ = nullptr;
     NumberFunction most_ = nullptr, gpu_instance_ = nullptr, compute_instance_ = nullptr;
-    int (*handle_)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
-    int (*attributes_)(NvmlDevice, void*) = nullptr;
-    NvmlTextFunction name_ = nullptr, uuid_ = nullptr;
+    int (*mig_handle_)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
 };
 
 } // namespace gpusnoop

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nvml_samples.hpp"
 
+#include "gpu/nvml_device.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -147,11 +149,8 @@ NvmlGpm::NvmlGpm(const NvmlSymbols& symbols)
 
 bool NvmlGpm::supports(NvmlDevice device)
 {
-    struct {
-        Support support{version_1, 0};
-        std::array<unsigned char, 64> more{}; // what writes more than it should stays inside
-    } answer;
-    return support_ && alloc_ && free_ && metrics_ && support_(device, &answer) == NVML_OK && answer.support.supported;
+    const auto answer = nvml_fill(support_, device, Support{version_1, 0});
+    return alloc_ && free_ && metrics_ && answer && answer->supported;
 }
 
 NvmlGpm::Sample NvmlGpm::take(NvmlDevice device, uint32_t gpu_instance) const
