@@ -3,6 +3,7 @@
 
 #include "base/machine.hpp"
 #include "code/decoder.hpp"
+#include "proc/process.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -185,7 +186,7 @@ struct Fit {
 
 } // namespace
 
-std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const MappedRange& mapping, uint64_t address)
+std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Mapping& mapping, uint64_t address)
 {
     const uint64_t page = machine::page_size();
     const uint64_t offset = mapping.file_offset + (address - mapping.start);

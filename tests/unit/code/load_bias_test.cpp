@@ -2,6 +2,7 @@
 #include "code/elf_image.hpp"
 
 #include "base/machine.hpp"
+#include "proc/process.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,7 @@
 #include <vector>
 
 using gpusnoop::load_bias;
-using gpusnoop::MappedRange;
+using gpusnoop::Mapping;
 
 namespace {
 
@@ -20,22 +21,23 @@ const uint64_t base = 1000 * page; // where the loader puts the files
 enum Permission : bool { data = false, code = true };
 
 // The mapping that the loader makes of a segment: whole pages.
-MappedRange mapped(const Elf64_Phdr& s, uint64_t bias, Permission permission)
+Mapping mapped(const Elf64_Phdr& s, uint64_t bias, Permission permission)
 {
     const uint64_t first = s.p_vaddr / page * page, end = (s.p_vaddr + s.p_filesz + page - 1) / page * page;
     return {.start = bias + first,
             .end = bias + end,
             .file_offset = s.p_offset / page * page,
-            .executable = permission == code};
+            .executable = permission == code,
+            .path = {}};
 }
 
-MappedRange mapped(const Elf64_Phdr& s, uint64_t bias = base)
+Mapping mapped(const Elf64_Phdr& s, uint64_t bias = base)
 {
     return mapped(s, bias, s.p_flags & PF_X ? code : data);
 }
 
 // The pages from `first` up to `end` of it, counted from its start, as mprotect() splits it.
-MappedRange part(MappedRange whole, uint64_t first, uint64_t end)
+Mapping part(Mapping whole, uint64_t first, uint64_t end)
 {
     whole.file_offset += first * page;
     whole.end = whole.start + end * page;
@@ -57,7 +59,7 @@ struct Unpadded {
     std::vector<Elf64_Phdr> all{{PT_PHDR, PF_R, 64, 64, 64, 512, 512, 8}, rodata, text, relro, variables};
 };
 
-void all_of(const std::vector<Elf64_Phdr>& segments, const MappedRange& mapping, uint64_t bias)
+void all_of(const std::vector<Elf64_Phdr>& segments, const Mapping& mapping, uint64_t bias)
 {
     for (uint64_t address = mapping.start; address < mapping.end; address += 0x10)
         if (load_bias(segments, mapping, address) != bias)
@@ -71,28 +73,28 @@ TEST_CASE("each mapping of an unpadded file has the bias of its own segment", "[
     const Unpadded file;
     all_of(file.all, mapped(file.rodata), base);
     all_of(file.all, mapped(file.text), base);
-    const MappedRange relro = mapped(file.relro), variables = mapped(file.variables);
+    const Mapping relro = mapped(file.relro), variables = mapped(file.variables);
     all_of(file.all, part(relro, 0, 1), base);
     all_of(file.all, part(variables, 1, 4), base);
     // Both segments have the page, with one permission: the bytes decide.
-    const MappedRange first_of_variables = part(variables, 0, 1);
+    const Mapping first_of_variables = part(variables, 0, 1);
     CHECK(load_bias(file.all, first_of_variables, base + file.variables.p_vaddr) == base);
-    const MappedRange last_of_relro = part(relro, 1, 2);
+    const Mapping last_of_relro = part(relro, 1, 2);
     CHECK(load_bias(file.all, last_of_relro, base + file.relro.p_vaddr + file.relro.p_filesz - 1) == base);
 }
 
 TEST_CASE("parts of a segment that mprotect() has split off have its bias", "[elf][pages]")
 {
     const Unpadded file;
-    const MappedRange text = mapped(file.text);
+    const Mapping text = mapped(file.text);
     for (const auto& [first, end] :
          std::vector<std::pair<uint64_t, uint64_t>>{{0, 1}, {0, 20}, {1, 2}, {5, 21}, {20, 21}})
         all_of(file.all, part(text, first, end), base);
-    MappedRange writable = part(text, 3, 4); // text relocations, breakpoints of a debugger
+    Mapping writable = part(text, 3, 4); // text relocations, breakpoints of a debugger
     all_of(file.all, writable, base);
     writable.executable = false;
     all_of(file.all, writable, base);
-    MappedRange executed = part(mapped(file.variables), 1, 3);
+    Mapping executed = part(mapped(file.variables), 1, 3);
     executed.executable = true;
     all_of(file.all, executed, base);
 }
@@ -140,7 +142,7 @@ TEST_CASE("a mapping that a loader left between two segments has the bias of the
 {
     const std::vector<Elf64_Phdr> all{segment(PF_R | PF_X, 0, 0, 2 * page),
                                       segment(PF_R | PF_W, 2 * page, 0x200000, page)};
-    MappedRange text = mapped(all[0]);
+    Mapping text = mapped(all[0]);
     text.end = base + 0x200000; // musl maps the whole library as its first segment, and the others over it
     CHECK(load_bias(all, text, base + page) == base);
 }
@@ -148,7 +150,7 @@ TEST_CASE("a mapping that a loader left between two segments has the bias of the
 TEST_CASE("an address that no segment has in the file has no bias", "[elf][pages]")
 {
     const Unpadded file;
-    MappedRange beyond = mapped(file.variables);
+    Mapping beyond = mapped(file.variables);
     beyond.end += 5 * page;
     CHECK(load_bias(file.all, beyond, beyond.end - 6 * page) == base);
     CHECK_FALSE(load_bias(file.all, beyond, beyond.end - 5 * page));
@@ -156,6 +158,6 @@ TEST_CASE("an address that no segment has in the file has no bias", "[elf][pages
     const std::array hostile{segment(PF_R | PF_X, ~uint64_t{0}, 0, 1),
                              segment(PF_R | PF_X, ~uint64_t{0} - 1, 0, ~uint64_t{0}),
                              segment(PF_R | PF_X, 0, 0, ~uint64_t{0}), segment(PF_R | PF_X, 0, 0, 0)};
-    CHECK_FALSE(
-        load_bias(hostile, {.start = 0, .end = ~uint64_t{0}, .file_offset = ~uint64_t{0}, .executable = true}, 7));
+    CHECK_FALSE(load_bias(
+        hostile, {.start = 0, .end = ~uint64_t{0}, .file_offset = ~uint64_t{0}, .executable = true, .path = {}}, 7));
 }
