@@ -16,7 +16,6 @@
 #include <bpf/libbpf.h>
 #include <chrono>
 #include <fcntl.h>
-#include <span>
 #include <unistd.h>
 
 // Begins with an instruction that the kernel emulates, as the functions of CUDA libraries do.
@@ -47,54 +46,37 @@ namespace {
 
 constexpr const char* own_file = "/proc/self/exe";
 
-std::optional<uint64_t> file_offset(void (*function)())
+// A function of this program that does nothing, as a file to be probed. Throws Error.
+CudaFile own_function()
 {
-    const auto address = reinterpret_cast<uint64_t>(function);
-    for (const Mapping& mapping : mappings(getpid()))
-        if (address >= mapping.start && address < mapping.end)
-            return address - mapping.start + mapping.file_offset;
-    return std::nullopt;
+    const auto address = reinterpret_cast<uint64_t>(&gpusnoop_do_nothing);
+    const auto all = mappings(getpid());
+    const auto mapping =
+        std::ranges::find_if(all, [&](const Mapping& m) { return address >= m.start && address < m.end; });
+    CudaFile self;
+    self.path = own_file;
+    self.file = Fd(open(own_file, O_RDONLY | O_CLOEXEC));
+    if (mapping == all.end() || !self.file)
+        throw Error("this program cannot read itself");
+    self.places.push_back({.probe = 0, .offset = address - mapping->start + mapping->file_offset});
+    return self;
 }
 
-// A function of our own that does nothing, to be probed.
 class Calibration {
 public:
-    explicit Calibration(Tier tier) : session_(tier == Tier::session), offset_(file_offset(&gpusnoop_do_nothing))
+    // Throws Error, as does attach().
+    explicit Calibration(Tier tier) : linker_(skeleton_->obj, tier, hooks_, [] {})
     {
-        auto& programs = skeleton_->progs;
-        bpf_program__set_autoload(programs.calibrate_session, session_);
-        bpf_program__set_expected_attach_type(programs.calibrate_session,
-                                              static_cast<bpf_attach_type>(uprobe_session_attach_type));
-        loaded_ = offset_ && !calibrate_bpf::load(skeleton_.get());
+        const LoadLog log;
+        if (const int error = calibrate_bpf::load(skeleton_.get()))
+            throw Error(refusal_of(-error, log.text()).text());
     }
 
-    // Its entry alone, or entry and return. Empty where that cannot be.
-    Links attach(bool returns) const
+    // Its entry alone, or entry and return.
+    Links attach(bool returns)
     {
         Links links;
-        if (!loaded_)
-            return links;
-        auto& programs = skeleton_->progs;
-        if (returns && session_) {
-            Fd link(create_link({.program = bpf_program__fd(programs.calibrate_session),
-                                 .attach_type = uprobe_session_attach_type,
-                                 .path = own_file,
-                                 .offsets = &*offset_,
-                                 .count = 1,
-                                 .pid = getpid()}));
-            if (link)
-                links.push_back(own_link(std::move(link)));
-            return links;
-        }
-        for (const bool on_return : {true, false}) {
-            if (on_return && !returns)
-                continue;
-            bpf_program* program = on_return ? programs.calibrate_return : programs.calibrate_entry;
-            bpf_link* link = bpf_program__attach_uprobe(program, on_return, getpid(), own_file, *offset_);
-            if (!link)
-                return {};
-            links.push_back(own_link(link));
-        }
+        linker_.attach(hooks_[returns ? 1 : 0], {self_, getpid()}, links);
         return links;
     }
 
@@ -112,10 +94,11 @@ public:
     }
 
 private:
-    bool session_;
-    bool loaded_ = false;
-    std::optional<uint64_t> offset_;
     Skeleton<calibrate_bpf> skeleton_ = open_skeleton<calibrate_bpf>();
+    const CudaFile self_ = own_function();
+    const std::array<Hook, 2> hooks_{Hook{.program = "calibrate", .probes = {0}},
+                                     Hook{.program = "calibrate", .returns = true, .probes = {0}}};
+    Linker linker_;
 };
 
 // Nanoseconds that a call takes with what is attached now: the least of several tries, for the machine is shared.
@@ -132,29 +115,35 @@ double time_of_a_call()
     return static_cast<double>(least) / calls;
 }
 
-std::optional<ProbeCost> probe_cost(Tier tier)
+// The helper that measures may be killed, and would leave an event of tracefs behind.
+Tier measured_in(Tier tier)
 {
-    const Calibration calibration(tier);
+    return tier == Tier::tracefs ? Tier::perf : tier;
+}
+
+std::optional<ProbeCost> probe_cost(Tier tier)
+try {
+    Calibration calibration(measured_in(tier));
     const double none = time_of_a_call();
     Links links = calibration.attach(false);
-    if (links.empty())
-        return std::nullopt;
     const double entry = time_of_a_call();
     links.clear();
     links = calibration.attach(true);
-    if (links.empty())
-        return std::nullopt;
     const double both = time_of_a_call();
     return ProbeCost{.entry_ns = std::max(entry - none, 0.0), .return_ns = std::max(both - entry, 0.0)};
+} catch (const Error&) {
+    return std::nullopt;
 }
 
 } // namespace
 
 std::optional<uint64_t> duration_floor_ns(Tier tier)
-{
-    const Calibration calibration(tier);
+try {
+    Calibration calibration(measured_in(tier));
     const Links links = calibration.attach(true);
-    return links.empty() ? std::nullopt : calibration.median();
+    return calibration.median();
+} catch (const Error&) {
+    return std::nullopt;
 }
 
 ProbeCostMeter::ProbeCostMeter(Tier tier)
@@ -184,23 +173,9 @@ const std::optional<ProbeCost>& ProbeCostMeter::cost()
 
 std::string why_tier_fails(Tier tier)
 try {
-    const Skeleton<calibrate_bpf> skeleton = open_skeleton<calibrate_bpf>();
-    const Hook hook{.program = "calibrate", .returns = true, .probes = {0}};
-    const std::optional<uint64_t> offset = file_offset(&gpusnoop_do_nothing);
-    CudaFile self;
-    self.path = own_file;
-    self.file = Fd(open(own_file, O_RDONLY | O_CLOEXEC));
-    if (!offset || !self.file)
-        return "this program cannot read itself";
-    self.places.push_back({.probe = 0, .offset = *offset});
-    Linker linker(skeleton->obj, tier, std::span(&hook, 1), [] {});
-    const LoadLog log;
-    if (const int error = calibrate_bpf::load(skeleton.get()))
-        return refusal_of(-error, log.text()).text();
-    Links links;
-    linker.attach(hook, {self, getpid()}, links);
-    gpusnoop_do_nothing();
-    return skeleton->bss->taken ? std::string() : "the kernel took the probes, but they are not hit";
+    Calibration calibration(tier);
+    const Links links = calibration.attach(true);
+    return calibration.median() ? std::string() : "the kernel took the probes, but they are not hit";
 } catch (const Error& error) {
     return error.what();
 }
