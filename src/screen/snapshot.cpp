@@ -73,15 +73,17 @@ uint64_t count_of(const Cell& cell)
     return std::holds_alternative<uint64_t>(cell) ? std::get<uint64_t>(cell) : 0;
 }
 
+double figure(const Cell& cell)
+{
+    return std::holds_alternative<std::monostate>(cell) ? 0.0 : sort_value(cell);
+}
+
 // Of which one at least is an estimate.
 Cell estimated_sum(const Cell& a, const Cell& b)
 {
     const auto whole = [](const Cell& cell) {
         const auto* estimate = std::get_if<Estimate>(&cell);
         return std::holds_alternative<uint64_t>(cell) || (estimate && estimate->value.index() == 0);
-    };
-    const auto figure = [](const Cell& cell) {
-        return std::holds_alternative<std::monostate>(cell) ? 0.0 : sort_value(cell);
     };
     const double sum = figure(a) + figure(b);
     if (whole(a) || whole(b))
@@ -97,13 +99,14 @@ void add_to(Cell& sum, const Cell& cell)
         sum = estimated_sum(sum, cell);
         return;
     }
-    if (std::holds_alternative<AtLeast>(cell) ||
-        (std::holds_alternative<AtLeast>(sum) && std::holds_alternative<uint64_t>(cell)))
-        sum = AtLeast{count_of(sum) + count_of(cell)};
-    else if (const auto* n = std::get_if<uint64_t>(&cell))
-        sum = count_of(sum) + *n;
-    else if (const auto* x = std::get_if<double>(&cell))
-        sum = (std::holds_alternative<double>(sum) ? std::get<double>(sum) : 0) + *x;
+    const bool at_least = std::holds_alternative<AtLeast>(cell) || std::holds_alternative<AtLeast>(sum);
+    const bool is_count = std::holds_alternative<AtLeast>(cell) || std::holds_alternative<uint64_t>(cell);
+    if (is_count && !std::holds_alternative<double>(sum)) {
+        const uint64_t count = count_of(sum) + count_of(cell);
+        sum = at_least ? Cell(AtLeast{count}) : Cell(count);
+    } else if (!std::holds_alternative<std::string>(cell)) {
+        sum = figure(sum) + figure(cell); // a replay has counts and negative figures in one column
+    }
 }
 
 bool passes(const TopRow& row, const std::string& filter)

@@ -71,6 +71,10 @@ TEST_CASE("a sum of parts of which one is a lower bound is one", "[top_rows]")
     CHECK(sum({&exact, &least, &exact}) == Cell(AtLeast{13}));
     CHECK(sum({&least, &unknown}) == Cell(AtLeast{3}));
     CHECK(sum({&unknown}) == Cell());
+    const TopRow shrinking{"5", "", {-5.0}};
+    CHECK(sum({&exact, &shrinking}) == Cell(0.0));
+    CHECK(sum({&shrinking, &exact}) == Cell(0.0));
+    CHECK(sum({&shrinking, &least, &unknown}) == Cell(-2.0));
     const TopRow estimated{"4", "", {estimate_of(uint64_t{7})}};
     CHECK(sum({&exact, &estimated, &unknown}) == Cell(Estimate{uint64_t{12}}));
 }
