@@ -41,7 +41,7 @@ std::vector<std::string> Threshold::crossed(const Comparison& comparison) const
 {
     std::vector<std::string> sentences;
     bool found = false;
-    for (const auto* rows : {&comparison.rows, &comparison.kernels})
+    for (const auto* rows : {&comparison.rows, &comparison.kernels, &comparison.kernel_grids})
         for (const Compared& row : *rows) {
             if (row.full_name() != measure)
                 continue;

@@ -134,6 +134,9 @@ TEST_CASE("thresholds are crossed where a change is shown that goes beyond them"
     CHECK(Threshold::parse("launches<-10%").crossed(less).size() == 1);
     CHECK(Threshold::parse("grid-p50<-10%").crossed(more).empty());
     CHECK(Threshold::parse("kernel:k>0%").crossed(more).size() == 1);
+    CHECK(Threshold::parse("kernel-grid:k>0%").crossed(more).empty());
+    const Side larger = files.side("cudalaunch", 20, {kernel("k", 100, 20)});
+    CHECK(Threshold::parse("kernel-grid:k>+10%").crossed(compare(a, larger, {})).size() == 1);
     CHECK_THROWS_AS(Threshold::parse("polls>0%").crossed(more), Error);
     const Side brief = files.side("cudalaunch", 2, {kernel("k", 120, 10)});
     CHECK_THROWS_AS(Threshold::parse("launches>0%").crossed(compare(a, brief, {})), Error);
