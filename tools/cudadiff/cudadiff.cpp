@@ -155,9 +155,9 @@ void warn_of_differences(const Settings& s, const Facts& a, const Facts& b, cons
         warn("the recordings are of different hosts");
     if (a.versions != b.versions)
         warn("the recordings are of different versions of the tools");
-    std::set<std::string_view> one_sided;
+    std::set<std::string> one_sided;
     for (const OneSided& one : all.one_sided)
-        one_sided.insert(measures()[one.measure].text);
+        one_sided.insert(measure_text(one));
     if (!one_sided.empty())
         warn(fmt::format("in one recording only, and not compared: {}", joined(one_sided, ", ")));
     for (const auto& [letter, groups] : {std::pair("A", &all.groups_only_a), std::pair("B", &all.groups_only_b)})

@@ -121,6 +121,12 @@ std::string measure_text(const Compared& row, const WorkUnit& unit)
     return text;
 }
 
+std::string measure_text(const OneSided& one)
+{
+    const Measure& measure = measures()[one.measure];
+    return std::string(measure.text) + (measure.split.empty() ? "" : " by " + std::string(measure.split));
+}
+
 std::string summary(const Comparison& comparison, const WorkUnit& unit)
 {
     std::vector<std::string> parts, shares;

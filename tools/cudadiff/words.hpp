@@ -19,6 +19,7 @@ std::string interval_text(const Change& change); // "-86.4..-86.2%"
 
 // "launches/s", "bytes copied H2D per graph launch".
 std::string measure_text(const Compared& row, const WorkUnit& unit);
+std::string measure_text(const OneSided& one); // "launches by kernel"
 
 // One sentence about the whole: launches, grids, and where the time goes.
 std::string summary(const Comparison& comparison, const WorkUnit& unit);

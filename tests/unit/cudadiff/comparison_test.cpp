@@ -176,6 +176,12 @@ TEST_CASE("what one side has not recorded is not zero")
     CHECK(all.kernels.empty());
     CHECK(std::ranges::any_of(
         all.one_sided, [](const OneSided& one) { return measures()[one.measure].name == "kernel" && one.in_a; }));
+    std::vector<std::string> one_sided;
+    for (const OneSided& one : all.one_sided)
+        one_sided.push_back(measure_text(one));
+    CHECK(std::ranges::count(one_sided, "launches by kernel") == 1);
+    CHECK(std::ranges::count(one_sided, "launches") == 0);
+    CHECK(std::ranges::count(one_sided, "time in launch calls") == 1);
     const Side top = files.side("cudatop", 10,
                                 {R"("by":"total","launches":999)", R"("by":"pid","launches":100,"copies":7)",
                                  R"("by":"gpu","gpu_percent":40)"});
