@@ -190,11 +190,6 @@ CodePlace place_of(const K& key, const C& c)
     return view.places && key.place >= 0 ? view.places->place(key.place) : CodePlace();
 }
 
-inline Cell text_if_any(std::string text)
-{
-    return text.empty() ? Cell() : Cell(std::move(text));
-}
-
 template<class K, class G, class C>
 inline const Field<C, K, G> place_fields[] = {
     {{"LINE", "", Unit::text, 36},
@@ -212,10 +207,7 @@ inline const Field<C, K, G> place_fields[] = {
      [](const K& k, const G&, const C& c) { return text_if_any(place_of(k, c).file); }},
     {{"", "code_line", Unit::count},
      [](const C& c) { return c.settings.view.line ? Shown::json : Shown::no; },
-     [](const K& k, const G&, const C& c) {
-         const auto line = place_of(k, c).line;
-         return line ? Cell(*line) : Cell();
-     }},
+     [](const K& k, const G&, const C& c) { return cell_if(place_of(k, c).line); }},
     {{"", "code_function", Unit::text},
      where_lines<C>,
      [](const K& k, const G&, const C& c) { return text_if_any(place_of(k, c).function); }},

@@ -5,9 +5,11 @@
 #include "base/clock.hpp"
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +74,22 @@ public:
     Cell& operator=(Cell&& other) noexcept;
     ~Cell();
 };
+
+// Empty where there is nothing.
+inline Cell text_if_any(std::string_view text)
+{
+    return text.empty() ? Cell() : Cell(std::string(text));
+}
+
+template<class T>
+Cell cell_if(const std::optional<T>& value)
+{
+    if constexpr (std::unsigned_integral<T>)
+        return value ? Cell(uint64_t{*value}) : Cell();
+    else
+        return value ? Cell(*value) : Cell();
+}
+
 using Row = std::vector<Cell>; // one cell per column, in the column table's order
 
 const Cell& cell_at(const Row& row, size_t column); // an empty one where the row has none

@@ -45,11 +45,6 @@ std::string shorten_path(std::string_view path)
     return "..." + shorter.substr(from);
 }
 
-Cell known(const std::string& text)
-{
-    return text.empty() ? Cell() : Cell(text);
-}
-
 } // namespace
 
 bool WhoView::parse(std::string_view name)
@@ -107,7 +102,7 @@ Cell ns_pid_cell(const WhoSeen& seen, Processes& processes)
 Cell command_line_cell(const WhoSeen& seen, Processes& processes)
 {
     const auto process = only_process(seen);
-    return process ? known(processes.command_line(*process)) : Cell();
+    return process ? text_if_any(processes.command_line(*process)) : Cell();
 }
 
 Cell sampled_cell(const WhoSeen& seen, const Processes& processes)
@@ -134,48 +129,48 @@ Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
     if (!key.comm.empty())
         return key.comm;
     const auto process = only_process(seen);
-    return process ? known(processes.info(*process).comm) : Cell();
+    return process ? text_if_any(processes.info(*process).comm) : Cell();
 }
 
 Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes)
 {
     const auto process = only_process(seen);
-    return process && key.tid ? known(processes.thread_name(*process, key.tid)) : Cell();
+    return process && key.tid ? text_if_any(processes.thread_name(*process, key.tid)) : Cell();
 }
 
 Cell owner_cell(const Owner& owner, OwnerPart part)
 {
     switch (part) {
     case OwnerPart::text:
-        return known(owner.text());
+        return text_if_any(owner.text());
     case OwnerPart::container_text:
         return owner.container() ? Cell(owner.text()) : Cell();
     case OwnerPart::pod_text:
-        return known(owner.pod_name());
+        return text_if_any(owner.pod_name());
     case OwnerPart::cgroup_text:
         return owner.cgroup.empty() ? Cell() : Cell(shorten_path(owner.cgroup));
     case OwnerPart::container:
-        return known(owner.names.container);
+        return text_if_any(owner.names.container);
     case OwnerPart::container_id:
-        return known(owner.where.container_id);
+        return text_if_any(owner.where.container_id);
     case OwnerPart::runtime:
-        return known(owner.runtime());
+        return text_if_any(owner.runtime());
     case OwnerPart::pod:
-        return known(owner.names.pod);
+        return text_if_any(owner.names.pod);
     case OwnerPart::pod_namespace:
-        return known(owner.names.pod_namespace);
+        return text_if_any(owner.names.pod_namespace);
     case OwnerPart::pod_uid:
-        return known(owner.pod_uid());
+        return text_if_any(owner.pod_uid());
     case OwnerPart::cgroup:
-        return known(owner.cgroup);
+        return text_if_any(owner.cgroup);
     case OwnerPart::unit:
-        return known(owner.where.unit);
+        return text_if_any(owner.where.unit);
     case OwnerPart::slurm_job:
-        return known(owner.where.slurm_job);
+        return text_if_any(owner.where.slurm_job);
     case OwnerPart::slurm_step:
-        return known(owner.where.slurm_step);
+        return text_if_any(owner.where.slurm_step);
     case OwnerPart::uid:
-        return owner.where.uid ? Cell(uint64_t{*owner.where.uid}) : Cell();
+        return cell_if(owner.where.uid);
     }
     return {};
 }

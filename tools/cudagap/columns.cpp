@@ -126,7 +126,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
          "With `--cheap`, in place of all parts that are in no call: time outside of calls."},
         {{"", "other_syscall", Unit::count},
          json_only<C>,
-         [](const K&, const G& g, const C&) { return g.other_syscall ? Cell(uint64_t{*g.other_syscall}) : Cell(); },
+         [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
          "The number, as the processor's kernels have it, of the last system call that counted as OTHER%, of the "
          "thread "
          "with the most of that."},

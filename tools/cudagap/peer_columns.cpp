@@ -9,15 +9,10 @@ using K = PeerKey;
 using G = PeerGroup;
 using C = Context;
 
-Cell cell(const std::optional<uint64_t>& value)
-{
-    return value ? Cell(*value) : Cell();
-}
-
 template<auto member>
 Cell of_peer(const K&, const G& g, const C&)
 {
-    return cell(g.peer.*member);
+    return cell_if(g.peer.*member);
 }
 
 template<int percent>
@@ -33,9 +28,7 @@ constexpr Field<C, K, G> fields[] = {
                    [](const K&, const G& g, const C&) { return Cell(g.peer.address); },
                    "The address that they lead to, with its port if all have the same."}
         .in_text([](const K&, const G& g, const C&) { return Cell(g.peer.name()); }),
-    {{"", "peer_port", Unit::count},
-     json_only<C>,
-     [](const K&, const G& g, const C&) { return g.peer.port ? Cell(uint64_t{*g.peer.port}) : Cell(); }},
+    {{"", "peer_port", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return cell_if(g.peer.port); }},
     {{"CONNS", "connections", Unit::count, 5},
      always<C>,
      [](const K&, const G& g, const C&) { return Cell(g.peer.connections); },

@@ -104,10 +104,7 @@ constexpr auto fields = fields_of<F>(
         vendor_field<K, G, C>,
         function_field<K, G, C>,
         F{of_calls({"LAUNCHES", "launches", Unit::count, 9}), always<C>,
-          [](const K& k, const G& g, const C& c) {
-              const auto n = kernels(k, g, c);
-              return n ? Cell(*n) : Cell();
-          },
+          [](const K& k, const G& g, const C& c) { return cell_if(kernels(k, g, c)); },
           "Kernel launches, not counting captured launches. By kernel, launches of graphs and host functions have rows "
           "of their own: LAUNCHES counts them there, and in JSON those rows lack the key."}
             .in_text([](const K&, const G& g, const C& c) { return Cell(launches(g, c)); }, Unit::count),

@@ -14,12 +14,6 @@ uint64_t interval_ns(const Snapshot& snapshot)
     return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
 }
 
-template<class T>
-Cell cell(const std::optional<T>& value)
-{
-    return value ? Cell(*value) : Cell();
-}
-
 // A figure of the GPU's own counters says so where there is nobody to ask for it, and a row of what belongs to none has
 // a name.
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
@@ -43,8 +37,8 @@ void print_gpus(Output& output, const Snapshot& snapshot)
     for (const GpuState& gpu : snapshot.gpus)
         output.row(columns,
                    {std::string("gpu"), uint64_t{gpu.index}, gpu.name.empty() ? Cell() : Cell(gpu.name),
-                    cell(gpu.utilization), cell(gpu.memory_used), cell(gpu.memory_total), cell(gpu.power_watts),
-                    gpu.users.empty() ? Cell() : Cell(gpu.users)},
+                    cell_if(gpu.utilization), cell_if(gpu.memory_used), cell_if(gpu.memory_total),
+                    cell_if(gpu.power_watts), gpu.users.empty() ? Cell() : Cell(gpu.users)},
                    {});
 }
 

@@ -178,7 +178,7 @@ Cell memory(const Key& k, const Group& g, const Context& c)
 Cell memory_source(const Key& k, const Group& g, const Context& c)
 {
     if (memory_by_driver(k, g, c))
-        return text_if_any(std::string(memory_teller(g, c)));
+        return text_if_any(memory_teller(g, c));
     return c.known.memory ? Cell(std::string("traced")) : Cell();
 }
 
@@ -234,13 +234,7 @@ Cell user(const Group& g, const Context& c)
 {
     const Cell pid = pid_cell(g.who);
     const auto* number = std::get_if<uint64_t>(&pid);
-    const auto name = number ? c.users.of(static_cast<pid_t>(*number)) : std::nullopt;
-    return name ? Cell(*name) : Cell();
-}
-
-Cell text_if_any(std::string text)
-{
-    return text.empty() ? Cell() : Cell(std::move(text));
+    return cell_if(number ? c.users.of(static_cast<pid_t>(*number)) : std::nullopt);
 }
 
 } // namespace gpusnoop::cudatop

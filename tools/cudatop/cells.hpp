@@ -28,14 +28,6 @@ uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
     return all;
 }
 
-template<class T>
-Cell optional(const std::optional<T>& value)
-{
-    return value ? Cell(*value) : Cell();
-}
-
-Cell text_if_any(std::string text);
-
 // Figures of the interval. What no program counts is not known.
 Cell count_if(bool known, uint64_t n);
 Cell rate_if(bool known, uint64_t n, const Context& c);

@@ -16,11 +16,6 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-Cell known(const std::optional<double>& value)
-{
-    return value ? Cell(*value) : Cell();
-}
-
 constexpr double little = 5; // percent of a CPU
 
 // "950", "12.3k", "4.1M"
@@ -91,8 +86,8 @@ void add_facts(Snapshot& snapshot, const Facts& facts)
     const std::pair<Column, Cell> sums[] = {
         {{"", "traced_processes", Unit::count}, uint64_t{processes}},
         {{"", "probe_hits_per_second", Unit::rate}, share.hits_per_second},
-        {{"", "probes_cpu_percent", Unit::percent}, known(share.probes_percent)},
-        {{"", "own_cpu_percent", Unit::percent}, known(share.own_percent)},
+        {{"", "probes_cpu_percent", Unit::percent}, cell_if(share.probes_percent)},
+        {{"", "own_cpu_percent", Unit::percent}, cell_if(share.own_percent)},
         {{"", "lost", Unit::count}, lost},
     };
     for (auto& [column, cell] : sums) {

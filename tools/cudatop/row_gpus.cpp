@@ -79,7 +79,7 @@ Cell use_percent(const Key& key, const Group& group, const Context& context, std
         percent = context.figures.use_of(group.who.images, figure);
     else if (key.gpu.by == Gpu::By::index)
         percent = context.figures.use_of(group.who.images, figure, key.gpu.number);
-    return percent ? Cell(*percent) : Cell();
+    return cell_if(percent);
 }
 
 Cell busiest(const Key& key, const Group& group, const Context& context)

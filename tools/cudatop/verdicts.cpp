@@ -22,11 +22,6 @@ std::string who(const Verdict& verdict)
     return fmt::format("{} {}", verdict.name, verdict.process.pid);
 }
 
-Cell text_if_any(const std::string& text)
-{
-    return text.empty() ? Cell() : Cell(text);
-}
-
 std::string shown_words(const Verdict& verdict)
 {
     return verdict.exited ? verdict.words + " (exited)" : verdict.words;

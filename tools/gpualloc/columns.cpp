@@ -36,7 +36,7 @@ Shown if_no_room(const C& c)
 
 Cell nvml_bytes(const K&, const G& g, const C&)
 {
-    return g.nvml_bytes ? Cell(*g.nvml_bytes) : Cell();
+    return cell_if(g.nvml_bytes);
 }
 
 // Beyond what was seen to be allocated.
@@ -125,7 +125,7 @@ constexpr F fields[] = {
         .in_text([](const K&, const G& g, const C&) { return Cell(std::string(is_approximate(g) ? "~" : " ")); }),
     {{"PEAK", "peak_bytes", Unit::bytes, 7},
      of_processes,
-     [](const K&, const G& g, const C&) { return g.peak_bytes ? Cell(*g.peak_bytes) : Cell(); },
+     [](const K&, const G& g, const C&) { return cell_if(g.peak_bytes); },
      "The largest LIVE since tracing began, at any moment. Only for rows in which just one process has device memory, "
      "because peaks of several do not add up; not for rows that are parts of a process (kind, size, stack, device, "
      "api, "

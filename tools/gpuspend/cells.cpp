@@ -7,11 +7,6 @@
 
 namespace gpusnoop::gpuspend {
 
-Cell known(const std::string& text)
-{
-    return text.empty() ? Cell() : Cell(text);
-}
-
 Cell word(Of of)
 {
     constexpr std::string_view words[] = {"tenant", "idle", "unallocated", "total"};
@@ -25,7 +20,7 @@ Cell pod_text(const Line& l, const Context&)
     const Tenant& tenant = l.key->tenant;
     if (!tenant.pod.empty())
         return Cell(tenant.pod_namespace.empty() ? tenant.pod : tenant.pod_namespace + "/" + tenant.pod);
-    return known(tenant.owner);
+    return text_if_any(tenant.owner);
 }
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part)
@@ -35,7 +30,7 @@ Cell own_text(const Line& l, const Context& c, std::string Tenant::*part)
     if (l.of != Of::tenant)
         return rows.pod || rows.container ? Cell() : pod_text(l, c);
     const std::string& text = l.key->tenant.*part;
-    return text.empty() && !rows.pod && !rows.container ? known(l.key->tenant.owner) : known(text);
+    return text.empty() && !rows.pod && !rows.container ? text_if_any(l.key->tenant.owner) : text_if_any(text);
 }
 
 bool is_on_devices(const Line& l, const Context& c)
@@ -148,7 +143,7 @@ Cell model(const Line& l, const Context&)
         return {};
     const std::string& first = l.row->devices.begin()->second;
     const bool same = std::ranges::all_of(l.row->devices, [&](const auto& item) { return item.second == first; });
-    return same ? known(first) : Cell();
+    return same ? text_if_any(first) : Cell();
 }
 
 Cell vendor(const Line& l, const Context&)
@@ -163,7 +158,7 @@ Cell vendor(const Line& l, const Context&)
 
 Cell sources(const Line& l, const Context&)
 {
-    return l.row ? known(held_by_text(l.row->account.sources)) : Cell();
+    return l.row ? text_if_any(held_by_text(l.row->account.sources)) : Cell();
 }
 
 Cell mean(const Line& l, Figure figure, double unit)

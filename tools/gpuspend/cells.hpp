@@ -19,14 +19,12 @@ struct Line {
     const BillRow* row = nullptr;
 };
 
-Cell known(const std::string& text);
-
 Cell word(Of of);
 
 template<std::string Tenant::*part>
 Cell of_tenant(const Line& l, const Context&)
 {
-    return l.key ? known(l.key->tenant.*part) : Cell();
+    return l.key ? text_if_any(l.key->tenant.*part) : Cell();
 }
 
 // The first column of text names the line, whatever it is about.

@@ -56,7 +56,7 @@ constexpr F fields[] = {
     {{"TEAM", "team", Unit::text, 16},
      [](const C& c) { return c.settings.rows.team || !c.settings.teams.empty() ? Shown::both : Shown::no; },
      [](const L& l, const C& c) {
-         return l.of == Of::tenant     ? known(l.key->tenant.team)
+         return l.of == Of::tenant     ? text_if_any(l.key->tenant.team)
                 : c.settings.rows.team ? own_text(l, c, &Tenant::team)
                                        : Cell();
      }},
@@ -90,7 +90,7 @@ constexpr F fields[] = {
          const View& rows = c.settings.rows;
          const bool alone =
              !rows.pod && !rows.container && !rows.of_processes() && !rows.pod_namespace && !rows.cgroup && !rows.team;
-         return l.key ? known(l.key->device) : alone ? pod_text(l, c) : Cell();
+         return l.key ? text_if_any(l.key->device) : alone ? pod_text(l, c) : Cell();
      },
      "The UUID of the device or the instance; if it is not known, its place (`--by device`)."},
     {{"DEVICES", "devices", Unit::count, 7},
@@ -192,7 +192,9 @@ constexpr F fields[] = {
      "Of the time that these cover, what others held the device, too."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
-     [](const L& l, const C&) { return l.row ? known(measured_by_text(l.row->account.efficiency.sources)) : Cell(); },
+     [](const L& l, const C&) {
+         return l.row ? text_if_any(measured_by_text(l.row->account.efficiency.sources)) : Cell();
+     },
      "Their source: `nvml`, `dcgm`."},
     {{"", "launches_on_unknown_device", Unit::count},
      json_only<C>,

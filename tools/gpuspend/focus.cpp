@@ -30,11 +30,6 @@ Shown always(const C&)
     return Shown::json;
 }
 
-Cell text(std::string_view value)
-{
-    return value.empty() ? Cell() : Cell(std::string(value));
-}
-
 Cell hours(uint64_t ns)
 {
     return Cell(static_cast<double>(ns) / hour_ns);
@@ -94,21 +89,21 @@ const Field<C, Charge> charge_fields[] = {
     {{"", "ChargePeriodEnd", Unit::text}, always, [](const Charge&, const C& c) { return moment(c.wall_ns); }},
     {{"", "ChargeCategory", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("Usage")); }},
     {{"", "ServiceCategory", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("Compute")); }},
-    {{"", "ResourceId", Unit::text}, always, [](const Charge& l, const C&) { return text(l.device); }},
-    {{"", "ResourceName", Unit::text}, always, [](const Charge& l, const C&) { return text(l.model); }},
+    {{"", "ResourceId", Unit::text}, always, [](const Charge& l, const C&) { return text_if_any(l.device); }},
+    {{"", "ResourceName", Unit::text}, always, [](const Charge& l, const C&) { return text_if_any(l.model); }},
     {{"", "ResourceType", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("GPU")); }},
     {{"", "ConsumedQuantity", Unit::text}, always, [](const Charge& l, const C&) { return hours(l.ns); }},
     {{"", "ConsumedUnit", Unit::text}, always, [](const Charge&, const C&) { return Cell(std::string("GPU-Hours")); }},
     {{"", "EffectiveCost", Unit::text},
      always,
      [](const Charge& l, const C&) { return l.priced ? decimal(l.micros, 1'000'000, 6) : Cell(); }},
-    {{"", "BillingCurrency", Unit::text}, always, [](const Charge&, const C& c) { return text(c.currency); }},
+    {{"", "BillingCurrency", Unit::text}, always, [](const Charge&, const C& c) { return text_if_any(c.currency); }},
     {{"", "SubAccountName", Unit::text},
      always,
-     [](const Charge& l, const C&) { return l.key ? text(l.key->tenant.pod_namespace) : Cell(); }},
+     [](const Charge& l, const C&) { return l.key ? text_if_any(l.key->tenant.pod_namespace) : Cell(); }},
     {{"", "AllocatedResourceName", Unit::text},
      always,
-     [](const Charge& l, const C&) { return l.key ? text(tenant_name(l.key->tenant)) : Cell(); }},
+     [](const Charge& l, const C&) { return l.key ? text_if_any(tenant_name(l.key->tenant)) : Cell(); }},
     {{"", "AllocatedMethodId", Unit::text},
      always,
      [](const Charge& l, const C& c) {
@@ -117,7 +112,7 @@ const Field<C, Charge> charge_fields[] = {
                                             : Cell(fmt::format("share of {}", split_name(c.settings.split)));
      }},
     {{"", "Tags", Unit::text}, always, tags},
-    {{"", "x_Part", Unit::text}, always, [](const Charge& l, const C&) { return text(l.part); }},
+    {{"", "x_Part", Unit::text}, always, [](const Charge& l, const C&) { return text_if_any(l.part); }},
     {{"", "x_Seconds", Unit::text}, always, [](const Charge& l, const C&) { return decimal(l.ns, 1'000'000'000, 9); }},
     {{"", "x_AllocatedGpuHours", Unit::text},
      always,
@@ -141,11 +136,11 @@ const Field<C, Charge> charge_fields[] = {
      always,
      [](const Charge& l, const C& c) {
          const auto device = c.bill.device_of.find(l.device);
-         return text(device == c.bill.device_of.end() ? l.device : device->second);
+         return text_if_any(device == c.bill.device_of.end() ? l.device : device->second);
      }},
     {{"", "x_HeldBy", Unit::text},
      always,
-     [](const Charge& l, const C&) { return l.row ? text(held_by_text(l.row->account.sources)) : Cell(); }},
+     [](const Charge& l, const C&) { return l.row ? text_if_any(held_by_text(l.row->account.sources)) : Cell(); }},
 };
 
 } // namespace

@@ -18,11 +18,6 @@ Cell mean(uint64_t sum, uint64_t n)
     return n ? Cell(sum / n) : Cell();
 }
 
-Cell known(const std::optional<unsigned>& number)
-{
-    return number ? Cell(uint64_t{*number}) : Cell();
-}
-
 Cell percentile(const Histogram& histogram, double share)
 {
     return histogram.total() ? Cell(histogram.percentile(share)) : Cell();
@@ -143,11 +138,11 @@ constexpr F fields[] = {
      about_communicator},
     {{"RANK", "rank", Unit::count, 4},
      where_set<C, &Settings::rank>,
-     [](const K& k, const G&, const C&) { return known(k.rank); },
+     [](const K& k, const G&, const C&) { return cell_if(k.rank); },
      "The rank in it (`--by rank`)."},
     {{"GPU", "device", Unit::count, 3},
      where_set<C, &Settings::rank>,
-     [](const K&, const G& g, const C&) { return known(g.device); },
+     [](const K&, const G& g, const C&) { return cell_if(g.device); },
      "Its device, as the process numbers them (`--by rank`).",
      extra},
     {{"RANKS", "", Unit::text, 5},
@@ -156,16 +151,16 @@ constexpr F fields[] = {
          return g.ranks && g.here ? Cell(fmt::format("{}/{}", *g.here, *g.ranks)) : Cell();
      },
      about_ranks},
-    {{"", "ranks_here", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.here); }},
-    {{"", "ranks", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return known(g.ranks); }},
+    {{"", "ranks_here", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return cell_if(g.here); }},
+    {{"", "ranks", Unit::count}, json_only<C>, [](const K&, const G& g, const C&) { return cell_if(g.ranks); }},
     {{"SIZE", "size_bytes", Unit::bytes, 6},
      where_set<C, &Settings::size>,
-     [](const K& k, const G&, const C&) { return k.size ? Cell(*k.size) : Cell(); },
+     [](const K& k, const G&, const C&) { return cell_if(k.size); },
      "The power of two that calls have as many bytes as, or up to twice as many (`--by size`); unknown if the size of "
      "calls is."},
     {{"STREAM", "stream", Unit::hex, 14},
      where_set<C, &Settings::stream>,
-     [](const K& k, const G&, const C&) { return k.stream ? Cell(*k.stream) : Cell(); },
+     [](const K& k, const G&, const C&) { return cell_if(k.stream); },
      "Handle of the stream (`--by stream`); unknown for calls that take none. Every process has handles of its own."},
     {{"CALLS/s", "", Unit::rate, 7},
      of_made<C>,

@@ -21,12 +21,6 @@ Cell join_cell(const Collectives::Of& of)
     return Cell(std::string(joined_names[static_cast<size_t>(of.joined)]));
 }
 
-template<class T>
-Cell known(const std::optional<T>& value)
-{
-    return value ? Cell(uint64_t{*value}) : Cell();
-}
-
 // 0: of none that is known.
 Cell hash_cell(uint64_t hash)
 {
@@ -81,7 +75,7 @@ constexpr Field<C, L> fields_of_lines[] = {
      about_communicator},
     {{"SEQ", "sequence", Unit::count, 6},
      of_made<C>,
-     [](const L& l, const C&) { return known(l.line->of.number); },
+     [](const L& l, const C&) { return cell_if(l.line->of.number); },
      "The number of the collective, from 1 on, the same in all ranks on all hosts; sends and receives do not count."},
     {{"RANK", "rank", Unit::count, 4},
      [](const C& c) { return c.options.failed_only ? Shown::both : Shown::json; },
@@ -100,7 +94,7 @@ constexpr Field<C, L> fields_of_lines[] = {
      "The operation."},
     {{"SIZE", "bytes", Unit::bytes, 6},
      always<C>,
-     [](const L& l, const C&) { return known(l.came->bytes); },
+     [](const L& l, const C&) { return cell_if(l.came->bytes); },
      "Its bytes."},
     {{"RESULT", "result", Unit::text, 22},
      where_failed<C, Shown::both>,
@@ -152,7 +146,7 @@ const Field<C, V> fields_of_verdicts[] = {
      json_only<C>,
      [](const V& v, const C&) { return join_cell(v.stall.of); },
      "As in tables and lines."},
-    {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return known(v.stall.of.number); }},
+    {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return cell_if(v.stall.of.number); }},
     {{"", "waited_ns", Unit::count},
      json_only<C>,
      [](const V& v, const C&) { return v.stall.since_ns ? Cell(v.time_ns - v.stall.since_ns) : Cell(); },
@@ -236,13 +230,13 @@ void print_histograms(Output& output, const CollectiveGroups& groups, const Cont
         if (settings.communicator && group.hash)
             label.add("communicator", hash_cell(*group.hash));
         if (settings.rank)
-            label.add("rank", known(key.rank));
+            label.add("rank", cell_if(key.rank));
         if (settings.op)
             label.add("op", std::string(key.operation));
         if (settings.stream && key.stream)
             label.add("stream", fmt::format("{:#x}", *key.stream));
         if (settings.size)
-            label.add("size_bytes", known(key.size));
+            label.add("size_bytes", cell_if(key.size));
         output.histogram(label.title, settings.histogram_of == Measure::size ? "bytes" : context.options.unit_name(),
                          measured(group.sums, settings.histogram_of), label.fields, wall_ns);
     }

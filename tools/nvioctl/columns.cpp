@@ -19,11 +19,6 @@ using C = Context;
 constexpr std::string_view about_outcome =
     "What the driver returned, by name and number: NV_STATUS, or a negative errno; in tables with `-x`.";
 
-Cell hex(std::optional<uint32_t> number)
-{
-    return number ? Cell(uint64_t{*number}) : Cell();
-}
-
 Cell request(uint8_t kind, uint64_t subject)
 {
     return kind == ENTRY_IOCTL ? Cell(subject & 0xffffffff) : Cell();
@@ -56,7 +51,7 @@ constexpr Field<C, K, G> fields[] = {
      "Class of the object that a control is sent to, or that is created; `-` for other calls."},
     {{"", "class_number", Unit::hex},
      where_set<C, &Settings::object_class, Shown::json>,
-     [](const K& k, const G&, const C&) { return hex(k.object_class); }},
+     [](const K& k, const G&, const C&) { return cell_if(k.object_class); }},
     {{"CALLS", "calls", Unit::count, 6},
      always<C>,
      count_of<&G::calls>,

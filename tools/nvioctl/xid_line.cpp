@@ -18,21 +18,16 @@ struct XidLine : ProcessLine {
     std::optional<Xid> what;
 };
 
-Cell if_known(std::string_view text)
-{
-    return text.empty() ? Cell() : Cell(std::string(text));
-}
-
 template<std::string_view Xid::*part>
 Cell of_catalog(const XidLine& line, const AnyRun&)
 {
-    return line.what ? if_known((*line.what).*part) : Cell();
+    return line.what ? text_if_any((*line.what).*part) : Cell();
 }
 
 const ProcessField<XidLine> xid_fields[] = {
     {{"GPU", "gpu", Unit::text, 12},
      in_any_run,
-     [](const XidLine& l, const AnyRun&) { return if_known(l.report.device); },
+     [](const XidLine& l, const AnyRun&) { return text_if_any(l.report.device); },
      "PCI address."},
     {{"XID", "xid", Unit::count, 4},
      in_any_run,
@@ -46,7 +41,7 @@ const ProcessField<XidLine> xid_fields[] = {
      "What NVIDIA's catalog of Xids says to do first."},
     {{"", "text", Unit::text},
      in_any_run,
-     [](const XidLine& l, const AnyRun&) { return if_known(l.report.text); },
+     [](const XidLine& l, const AnyRun&) { return text_if_any(l.report.text); },
      "The driver's message for this error."},
 };
 
@@ -79,7 +74,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
     if (recent.image.pid)
         return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
     // What the log says of the process is all there is.
-    print({report.pid ? Cell(uint64_t{*report.pid}) : Cell(), if_known(report.comm), wall_ns}, {});
+    print({cell_if(report.pid), text_if_any(report.comm), wall_ns}, {});
 }
 
 std::vector<Column> xid_columns()
