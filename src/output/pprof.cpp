@@ -118,9 +118,9 @@ std::string pprof_flames(const Flames& flames)
     if (!flames.missing.empty())
         all.number(profile::comment, texts.number(flames.missing));
     texts.write(all);
-    Deflate packer;
-    std::string packed = packer.packed(all.text());
-    return packed += packer.end();
+    const std::unique_ptr<Packer> packer = packer_for(".gz");
+    std::string packed = packer->packed(all.text());
+    return packed += packer->end();
 }
 
 } // namespace gpusnoop

@@ -184,14 +184,13 @@ void TraceEvents::append_mark(std::string& to, std::string_view text, uint64_t w
 namespace {
 
 constexpr std::string_view begin_of_trace = R"([{"name":"gpusnoop")";
-constexpr std::string_view begin_of_packed = "\x1f\x8b\x08"; // RFC 1952
 constexpr size_t write_above = 256 << 10;
 
 class TraceOutput final : public Output {
 public:
     explicit TraceOutput(const std::string& path)
-        : packer_(path.ends_with(".gz") ? std::make_unique<Deflate>() : nullptr),
-          file_(path, packer_ ? begin_of_packed : begin_of_trace, "trace")
+        : packer_(path.ends_with(".gz") ? packer_for(path) : nullptr),
+          file_(path, packer_ ? packer_->magic() : begin_of_trace, "trace")
     {}
 
     Output* for_people() override { return nullptr; }
@@ -270,7 +269,7 @@ private:
         warn(*failure_);
     }
 
-    std::unique_ptr<Deflate> packer_; // null: plain
+    std::unique_ptr<Packer> packer_; // null: plain
     ResultFile file_;
     std::optional<TraceEvents> events_;
     std::string text_;

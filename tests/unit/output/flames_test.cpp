@@ -45,9 +45,10 @@ Flames flames_of(const StackTree& tree, std::string_view key = "launches")
 
 std::string unpacked(std::string_view packed)
 {
-    Inflate inflate;
+    const auto unpacker = unpacker_of(packed);
+    REQUIRE(unpacker);
     std::string text;
-    while (inflate.unpack(packed, text) == Inflate::State::goes_on) {}
+    while (unpacker->unpack(packed, text) == Unpacker::State::goes_on) {}
     return text;
 }
 

@@ -180,8 +180,9 @@ TEST_CASE("a trace that is cut off can be read", "[timeline]")
         if (file == &packed) {
             std::string_view bytes = text;
             std::string all;
-            Inflate inflate;
-            while (inflate.unpack(bytes, all) == Inflate::State::goes_on) {}
+            const auto unpacker = unpacker_of(bytes);
+            REQUIRE(unpacker);
+            while (unpacker->unpack(bytes, all) == Unpacker::State::goes_on) {}
             text = all;
         }
         const json all = json::parse(text);
