@@ -10,14 +10,9 @@ namespace gpusnoop {
 
 namespace {
 
-// Those beside, which programs read.
-class Others final : public Output {
+// Hands on what is written. What only people are shown, it has none of.
+class Several : public Output {
 public:
-    explicit Others(std::vector<OutputBeside> all) : all_(std::move(all)) {}
-
-    Output* for_people() override { return nullptr; }
-    Output* for_programs() override { return this; }
-
     void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
     {
         each([&](Output& one) { one.start(tool, version, floor_ns); });
@@ -65,97 +60,60 @@ public:
         each([&](Output& one) { one.give_up_when(gives_up); });
     }
 
-    void check() const
-    {
-        for (const OutputBeside& one : all_)
-            if (one.check)
-                one.check();
-    }
+protected:
+    std::vector<Output*> all_; // in the order in which they get it
 
 private:
     template<class Do>
     void each(const Do& what)
     {
-        for (const OutputBeside& one : all_)
-            what(*one.output);
+        for (Output* const one : all_)
+            what(*one);
     }
-
-    std::vector<OutputBeside> all_;
 };
 
-class OutputsBeside final : public Output {
+// Those beside, which programs read.
+class Others final : public Several {
+public:
+    explicit Others(std::vector<OutputBeside> beside) : beside_(std::move(beside))
+    {
+        for (const OutputBeside& one : beside_)
+            all_.push_back(one.output.get());
+    }
+
+    Output* for_people() override { return nullptr; }
+    Output* for_programs() override { return this; }
+
+    void check() const
+    {
+        for (const OutputBeside& one : beside_)
+            if (one.check)
+                one.check();
+    }
+
+private:
+    std::vector<OutputBeside> beside_;
+};
+
+class OutputsBeside final : public Several {
 public:
     OutputsBeside(std::unique_ptr<Output> shown, std::vector<OutputBeside> beside)
         : shown_(std::move(shown)), others_(std::move(beside))
-    {}
+    {
+        all_ = {&others_, shown_.get()}; // what is shown may find nobody who reads it
+    }
 
     // Where JSON is shown, programs read both, and people neither.
     Output* for_people() override { return shown_->for_people(); }
     Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&others_) : this; }
-    void give_up_when(GivesUp gives_up) override
-    {
-        others_.give_up_when(gives_up);
-        shown_->give_up_when(std::move(gives_up));
-    }
     void banner(std::string_view text) override { shown_->banner(text); }
     void end_report(const Sentence& nothing, uint64_t wall_ns) override { shown_->end_report(nothing, wall_ns); }
 
-    void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
-    {
-        others_.start(tool, version, floor_ns);
-        shown_->start(tool, version, floor_ns);
-    }
-    void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks) override
-    {
-        others_.attached(functions, files, tier, remarks);
-        shown_->attached(functions, files, tier, remarks);
-    }
-    void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override
-    {
-        others_.begin_table(columns, wall_ns, interval_ns);
-        shown_->begin_table(columns, wall_ns, interval_ns);
-    }
-    void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
-    {
-        others_.row(columns, row, below);
-        shown_->row(columns, row, below);
-    }
-    void event(std::span<const Column> columns, const Row& row, ExtraLines below) override
-    {
-        others_.event(columns, row, below);
-        shown_->event(columns, row, below);
-    }
-    void process(std::span<const Column> columns, const Row& row) override
-    {
-        others_.process(columns, row);
-        shown_->process(columns, row);
-    }
-    void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
-                   std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
-                   const BucketNotes& notes) override
-    {
-        others_.histogram(title, unit, histogram, fields, wall_ns, notes);
-        shown_->histogram(title, unit, histogram, fields, wall_ns, notes);
-    }
-    void lost(std::span<const Loss> losses) override
-    {
-        others_.lost(losses);
-        shown_->lost(losses);
-    }
-
     void end(uint64_t duration_ns) override
     {
-        others_.end(duration_ns);
-        shown_->end(duration_ns);
+        Several::end(duration_ns);
         flush();
         others_.check();
-    }
-
-    // What is shown may find nobody who reads it.
-    void flush() override
-    {
-        others_.flush();
-        shown_->flush();
     }
 
 private:
