@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 namespace gpusnoop {
@@ -53,41 +54,21 @@ private:
 
 bool ListKeys::move(Key key)
 {
-    const int page = std::max(view_.regions.rows.height - 1, 1);
-    const auto last = static_cast<int>(view_.lines.size()) - 1;
-    switch (key) {
-    case key::up:
-    case U'k':
-        select(view_.selected - 1);
-        break;
-    case key::down:
-    case U'j':
-        select(view_.selected + 1);
-        break;
-    case key::page_up:
-        state_.first_row = view_.first - page;
-        select(view_.selected - page);
-        break;
-    case key::page_down:
-        state_.first_row = view_.first + page;
-        select(view_.selected + page);
-        break;
-    case key::home:
+    if (key == key::left || key == key::right) {
+        state_.first_column = view_.places.first + (key == key::left ? -1 : 1);
+        return true;
+    }
+    const auto lines = lines_moved(key, std::max(view_.regions.rows.height - 1, 1));
+    if (!lines)
+        return false;
+    if (key == key::home) {
         state_.selected.clear();
         state_.first_row = 0;
-        break;
-    case key::end:
-        select(last);
-        break;
-    case key::left:
-        state_.first_column = view_.places.first - 1;
-        break;
-    case key::right:
-        state_.first_column = view_.places.first + 1;
-        break;
-    default:
-        return false;
+        return true;
     }
+    if (key == key::page_up || key == key::page_down)
+        state_.first_row = view_.first + *lines;
+    select(view_.selected + *lines);
     return true;
 }
 
@@ -370,6 +351,16 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
 }
 
 } // namespace
+
+std::optional<int> lines_moved(Key key, int page)
+{
+    constexpr int all = INT32_MAX / 2;
+    const std::pair<Key, int> moves[] = {
+        {key::up, -1},          {U'k', -1},        {key::down, 1}, {U'j', 1}, {key::page_up, -page},
+        {key::page_down, page}, {key::home, -all}, {key::end, all}};
+    const auto* const found = std::ranges::find(moves, key, &std::pair<Key, int>::first);
+    return found == std::end(moves) ? std::nullopt : std::optional(found->second);
+}
 
 void say_unknown(ScreenState& state, Key key)
 {

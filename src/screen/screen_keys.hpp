@@ -4,9 +4,14 @@
 
 #include "screen/screen_state.hpp"
 
+#include <optional>
 #include <string_view>
 
 namespace gpusnoop {
+
+// By how many lines a key moves the selection or a page, those of a screen being `page`; more than there are for the
+// first and the last line.
+std::optional<int> lines_moved(Key key, int page);
 
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);
 std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, Key key);

@@ -12,35 +12,6 @@ namespace gpusnoop {
 
 namespace {
 
-bool scroll_page(ScreenState& state, Key key, int page)
-{
-    int& at = is_chooser(state.view) ? state.choice : state.page_top;
-    switch (key) {
-    case key::up:
-    case U'k':
-        --at;
-        return true;
-    case key::down:
-    case U'j':
-        ++at;
-        return true;
-    case key::page_up:
-        at -= page;
-        return true;
-    case key::page_down:
-        at += page;
-        return true;
-    case key::home:
-        at = 0;
-        return true;
-    case key::end:
-        at = INT32_MAX / 2; // clamp() knows the last one
-        return true;
-    default:
-        return false;
-    }
-}
-
 // Columns in the chooser are the shown ones, in their order, and then the rest.
 void toggle(ScreenState& state, const std::string& key)
 {
@@ -218,8 +189,10 @@ std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, 
 {
     if (key == key::escape || key == U'q' || key == key::f10)
         return key == key::f10 ? std::vector<Action>{{Action::quit, {}}} : close(state);
-    if (scroll_page(state, key, page_height(page_of(state, snapshot, state.size), state.size)))
+    if (const auto lines = lines_moved(key, page_height(page_of(state, snapshot, state.size), state.size))) {
+        (is_chooser(state.view) ? state.choice : state.page_top) += *lines; // clamp() knows the last one
         return {};
+    }
     if (is_chooser(state.view))
         return press_in_chooser(state, snapshot, key);
     if (state.view == View::detail)
