@@ -6,7 +6,6 @@
 #include "screen/draw.hpp"
 #include "screen/save.hpp"
 
-#include <type_traits>
 #include <utility>
 
 namespace gpusnoop {
@@ -16,14 +15,6 @@ namespace {
 double now()
 {
     return static_cast<double>(clock_ns(CLOCK_MONOTONIC)) / 1e9;
-}
-
-// Calls what was asked to be called, if anything was.
-template<typename... Arguments>
-void call(const std::function<void(Arguments...)>& request, const std::type_identity_t<Arguments>&... arguments)
-{
-    if (request)
-        request(arguments...);
 }
 
 } // namespace
@@ -88,7 +79,7 @@ void Screen::ready()
             act(action);
     draw();
     if (terminal_.gone())
-        call(requests_.quit);
+        requests_({.kind = Action::quit});
 }
 
 void Screen::show(Snapshot snapshot)
@@ -130,39 +121,19 @@ Preferences Screen::chosen() const
 void Screen::act(const Action& action)
 {
     switch (action.kind) {
-    case Action::quit:
-        return call(requests_.quit);
-    case Action::interval:
-        return call(requests_.interval, state_.interval);
-    case Action::by:
-        return call(requests_.by, action.text);
-    case Action::within:
-        return call(requests_.within, action.text);
-    case Action::open:
-        snapshot_.detail.clear(); // it was of another row
-        return call(requests_.open, action.text);
-    case Action::refresh:
-        return call(requests_.refresh);
     case Action::save:
         return save(action.text);
     case Action::repaint:
         return terminal_.repaint();
     case Action::theme:
         return terminal_.next_theme();
-    case Action::signal:
-        if (requests_.signal)
-            state_.messages.add(requests_.signal(action.process, action.text, action.number), state_.now);
-        return;
     case Action::mouse:
         return terminal_.take_mouse(state_.mouse);
-    case Action::play:
-        return call(requests_.play);
-    case Action::speed:
-        return call(requests_.speed, action.number);
-    case Action::step:
-        return call(requests_.step, action.number);
-    case Action::leap:
-        return call(requests_.leap, action.number);
+    case Action::open:
+        snapshot_.detail.clear(); // it was of another row
+        [[fallthrough]];
+    default:
+        requests_(action);
     }
 }
 

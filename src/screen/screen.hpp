@@ -22,22 +22,9 @@ namespace gpusnoop {
 // the terminal is given back then. Until then nothing else may write to it.
 class Screen {
 public:
-    // What the user asks for. None is called from within another; each may call show() and message(). Those that are
-    // not set are not called.
-    struct Requests {
-        std::function<void()> quit; // also when the terminal has gone
-        std::function<void(std::chrono::nanoseconds)> interval;
-        std::function<void(std::string_view)> by;              // what rows are to stand for
-        std::function<void(const std::string& row_id)> within; // whose processes rows are to be; empty: all as before
-        std::function<void(const std::string& row_id)> open;   // empty: closed
-        std::function<std::string(const RowProcess&, const std::string& name, int number)> signal; // what came of it
-        std::function<void()> refresh; // a snapshot now, if there can be one
-        // Of snapshots that are of a recording.
-        std::function<void()> play = {};     // goes on, or stops
-        std::function<void(int)> speed = {}; // twice as fast, or half
-        std::function<void(int moments)> step = {};
-        std::function<void(int minutes)> leap = {};
-    };
+    // Called with each action that the screen does not do itself, never from within another call. It may call show()
+    // and message().
+    using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
     // Throws Error, with a hint, where there is no terminal, or one that cannot be used.
@@ -53,6 +40,7 @@ public:
     void show(Snapshot snapshot);         // a new interval
     void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
 
+    std::chrono::nanoseconds interval() const { return state_.interval; }
     Preferences chosen() const; // by keys, since the beginning
 
 private:

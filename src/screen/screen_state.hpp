@@ -121,26 +121,27 @@ struct ScreenState {
 // What a key asks of others.
 struct Action {
     enum Kind {
-        quit,
-        interval,
-        by,
-        within,
-        open,
-        refresh,
-        save,
+        quit,     // also when the terminal has gone
+        interval, // the state has another one
+        by,       // text: what rows are to stand for
+        within,   // text: id of the row whose processes rows are to be; empty: all as before
+        open,     // text: id of the row; empty: closed
+        refresh,  // a snapshot now, if there can be one
+        save,     // text: the name
         repaint,
         theme,
         mouse,
-        signal,
-        play,
-        speed,
-        step,
-        leap
+        signal, // number: the signal; process: to which; text: its name for the user
+        // Of snapshots that are of a recording.
+        play,  // goes on, or stops
+        speed, // number: 1 is twice as fast, -1 half
+        step,  // number: of moments, back where it is negative
+        leap   // number: of minutes
     };
     Kind kind;
-    std::string text;     // by: which; within, open: the id, empty for all or for closed; save: the name
-    RowProcess process{}; // signal: to which
-    int number = 0;       // signal; speed, step, leap: how far, back where it is negative
+    std::string text{};
+    RowProcess process{};
+    int number = 0;
 };
 
 // A key was pressed.

@@ -86,7 +86,7 @@ public:
     {
         ScreenOptions options;
         options.sort = "launches_per_second";
-        screen_.emplace(options, requests());
+        screen_.emplace(options, [this](const Action& action) { act(action); });
         for (int fd : screen_->descriptors())
             loop_.watch(fd, [this] { screen_->ready(); });
         const auto period = std::chrono::duration<double>(settings_.every);
@@ -106,29 +106,31 @@ public:
     }
 
 private:
-    Screen::Requests requests()
+    void act(const Action& action)
     {
-        return {.quit =
-                    [this] {
-                        log("quit");
-                        loop_.stop();
-                    },
-                .interval = [](auto interval) { log(fmt::format("interval {}", interval.count())); },
-                .by =
-                    [this](std::string_view by) {
-                        log(fmt::format("by {}", by));
-                        by_ = by;
-                    },
-                .within = {},
-                .open =
-                    [this](const std::string& id) {
-                        log(fmt::format("open {}", id));
-                        open_ = id;
-                        if (id == "1000")
-                            crash(settings_.crash);
-                    },
-                .signal = [](const RowProcess&, const std::string&, int) { return std::string("nobody is there"); },
-                .refresh = [this] { show(); }};
+        switch (action.kind) {
+        case Action::quit:
+            log("quit");
+            return loop_.stop();
+        case Action::interval:
+            return log(fmt::format("interval {}", screen_->interval().count()));
+        case Action::by:
+            log(fmt::format("by {}", action.text));
+            by_ = action.text;
+            return;
+        case Action::open:
+            log(fmt::format("open {}", action.text));
+            open_ = action.text;
+            if (open_ == "1000")
+                crash(settings_.crash);
+            return;
+        case Action::signal:
+            return screen_->message("nobody is there");
+        case Action::refresh:
+            return show();
+        default:
+            return;
+        }
     }
 
     void show()

@@ -242,29 +242,34 @@ void CudaTop::tracing_began(const Running& running)
 
 void CudaTop::open_screen()
 {
-    live_.emplace(settings_, options_,
-                  Live::Requests{.by =
-                                     [this](std::string_view by) {
-                                         settings_.choose_rows(by);
-                                         show({});
-                                     },
-                                 .within =
-                                     [this](const std::string& id) {
-                                         show_within(id);
-                                         show({});
-                                     },
-                                 .open =
-                                     [this](const std::string& id) {
-                                         open_ = id;
-                                         since_opened_.restart();
-                                         show({});
-                                     },
-                                 .signal = send_signal,
-                                 .refresh = [this] { show({}); }});
+    live_.emplace(screen_options(settings_, options_), [this](const Action& action) { act(action); });
     live_->starting("Looking at what this kernel can do ...");
     warnings_.emplace();
     if (kept_)
         kept_->tell_if_ignored();
+}
+
+// What the user asks for on the screen.
+void CudaTop::act(const Action& action)
+{
+    switch (action.kind) {
+    case Action::by:
+        settings_.choose_rows(action.text);
+        return show({});
+    case Action::within:
+        show_within(action.text);
+        return show({});
+    case Action::open:
+        open_ = action.text;
+        since_opened_.restart();
+        return show({});
+    case Action::refresh:
+        return show({});
+    case Action::signal:
+        return live_->message(send_signal(action.process, action.text, action.number));
+    default:
+        return;
+    }
 }
 
 void CudaTop::end_screen()

@@ -119,15 +119,16 @@ Screen::Options screen_options(const Settings& settings, const Options& given)
     return options;
 }
 
-Live::Live(const Screen::Options& options, Requests requests)
-    : interval_(options.interval), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      screen_(options, {.quit = [this] { running_->loop.stop(); },
-                        .interval = [this](auto chosen) { set_interval(chosen); },
-                        .by = std::move(requests.by),
-                        .within = std::move(requests.within),
-                        .open = std::move(requests.open),
-                        .signal = std::move(requests.signal),
-                        .refresh = std::move(requests.refresh)})
+Live::Live(const Screen::Options& options, Screen::Requests requests)
+    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      screen_(options, [this, requests = std::move(requests)](const Action& action) {
+          if (action.kind == Action::quit)
+              running_->loop.stop();
+          else if (action.kind == Action::interval)
+              set_interval(screen_.interval());
+          else
+              requests(action);
+      })
 {
     if (!timer_)
         throw Error("a timer cannot be created: " + errno_text(errno));
@@ -143,7 +144,7 @@ void Live::begin(const Running& running)
         if (::read(timer_.get(), &expirations, sizeof(expirations)) > 0)
             running_->report();
     });
-    set_interval(interval_);
+    set_interval(screen_.interval());
     screen_.started();
 }
 

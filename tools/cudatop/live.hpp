@@ -68,28 +68,19 @@ Screen::Options screen_options(const Settings& settings, const Options& given);
 
 class Live {
 public:
-    struct Requests {
-        std::function<void(std::string_view)> by;       // what rows are to stand for
-        std::function<void(const std::string&)> within; // the row of this id, by process; empty: as before
-        std::function<void(const std::string&)> open;   // the row of this id; empty: none
-        std::function<std::string(const RowProcess&, const std::string&, int)> signal; // as in Screen::Requests
-        std::function<void()> refresh;                                                 // show the last interval again
-    };
-    Live(const Settings& settings, const Options& given, Requests requests)
-        : Live(screen_options(settings, given), std::move(requests))
-    {}
+    // requests: asked for all but the end of the run and the interval.
+    Live(const Screen::Options& options, Screen::Requests requests);
 
     void starting(std::string_view what) { screen_.starting(std::string(what)); } // until begin()
     void begin(const Running& running);                                           // the first snapshot is shown
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
+    void message(std::string text) { screen_.message(std::move(text)); }
     Preferences chosen() const { return screen_.chosen(); } // by keys
 
 private:
-    Live(const Screen::Options& options, Requests requests);
     void set_interval(std::chrono::nanoseconds interval);
 
     std::optional<Running> running_; // from begin() on
-    std::chrono::nanoseconds interval_;
     Fd timer_;
     Screen screen_;
 };

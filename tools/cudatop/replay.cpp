@@ -253,25 +253,7 @@ public:
     Player(const Moments& moments, std::vector<TopColumn> columns, size_t at, const Screen::Options& options,
            EndingSignals& signals)
         : moments_(moments), columns_(std::move(columns)), at_(at), loop_(signals),
-          screen_(options, {.quit = [this] { loop_.stop(); },
-                            .interval = {},
-                            .by = {},
-                            .within = {},
-                            .open =
-                                [this](const std::string& id) {
-                                    open_ = id;
-                                    show(false);
-                                },
-                            .signal = {},
-                            .refresh = [this] { show(false); },
-                            .play = [this] { play(!playing_); },
-                            .speed =
-                                [this](int faster) {
-                                    doublings_ = std::clamp(doublings_ + faster, 0, fastest);
-                                    play(playing_);
-                                },
-                            .step = [this](int far) { go(static_cast<int64_t>(at_) + far); },
-                            .leap = [this](int minutes) { leap(minutes); }})
+          screen_(options, [this](const Action& action) { act(action); })
     {}
 
     Preferences run()
@@ -290,6 +272,30 @@ public:
 private:
     const std::vector<Moment>& all() const { return moments_.all(); }
     bool is_last() const { return at_ + 1 >= all().size(); }
+
+    void act(const Action& action)
+    {
+        switch (action.kind) {
+        case Action::quit:
+            return loop_.stop();
+        case Action::open:
+            open_ = action.text;
+            return show(false);
+        case Action::refresh:
+            return show(false);
+        case Action::play:
+            return play(!playing_);
+        case Action::speed:
+            doublings_ = std::clamp(doublings_ + action.number, 0, fastest);
+            return play(playing_);
+        case Action::step:
+            return go(static_cast<int64_t>(at_) + action.number);
+        case Action::leap:
+            return leap(action.number);
+        default:
+            return;
+        }
+    }
 
     // From the moment that is shown on.
     void play(bool on)

@@ -68,6 +68,7 @@ private:
                   Snapshot& snapshot);
     void show_within(const std::string& id);
     void open_screen();
+    void act(const Action& action);
     void meet_users();
     void show_users();
     bool measured() const { return counted_.seconds > 0; } // not when tracing begins
