@@ -33,6 +33,12 @@ Screen::Screen(const Options& options, Requests requests)
     draw();
 }
 
+Screen::EarlyWarnings::~EarlyWarnings()
+{
+    for (const std::string& text : kept)
+        warn(text);
+}
+
 void Screen::take_warnings()
 {
     warnings_.emplace([this](std::string text) { message(std::move(text)); });
@@ -45,7 +51,7 @@ void Screen::take_warnings()
 
 void Screen::starting(std::string what)
 {
-    warnings_.reset();
+    warnings_.emplace([this](std::string text) { early_.kept.push_back(std::move(text)); });
     terminal_.take_signals();
     state_.starting = std::move(what);
     draw();
@@ -57,6 +63,9 @@ void Screen::started()
 {
     state_.starting.clear();
     take_warnings();
+    state_.now = now();
+    for (std::string& text : std::exchange(early_.kept, {}))
+        state_.messages.add(std::move(text), state_.now);
     if (typed_ahead_)
         terminal_.put_back(typed_ahead_->end());
     typed_ahead_.reset();
@@ -85,8 +94,6 @@ void Screen::ready()
 void Screen::show(Snapshot snapshot)
 {
     state_.now = now();
-    for (std::string& text : snapshot.messages)
-        state_.messages.add(std::move(text), state_.now);
     if (snapshot.leaps)
         state_.history = History();
     state_.history.add(snapshot);

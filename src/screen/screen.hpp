@@ -30,8 +30,8 @@ public:
     // Throws Error, with a hint, where there is no terminal, or one that cannot be used.
     Screen(const Options& options, Requests requests);
 
-    // Before the loop runs: what takes long, in words. Keys are kept, but one that quits sends SIGINT. Warnings are not
-    // the screen's yet.
+    // Before the loop runs: what takes long, in words. Keys are kept, but one that quits sends SIGINT. Warnings are
+    // kept until started().
     void starting(std::string what);
     void started(); // the loop runs, or is about to
 
@@ -53,6 +53,12 @@ private:
     Requests requests_;
     ScreenState state_;
     Snapshot snapshot_; // that is shown; stands still during a pause
+
+    // Those that were never shown go to stderr in the end, when terminal_, which stands behind it, is given back.
+    struct EarlyWarnings {
+        std::vector<std::string> kept{};
+        ~EarlyWarnings();
+    } early_;
     Terminal terminal_;
     bool coloured_at_first_;
     Canvas canvas_;

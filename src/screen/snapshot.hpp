@@ -90,12 +90,11 @@ struct Snapshot {
     std::optional<std::vector<Trouble>> troubles; // the worst first; none: nobody looks for any
     std::vector<TopColumn> columns;
     std::vector<TopRow> rows;
-    std::vector<TopRow> totals;        // 0 or 1: the sum line
-    std::vector<DetailPart> detail;    // of the row that is open, if one is
-    std::string detail_of;             // its id; empty: of whichever is open
-    std::string replayed{};            // of a recording: which of its moments this is; empty: it is now
-    bool leaps = false;                // of a recording: it does not follow the one before
-    std::vector<std::string> messages; // warnings since the last snapshot, each to be shown for a while
+    std::vector<TopRow> totals;     // 0 or 1: the sum line
+    std::vector<DetailPart> detail; // of the row that is open, if one is
+    std::string detail_of;          // its id; empty: of whichever is open
+    std::string replayed{};         // of a recording: which of its moments this is; empty: it is now
+    bool leaps = false;             // of a recording: it does not follow the one before
 };
 
 // Which rows of a snapshot are shown and in what order; the same for a live screen and a table that is printed.

@@ -142,7 +142,7 @@ private:
             snapshot.detail_of = open_;
         }
         if (interval_ == 1)
-            snapshot.messages.emplace_back("a warning with \x1b[2J in it");
+            screen_->message("a warning with \x1b[2J in it");
         screen_->show(std::move(snapshot));
         if (settings_.intervals && interval_ == settings_.intervals)
             loop_.stop();

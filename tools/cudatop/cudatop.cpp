@@ -244,7 +244,6 @@ void CudaTop::open_screen()
 {
     live_.emplace(screen_options(settings_, options_), [this](const Action& action) { act(action); });
     live_->starting("Looking at what this kernel can do ...");
-    warnings_.emplace();
     if (kept_)
         kept_->tell_if_ignored();
 }

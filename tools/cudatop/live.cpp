@@ -89,18 +89,6 @@ std::set<int32_t> SinceOpened::stacks() const
     return all;
 }
 
-Warnings::~Warnings()
-{
-    to_.reset();
-    for (const std::string& message : held_)
-        warn(message);
-}
-
-std::vector<std::string> Warnings::take()
-{
-    return std::exchange(held_, {});
-}
-
 Screen::Options screen_options(const Settings& settings, const Options& given)
 {
     const Preferences& preferences = settings.preferences;

@@ -2,7 +2,6 @@
 // The screen in a run: its timer, its keys, and what would have gone to stderr.
 #pragma once
 
-#include "base/error.hpp"
 #include "base/fd.hpp"
 #include "rows/call_sums.hpp"
 #include "rows/holdings.hpp"
@@ -13,7 +12,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -46,21 +44,6 @@ private:
     ByCallKey<Waiting::Part> waits_;
     double seconds_ = 0;
     int64_t held_bytes_ = 0; // when it was opened
-};
-
-// Keeps warnings until there is somebody to show them to; those that nobody took go to stderr in the end.
-class Warnings {
-public:
-    Warnings() = default;
-    ~Warnings();
-    Warnings(const Warnings&) = delete;
-    Warnings& operator=(const Warnings&) = delete;
-
-    std::vector<std::string> take();
-
-private:
-    std::vector<std::string> held_;
-    std::optional<WarningsTo> to_{std::in_place, [this](std::string message) { held_.push_back(std::move(message)); }};
 };
 
 // By options, and else as keys have chosen before.

@@ -111,9 +111,7 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
 
 void CudaTop::show(const std::set<ImageId>& ended)
 {
-    Snapshot now = snapshot(ended);
-    now.messages = warnings_->take();
-    live_->show(std::move(now));
+    live_->show(snapshot(ended));
 }
 
 void CudaTop::print_tables(Output& output, const Snapshot& snapshot)

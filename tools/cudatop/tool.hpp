@@ -104,7 +104,6 @@ private:
     ExitedVerdicts exited_verdicts_; // with --why
     std::optional<Head> head_;
     Counted counted_; // in the last interval
-    std::optional<Warnings> warnings_;
     std::optional<KeptPreferences> kept_; // where there is a screen
     std::optional<Live> live_;
     std::optional<Metrics> metrics_;
