@@ -11,37 +11,6 @@
 
 namespace gpusnoop {
 
-namespace {
-
-class MetricsOutput final : public Output {
-public:
-    explicit MetricsOutput(Metrics& metrics) : metrics_(metrics) {}
-
-    void begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t) override
-    {
-        metrics_.page().begin_rows(clock_ns(CLOCK_MONOTONIC), wall_ns);
-    }
-    void row(std::span<const Column> columns, const Row& row, ExtraLines) override
-    {
-        metrics_.page().add(columns, row);
-    }
-    void end_report(const Sentence&, uint64_t) override
-    {
-        metrics_.page().end_report();
-        metrics_.publish();
-    }
-    void lost(std::span<const Loss> losses) override { warn_of(losses); }
-    void end(uint64_t) override { metrics_.check(); }
-    void flush() override {}
-    Output* for_people() override { return nullptr; }
-    Output* for_programs() override { return this; }
-
-private:
-    Metrics& metrics_;
-};
-
-} // namespace
-
 Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version) : page_(tool, version)
 {
     if (!options.textfile.empty() && !options.textfile.ends_with(".prom"))
@@ -75,7 +44,28 @@ void Metrics::serve(Loop& loop)
         warn("whoever reaches that port can read them: names of pods, containers and what else --by says");
 }
 
-void Metrics::check() const
+void Metrics::begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t)
+{
+    page_.begin_rows(clock_ns(CLOCK_MONOTONIC), wall_ns);
+}
+
+void Metrics::row(std::span<const Column> columns, const Row& row, ExtraLines)
+{
+    page_.add(columns, row);
+}
+
+void Metrics::end_report(const Sentence&, uint64_t)
+{
+    page_.end_report();
+    publish();
+}
+
+void Metrics::lost(std::span<const Loss> losses)
+{
+    warn_of(losses);
+}
+
+void Metrics::end(uint64_t)
 {
     if (failure_)
         throw Error(*failure_);
@@ -101,11 +91,6 @@ void Metrics::publish()
 void Metrics::write_file(std::string_view text) const
 {
     file_->replace(text, 0644, Durable::no);
-}
-
-std::unique_ptr<Output> make_metrics_output(Metrics& metrics)
-{
-    return std::make_unique<MetricsOutput>(metrics);
 }
 
 } // namespace gpusnoop

@@ -9,30 +9,35 @@
 #include "output/metrics_server.hpp"
 #include "rows/output.hpp"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace gpusnoop {
 
-class Metrics {
+// Rows of reports go to its page, and that is published with the end of each. Nothing goes to standard output.
+class Metrics final : public Output {
 public:
     // Throws UsageError and Error as MetricsServer does, and where the file cannot be written.
     Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version);
-    ~Metrics(); // the file goes: nobody would see that its figures are old
+    ~Metrics() override; // the file goes: nobody would see that its figures are old
     Metrics(const Metrics&) = delete;
     Metrics& operator=(const Metrics&) = delete;
 
-    MetricsPage& page() { return page_; }
     // Whoever asks is answered from now on, and where that is, is said.
     void serve(Loop& loop);
-    // As the page is now. A file that cannot be written is warned of once.
-    void publish();
-    // Throws Error if the file could not be written last.
-    void check() const;
+
+    void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;
+    void row(std::span<const Column> columns, const Row& row, ExtraLines below) override;
+    void end_report(const Sentence& nothing, uint64_t wall_ns) override;
+    void lost(std::span<const Loss> losses) override;
+    void end(uint64_t duration_ns) override; // throws Error if the file could not be written last
+    void flush() override {}
+    Output* for_people() override { return nullptr; }
+    Output* for_programs() override { return this; }
 
 private:
+    void publish();                               // a file that cannot be written is warned of once
     void write_file(std::string_view text) const; // throws Error
 
     MetricsPage page_;
@@ -41,8 +46,5 @@ private:
     bool warned_ = false;
     std::optional<std::string> failure_;
 };
-
-// Rows of reports go to its page, and that is published with the end of each. Nothing goes to standard output.
-std::unique_ptr<Output> make_metrics_output(Metrics& metrics);
 
 } // namespace gpusnoop

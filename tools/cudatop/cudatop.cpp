@@ -210,8 +210,9 @@ void CudaTop::track_stuck_calls()
 std::unique_ptr<Output> CudaTop::make_output()
 {
     if (settings_.metrics.wanted()) {
-        metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
-        return make_metrics_output(*metrics_);
+        auto metrics = std::make_unique<Metrics>(settings_.metrics, about.name, GPUSNOOP_VERSION);
+        metrics_ = metrics.get();
+        return metrics;
     }
     if (!settings_.screen)
         return gpusnoop::make_output(options_);

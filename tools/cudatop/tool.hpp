@@ -103,11 +103,11 @@ private:
     std::optional<Suspensions> suspensions_;
     ExitedVerdicts exited_verdicts_; // with --why
     std::optional<Head> head_;
-    Counted counted_; // in the last interval
+    Counted counted_;                     // in the last interval
     std::optional<KeptPreferences> kept_; // where there is a screen
     std::optional<Live> live_;
-    std::optional<Metrics> metrics_;
-    std::string open_; // id of the row that is shown in full
+    Metrics* metrics_ = nullptr; // the output of the run, where it is metrics
+    std::string open_;           // id of the row that is shown in full
     std::optional<Within> within_;
     SinceOpened since_opened_;
 };

@@ -82,7 +82,7 @@ private:
     std::optional<Ledger> ledger_; // by ids, for some seconds
     SpendState sums_;              // by names, since the last report, or since the state began
     std::optional<StateFile> state_;
-    std::optional<Metrics> metrics_;
+    Metrics* metrics_ = nullptr;   // the output of the run, where it is metrics
     std::optional<Error> unsaved_; // why the last write of the state failed
     uint64_t ticks_ = 0;
     uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
@@ -138,8 +138,9 @@ RunPlan GpuSpend::plan()
 std::unique_ptr<Output> GpuSpend::make_output()
 {
     if (settings_.metrics.wanted()) {
-        metrics_.emplace(settings_.metrics, about.name, GPUSNOOP_VERSION);
-        return make_metrics_output(*metrics_);
+        auto metrics = std::make_unique<Metrics>(settings_.metrics, about.name, GPUSNOOP_VERSION);
+        metrics_ = metrics.get();
+        return metrics;
     }
     return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
 }
