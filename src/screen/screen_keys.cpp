@@ -281,30 +281,19 @@ std::vector<Action> ListKeys::ask(Key key)
 // Keys that lead through a recording, wherever they are pressed.
 bool press_replayed(Key key, std::vector<Action>& actions)
 {
-    const auto ask = [&](Action::Kind kind, int number) {
-        actions.push_back({.kind = kind, .text = {}, .number = number});
-        return true;
+    struct Asked {
+        Key key;
+        Action::Kind kind;
+        int number;
     };
-    switch (key) {
-    case U' ':
-    case U'p':
-        return ask(Action::play, 0);
-    case U'+':
-    case U'=':
-        return ask(Action::speed, 1);
-    case U'-':
-        return ask(Action::speed, -1);
-    case U'[':
-        return ask(Action::step, -1);
-    case U']':
-        return ask(Action::step, 1);
-    case U'{':
-        return ask(Action::leap, -1);
-    case U'}':
-        return ask(Action::leap, 1);
-    default:
+    constexpr Asked all[] = {{U' ', Action::play, 0},  {U'p', Action::play, 0},   {U'+', Action::speed, 1},
+                             {U'=', Action::speed, 1}, {U'-', Action::speed, -1}, {U'[', Action::step, -1},
+                             {U']', Action::step, 1},  {U'{', Action::leap, -1},  {U'}', Action::leap, 1}};
+    const auto* const found = std::ranges::find(all, key, &Asked::key);
+    if (found == std::end(all))
         return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // there is nothing to choose, or to end
-    }
+    actions.push_back({.kind = found->kind, .number = found->number});
+    return true;
 }
 
 // Keys that do the same wherever they are pressed.

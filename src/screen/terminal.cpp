@@ -8,10 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <utility>
 
 #define NCURSES_NOMACROS
 #include <curses.h>
@@ -37,32 +39,17 @@ Key key_of_mouse()
 
 Key key_of_code(wint_t code)
 {
-    switch (code) {
-    case KEY_UP:
-        return key::up;
-    case KEY_DOWN:
-        return key::down;
-    case KEY_LEFT:
-        return key::left;
-    case KEY_RIGHT:
-        return key::right;
-    case KEY_PPAGE:
-        return key::page_up;
-    case KEY_NPAGE:
-        return key::page_down;
-    case KEY_HOME:
-        return key::home;
-    case KEY_END:
-        return key::end;
-    case KEY_BACKSPACE:
-        return key::backspace;
-    case KEY_ENTER:
-        return key::enter;
-    case KEY_MOUSE:
+    constexpr std::pair<wint_t, Key> keys[] = {
+        {KEY_UP, key::up},       {KEY_DOWN, key::down},     {KEY_LEFT, key::left},
+        {KEY_RIGHT, key::right}, {KEY_PPAGE, key::page_up}, {KEY_NPAGE, key::page_down},
+        {KEY_HOME, key::home},   {KEY_END, key::end},       {KEY_BACKSPACE, key::backspace},
+        {KEY_ENTER, key::enter}};
+    if (code == KEY_MOUSE)
         return key_of_mouse();
-    default:
-        return code >= KEY_F(1) && code <= KEY_F(12) ? key::f1 + static_cast<Key>(code - KEY_F(1)) : 0;
-    }
+    if (code >= KEY_F(1) && code <= KEY_F(12))
+        return key::f1 + static_cast<Key>(code - KEY_F(1));
+    const auto* const found = std::ranges::find(keys, code, &std::pair<wint_t, Key>::first);
+    return found == std::end(keys) ? 0 : found->second;
 }
 
 template<class Write>
