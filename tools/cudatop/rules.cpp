@@ -39,12 +39,21 @@ std::string time_text(double seconds)
     return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
 
-Found failing(const Signs& signs, Calls calls, std::string_view what)
+template<Calls calls>
+Found fails(const Signs& signs)
 {
     constexpr double most = 50;
+    constexpr std::string_view names[] = {"launches",
+                                          "captures and instantiations of graphs",
+                                          "copies",
+                                          "waits",
+                                          "allocations and frees",
+                                          "calls into the driver"};
+    static_assert(std::size(names) == static_cast<size_t>(Calls::count));
     const Failing& of = signs.of(calls);
     if (!of.failed)
         return {};
+    const std::string_view what = names[static_cast<size_t>(calls)];
     const std::string how_many = of.failed >= of.calls ? fmt::format("all {} {} fail", of.calls, what)
                                                        : fmt::format("{} of {} {} fail", of.failed, of.calls, what);
     return Finding{percent(of.failed, of.calls) >= most ? Severity::alarm : Severity::warning,
@@ -246,35 +255,9 @@ Found shares(const Signs& signs)
                                                signs.neighbour->gpu, signs.neighbour->name, signs.neighbour->percent)};
 }
 
-Found fails_to_launch(const Signs& signs)
-{
-    return failing(signs, Calls::launches, "launches");
-}
-
-Found fails_to_make_graphs(const Signs& signs)
-{
-    return failing(signs, Calls::graphs, "captures and instantiations of graphs");
-}
-
-Found fails_to_copy(const Signs& signs)
-{
-    return failing(signs, Calls::copies, "copies");
-}
-
-Found fails_to_wait(const Signs& signs)
-{
-    return failing(signs, Calls::waits, "waits");
-}
-
-// What was refused for want of memory is told by a rule of its own.
-Found fails_in_memory(const Signs& signs)
-{
-    return failing(signs, Calls::memory, "allocations and frees");
-}
-
 Found fails_in_driver(const Signs& signs)
 {
-    Found found = failing(signs, Calls::driver, "calls into the driver");
+    Found found = fails<Calls::driver>(signs);
     if (found && found->severity == Severity::warning)
         found->severity = Severity::note; // the driver's libraries ask for much that a driver does not have
     return found;
@@ -300,13 +283,14 @@ constexpr Rule table[] = {
      "grep -E '^(State|TracerPid)' /proc/PID/status", stopped},
     {"stuck", "a call of the API that is no wait goes on for 2 s (a warning) or 10 s", "cudagap -p PID --why", stuck},
     {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
-    {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails_to_launch, true},
-    {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails_to_wait,
+    {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails<Calls::launches>, true},
+    {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails<Calls::waits>,
      true},
-    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails_to_make_graphs, true},
-    {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails_to_copy, true},
+    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails<Calls::graphs>, true},
+    {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails<Calls::copies>,
+     true},
     {"refused", "allocations fail for want of memory", "gpualloc -p PID -x", refused, true},
-    {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails_in_memory, true},
+    {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails<Calls::memory>, true},
     {"ioctl", "calls into the driver fail, by the driver's own word", "nvioctl -p PID -x", fails_in_driver},
     {"restarts",
      "processes of one name in one container, service or cgroup end and are started again: 3 starts or more in 60 s "
