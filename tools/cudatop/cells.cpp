@@ -80,25 +80,19 @@ Cell bytes_per_second(uint64_t n, const Context& c)
     return static_cast<uint64_t>(static_cast<double>(n) / c.seconds);
 }
 
-Cell share_of_time(const WaitGroup* group, const Context& c)
+Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns)
 {
-    if (!c.known.waits)
+    if (!c.known.waits || !ns)
         return {};
     if (!group || group->threads.empty())
         return 0.0;
-    return share(group->total_ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
+    return share(*ns, static_cast<uint64_t>(c.seconds * 1e9) * group->threads.size());
 }
 
-Cell runqueue_percent(const Group& g, const Context& c)
+Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part)
 {
-    const auto scheduling = c.diagnosis.scheduling(g.who.images);
-    return scheduling ? Cell(scheduling->waited_percent) : Cell();
-}
-
-Cell switches_per_second(const Group& g, const Context& c)
-{
-    const auto scheduling = c.diagnosis.scheduling(g.who.images);
-    return scheduling ? Cell(scheduling->turns_per_second) : Cell();
+    const auto all = c.diagnosis.scheduling(g.who.images);
+    return all ? Cell((*all).*part) : Cell();
 }
 
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c)
@@ -111,15 +105,6 @@ std::optional<uint64_t> asleep_ns(const Group& g, const Context& c)
     const auto spinning = spinning_ns(g, c);
     const uint64_t all = of(g.waits, &WaitGroup::total_ns);
     return spinning ? std::optional(all - std::min(all, *spinning)) : std::nullopt;
-}
-
-Cell share_of_waits(const Group& g, const Context& c, std::optional<uint64_t> ns)
-{
-    if (!c.known.waits || !ns)
-        return {};
-    if (!g.waits || g.waits->threads.empty())
-        return 0.0;
-    return share(*ns, static_cast<uint64_t>(c.seconds * 1e9) * g.waits->threads.size());
 }
 
 Cell pod_or_command(const Group& g, const Context& c)

@@ -38,11 +38,9 @@ uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
 Cell small_share(const Group& g, const Context& c);
 uint64_t errors(const Group& g);
 
-// Of the time that the threads had which waited, as cudasync has it; the second of the same time as WAIT%.
-Cell share_of_time(const WaitGroup* group, const Context& c);
-Cell share_of_waits(const Group& g, const Context& c, std::optional<uint64_t> ns);
-Cell runqueue_percent(const Group& g, const Context& c);
-Cell switches_per_second(const Group& g, const Context& c);
+// Of the time that the threads had which waited, as cudasync has it.
+Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns);
+Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part);
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);
 std::optional<uint64_t> asleep_ns(const Group& g, const Context& c);
 
