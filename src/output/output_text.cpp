@@ -18,9 +18,6 @@ class TextOutput final : public Output {
 public:
     explicit TextOutput(bool timestamps) : timestamps_(timestamps) {}
 
-    void start(std::string_view, std::string_view, std::optional<uint64_t>) override {}
-    void attached(uint64_t, uint64_t, std::string_view, ExtraLines) override {}
-    void end(uint64_t) override {}
     void lost(std::span<const Loss> losses) override { warn_of(losses); }
     void flush() override { buffer_.flush(); }
 

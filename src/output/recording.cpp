@@ -74,7 +74,6 @@ private:
             runs_.clear();
         Run& run = runs_[key];
         run.of.number = numbers_++;
-        run.of.id = id;
         if (id.empty())
             last_ = &run;
         return run;

@@ -26,7 +26,6 @@ namespace gpusnoop {
 // What the line says that a run begins with; where that is missing, tool and host are what others say.
 struct RunOf {
     size_t number = 0; // of those in the recording
-    std::string id;
     std::string tool, version, host, command_line;
 };
 

@@ -39,9 +39,7 @@ bool is_possible(double figure)
 // cudatop has rows of several kinds in one table.
 bool is_of(const Source& source, std::string_view by)
 {
-    if (!source.rows.empty())
-        return by == source.rows;
-    return by != "total" && by != "diagnosis" && by != "gpu";
+    return source.rows.empty() ? is_main_row(by) : by == source.rows;
 }
 
 } // namespace
@@ -138,7 +136,6 @@ void Side::take_row(Run& run, const Record& record)
         end = wall_ns_of(record.text("time"));
     if (!length || !end || *length < 1 || *length > 1e18 || *end < *length || *end > 1e19)
         return;
-    facts_.rows++;
     add_row(run, record, *end, *length);
 }
 

@@ -44,7 +44,7 @@ struct Block {
 // What a reader has to know of a side besides its figures.
 struct Facts {
     std::set<std::string> hosts, versions, tools, commands;
-    uint64_t rows = 0, lost = 0, estimated = 0;
+    uint64_t lost = 0, estimated = 0;
     uint64_t lines = 0;        // of -e, that were made into rows
     uint64_t lossy = 0;        // that were not, for others of their run were lost
     uint64_t events = 0;       // of tools whose lines are not compared

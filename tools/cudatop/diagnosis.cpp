@@ -126,7 +126,6 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
         break;
     case CallPart::poll:
         counts.polls += delta[CALL_COUNT];
-        counts.polling[key.tid] += delta[CALL_TOTAL_NS];
         break;
     case CallPart::memory:
         if (key.kind == KIND_FREE && is_device_memory(key.memory.holding))
@@ -176,8 +175,8 @@ void Diagnosis::add(const Interval& interval)
         if (!history)
             continue;
         history->called_ns = now_ns_;
-        const bool polls = part_of(part.key) == CallPart::poll;
-        (polls ? history->counts.back().polling : history->counts.back().waiting)[part.key.tid] += part.new_ns;
+        if (part_of(part.key) != CallPart::poll)
+            history->counts.back().waiting[part.key.tid] += part.new_ns;
         if (part.waiting && (!history->wait || history->wait->elapsed_ns < part.elapsed_ns))
             history->wait = part;
     }

@@ -111,7 +111,7 @@ private:
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
         std::map<Place, uint64_t> copied_from; // synchronously; of those that had a stack
-        ByThread launching, polling, waiting;
+        ByThread launching, waiting;
         std::map<uint32_t, uint64_t> launched; // by thread
         ByThread spinning;                     // of waiting; of those threads of which it is known
         ByThread starving;                     // ready to run, but without a CPU; of those threads that have called

@@ -47,7 +47,7 @@ void add_to(std::map<uint32_t, uint64_t>& sums, const std::map<uint32_t, uint64_
 Signs Diagnosis::signs(const ImageId& image, const History& history, const Interval& interval) const
 {
     Signs signs;
-    ByThread launching, polling, waiting, starving, launched, absent;
+    ByThread launching, waiting, starving, launched, absent;
     std::map<Error, uint64_t> errors;
     uint64_t cpu_ns = 0;
     double cpu_seconds = 0, starving_seconds = 0, gpu_percent = 0, gpu_seconds = 0;
@@ -74,7 +74,6 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         cpu_ns += counts.cpu_ns.value_or(0);
         cpu_seconds += counts.cpu_ns ? counts.seconds : 0;
         add_to(launching, counts.launching);
-        add_to(polling, counts.polling);
         add_to(waiting, counts.waiting);
         add_to(starving, counts.starving);
         add_to(launched, counts.launched);
@@ -103,7 +102,6 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         }
     }
     signs.launching_percent = percent(most_of(launching), signs.seconds);
-    signs.polling_percent = percent(most_of(polling), signs.seconds);
     signs.waiting_percent = percent(most_of(waiting), signs.seconds);
     signs.cpu_percent = percent(cpu_ns, cpu_seconds);
     signs.starving_percent = percent(most_of(starving), starving_seconds);

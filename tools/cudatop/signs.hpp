@@ -77,8 +77,7 @@ struct Signs {
     std::string copied_from; // the function that most of those came from which had a stack; empty: not known
 
     uint64_t polls = 0;
-    double polling_percent = 0; // of the time of the thread that polls most
-    double waiting_percent = 0; // the same of waits
+    double waiting_percent = 0; // of the time of the thread that waits most
 
     uint64_t refused = 0;       // allocations, for want of memory
     uint64_t allocations = 0;   // that were asked for
