@@ -143,7 +143,7 @@ int values_per_column(Glyphs glyphs)
 
 int steps_per_line(Glyphs glyphs)
 {
-    return glyphs == Glyphs::braille ? 4 : glyphs == Glyphs::blocks ? 8 : 2;
+    return glyphs == Glyphs::braille ? 4 : 2;
 }
 
 // Steps from the ground up. At least one, so that a 0 is not taken for a gap.
@@ -161,8 +161,6 @@ char32_t glyph(Glyphs glyphs, int left, int right)
 {
     if (glyphs == Glyphs::ascii)
         return std::array{U' ', U'.', U':'}[static_cast<size_t>(left)];
-    if (glyphs == Glyphs::blocks)
-        return left ? U'\u2580' + static_cast<char32_t>(left) : U' ';
     // The dots of a braille pattern, from the ground up, are bits 6, 2, 1, 0 on the left and 7, 5, 4, 3 on the right.
     constexpr std::array<char32_t, 5> left_dots{0, 0x40, 0x44, 0x46, 0x47};
     constexpr std::array<char32_t, 5> right_dots{0, 0x80, 0xa0, 0xb0, 0xb8};
@@ -191,14 +189,13 @@ double largest(std::span<const double> values)
     return most;
 }
 
-std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs,
-                              std::optional<double> top)
+std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs)
 {
     columns = std::max(columns, 0);
     lines = std::max(lines, 0);
     const size_t room = values_in(columns, glyphs);
     values = values.last(std::min(values.size(), room));
-    const double highest = top.value_or(largest(values));
+    const double highest = largest(values);
 
     const int per_line = steps_per_line(glyphs);
     std::vector<int> heights(room - values.size()); // nothing is known of what was before

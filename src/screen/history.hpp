@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,7 +62,6 @@ private:
 // Values over time as lines of text.
 enum class Glyphs {
     braille, // two values a column, four steps a line
-    blocks,  // one value a column, eight steps a line
     ascii,   // one value a column, two steps a line
 };
 
@@ -73,10 +71,9 @@ Glyphs glyphs_of_locale();
 // How many values a plot of so many columns shows.
 size_t values_in(int columns, Glyphs glyphs);
 
-// `lines` lines of `columns` columns each, the newest value at the right edge, the top of them for `top` or, without
-// it, for the largest value. A value that is not known (NaN) leaves a gap; one that is 0 stands on the ground.
-std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs,
-                              std::optional<double> top = std::nullopt);
+// `lines` lines of `columns` columns each, the newest value at the right edge, the top of them for the largest value. A
+// value that is not known (NaN) leaves a gap; one that is 0 stands on the ground.
+std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs);
 
 // One line of `columns` columns of which a share (0..1) is filled, from the left.
 std::string bar(double share, int columns);

@@ -23,17 +23,15 @@ TEST_CASE("a plot in braille", "[plot]")
     CHECK(plot(values, 6, 1, Glyphs::braille)[0].starts_with("  "));     // before the first, nothing is known
 }
 
-TEST_CASE("a plot in blocks and in ASCII", "[plot]")
+TEST_CASE("a plot in ASCII", "[plot]")
 {
     const std::vector<double> values{0, 4, 8, gap, 16};
-    CHECK(plot(values, 5, 1, Glyphs::blocks) == Lines{"\u2581\u2582\u2584 \u2588"});
     CHECK(plot(values, 5, 2, Glyphs::ascii) == Lines{"    :", "..: :"});
-    CHECK(plot(values, 5, 1, Glyphs::ascii, 1000) == Lines{"... ."});
 }
 
 TEST_CASE("plots of nothing and of everything", "[plot]")
 {
-    for (Glyphs glyphs : {Glyphs::braille, Glyphs::blocks, Glyphs::ascii}) {
+    for (Glyphs glyphs : {Glyphs::braille, Glyphs::ascii}) {
         CHECK(plot({}, 0, 0, glyphs).empty());
         CHECK(plot({}, 3, 1, glyphs) == Lines{"   "});
         CHECK(plot(std::vector{1.0}, -1, 1, glyphs) == Lines{""});
