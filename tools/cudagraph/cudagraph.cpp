@@ -133,7 +133,8 @@ void CudaGraph::load()
     if (settings_.storms)
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
-    before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
+    if (shows_rows_)
+        before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
     lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, 0, *execs_});
 }
 
@@ -167,8 +168,8 @@ void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* event = record.as<call_event>(RECORD_CALL))
         lines_->print(output, {*event}, event_frames(*event));
-    else if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED))
-        execs_->ended(*ended);
+    else if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
+        execs_->ended(*ended); // without reports nothing would forget it
     else
         CallTool::record(output, record);
 }
