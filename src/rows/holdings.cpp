@@ -130,7 +130,8 @@ bool Holdings::holds(const ImageId& image) const
 
 void Holdings::forget(const std::set<ImageId>& images)
 {
-    std::erase_if(now_, [&](const auto& row) { return images.contains(row.first.image); });
+    for (Amounts* amounts : {&now_, &released_}) // not every tool takes what was released
+        std::erase_if(*amounts, [&](const auto& row) { return images.contains(row.first.image); });
     std::erase_if(approximate_, [&](const ImageId& image) { return images.contains(image); });
     std::erase_if(stale_, [&](const auto& entries) { return images.contains(entries.first); });
     for (Contexts* contexts : {&ended_, &swept_})

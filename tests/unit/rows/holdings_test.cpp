@@ -203,6 +203,16 @@ TEST_CASE("a process whose contexts have ended has entries until there is room a
     CHECK(holdings.room_to_make() == 0);
 }
 
+TEST_CASE("what a process released is forgotten with it")
+{
+    Holdings holdings;
+    holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
+    holdings.context_ended(ended(5));
+    holdings.settle();
+    holdings.forget({process});
+    CHECK(is(sum(holdings.take_released()), 0, 0));
+}
+
 TEST_CASE("the dead hold nothing")
 {
     Holdings holdings;
