@@ -3,8 +3,11 @@
 #pragma once
 
 #include "rows/call_view.hpp"
+#include "rows/histogram.hpp"
+#include "rows/output.hpp"
 #include "rows/table.hpp"
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,5 +27,23 @@ struct Label {
     void add_call(const CallView& view, const CallKey& key, const WhoSeen& seen, Processes& processes,
                   std::span<const Probe> probes);
 };
+
+// Prints a histogram for each group of calls in which anything was measured. add_own(label, key, group) adds what the
+// tool alone groups by. Context: a CallContext.
+template<class K, class G, class Context>
+void print_call_histograms(Output& output, const std::map<K, G>& groups, Histogram G::*measured, std::string_view unit,
+                           const Context& context, uint64_t wall_ns, auto add_own, bool empty_too = false)
+{
+    for (const auto& [key, group] : groups) {
+        const Histogram& histogram = group.*measured;
+        if (!histogram.total() && !empty_too)
+            continue;
+        Label label;
+        label.fields.emplace_back("measure", context.settings.measure);
+        label.add_call(context.settings.view, key, group.who, context.processes, context.probes);
+        add_own(label, key, group);
+        output.histogram(label.title, unit, histogram, label.fields, wall_ns);
+    }
+}
 
 } // namespace gpusnoop

@@ -208,16 +208,6 @@ constexpr F fields[] = {
     result_code_field<K, G, C>,
 };
 
-Label label_of(const K& key, const G& group, const C& context)
-{
-    Label label;
-    label.fields.emplace_back("measure", context.settings.measure);
-    label.add_call(context.settings.view, key, group.who, context.processes, context.probes);
-    if (group.exec)
-        label.add("exec", fmt::format("0x{:x}", uint64_t{group.exec->exec.handle}));
-    return label;
-}
-
 struct StormLine : ProcessLine {
     const Storm& storm;
 };
@@ -317,13 +307,11 @@ void print_groups(Output& output, const GraphGroups& groups, Context context, ui
 void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns)
 {
     const bool nodes = context.settings.histogram_of == Measure::nodes;
-    for (const auto& [key, group] : groups.groups()) {
-        if (!group.duration.total())
-            continue;
-        const Label label = label_of(key, group, context);
-        output.histogram(label.title, nodes ? "nodes" : context.options.unit_name(), group.duration, label.fields,
-                         wall_ns);
-    }
+    print_call_histograms(output, groups.groups(), &G::duration, nodes ? "nodes" : context.options.unit_name(), context,
+                          wall_ns, [](Label& label, const K&, const G& group) {
+                              if (group.exec)
+                                  label.add("exec", fmt::format("0x{:x}", uint64_t{group.exec->exec.handle}));
+                          });
 }
 
 } // namespace gpusnoop::cudagraph

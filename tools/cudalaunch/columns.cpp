@@ -2,6 +2,7 @@
 #include "tools/cudalaunch/columns.hpp"
 
 #include "rows/call_fields.hpp"
+#include "rows/label.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -281,6 +282,24 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
     print_table<K, G, C>(
         output, fields, groups.groups(), context, wall_ns, sort,
         [&](const LaunchGroup& group) { return static_cast<double>(calls(group, context) + group.captured); }, frames);
+}
+
+void print_histograms(Output& output, const LaunchGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    const Measure measure = context.settings.histogram_of;
+    const auto add_kernel = [&](Label& label, const K& key, const G&) {
+        if (context.settings.kernel)
+            label.add("kernel", launch_name(key));
+    };
+    const auto print = [&](Histogram G::*measured, std::string_view unit) {
+        print_call_histograms(output, groups.groups(), measured, unit, context, wall_ns, add_kernel, true);
+    };
+    if (measure == Measure::grid)
+        print(&G::blocks, "blocks");
+    else if (measure == Measure::block)
+        print(&G::threads, "threads");
+    else
+        print(&G::duration, context.options.unit_name());
 }
 
 } // namespace gpusnoop::cudalaunch

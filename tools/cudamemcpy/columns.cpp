@@ -99,25 +99,6 @@ constexpr auto fields = fields_of<F>(
     },
     latency_fields<K, G, C>, {result_field<K, G, C>, result_code_field<K, G, C>});
 
-Label label_of(const K& key, const G& group, const C& context)
-{
-    const Settings& settings = context.settings;
-    Label label;
-    label.fields.emplace_back("measure", settings.measure);
-    label.add_call(settings.view, key, group.who, context.processes, context.probes);
-    if (settings.direction)
-        label.add("kind", std::string(direction_name(key.direction)));
-    if (settings.form) {
-        label.add("form", form_in_text(key.asynchronous));
-        label.fields.back().second = form_in_json(key.asynchronous);
-    }
-    if (settings.memory) {
-        label.add("source", std::string(memory_name(key.source)));
-        label.add("destination", std::string(memory_name(key.destination)));
-    }
-    return label;
-}
-
 bool has_source(const CallLine& line)
 {
     const uint8_t direction = line.call.key.copy.direction;
@@ -198,17 +179,23 @@ void print_groups(Output& output, const CopyGroups& groups, Context context, uin
 
 void print_histograms(Output& output, const CopyGroups& groups, const Context& context, uint64_t wall_ns)
 {
-    const Measure measure = context.settings.histogram_of;
-    const std::string_view unit = measure == Measure::size   ? "bytes"
-                                  : measure == Measure::rate ? "MB/s"
-                                                             : context.options.unit_name();
-    for (const auto& [key, group] : groups.groups()) {
-        const Histogram& histogram = measure == Measure::size ? group.sizes : group.duration;
-        if (!histogram.total())
-            continue;
-        const Label label = label_of(key, group, context);
-        output.histogram(label.title, unit, histogram, label.fields, wall_ns);
-    }
+    const Settings& settings = context.settings;
+    const Measure measure = settings.histogram_of;
+    const bool sizes = measure == Measure::size;
+    const std::string_view unit = sizes ? "bytes" : measure == Measure::rate ? "MB/s" : context.options.unit_name();
+    print_call_histograms(output, groups.groups(), sizes ? &G::sizes : &G::duration, unit, context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (settings.direction)
+                                  label.add("kind", std::string(direction_name(key.direction)));
+                              if (settings.form) {
+                                  label.add("form", form_in_text(key.asynchronous));
+                                  label.fields.back().second = form_in_json(key.asynchronous);
+                              }
+                              if (settings.memory) {
+                                  label.add("source", std::string(memory_name(key.source)));
+                                  label.add("destination", std::string(memory_name(key.destination)));
+                              }
+                          });
 }
 
 } // namespace gpusnoop::cudamemcpy

@@ -145,16 +145,11 @@ void print_groups(Output& output, const WaitGroups& groups, const Context& conte
 
 void print_histograms(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns)
 {
-    for (const auto& [key, group] : groups.groups()) {
-        if (!group.duration.total())
-            continue;
-        Label label;
-        label.fields.emplace_back("measure", context.settings.measure);
-        label.add_call(context.settings.view, key, group.who, context.processes, context.probes);
-        if (context.settings.wait)
-            label.add("wait", std::string(wait_name(key.wait)));
-        output.histogram(label.title, context.options.unit_name(), group.duration, label.fields, wall_ns);
-    }
+    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (context.settings.wait)
+                                  label.add("wait", std::string(wait_name(key.wait)));
+                          });
 }
 
 } // namespace gpusnoop::cudasync

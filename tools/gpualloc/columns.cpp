@@ -324,19 +324,14 @@ void print_histograms(Output& output, AllocationGroups& groups, const Context& c
 {
     const Settings& settings = context.settings;
     const bool sizes = settings.histogram_of == Measure::size;
-    for (const auto& [key, group] : groups.groups()) {
-        const Histogram& histogram = sizes ? group.sizes : group.duration;
-        if (!histogram.total())
-            continue;
-        Label label;
-        label.fields.emplace_back("measure", settings.measure);
-        label.add_call(settings.view, key, group.who, context.processes, context.probes);
-        if (settings.holding)
-            label.add("kind", std::string(holding_name(key.holding)));
-        if (settings.operation)
-            label.add("operation", std::string(operation_name(key.operation)));
-        output.histogram(label.title, sizes ? "bytes" : context.options.unit_name(), histogram, label.fields, wall_ns);
-    }
+    print_call_histograms(output, groups.groups(), sizes ? &G::sizes : &G::duration,
+                          sizes ? "bytes" : context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (settings.holding)
+                                  label.add("kind", std::string(holding_name(key.holding)));
+                              if (settings.operation)
+                                  label.add("operation", std::string(operation_name(key.operation)));
+                          });
 }
 
 } // namespace gpusnoop::gpualloc

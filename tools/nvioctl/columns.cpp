@@ -187,20 +187,15 @@ void print_groups(Output& output, const DriverGroups& groups, const Context& con
 void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns)
 {
     const Settings& settings = context.settings;
-    for (const auto& [key, group] : groups.groups()) {
-        if (!group.duration.total())
-            continue;
-        Label label;
-        label.fields.emplace_back("measure", settings.measure);
-        label.add_call(settings.view, key, group.who, context.processes, {});
-        if (settings.node)
-            label.add("device", node_name(key.node, key.minor));
-        if (settings.command)
-            label.add("command", command_text(key.kind, key.node, key.subject, key.flags));
-        if (settings.object_class && key.object_class)
-            label.add("class", class_text(key.object_class));
-        output.histogram(label.title, context.options.unit_name(), group.duration, label.fields, wall_ns);
-    }
+    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (settings.node)
+                                  label.add("device", node_name(key.node, key.minor));
+                              if (settings.command)
+                                  label.add("command", command_text(key.kind, key.node, key.subject, key.flags));
+                              if (settings.object_class && key.object_class)
+                                  label.add("class", class_text(key.object_class));
+                          });
 }
 
 } // namespace gpusnoop::nvioctl
