@@ -6,6 +6,7 @@
 #include "base/options.hpp"
 #include "bpf/shared/call.h"
 #include "gpu/gpu.hpp"
+#include "names/frames.hpp"
 #include "names/user_stacks.hpp"
 #include "rows/who.hpp"
 
@@ -111,8 +112,9 @@ struct CallContext {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0;            // that the table covers
-    std::span<const Probe> probes; // that functions are numbered by
+    double seconds = 0;                                             // that the table covers
+    std::span<const Probe> probes;                                  // that functions are numbered by
+    std::function<Frames(const CallKey&, const WhoSeen&)> frames{}; // below a row; none if empty
 
     const WhoView& who() const { return settings.view.who; }
     bool results() const { return settings.latency || options.failed_only; } // are known

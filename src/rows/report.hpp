@@ -255,11 +255,12 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
 template<class Key, class Group>
 using FramesOf = std::function<Frames(const Key&, const Group&)>;
 
-// Prints groups as one table. weight orders them where `sort` is not another column; both downwards.
+// Prints groups as one table. weight orders them where `sort` is not another column; both downwards. frames: empty for
+// those of the context, if it has some.
 template<class K, class G, class C>
 void print_table(Output& output, std::span<const Field<C, K, G>> own, const std::map<K, G>& groups, const C& context,
                  uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
-                 const FramesOf<K, G>& frames)
+                 const FramesOf<K, G>& frames = {})
 {
     std::vector<ShownField<C, K, G>> shown;
     std::vector<Column> columns;
@@ -306,6 +307,12 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         lines.push_back(line);
     }
     std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
+    const auto frames_below = [&](const K& key, const G& group) {
+        if constexpr (requires { context.frames(key, group.who); })
+            if (!frames && context.frames)
+                return context.frames(key, group.who);
+        return frames ? frames(key, group) : Frames();
+    };
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (size_t number = 0; number < lines.size(); number++) {
         Output* const place = output.place_of_row(number, context.options.rows);
@@ -315,7 +322,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         Row row;
         for (size_t i = 0; i < shown.size(); i++)
             row.push_back(cell(i, *line.key, *line.group, line.sampled));
-        place->row(columns, row, frames(*line.key, *line.group));
+        place->row(columns, row, frames_below(*line.key, *line.group));
     }
 }
 

@@ -78,16 +78,21 @@ protected:
     bool shows_rows_ = true;           // of calls, at each report
     std::optional<bool> shows_maxima_; // of durations, in these rows; nullopt: where durations are measured
 
-    // For print(): calls since the last report.
+    // For print(): calls since the last report, and what a table of them needs. settings: the tool's own.
     std::span<const CallDelta> calls();
+    template<class Settings>
+    CallContext<Settings> call_context(const Settings& settings, uint64_t interval_ns)
+    {
+        return {options_,    settings,
+                processes(), static_cast<double>(interval_ns) / 1e9,
+                probes_,     [this](const CallKey& key, const WhoSeen&) { return row_frames(key); }};
+    }
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     // The line of the program's own that a call comes from, or the function: "dataset.py:88 Loader.__getitem__".
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     FoundStacks& found_stacks() { return found_stacks_; }
-    // Those that an event or a row is printed with: none where no stacks were asked for.
-    Frames event_frames(const call_event& event);
-    Frames row_frames(const CallKey& key);
+    Frames event_frames(const call_event& event); // below its line; none where no stacks were asked for
 
     Processes& processes() { return *processes_; }
     // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
@@ -110,6 +115,7 @@ private:
     std::vector<ImageId> retire_processes();
     void erase_state(std::span<const ImageId> gone);
     void forget_processes();
+    Frames row_frames(const CallKey& key); // none where no stacks were asked for
 
     CallSettings& settings_;
     KeyParts key_parts_;

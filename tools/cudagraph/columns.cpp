@@ -275,6 +275,16 @@ constexpr Field<C, L> fields_of_lines[] = {
     line_function<C, L>,
 };
 
+void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    const bool nodes = context.settings.histogram_of == Measure::nodes;
+    print_call_histograms(output, groups.groups(), &G::duration, nodes ? "nodes" : context.options.unit_name(), context,
+                          wall_ns, [](Label& label, const K&, const G& group) {
+                              if (group.exec)
+                                  label.add("exec", fmt::format("0x{:x}", uint64_t{group.exec->exec.handle}));
+                          });
+}
+
 } // namespace
 
 void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames)
@@ -294,24 +304,14 @@ void check_fields(const Options& options, const std::string& sort)
         {{"line", columns_of_lines(line_fields())}, {"storm", process_line_columns<StormLine>(storm_fields)}});
 }
 
-void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<GraphKey, GraphGroup>& frames)
+void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns)
 {
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
     for (const auto& [key, group] : groups.groups())
         context.updates |= group.updates || group.failed_updates;
-    print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.launches); }, frames);
-}
-
-void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns)
-{
-    const bool nodes = context.settings.histogram_of == Measure::nodes;
-    print_call_histograms(output, groups.groups(), &G::duration, nodes ? "nodes" : context.options.unit_name(), context,
-                          wall_ns, [](Label& label, const K&, const G& group) {
-                              if (group.exec)
-                                  label.add("exec", fmt::format("0x{:x}", uint64_t{group.exec->exec.handle}));
-                          });
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, context.settings.sort,
+                         [](const G& group) { return static_cast<double>(group.launches); });
 }
 
 } // namespace gpusnoop::cudagraph

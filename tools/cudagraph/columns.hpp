@@ -31,11 +31,8 @@ struct Context : CallContext<Settings> {
 // Prints a line for a storm.
 void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames);
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<GraphKey, GraphGroup>& frames);
-
-void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
 std::span<const Field<Context, CallLine>> line_fields();

@@ -135,7 +135,7 @@ void CudaGraph::load()
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
         before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, 0, *execs_});
+    lines_.emplace(line_fields(), Context{call_context(settings_, 0), 0, *execs_});
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -179,7 +179,6 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (!shows_rows_)
         return;
     const std::span<const CallDelta> rows = calls(); // before any group, for it numbers places of stacks anew
-    const double seconds = static_cast<double>(interval_ns) / 1e9;
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)
@@ -191,12 +190,7 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
             waiting_.push_back(delta);
         else
             groups.add(delta);
-    const Context context{{options_, settings_, processes(), seconds, probes_}, clock_ns(CLOCK_MONOTONIC), *execs_};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const GraphKey& key, const GraphGroup&) { return row_frames(key); });
+    print_groups(output, groups, {call_context(settings_, interval_ns), clock_ns(CLOCK_MONOTONIC), *execs_}, wall_ns);
     execs_->forget_ended();
 }
 

@@ -257,33 +257,6 @@ constexpr FieldOfLine fields_of_lines[] = {
      }},
 };
 
-} // namespace
-
-std::span<const Field<Context, LaunchLine>> line_fields()
-{
-    return fields_of_lines;
-}
-
-void check_fields(const Options& options, const std::string& sort)
-{
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
-}
-
-void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames)
-{
-    context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
-    context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // By kernel, rows of graphs and of host functions have neither of these keys, but calls, which the text shows.
-    std::string sort = context.settings.sort;
-    if (sort == "launches")
-        sort.clear();
-    else if (sort == "launches_per_second")
-        sort = "LAUNCH/s";
-    print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, sort,
-        [&](const LaunchGroup& group) { return static_cast<double>(calls(group, context) + group.captured); }, frames);
-}
-
 void print_histograms(Output& output, const LaunchGroups& groups, const Context& context, uint64_t wall_ns)
 {
     const Measure measure = context.settings.histogram_of;
@@ -300,6 +273,35 @@ void print_histograms(Output& output, const LaunchGroups& groups, const Context&
         print(&G::threads, "threads");
     else
         print(&G::duration, context.options.unit_name());
+}
+
+} // namespace
+
+std::span<const Field<Context, LaunchLine>> line_fields()
+{
+    return fields_of_lines;
+}
+
+void check_fields(const Options& options, const std::string& sort)
+{
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
+}
+
+void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns)
+{
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
+    context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
+    context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
+    // By kernel, rows of graphs and of host functions have neither of these keys, but calls, which the text shows.
+    std::string sort = context.settings.sort;
+    if (sort == "launches")
+        sort.clear();
+    else if (sort == "launches_per_second")
+        sort = "LAUNCH/s";
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, sort, [&](const LaunchGroup& group) {
+        return static_cast<double>(calls(group, context) + group.captured);
+    });
 }
 
 } // namespace gpusnoop::cudalaunch

@@ -31,13 +31,8 @@ struct Context : CallContext<Settings> {
     bool graphs = false;   // ... and of graphs
 };
 
-using Frames = FramesOf<LaunchKey, LaunchGroup>;
-
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns, const Frames& frames);
-
-// Prints a histogram of what was measured for each group.
-void print_histograms(Output& output, const LaunchGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns);
 
 // A launch, and the name of its kernel as far as it is known.
 struct LaunchLine : CallLine {

@@ -137,7 +137,7 @@ void CudaLaunch::load()
 {
     CallTool::load();
     names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
+    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
 void CudaLaunch::record(Output& output, const RingRecord& record)
@@ -179,13 +179,7 @@ void CudaLaunch::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     LaunchGroups groups(settings_, *names_, processes());
     for (const CallDelta& delta : calls())
         groups.add(delta);
-    const double seconds = static_cast<double>(interval_ns) / 1e9;
-    const Context context{{options_, settings_, processes(), seconds, probes_}};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const LaunchKey& key, const LaunchGroup&) { return row_frames(key); });
+    print_groups(output, groups, {call_context(settings_, interval_ns)}, wall_ns);
 }
 
 } // namespace

@@ -153,30 +153,6 @@ constexpr Field<C, L> fields_of_lines[] = {
     line_function<C, L>,
 };
 
-} // namespace
-
-std::span<const Field<Context, CallLine>> line_fields()
-{
-    return fields_of_lines;
-}
-
-void check_fields(const Options& options, const std::string& sort)
-{
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
-}
-
-void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<CopyKey, CopyGroup>& frames)
-{
-    for (const auto& [key, group] : groups.groups()) {
-        context.captured |= group.captured != 0;
-        context.unsized |= group.unsized != 0;
-    }
-    print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.bytes + group.failed_bytes); }, frames);
-}
-
 void print_histograms(Output& output, const CopyGroups& groups, const Context& context, uint64_t wall_ns)
 {
     const Settings& settings = context.settings;
@@ -196,6 +172,30 @@ void print_histograms(Output& output, const CopyGroups& groups, const Context& c
                                   label.add("destination", std::string(memory_name(key.destination)));
                               }
                           });
+}
+
+} // namespace
+
+std::span<const Field<Context, CallLine>> line_fields()
+{
+    return fields_of_lines;
+}
+
+void check_fields(const Options& options, const std::string& sort)
+{
+    gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
+}
+
+void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns)
+{
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
+    for (const auto& [key, group] : groups.groups()) {
+        context.captured |= group.captured != 0;
+        context.unsized |= group.unsized != 0;
+    }
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, context.settings.sort,
+                         [](const G& group) { return static_cast<double>(group.bytes + group.failed_bytes); });
 }
 
 } // namespace gpusnoop::cudamemcpy

@@ -24,12 +24,8 @@ struct Context : CallContext<Settings> {
     bool unsized = false;  // there were copies of unknown size
 };
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<CopyKey, CopyGroup>& frames);
-
-// Prints a histogram of what was measured for each group.
-void print_histograms(Output& output, const CopyGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
 std::span<const Field<Context, CallLine>> line_fields();

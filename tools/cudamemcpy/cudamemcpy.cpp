@@ -108,7 +108,7 @@ void CudaMemcpy::configure(const Filters& filters)
 void CudaMemcpy::load()
 {
     CallTool::load();
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
+    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
 void CudaMemcpy::record(Output& output, const RingRecord& record)
@@ -126,13 +126,7 @@ void CudaMemcpy::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     CopyGroups groups(settings_, processes());
     for (const CallDelta& delta : calls())
         groups.add(delta);
-    const double seconds = static_cast<double>(interval_ns) / 1e9;
-    const Context context{{options_, settings_, processes(), seconds, probes_}};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const CopyKey& key, const CopyGroup&) { return row_frames(key); });
+    print_groups(output, groups, {call_context(settings_, interval_ns)}, wall_ns);
 }
 
 } // namespace

@@ -120,6 +120,15 @@ constexpr Field<C, L> fields_of_lines[] = {
     line_function<C, L>,
 };
 
+void print_histograms(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (context.settings.wait)
+                                  label.add("wait", std::string(wait_name(key.wait)));
+                          });
+}
+
 } // namespace
 
 std::span<const Field<Context, CallLine>> line_fields()
@@ -132,24 +141,14 @@ void check_fields(const Options& options, const std::string& sort)
     gpusnoop::check_fields<K, G, C>(fields, options, sort, {{"line", columns_of_lines(line_fields())}});
 }
 
-void print_groups(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns,
-                  const FramesOf<WaitKey, WaitGroup>& frames)
+void print_groups(Output& output, const WaitGroups& groups, Context context, uint64_t wall_ns)
 {
-    Context shown = context;
-    shown.earlier = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.earlier > 0; });
-    shown.ended = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.ended > 0; });
-    print_table<K, G, C>(
-        output, fields, groups.groups(), shown, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.total_ns); }, frames);
-}
-
-void print_histograms(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns)
-{
-    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
-                          [&](Label& label, const K& key, const G&) {
-                              if (context.settings.wait)
-                                  label.add("wait", std::string(wait_name(key.wait)));
-                          });
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
+    context.earlier = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.earlier > 0; });
+    context.ended = std::ranges::any_of(groups.groups(), [](const auto& group) { return group.second.ended > 0; });
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, context.settings.sort,
+                         [](const G& group) { return static_cast<double>(group.total_ns); });
 }
 
 } // namespace gpusnoop::cudasync

@@ -21,12 +21,8 @@ struct Context : CallContext<Settings> {
     bool ended = false;   // some thread ended in a wait: in text, a column of its own only then
 };
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns,
-                  const FramesOf<WaitKey, WaitGroup>& frames);
-
-// Prints a histogram of the durations of each group.
-void print_histograms(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, const WaitGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
 std::span<const Field<Context, CallLine>> line_fields();

@@ -105,7 +105,7 @@ void CudaSync::load()
         Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (shows_waiting())
         earlier_.emplace(probes_, settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}});
+    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
 void CudaSync::tracing_began(const Running& running)
@@ -166,12 +166,7 @@ void CudaSync::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (earlier_)
         for (const Waiting::Part& part : earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()))
             groups.add(part);
-    const Context context{{options_, settings_, processes(), seconds, probes_}};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const WaitKey& key, const WaitGroup&) { return row_frames(key); });
+    print_groups(output, groups, {call_context(settings_, interval_ns)}, wall_ns);
 }
 
 } // namespace

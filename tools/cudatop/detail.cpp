@@ -88,20 +88,18 @@ private:
     template<class ToolContext, class Settings>
     ToolContext tool_context(const Settings& settings, double seconds) const
     {
-        const CallContext<Settings> base{options_, settings, context_.processes, seconds, context_.probes};
+        const CallContext<Settings> base{
+            options_, settings,        context_.processes,
+            seconds,  context_.probes, [this](const CallKey& key, const WhoSeen& who) { return frames(key, who); }};
         if constexpr (std::is_same_v<ToolContext, CallContext<Settings>>)
             return base;
         else
             return ToolContext{base};
     }
 
-    template<class K, class G>
-    FramesOf<K, G> frames() const
+    Frames frames(const CallKey& key, const WhoSeen& who) const
     {
-        return [this](const K& key, const G& group) {
-            return key.stack < 0 ? std::vector<std::string>()
-                                 : interval_.frames(*group.who.images.begin(), key.stack, key.caller);
-        };
+        return key.stack < 0 ? Frames() : interval_.frames(*who.images.begin(), key.stack, key.caller);
     }
 
     void launches(const Period& period);
@@ -136,8 +134,7 @@ void Page::launches(const Period& period)
         graphs.add(delta);
     for (const auto& [title, groups] : {std::pair(std::string("Kernels"), &kernels), {"Graphs", &graphs}}) {
         output_.title(title + period.title);
-        cudalaunch::print_groups(output_, *groups, tool_context<cudalaunch::Context>(settings, period.seconds), 0,
-                                 frames<LaunchKey, LaunchGroup>());
+        cudalaunch::print_groups(output_, *groups, tool_context<cudalaunch::Context>(settings, period.seconds), 0);
     }
     if (!settings.latency || &period != &now_)
         return;
@@ -149,7 +146,7 @@ void Page::launches(const Period& period)
         for (const CallDelta& delta : period.of(part))
             all.add(delta);
     output_.title("Latency of launch calls");
-    cudalaunch::print_histograms(output_, all, tool_context<cudalaunch::Context>(settings, period.seconds), 0);
+    cudalaunch::print_groups(output_, all, tool_context<cudalaunch::Context>(settings, period.seconds), 0);
 }
 
 void Page::copies(const Period& period)
@@ -163,13 +160,13 @@ void Page::copies(const Period& period)
         groups.add(delta);
     const auto context = tool_context<cudamemcpy::Context>(settings, period.seconds);
     output_.title("Copies" + period.title);
-    cudamemcpy::print_groups(output_, groups, context, 0, frames<CopyKey, CopyGroup>());
+    cudamemcpy::print_groups(output_, groups, context, 0);
     if (&period != &now_)
         return;
     settings.measure = "size";
     settings.histogram_of = cudamemcpy::Measure::size;
     output_.title("Sizes of copies");
-    cudamemcpy::print_histograms(output_, groups, context, 0);
+    cudamemcpy::print_groups(output_, groups, context, 0);
 }
 
 void Page::waits(const Period& period)
@@ -186,14 +183,14 @@ void Page::waits(const Period& period)
     for (const Waiting::Part& part : period.waits)
         by_caller.add(part);
     output_.title("Waits, and who waits" + period.title);
-    const auto known = frames<WaitKey, WaitGroup>();
-    cudasync::print_groups(output_, by_caller, tool_context<cudasync::Context>(settings, period.seconds), 0,
-                           [&known](const WaitKey& key, const WaitGroup& group) {
-                               Frames of_key = known(key, group);
-                               if (of_key.lines.empty() && key.wait != WAIT_POLL)
-                                   of_key.lines.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
-                               return of_key;
-                           });
+    auto context = tool_context<cudasync::Context>(settings, period.seconds);
+    context.frames = [this](const CallKey& key, const WhoSeen& who) {
+        Frames of_key = frames(key, who);
+        if (of_key.lines.empty() && static_cast<const WaitKey&>(key).wait != WAIT_POLL)
+            of_key.lines.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
+        return of_key;
+    };
+    cudasync::print_groups(output_, by_caller, context, 0);
     if (&period != &now_)
         return;
     settings.view.stack = false;
@@ -202,7 +199,7 @@ void Page::waits(const Period& period)
     for (const CallDelta& delta : period.of(CallPart::wait))
         by_kind.add(delta);
     output_.title("Durations of waits");
-    cudasync::print_histograms(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
+    cudasync::print_groups(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
 }
 
 // Of all that were taken since the row was opened: the more there are, the more they say.
@@ -235,8 +232,7 @@ void Page::memory()
         return !images_.contains(*item.second.who.images.begin()) || item.second.idle();
     });
     output_.title("Memory held, by call stack" + grown_);
-    gpualloc::print_groups(output_, groups, tool_context<gpualloc::Context>(settings, now_.seconds), 0,
-                           frames<AllocationKey, AllocationGroup>());
+    gpualloc::print_groups(output_, groups, tool_context<gpualloc::Context>(settings, now_.seconds), 0);
     settings.view.stack = false;
     settings.measure = "size";
     settings.histogram_of = gpualloc::Measure::size;
@@ -244,7 +240,7 @@ void Page::memory()
     for (const CallDelta& delta : now_.of(CallPart::memory))
         sizes.add(delta);
     output_.title("Sizes of allocations");
-    gpualloc::print_histograms(output_, sizes, tool_context<gpualloc::Context>(settings, now_.seconds), 0);
+    gpualloc::print_groups(output_, sizes, tool_context<gpualloc::Context>(settings, now_.seconds), 0);
 }
 
 void Page::driver()
@@ -261,8 +257,7 @@ void Page::driver()
         if (is_of(call.key))
             groups.add(call, clock_ns(CLOCK_MONOTONIC));
     output_.title("Calls into the driver");
-    nvioctl::print_groups(output_, groups, tool_context<nvioctl::Context>(settings, now_.seconds), 0,
-                          frames<DriverKey, DriverGroup>());
+    nvioctl::print_groups(output_, groups, tool_context<nvioctl::Context>(settings, now_.seconds), 0);
 }
 
 std::string age_text(double seconds)

@@ -279,6 +279,20 @@ constexpr Field<C, L> fields_of_lines[] = {
     line_function<C, L>,
 };
 
+void print_histograms(Output& output, AllocationGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    const Settings& settings = context.settings;
+    const bool sizes = settings.histogram_of == Measure::size;
+    print_call_histograms(output, groups.groups(), sizes ? &G::sizes : &G::duration,
+                          sizes ? "bytes" : context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (settings.holding)
+                                  label.add("kind", std::string(holding_name(key.holding)));
+                              if (settings.operation)
+                                  label.add("operation", std::string(operation_name(key.operation)));
+                          });
+}
+
 } // namespace
 
 bool shows_nvml(const Settings& settings, const Options& options)
@@ -300,9 +314,10 @@ void check_fields(const Options& options, const std::string& sort)
         {{"line", columns_of_lines(line_fields())}, {"exit", exit_columns()}, {"leak", leak_columns()}});
 }
 
-void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<AllocationKey, AllocationGroup>& frames)
+void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns)
 {
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
     // In the text a row for addresses alone would be one of zeros.
     if (!context.options.json && !context.settings.holding)
         std::erase_if(groups.groups(), [](const auto& item) { return item.second.idle(); });
@@ -311,27 +326,10 @@ void print_groups(Output& output, AllocationGroups& groups, Context context, uin
         context.unknown_frees |= group.unknown_frees != 0;
         context.no_room |= group.out_of_memory != 0;
     }
-    print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, context.settings.sort,
-        [&](const G& group) {
-            return context.options.failed_only ? static_cast<double>(group.failures)
-                                               : static_cast<double>(live(group, context).bytes);
-        },
-        frames);
-}
-
-void print_histograms(Output& output, AllocationGroups& groups, const Context& context, uint64_t wall_ns)
-{
-    const Settings& settings = context.settings;
-    const bool sizes = settings.histogram_of == Measure::size;
-    print_call_histograms(output, groups.groups(), sizes ? &G::sizes : &G::duration,
-                          sizes ? "bytes" : context.options.unit_name(), context, wall_ns,
-                          [&](Label& label, const K& key, const G&) {
-                              if (settings.holding)
-                                  label.add("kind", std::string(holding_name(key.holding)));
-                              if (settings.operation)
-                                  label.add("operation", std::string(operation_name(key.operation)));
-                          });
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, context.settings.sort, [&](const G& group) {
+        return context.options.failed_only ? static_cast<double>(group.failures)
+                                           : static_cast<double>(live(group, context).bytes);
+    });
 }
 
 } // namespace gpusnoop::gpualloc

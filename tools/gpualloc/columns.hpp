@@ -38,11 +38,8 @@ struct Context : CallContext<Settings> {
 // Whether the rows of this run have columns for NVML's figures, which are of whole processes.
 bool shows_nvml(const Settings& settings, const Options& options);
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns,
-                  const FramesOf<AllocationKey, AllocationGroup>& frames);
-
-void print_histograms(Output& output, AllocationGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
 std::span<const Field<Context, CallLine>> line_fields();

@@ -50,7 +50,7 @@ public:
 
 private:
     gpualloc_bpf& skeleton() const { return bpf_.as<gpualloc_bpf>(); }
-    void print_rows(Output& output, uint64_t wall_ns, double seconds);
+    void print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns);
     Frames stack_of(const LeakKey& key) { return frames(key.image, key.stack, key.caller); }
 
     Settings settings_;
@@ -110,7 +110,7 @@ void GpuAlloc::load()
     CallTool::load();
     if (settings_.rows() && shows_nvml(settings_, options_))
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
-    lines_.emplace(line_fields(), Context{{options_, settings_, processes(), 0, probes_}, false});
+    lines_.emplace(line_fields(), Context{call_context(settings_, 0), false});
 }
 
 // Processes that have ended since the last tick are printed before what is known of them is gone.
@@ -134,19 +134,19 @@ void GpuAlloc::record(Output& output, const RingRecord& record)
 
 void GpuAlloc::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
-    const double seconds = static_cast<double>(interval_ns) / 1e9;
     if (settings_.exited) {
         leaving_.merge(processes().pids()); // all that have ended since the last tick
         tick(output);
     } else if (settings_.leaks) {
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,
-                    processes(), wall_ns, seconds, [this](const LeakKey& key) { return stack_of(key); });
+                    processes(), wall_ns, static_cast<double>(interval_ns) / 1e9,
+                    [this](const LeakKey& key) { return stack_of(key); });
     } else if (shows_rows_) {
-        print_rows(output, wall_ns, seconds);
+        print_rows(output, wall_ns, interval_ns);
     }
 }
 
-void GpuAlloc::print_rows(Output& output, uint64_t wall_ns, double seconds)
+void GpuAlloc::print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     AllocationGroups groups(settings_, processes());
     for (const CallDelta& delta : calls())
@@ -157,12 +157,7 @@ void GpuAlloc::print_rows(Output& output, uint64_t wall_ns, double seconds)
         if (nvml_)
             groups.add_nvml(*nvml_);
     }
-    const Context context{{options_, settings_, processes(), seconds, probes_}, nvml_ && nvml_->available()};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const AllocationKey& key, const AllocationGroup&) { return row_frames(key); });
+    print_groups(output, groups, {call_context(settings_, interval_ns), nvml_ && nvml_->available()}, wall_ns);
 }
 
 } // namespace

@@ -149,6 +149,20 @@ constexpr Field<C, L> fields_of_lines[] = {
      [](const L& l, const C&) { return result_code(l.call.key.driver.outcome, l.call.key.result); }},
 };
 
+void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns)
+{
+    const Settings& settings = context.settings;
+    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
+                          [&](Label& label, const K& key, const G&) {
+                              if (settings.node)
+                                  label.add("device", node_name(key.node, key.minor));
+                              if (settings.command)
+                                  label.add("command", command_text(key.kind, key.node, key.subject, key.flags));
+                              if (settings.object_class && key.object_class)
+                                  label.add("class", class_text(key.object_class));
+                          });
+}
+
 } // namespace
 
 Cell result_code(uint8_t outcome, int32_t result)
@@ -174,28 +188,14 @@ void check_fields(const Options& options, const std::string& sort)
                                     {{"line", columns_of_lines(line_fields())}, {"xid", xid_columns()}});
 }
 
-void print_groups(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns,
-                  const FramesOf<DriverKey, DriverGroup>& frames)
+void print_groups(Output& output, const DriverGroups& groups, Context context, uint64_t wall_ns)
 {
+    if (context.settings.histogram())
+        return print_histograms(output, groups, context, wall_ns);
     // What goes on has no total yet. It would come last, and may be what the others wait for.
     const std::string& sort = context.settings.sort;
-    print_table<K, G, C>(
-        output, fields, groups.groups(), context, wall_ns, sort == "total_ns" ? "" : sort,
-        [](const G& group) { return static_cast<double>(group.total_ns + group.pending_ns); }, frames);
-}
-
-void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns)
-{
-    const Settings& settings = context.settings;
-    print_call_histograms(output, groups.groups(), &G::duration, context.options.unit_name(), context, wall_ns,
-                          [&](Label& label, const K& key, const G&) {
-                              if (settings.node)
-                                  label.add("device", node_name(key.node, key.minor));
-                              if (settings.command)
-                                  label.add("command", command_text(key.kind, key.node, key.subject, key.flags));
-                              if (settings.object_class && key.object_class)
-                                  label.add("class", class_text(key.object_class));
-                          });
+    print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, sort == "total_ns" ? "" : sort,
+                         [](const G& group) { return static_cast<double>(group.total_ns + group.pending_ns); });
 }
 
 } // namespace gpusnoop::nvioctl

@@ -15,12 +15,8 @@ namespace gpusnoop::nvioctl {
 using Settings = DriverSettings;
 using Context = CallContext<Settings>;
 
-// Prints the groups as one table, in the order asked for.
-void print_groups(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns,
-                  const FramesOf<DriverKey, DriverGroup>& frames);
-
-// Prints a histogram of the latencies of each group.
-void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns);
+// Prints the groups as one table, in the order asked for, or with -H as histograms.
+void print_groups(Output& output, const DriverGroups& groups, Context context, uint64_t wall_ns);
 
 // NV_STATUS, or a negative errno; empty where it cannot be known.
 Cell result_code(uint8_t outcome, int32_t result);

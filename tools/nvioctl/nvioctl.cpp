@@ -56,7 +56,7 @@ public:
 private:
     nvioctl_bpf& skeleton() const { return bpf_.as<nvioctl_bpf>(); }
     void choose_hooks();
-    void print_rows(Output& output, uint64_t wall_ns, double seconds);
+    void print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns);
     void print_line(Output& output, const call_event& event);
     bool left_out(const call_key& key, uint64_t calls);
     void report_left_out(Output& output);
@@ -128,7 +128,7 @@ void NvIoctl::load()
     pending_calls_.emplace(bpf_map__fd(skeleton().maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton().maps.recent));
-    lines_.emplace(line_fields(), Context{options_, settings_, processes(), 0, {}});
+    lines_.emplace(line_fields(), call_context(settings_, 0));
 }
 
 void NvIoctl::record(Output& output, const RingRecord& record)
@@ -155,7 +155,7 @@ void NvIoctl::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (xids_)
         xids_->print(output, processes(), true);
     if (shows_rows_)
-        print_rows(output, wall_ns, static_cast<double>(interval_ns) / 1e9);
+        print_rows(output, wall_ns, interval_ns);
     report_left_out(output);
 }
 
@@ -182,7 +182,7 @@ void NvIoctl::report_left_out(Output& output)
     calls_left_out_ = 0;
 }
 
-void NvIoctl::print_rows(Output& output, uint64_t wall_ns, double seconds)
+void NvIoctl::print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     DriverGroups groups(settings_, processes());
     for (const CallDelta& delta : calls())
@@ -192,12 +192,7 @@ void NvIoctl::print_rows(Output& output, uint64_t wall_ns, double seconds)
         for (const driver_call& call : pending_calls_->read())
             if (!left_out(call.key, 1))
                 groups.add(call, clock_ns(CLOCK_MONOTONIC));
-    const Context context{options_, settings_, processes(), seconds, {}};
-    if (settings_.histogram())
-        print_histograms(output, groups, context, wall_ns);
-    else
-        print_groups(output, groups, context, wall_ns,
-                     [this](const DriverKey& key, const DriverGroup&) { return row_frames(key); });
+    print_groups(output, groups, call_context(settings_, interval_ns), wall_ns);
 }
 
 void NvIoctl::print_line(Output& output, const call_event& event)

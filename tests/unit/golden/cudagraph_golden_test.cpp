@@ -174,11 +174,9 @@ struct CudaGraph {
         for (const CallDelta& call : calls)
             if (settings.summary || call.key.kind != KIND_LAUNCH) // which nobody else looks at
                 groups.add(call);
-        const cudagraph::Context context{{options, settings, processes, 2.0, all_probes()}, 31'000'000'000, execs};
-        if (settings.histogram())
-            print_histograms(output, groups, context, golden::wall_ns);
-        else
-            print_groups(output, groups, context, golden::wall_ns, frames_of<GraphKey, GraphGroup>(settings));
+        const cudagraph::Context context{
+            {options, settings, processes, 2.0, all_probes(), golden::frames_of(settings)}, 31'000'000'000, execs};
+        print_groups(output, groups, context, golden::wall_ns);
     }
 };
 

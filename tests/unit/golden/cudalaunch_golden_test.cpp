@@ -159,11 +159,9 @@ struct CudaLaunch {
         LaunchGroups groups(settings, names, processes);
         for (const CallDelta& call : calls)
             groups.add(call);
-        const cudalaunch::Context context{{options, settings, processes, 2.0, all_probes()}};
-        if (settings.histogram())
-            print_histograms(output, groups, context, golden::wall_ns);
-        else
-            print_groups(output, groups, context, golden::wall_ns, frames_of<LaunchKey, LaunchGroup>(settings));
+        const cudalaunch::Context context{
+            {options, settings, processes, 2.0, all_probes(), golden::frames_of(settings)}};
+        print_groups(output, groups, context, golden::wall_ns);
     }
 };
 

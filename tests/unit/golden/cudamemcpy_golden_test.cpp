@@ -128,11 +128,9 @@ struct CudaMemcpy {
             }
             groups.add(call);
         }
-        const cudamemcpy::Context context{{options, settings, processes, 2.0, golden::all_probes()}};
-        if (settings.histogram())
-            print_histograms(output, groups, context, golden::wall_ns);
-        else
-            print_groups(output, groups, context, golden::wall_ns, golden::frames_of<CopyKey, CopyGroup>(settings));
+        const cudamemcpy::Context context{
+            {options, settings, processes, 2.0, golden::all_probes(), golden::frames_of(settings)}};
+        print_groups(output, groups, context, golden::wall_ns);
     }
 };
 

@@ -100,11 +100,9 @@ struct CudaSync {
                                      .waiting = true,
                                      .earlier = true});
         }
-        const cudasync::Context context{{options, settings, processes, 2.0, golden::all_probes()}};
-        if (settings.histogram())
-            print_histograms(output, groups, context, golden::wall_ns);
-        else
-            print_groups(output, groups, context, golden::wall_ns, golden::frames_of<WaitKey, WaitGroup>(settings));
+        const cudasync::Context context{
+            {options, settings, processes, 2.0, golden::all_probes(), golden::frames_of(settings)}};
+        print_groups(output, groups, context, golden::wall_ns);
     }
 };
 

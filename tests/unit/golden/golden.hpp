@@ -53,13 +53,13 @@ std::vector<CallDelta> as_counted(const std::vector<CallDelta>& calls, const Opt
                                   const CallSettings& settings, Measures measures);
 
 // The stacks of rows, where there are any.
-template<class Key, class Group>
-auto frames_of(const CallSettings& settings)
+inline auto frames_of(const CallSettings& settings)
 {
-    return [&settings](const Key& key, const Group&) -> std::vector<std::string> {
+    return [&settings](const CallKey& key, const WhoSeen&) -> Frames {
         if (!settings.view.stack)
             return {};
-        return {fmt::format("step {} (program.cpp:{})", key.stack, key.caller & 0xff), "main", "0x7f00dead0000"};
+        return Frames(
+            {fmt::format("step {} (program.cpp:{})", key.stack, key.caller & 0xff), "main", "0x7f00dead0000"});
     };
 }
 

@@ -146,13 +146,10 @@ struct GpuAlloc {
                         group.nvml_bytes = 300'000'000 + group.allocated_bytes;
                 }
         }
-        const gpualloc::Context context{{options, settings, processes, 2.0, golden::all_probes()},
-                                        !settings.nvml_library.empty()};
-        if (settings.histogram())
-            print_histograms(output, groups, context, golden::wall_ns);
-        else
-            print_groups(output, groups, context, golden::wall_ns,
-                         golden::frames_of<AllocationKey, AllocationGroup>(settings));
+        const gpualloc::Context context{
+            {options, settings, processes, 2.0, golden::all_probes(), golden::frames_of(settings)},
+            !settings.nvml_library.empty()};
+        print_groups(output, groups, context, golden::wall_ns);
     }
 };
 

@@ -96,12 +96,8 @@ struct NvIoctl {
             stuck.since_ns = 1'000'000'000;
             groups.add(stuck, 4'500'000'000);
         }
-        const nvioctl::Context context{options, settings, processes, 2.0, {}};
-        if (settings.histogram())
-            nvioctl::print_histograms(output, groups, context, golden::wall_ns);
-        else
-            nvioctl::print_groups(output, groups, context, golden::wall_ns,
-                                  golden::frames_of<DriverKey, DriverGroup>(settings));
+        const nvioctl::Context context{options, settings, processes, 2.0, {}, golden::frames_of(settings)};
+        nvioctl::print_groups(output, groups, context, golden::wall_ns);
     }
 };
 
