@@ -271,19 +271,17 @@ void check_fields(const Options& options, const std::string& sort)
 {
     gpusnoop::check_fields<K, G, C>(fields, options, sort,
                                     {{"line", columns_of_lines(line_fields())},
-                                     {"stack", columns_of_stacks()},
-                                     {"file", columns_of_files()},
-                                     {"connection", columns_of_peers()}});
+                                     {"stack", documented_columns(stack_fields())},
+                                     {"file", documented_columns(file_fields())},
+                                     {"connection", documented_columns(peer_fields())}});
 }
 
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns)
 {
     Context shown = context;
     shown.parts = parts_to_show(groups, context);
-    print_table<K, G, C>(
-        output, fields, groups, shown, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.sums.wall_ns); },
-        [](const K&, const G&) { return std::vector<std::string>(); });
+    print_table<K, G, C>(output, fields, groups, shown, wall_ns, context.settings.sort,
+                         [](const G& group) { return static_cast<double>(group.sums.wall_ns); });
 }
 
 } // namespace gpusnoop::cudagap

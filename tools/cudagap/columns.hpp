@@ -74,16 +74,9 @@ void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, 
 // Prints the groups as one table, in the order asked for.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);
 
-// The same of blocks, with the frames of each below it.
-void print_stacks(Output& output, const std::map<BlockKey, BlockGroup>& groups, const Context& context,
-                  uint64_t wall_ns, const FramesOf<BlockKey, BlockGroup>& frames);
-std::vector<Column> columns_of_stacks();
-void check_stack_fields(const Options& options, const std::string& sort);
-
-// The same of files.
-void print_files(Output& output, const std::map<FileKey, FileGroup>& groups, const Context& context, uint64_t wall_ns);
-std::vector<Column> columns_of_files();
-void check_file_fields(const Options& options, const std::string& sort);
+// Of the tables of blocks by stack (-U), of files (--files) and of connections by peer (--tcp).
+std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
+std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 
 // TCP connections of whoever has the row to one address.
 struct PeerKey {
@@ -100,9 +93,7 @@ struct PeerGroup {
 
 std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, const PeersOf& peers,
                                          const CallView& view, Processes& processes);
-void print_peers(Output& output, const std::map<PeerKey, PeerGroup>& groups, const Context& context, uint64_t wall_ns);
-std::vector<Column> columns_of_peers();
-void check_peer_fields(const Options& options, const std::string& sort);
+std::span<const Field<Context, PeerKey, PeerGroup>> peer_fields();
 
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
 void check_fields(const Options& options, const std::string& sort);

@@ -240,12 +240,18 @@ void CudaGap::print_times(Output& output, const std::vector<ThreadTime>& times, 
     if (settings_.why)
         print_why(output, times, {causes_, peers_, *suspensions_, probes_}, context(seconds), wall_ns);
     else if (settings_.tcp)
-        print_peers(output, group_peers(times, peers_, view, *processes_), context(seconds), wall_ns);
+        print_table<PeerKey, PeerGroup, Context>(
+            output, peer_fields(), group_peers(times, peers_, view, *processes_), context(seconds), wall_ns,
+            settings_.sort, [](const PeerGroup& group) { return static_cast<double>(group.peer.connections); });
     else if (settings_.files)
-        print_files(output, file_waits_->drain(times, view, *processes_), context(seconds), wall_ns);
+        print_table<FileKey, FileGroup, Context>(output, file_fields(), file_waits_->drain(times, view, *processes_),
+                                                 context(seconds), wall_ns, settings_.sort,
+                                                 [](const FileGroup& group) { return static_cast<double>(group.ns); });
     else if (settings_.stacks)
-        print_stacks(output, stacks_->drain(times, view, *processes_), context(seconds), wall_ns,
-                     [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
+        print_table<BlockKey, BlockGroup, Context>(
+            output, stack_fields(), stacks_->drain(times, view, *processes_), context(seconds), wall_ns, settings_.sort,
+            [](const BlockGroup& group) { return static_cast<double>(group.ns); },
+            [this](const BlockKey& key, const BlockGroup&) { return stacks_->frames(key); });
     else if (settings_.histogram())
         print_histograms(output, gaps_->drain(times, view, *processes_), context(seconds), wall_ns);
     else

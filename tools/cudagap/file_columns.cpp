@@ -71,22 +71,9 @@ constexpr Field<C, K, G> fields[] = {
 
 } // namespace
 
-std::vector<Column> columns_of_files()
+std::span<const Field<Context, FileKey, FileGroup>> file_fields()
 {
-    return documented_columns(fields);
-}
-
-void check_file_fields(const Options& options, const std::string& sort)
-{
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
-}
-
-void print_files(Output& output, const std::map<FileKey, FileGroup>& groups, const Context& context, uint64_t wall_ns)
-{
-    print_table<K, G, C>(
-        output, fields, groups, context, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.ns); },
-        [](const K&, const G&) { return std::vector<std::string>(); });
+    return fields;
 }
 
 } // namespace gpusnoop::cudagap

@@ -80,11 +80,11 @@ void validate_options(Settings& settings, const Options& options)
     if (!options.columns.empty() && (s.events || s.histogram() || s.why))
         throw UsageError("--columns is for tables: leave out -e, -H and --why, or --columns");
     if (s.stacks && !s.events)
-        check_stack_fields(options, s.sort);
+        gpusnoop::check_fields(stack_fields(), options, s.sort, {});
     else if (s.tcp)
-        check_peer_fields(options, s.sort);
+        gpusnoop::check_fields(peer_fields(), options, s.sort, {});
     else if (s.files)
-        check_file_fields(options, s.sort);
+        gpusnoop::check_fields(file_fields(), options, s.sort, {});
     else
         check_fields(options, s.sort);
     s.view.who.owner = options.extra_columns;

@@ -91,22 +91,9 @@ std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, c
     return groups;
 }
 
-std::vector<Column> columns_of_peers()
+std::span<const Field<Context, PeerKey, PeerGroup>> peer_fields()
 {
-    return documented_columns(fields);
-}
-
-void check_peer_fields(const Options& options, const std::string& sort)
-{
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
-}
-
-void print_peers(Output& output, const std::map<PeerKey, PeerGroup>& groups, const Context& context, uint64_t wall_ns)
-{
-    print_table<K, G, C>(
-        output, fields, groups, context, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.peer.connections); },
-        [](const K&, const G&) { return std::vector<std::string>(); });
+    return fields;
 }
 
 } // namespace gpusnoop::cudagap

@@ -36,22 +36,9 @@ constexpr Field<C, K, G> fields[] = {
 
 } // namespace
 
-std::vector<Column> columns_of_stacks()
+std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields()
 {
-    return documented_columns(fields);
-}
-
-void check_stack_fields(const Options& options, const std::string& sort)
-{
-    gpusnoop::check_fields<K, G, C>(fields, options, sort, {});
-}
-
-void print_stacks(Output& output, const std::map<BlockKey, BlockGroup>& groups, const Context& context,
-                  uint64_t wall_ns, const FramesOf<BlockKey, BlockGroup>& frames)
-{
-    print_table<K, G, C>(
-        output, fields, groups, context, wall_ns, context.settings.sort,
-        [](const G& group) { return static_cast<double>(group.ns); }, frames);
+    return fields;
 }
 
 } // namespace gpusnoop::cudagap
