@@ -3,7 +3,8 @@
 #include "base/clock.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
-#include "tools/cudagraph/options.hpp"
+#include "run/command_line.hpp"
+#include "tools/cudagraph/columns.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
@@ -83,7 +84,15 @@ CudaGraph::CudaGraph() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
     add_call_options("graph, ", "pid,graph", "launch, instantiate or nodes");
-    add_own_options(command_line(), settings_);
+    CommandLine& line = command_line();
+    line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings_.summary);
+    line.number_or_none("--storms", "N", "who captures or instantiates graphs more than N times a minute (6)",
+                        settings_.storms, {1, 1 << 20}, "6");
+    line.text("--warm-up", "SEC", "with --storms: ignore the first seconds of each process (60; or 5m)",
+              [&warm_up_s = settings_.warm_up_s](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  warm_up_s = std::chrono::duration<double>(time_argument("--warm-up", text, "s", 0ns, 240h)).count();
+              });
 }
 
 RunPlan CudaGraph::plan()

@@ -1,27 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudagraph/options.hpp"
-
-#include "run/command_line.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <fmt/format.h>
-#include <utility>
+#include "tools/cudagraph/columns.hpp"
 
 namespace gpusnoop::cudagraph {
-
-void add_own_options(CommandLine& line, Settings& settings)
-{
-    line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings.summary);
-    line.number_or_none("--storms", "N", "who captures or instantiates graphs more than N times a minute (6)",
-                        settings.storms, {1, 1 << 20}, "6");
-    line.text("--warm-up", "SEC", "with --storms: ignore the first seconds of each process (60; or 5m)",
-              [&settings](const std::string& text) {
-                  using namespace std::chrono_literals;
-                  settings.warm_up_s =
-                      std::chrono::duration<double>(time_argument("--warm-up", text, "s", 0ns, 240h)).count();
-              });
-}
 
 void validate_options(Settings& settings, Options& options)
 {

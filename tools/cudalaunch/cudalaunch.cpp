@@ -4,7 +4,9 @@
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
 #include "run/call_tool.hpp"
-#include "tools/cudalaunch/options.hpp"
+#include "run/command_line.hpp"
+#include "run/shared_options.hpp"
+#include "tools/cudalaunch/columns.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
@@ -71,7 +73,10 @@ CudaLaunch::CudaLaunch() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
     add_call_options("kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
-    add_own_options(command_line(), settings_);
+    CommandLine& line = command_line();
+    line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings_.latency);
+    line.text("--graphs", "HOW", "kernels that graph launches start: both, expand or count (both)", settings_.graphs);
+    add_name_options(line, settings_.names);
     add_ceiling();
 }
 

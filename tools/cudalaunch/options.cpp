@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudalaunch/options.hpp"
+#include "tools/cudalaunch/columns.hpp"
 
-#include "run/command_line.hpp"
 #include "run/shared_options.hpp"
 
 #include <fmt/format.h>
 
 namespace gpusnoop::cudalaunch {
-
-void add_own_options(CommandLine& line, Settings& settings)
-{
-    line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings.latency);
-    line.text("--graphs", "HOW", "kernels that graph launches start: both, expand or count (both)", settings.graphs);
-    add_name_options(line, settings.names);
-}
 
 void validate_options(Settings& settings, const Options& options)
 {

@@ -3,7 +3,8 @@
 #include "base/clock.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
-#include "tools/cudamemcpy/options.hpp"
+#include "run/command_line.hpp"
+#include "tools/cudamemcpy/columns.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
@@ -56,7 +57,7 @@ CudaMemcpy::CudaMemcpy() : CallTool(about, settings_)
 {
     settings_.sort = "bytes";
     add_call_options("kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
-    add_own_options(command_line(), settings_);
+    command_line().flag("-l,--latency", "measure the host side of the call, and count errors", settings_.latency);
     add_ceiling();
 }
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudamemcpy/options.hpp"
-
-#include "run/command_line.hpp"
+#include "tools/cudamemcpy/columns.hpp"
 
 namespace gpusnoop::cudamemcpy {
-
-void add_own_options(CommandLine& line, Settings& settings)
-{
-    line.flag("-l,--latency", "measure the host side of the call, and count errors", settings.latency);
-}
 
 void validate_options(Settings& settings, const Options& options)
 {

@@ -27,6 +27,9 @@ void print_groups(Output& output, const WaitGroups& groups, Context context, uin
 // Of a line for each call (-e).
 std::span<const Field<Context, CallLine>> line_fields();
 
+// Validates the options and sets what follows from them. Throws UsageError.
+void validate_options(Settings& settings, const Options& options);
+
 // Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
 void check_fields(const Options& options, const std::string& sort);
 

@@ -4,8 +4,8 @@
 #include "base/loop.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
+#include "tools/cudasync/columns.hpp"
 #include "tools/cudasync/earlier_waits.hpp"
-#include "tools/cudasync/options.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"

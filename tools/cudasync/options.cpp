@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cudasync/options.hpp"
+#include "tools/cudasync/columns.hpp"
 
 namespace gpusnoop::cudasync {
 

@@ -5,9 +5,9 @@
 #include "rows/call_fields.hpp"
 #include "rows/held_table.hpp"
 #include "run/call_tool.hpp"
+#include "run/command_line.hpp"
 #include "tools/gpualloc/columns.hpp"
 #include "tools/gpualloc/lines.hpp"
-#include "tools/gpualloc/options.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
@@ -62,7 +62,17 @@ GpuAlloc::GpuAlloc() : CallTool(about, settings_)
 {
     settings_.sort = "live_bytes";
     add_call_options("kind, size, stack, ", "pid", "size, latency or lifetime", false);
-    add_own_options(command_line(), settings_);
+    CommandLine& line = command_line();
+    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, greatest age", settings_.leaks);
+    line.text("-o,--older", "AGE", "with --leaks: only what is at least this many seconds old (or 5m, 2h)",
+              [&s = settings_](const std::string& text) {
+                  using namespace std::chrono_literals;
+                  s.older_than_ns = static_cast<uint64_t>(time_argument("an age (-o)", text, "s", 0ns, 87600h).count());
+              });
+    line.flag("--exited", "a line for each process that ends: what it still holds, by call stack", settings_.exited);
+    line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", settings_.live_entries,
+                {1024, 1 << 26});
+    line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", settings_.nvml_library);
 }
 
 RunPlan GpuAlloc::plan()

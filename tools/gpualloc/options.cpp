@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/gpualloc/options.hpp"
-
-#include "run/command_line.hpp"
-
-#include <algorithm>
-#include <fmt/format.h>
-#include <utility>
+#include "tools/gpualloc/columns.hpp"
 
 namespace gpusnoop::gpualloc {
-
-void add_own_options(CommandLine& line, Settings& settings)
-{
-    Settings& s = settings;
-    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, greatest age", s.leaks);
-    line.text("-o,--older", "AGE", "with --leaks: only what is at least this many seconds old (or 5m, 2h)",
-              [&s](const std::string& text) {
-                  using namespace std::chrono_literals;
-                  s.older_than_ns = static_cast<uint64_t>(time_argument("an age (-o)", text, "s", 0ns, 87600h).count());
-              });
-    line.flag("--exited", "a line for each process that ends: what it still holds, by call stack", s.exited);
-    line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", s.live_entries,
-                {1024, 1 << 26});
-    line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
-}
 
 void validate_options(Settings& settings, Options& options)
 {

@@ -8,8 +8,9 @@
 #include "gpu/gpu_files.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
+#include "run/command_line.hpp"
+#include "tools/nvioctl/columns.hpp"
 #include "tools/nvioctl/monitors.hpp"
-#include "tools/nvioctl/options.hpp"
 #include "tools/nvioctl/xids.hpp"
 #include "tools/tools.hpp"
 
@@ -77,7 +78,10 @@ NvIoctl::NvIoctl() : CallTool(about, settings_)
     settings_.sort = "total_ns";
     add_call_options("command, device, class, ", "command,device,pid", "latency");
     add_least("calls", settings_.least_ns);
-    add_own_options(command_line(), settings_);
+    CommandLine& line = command_line();
+    line.flag("--no-monitor", "leave out processes that only ask (nvidia-smi, nvtop, DCGM); says how many",
+              settings_.no_monitor);
+    line.flag("--xid", "only GPU errors (Xids), each with the last calls of its process", settings_.xid);
 }
 
 RunPlan NvIoctl::plan()

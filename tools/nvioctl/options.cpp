@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/nvioctl/options.hpp"
-
-#include "run/command_line.hpp"
+#include "tools/nvioctl/columns.hpp"
 
 namespace gpusnoop::nvioctl {
-
-void add_own_options(CommandLine& line, Settings& settings)
-{
-    line.flag("--no-monitor", "leave out processes that only ask (nvidia-smi, nvtop, DCGM); says how many",
-              settings.no_monitor);
-    line.flag("--xid", "only GPU errors (Xids), each with the last calls of its process", settings.xid);
-}
 
 void validate_options(Settings& settings, const Options& options)
 {

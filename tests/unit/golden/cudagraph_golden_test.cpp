@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/fd.hpp"
 #include "golden.hpp"
-#include "tools/cudagraph/options.hpp"
+#include "tools/cudagraph/columns.hpp"
 
 #include <bpf/bpf.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #include "bpf/shared/histogram.h"
 #include "bpf/shared/names.h"
 #include "golden.hpp"
-#include "tools/cudalaunch/options.hpp"
+#include "tools/cudalaunch/columns.hpp"
 
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bpf/shared/histogram.h"
 #include "golden.hpp"
-#include "tools/cudamemcpy/options.hpp"
+#include "tools/cudamemcpy/columns.hpp"
 
 using namespace gpusnoop;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden.hpp"
-#include "tools/cudasync/options.hpp"
+#include "tools/cudasync/columns.hpp"
 
 using namespace gpusnoop;
 

@@ -2,7 +2,7 @@
 #include "bpf/shared/histogram.h"
 #include "bpf/shared/record.h"
 #include "golden.hpp"
-#include "tools/gpualloc/options.hpp"
+#include "tools/gpualloc/columns.hpp"
 
 using namespace gpusnoop;
 

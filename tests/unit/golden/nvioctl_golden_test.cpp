@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "golden.hpp"
-#include "tools/nvioctl/options.hpp"
+#include "tools/nvioctl/columns.hpp"
 
 using namespace gpusnoop;
 
