@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudasync: who waits for the device, in which call, for how long, and who asks again and again instead.
-#include "base/clock.hpp"
 #include "base/loop.hpp"
 #include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
+#include "tools/cudasync/all_waits.hpp"
 #include "tools/cudasync/columns.hpp"
-#include "tools/cudasync/earlier_waits.hpp"
 #include "tools/tools.hpp"
 
 #include "bpf/shared/record.h"
@@ -51,14 +50,10 @@ private:
     // Those that still wait are no failures, and have no duration yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void tracing_began(const Running& running);
-    void process_replaced(pid_t pid, uint64_t time_ns);
-    void process_exited(pid_t pid);
     void look_at_earlier();
 
     Settings settings_;
-    std::optional<Waiting> waiting_;
-    std::optional<ThreadRegisters> registers_; // where earlier_ is
-    std::optional<EarlierWaits> earlier_;      // where they are shown
+    std::optional<AllWaits> waits_;
     std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
@@ -74,8 +69,8 @@ RunPlan CudaSync::plan()
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
-    plan.hooks.on_exec = [this](pid_t pid, uint64_t time_ns) { process_replaced(pid, time_ns); };
-    plan.hooks.on_exit = [this](pid_t pid) { process_exited(pid); };
+    plan.hooks.on_exec = [this](pid_t pid, uint64_t time_ns) { waits_->executed(pid, time_ns); };
+    plan.hooks.on_exit = [this](pid_t pid) { waits_->exited(pid); };
     plan.traced = traced("waits");
     plan.one = traced("wait") + at_least(settings_.least_ns);
     plan.programs = {
@@ -100,11 +95,11 @@ void CudaSync::configure(const Filters& filters)
 void CudaSync::load()
 {
     CallTool::load();
-    waiting_.emplace(
+    waits_.emplace(
         bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
         Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (shows_waiting())
-        earlier_.emplace(probes_, settings_.driver, settings_.runtime, options_, registers_.emplace(), found_stacks());
+        waits_->find_earlier(probes_, settings_, options_, found_stacks());
     lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
@@ -117,29 +112,15 @@ void CudaSync::tracing_began(const Running& running)
 
 void CudaSync::look_at_earlier()
 {
-    if (earlier_ && running_)
-        earlier_->look(running_->users(), *waiting_);
+    if (shows_waiting() && running_)
+        waits_->look(running_->users());
 }
 
 bool CudaSync::tick(Output& output)
 {
-    waiting_->forget_ended();
+    waits_->forget_ended();
     look_at_earlier();
     return CallTool::tick(output);
-}
-
-void CudaSync::process_replaced(pid_t pid, uint64_t time_ns)
-{
-    waiting_->executed(static_cast<uint32_t>(pid), time_ns);
-    if (earlier_)
-        earlier_->left(pid);
-}
-
-void CudaSync::process_exited(pid_t pid)
-{
-    waiting_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
-    if (earlier_)
-        earlier_->left(pid);
 }
 
 void CudaSync::record(Output& output, const RingRecord& record)
@@ -155,16 +136,13 @@ void CudaSync::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (!shows_rows_)
         return;
     if (shows_waiting())
-        interval_ns = waiting_->end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
+        interval_ns = waits_->end_interval(interval_ns);
     const double seconds = static_cast<double>(interval_ns) / 1e9;
     WaitGroups groups(settings_, processes());
     for (const CallDelta& delta : calls())
         groups.add(delta);
     if (shows_waiting())
-        for (const Waiting::Part& part : waiting_->drain(settings_.least_ns))
-            groups.add(part);
-    if (earlier_)
-        for (const Waiting::Part& part : earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes()))
+        for (const Waiting::Part& part : waits_->of_interval(seconds, processes(), settings_.least_ns))
             groups.add(part);
     print_groups(output, groups, {call_context(settings_, interval_ns)}, wall_ns);
 }

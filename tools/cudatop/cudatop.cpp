@@ -179,7 +179,8 @@ void CudaTop::load()
         bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
         Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (known_.waits) {
-        waits_->look_into_threads(probes_, settings_, options_, found_stacks());
+        waits_->find_earlier(probes_, settings_, options_, found_stacks());
+        waits_->find_stacks(probes_, found_stacks());
         track_stuck_calls();
     }
     stacks_.emplace(bpf_map__fd(skeleton().maps.stacks));

@@ -10,7 +10,7 @@
 #include "names/naming.hpp"
 #include "output/metrics.hpp"
 #include "run/call_tool.hpp"
-#include "tools/cudatop/all_waits.hpp"
+#include "tools/cudasync/all_waits.hpp"
 #include "tools/cudatop/asked_for.hpp"
 #include "tools/cudatop/columns.hpp"
 #include "tools/cudatop/counted.hpp"

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "rows/call_view.hpp"
 #include "tools/cudasync/earlier_waits.hpp"
 #include "tools/cudasync/wait_stacks.hpp"
 #include "tools/cudasync/waits.hpp"
-#include "tools/cudatop/columns.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -15,22 +15,27 @@
 #include <span>
 #include <vector>
 
-namespace gpusnoop::cudatop {
+namespace gpusnoop {
 
 class AllWaits {
 public:
     AllWaits(int waiting_fd, int free_places_fd, Waiting::Shared shared) : waiting_(waiting_fd, free_places_fd, shared)
     {}
 
-    // Only what is seen from its entry on is known without it.
-    void look_into_threads(std::span<const Probe> probes, const Settings& settings, const Options& options,
-                           FoundStacks& stacks)
+    // Waits from before tracing are unknown without it. The options must outlive the object.
+    void find_earlier(std::span<const Probe> probes, const CallSettings& settings, const Options& options,
+                      FoundStacks& stacks)
     {
         earlier_.emplace(probes, settings.driver, settings.runtime, options, registers_.emplace(), stacks);
+    }
+
+    // After find_earlier(): also stacks of long waits that have not returned.
+    void find_stacks(std::span<const Probe> probes, FoundStacks& stacks)
+    {
         stacks_.emplace(probes, *registers_, stacks);
     }
 
-    ThreadRegisters& registers() { return *registers_; } // after look_into_threads()
+    ThreadRegisters& registers() { return *registers_; } // after find_earlier()
 
     void look(const std::vector<pid_t>& users)
     {
@@ -58,9 +63,10 @@ public:
         return waiting_.end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     }
 
-    std::vector<Waiting::Part> of_interval(double seconds, Processes& processes)
+    // least_ns: shorter ones seen from their entry on are left out.
+    std::vector<Waiting::Part> of_interval(double seconds, Processes& processes, uint64_t least_ns = 0)
     {
-        std::vector<Waiting::Part> parts = waiting_.drain(0);
+        std::vector<Waiting::Part> parts = waiting_.drain(least_ns);
         if (earlier_)
             std::ranges::copy(earlier_->parts(clock_ns(CLOCK_MONOTONIC), seconds, processes),
                               std::back_inserter(parts));
@@ -82,4 +88,4 @@ private:
     std::optional<WaitStacks> stacks_;
 };
 
-} // namespace gpusnoop::cudatop
+} // namespace gpusnoop
