@@ -9,6 +9,17 @@
 
 namespace gpusnoop {
 
+void parse_dimensions(std::string_view list, std::string_view all, const std::function<bool(std::string_view)>& set)
+{
+    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
+        end = list.find(',', at);
+        const std::string_view name = list.substr(at, end - at);
+        if (!set(name))
+            throw UsageError(
+                fmt::format("--by takes {}, or several with commas, not '{}'{}", all, name, suggestion(name, all)));
+    }
+}
+
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions)
 {
     const Dimension of_function[] = {{"stream", &view.stream},
@@ -17,25 +28,20 @@ void parse_by(std::string_view list, CallView& view, std::span<const Dimension> 
                                      {"line", &view.line},
                                      {"function", &view.code}};
     const std::span<const Dimension> shared(of_function, of_functions ? std::size(of_function) : 0);
-    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
-        end = list.find(',', at);
-        const std::string_view name = list.substr(at, end - at);
-        auto find = [&](std::span<const Dimension> dimensions) {
-            auto found = std::ranges::find(dimensions, name, &Dimension::first);
-            if (found != dimensions.end())
-                *found->second = true;
-            return found != dimensions.end();
-        };
-        if (find(own) || find(shared) || view.who.parse(name))
-            continue;
-        std::string names;
-        for (std::span<const Dimension> dimensions : {own, shared})
-            for (const Dimension& dimension : dimensions)
-                names += fmt::format("{}, ", dimension.first);
-        names += WhoView::names;
-        throw UsageError(
-            fmt::format("--by takes {}, or several with commas, not '{}'{}", names, name, suggestion(name, names)));
-    }
+    const auto find = [](std::span<const Dimension> dimensions, std::string_view name) {
+        auto found = std::ranges::find(dimensions, name, &Dimension::first);
+        if (found != dimensions.end())
+            *found->second = true;
+        return found != dimensions.end();
+    };
+    std::string names;
+    for (std::span<const Dimension> dimensions : {own, shared})
+        for (const Dimension& dimension : dimensions)
+            names += fmt::format("{}, ", dimension.first);
+    names += WhoView::names;
+    parse_dimensions(list, names, [&](std::string_view name) {
+        return find(own, name) || find(shared, name) || view.who.parse(name);
+    });
     view.who.pid |= view.stream; // a stream belongs to a process
 }
 

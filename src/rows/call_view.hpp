@@ -59,6 +59,9 @@ struct CallView {
 // A dimension of --by, and what to set for it.
 using Dimension = std::pair<std::string_view, bool*>;
 
+// Passes each name of "kernel,pid" to `set`. Throws UsageError with the list of all names if that returns false.
+void parse_dimensions(std::string_view list, std::string_view all, const std::function<bool(std::string_view)>& set);
+
 // Parses "kernel,pid" into the view and a tool's own dimensions; throws UsageError. of_functions: so are stream, device
 // and api, which calls of the probe table have.
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);

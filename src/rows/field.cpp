@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace gpusnoop {
 
@@ -89,6 +90,19 @@ void check_columns(std::span<const std::string> names, std::span<const Column> c
             throw UsageError(text);
         }
     }
+}
+
+void check_sort(std::span<const Column> columns, const std::string& sort)
+{
+    std::string names;
+    for (const Column& column : columns) {
+        if (column.is_called(sort))
+            return;
+        names += fmt::format("{}{}, ", column.header.empty() ? "" : fmt::format("{}, ", column.header), column.key);
+    }
+    throw UsageError(fmt::format(
+        "there is no column '{}' to sort by (-s): give a header of the table, or a key of its rows in --json{}", sort,
+        suggestion(sort, names)));
 }
 
 } // namespace gpusnoop

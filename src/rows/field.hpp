@@ -151,4 +151,7 @@ struct OtherColumns {
 void check_columns(std::span<const std::string> names, std::span<const Column> columns,
                    std::span<const OtherColumns> others);
 
+// Throws UsageError if no column has the name, a header or a JSON key, to sort by.
+void check_sort(std::span<const Column> columns, const std::string& sort);
+
 } // namespace gpusnoop

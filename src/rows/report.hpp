@@ -235,20 +235,11 @@ template<class K, class G, class C>
 void check_fields(std::span<const Field<C, K, G>> own, const Options& options, const std::string& sort,
                   const std::vector<OtherColumns>& others)
 {
-    const auto fields = all_fields(own);
     std::vector<Column> columns;
-    for (const auto* field : fields)
+    for (const auto* field : all_fields(own))
         columns.push_back(documented(*field));
     check_columns(options.columns, columns, others);
-    if (std::ranges::any_of(fields, [&](const auto* field) { return field->is_called(sort); }))
-        return;
-    std::string names;
-    for (const auto* field : fields)
-        names += fmt::format("{}{}, ", field->column.header.empty() ? "" : fmt::format("{}, ", field->column.header),
-                             field->column.key);
-    throw UsageError(fmt::format(
-        "there is no column '{}' to sort by (-s): give a header of the table, or a key of its rows in --json{}", sort,
-        suggestion(sort, names)));
+    check_sort(columns, sort);
 }
 
 // The frames that go below a row; none for most views.

@@ -240,38 +240,29 @@ constexpr F fields[] = {
 
 void View::parse(std::string_view list)
 {
-    const std::pair<std::string_view, bool*> dimensions[] = {{"device", &device},
-                                                             {"team", &team},
-                                                             {"user", &user},
-                                                             {"pid", &pid},
-                                                             {"process", &pid},
-                                                             {"comm", &comm},
-                                                             {"container", &container},
-                                                             {"pod", &pod},
-                                                             {"namespace", &pod_namespace},
-                                                             {"cgroup", &cgroup}};
-    for (size_t at = 0, end = 0; end != std::string_view::npos; at = end + 1) {
-        end = list.find(',', at);
-        const std::string_view name = list.substr(at, end - at);
-        const auto* const found = std::ranges::find(dimensions, name, [](const auto& one) { return one.first; });
-        if (found == std::end(dimensions))
-            throw UsageError(
-                fmt::format("--by takes {}, or several with commas, not '{}'{}", names, name, suggestion(name, names)));
-        *found->second = true;
-    }
+    const Dimension dimensions[] = {{"device", &device},
+                                    {"team", &team},
+                                    {"user", &user},
+                                    {"pid", &pid},
+                                    {"process", &pid},
+                                    {"comm", &comm},
+                                    {"container", &container},
+                                    {"pod", &pod},
+                                    {"namespace", &pod_namespace},
+                                    {"cgroup", &cgroup}};
+    parse_dimensions(list, names, [&](std::string_view name) {
+        const auto* const found = std::ranges::find(dimensions, name, &Dimension::first);
+        if (found != std::end(dimensions))
+            *found->second = true;
+        return found != std::end(dimensions);
+    });
 }
 
 void check_fields(const Options& options, const std::string& sort)
 {
     const std::vector<Column> columns = documented_columns(fields);
-    std::string names;
-    for (const auto& field : fields)
-        names += fmt::format("{}, {}, ", field.column.header, field.column.key);
     check_columns(options.columns, columns, {});
-    if (std::ranges::none_of(fields, [&](const auto& field) { return field.is_called(sort); }))
-        throw UsageError(fmt::format("there is no column '{}' to sort by (-s): give a header of the table, or a key of "
-                                     "its rows in --json{}",
-                                     sort, suggestion(sort, names)));
+    check_sort(columns, sort);
 }
 
 void print_bill(Output& output, const Context& context, const std::vector<std::string>& below)
