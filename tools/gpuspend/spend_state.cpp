@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <concepts>
 #include <fmt/format.h>
 #include <optional>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <type_traits>
 #include <unistd.h>
 
 namespace gpusnoop {
@@ -20,33 +22,57 @@ constexpr std::string_view heading = "gpuspend state 2", heading_of_all = headin
 constexpr size_t largest_state = 256 << 20;
 constexpr size_t most_lines = 1'000'000;
 
+// What a line consists of, told once for both ways.
+void fields(auto&& each, auto& u, Used*)
+{
+    each(u.launches, u.graph_kernels, u.bytes, u.wait_ns, u.busy_ns, u.byte_ns);
+}
+
+void fields(auto&& each, auto& t, Tenant*)
+{
+    each(t.pid, t.start_ns, t.pod_namespace, t.pod, t.container, t.user, t.comm, t.cgroup, t.team, t.owner);
+}
+
+void fields(auto&& each, auto& a, Account*)
+{
+    each(a.used_ns, a.idle_ns, a.allocated_ns, a.resident_ns, a.driving_ns, a.shared_ns, a.equally_ns, a.sources);
+    fields(each, a.used, static_cast<Used*>(nullptr));
+    for (auto& figure : a.efficiency.figures)
+        each(figure.ns, figure.sum);
+    each(a.efficiency.shared_ns, a.efficiency.sources);
+}
+
 // Fields are between tabs: what would end one is %XX.
-void append(std::string& to, const std::string& text)
-{
-    to += '\t';
-    for (const char c : text)
-        if (c == '%' || static_cast<unsigned char>(c) < ' ')
-            to += fmt::format("%{:02x}", static_cast<unsigned char>(c));
-        else
-            to += c;
-}
+struct Writer {
+    std::string& out;
 
-void append(std::string& to, uint64_t number)
-{
-    to += '\t';
-    to += fmt::format_int(number).c_str();
-}
+    void operator()(const auto&... values) { (put(values), ...); }
 
-void append(std::string& to, uint128 number)
-{
-    append(to, static_cast<uint64_t>(number >> 64));
-    append(to, static_cast<uint64_t>(number));
-}
-
-void append(std::string& to, const std::optional<uint64_t>& number)
-{
-    append(to, number ? fmt::to_string(*number) : std::string("-"));
-}
+private:
+    void put(const std::string& text)
+    {
+        out += '\t';
+        for (const char c : text)
+            if (c == '%' || static_cast<unsigned char>(c) < ' ')
+                out += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+            else
+                out += c;
+    }
+    void put(std::integral auto number)
+    {
+        out += '\t';
+        out += fmt::format_int(number).c_str();
+    }
+    void put(uint128 number)
+    {
+        put(static_cast<uint64_t>(number >> 64));
+        put(static_cast<uint64_t>(number));
+    }
+    void put(const std::optional<uint64_t>& number) { put(number ? fmt::to_string(*number) : std::string("-")); }
+    template<class T>
+    requires std::is_class_v<T>
+    void put(const T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
+};
 
 // The fields of a line, one after the other. What is none is told once, at the end.
 class Fields {
@@ -109,54 +135,13 @@ private:
             i += 2;
         }
     }
+    template<class T>
+    requires std::is_class_v<T>
+    void take(T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
 
     std::string_view rest_;
     bool good_ = true, end_ = false;
 };
-
-// What a line consists of, told once for both ways.
-void fields(auto&& each, auto& u, Used*)
-{
-    each(u.launches, u.graph_kernels, u.bytes, u.wait_ns, u.busy_ns, u.byte_ns);
-}
-
-void fields(auto&& each, auto& t, Tenant*)
-{
-    each(t.pid, t.start_ns, t.pod_namespace, t.pod, t.container, t.user, t.comm, t.cgroup, t.team, t.owner);
-}
-
-void fields(auto&& each, auto& a, Account*)
-{
-    each(a.used_ns, a.idle_ns, a.allocated_ns, a.resident_ns, a.driving_ns, a.shared_ns, a.equally_ns, a.sources);
-    fields(each, a.used, static_cast<Used*>(nullptr));
-    for (auto& figure : a.efficiency.figures)
-        each(figure.ns, figure.sum);
-    each(a.efficiency.shared_ns, a.efficiency.sources);
-}
-
-struct Writer {
-    std::string& out;
-    void operator()(const auto&... values) { (put(values), ...); }
-    void put(const auto& value)
-    {
-        if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>)
-            append(out, uint64_t{value});
-        else
-            append(out, value);
-    }
-};
-
-template<class T>
-void put(std::string& out, const T& value)
-{
-    fields(Writer{out}, value, static_cast<T*>(nullptr));
-}
-
-template<class T>
-void get(Fields& from, T& value)
-{
-    fields(from, value, static_cast<T*>(nullptr));
-}
 
 [[noreturn]] void fail(const std::string& path, std::string_view what, int error)
 {
@@ -184,40 +169,23 @@ std::string SpendState::text() const
 {
     std::string out(heading);
     size_t lines = 1;
-    const auto line = [&](std::string_view kind) {
+    Writer write{out};
+    const auto line = [&](std::string_view kind, const auto&... values) {
         out.append("\n").append(kind);
         lines++;
+        write(values...);
     };
-    line("view");
-    append(out, view);
-    append(out, std::string(split_name(ledger.split_)));
-    line("time");
-    append(out, began_ns);
-    append(out, saved_ns);
-    append(out, ledger.ns_);
+    line("view", view, std::string(split_name(ledger.split_)));
+    line("time", began_ns, saved_ns, ledger.ns_);
     for (const auto& [key, device] : ledger.devices_) {
-        line("device");
-        append(out, key.id);
-        append(out, key.price);
-        append(out, device.model);
-        append(out, device.of);
-        append(out, device.ns);
-        append(out, device.unallocated_ns);
-        for (const auto& [tenant, account] : device.tenants) {
-            line("account");
-            put(out, account);
-            put(out, tenant);
-        }
+        line("device", key.id, key.price, device.model, device.of, device.ns, device.unallocated_ns);
+        for (const auto& [tenant, account] : device.tenants)
+            line("account", account, tenant);
     }
     for (const auto& [tenant, account] : ledger.tenants_) {
-        line("tenant");
-        put(out, account.elsewhere);
-        append(out, account.holding_ns);
-        append(out, account.quiet_ns);
-        append(out, account.devices);
-        put(out, tenant);
+        line("tenant", account.elsewhere, account.holding_ns, account.quiet_ns, account.devices, tenant);
         for (const std::string& pod : account.pods)
-            append(out, pod);
+            write(pod);
     }
     out += fmt::format("\nend\t{}\n", lines);
     return out;
@@ -256,8 +224,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
         } else if (kind == "account") {
             Account account;
             Tenant tenant;
-            get(from, account);
-            get(from, tenant);
+            from(account, tenant);
             good = from.good() && device && !device->tenants.contains(tenant);
             if (good) {
                 sums[device] += uint128{account.used_ns} + account.idle_ns;
@@ -266,9 +233,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
         } else if (kind == "tenant") {
             TenantAccount account;
             Tenant tenant;
-            get(from, account.elsewhere);
-            from(account.holding_ns, account.quiet_ns, account.devices);
-            get(from, tenant);
+            from(account.elsewhere, account.holding_ns, account.quiet_ns, account.devices, tenant);
             while (!from.at_end() && account.pods.size() < TenantAccount::most_pods) {
                 std::string pod;
                 from(pod);
