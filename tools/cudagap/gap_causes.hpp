@@ -61,8 +61,6 @@ public:
     // What the thread itself waited for; empty where that is not known.
     std::string files(uint32_t tid) const;
 
-    void clear() { threads_.clear(); }
-
 private:
     struct OfThread {
         std::map<std::pair<uint32_t, std::string>, GapCause> causes; // by enum woken_by and name

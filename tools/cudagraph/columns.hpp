@@ -25,7 +25,6 @@ struct Context : CallContext<Settings> {
     uint64_t now_ns = 0; // CLOCK_MONOTONIC
     const Execs& execs;
     bool updates = false; // some row has such
-    bool captured = false;
 };
 
 // Prints a line for a storm.

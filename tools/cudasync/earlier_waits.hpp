@@ -27,7 +27,7 @@ namespace gpusnoop {
 class EarlierWaits {
 public:
     // probes: as calls are numbered by; looked for are waits of these layers. Of the options, those that say which
-    // threads are asked for.
+    // threads are asked for; they must outlive the object.
     EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                  ThreadRegisters& registers, FoundStacks& stacks);
 
@@ -69,7 +69,7 @@ private:
     void take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
 
     std::span<const Probe> probes_;
-    Options options_;
+    const Options& options_;
     FoundStacks& stacks_;
     ThreadRegisters& registers_;
     uint64_t started_ns_; // CLOCK_BOOTTIME
