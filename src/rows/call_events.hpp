@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "names/name_messages.hpp"
 #include "rows/call_fields.hpp"
 #include "rows/field.hpp"
 #include "rows/output.hpp"
@@ -17,12 +18,17 @@
 
 namespace gpusnoop {
 
-// A call as its line shows it. A tool's own may have more.
+// A call as its line shows it.
 struct CallLine {
     const call_event& call;
     uint64_t since_ns = 0; // since the first line
     uint64_t wall_ns = 0;
+    KernelName kernel{}; // of a launch
 };
+
+// What lines of calls are made of in all tools that count calls.
+using LineContext = CallContext<CallSettings>;
+using LineField = Field<LineContext, CallLine>;
 
 // Lines begin with these, and with whose the call is. The tool's fields come behind, in its order.
 template<class C, class L>
@@ -50,59 +56,54 @@ inline constexpr Field<C, L> first_line_fields[] = {
      "Name of the thread."},
 };
 
-template<class C, class L>
-inline constexpr Field<C, L> line_layer = {
+inline constexpr LineField line_layer = {
     {"LAYER", "layer", Unit::text, 7},
-    [](const C& c) { return c.settings.driver && c.settings.runtime ? Shown::both : Shown::json; },
-    [](const L& l, const C&) { return layer_name(l.call.key.layer); },
+    [](const LineContext& c) { return c.settings.driver && c.settings.runtime ? Shown::both : Shown::json; },
+    [](const CallLine& l, const LineContext&) { return layer_name(l.call.key.layer); },
     about_layer};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_vendor = {
+inline constexpr LineField line_vendor = {
     {"VENDOR", "vendor", Unit::text, 7},
-    json_only<C>,
-    [](const L& l, const C&) { return vendor_name(vendor_of(l.call.key.layer)); },
+    json_only<LineContext>,
+    [](const CallLine& l, const LineContext&) { return vendor_name(vendor_of(l.call.key.layer)); },
     about_vendor};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_stream = {{"STREAM", "stream", Unit::hex, 14},
-                                            always<C>,
-                                            [](const L& l, const C&) { return Cell(uint64_t{l.call.key.stream}); },
-                                            about_stream};
+inline constexpr LineField line_stream = {
+    {"STREAM", "stream", Unit::hex, 14},
+    always<LineContext>,
+    [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.key.stream}); },
+    about_stream};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_latency = {{"LAT(us)", "latency_ns", Unit::ns_as_us, 8},
-                                             with_latency<C>,
-                                             [](const L& l, const C&) { return Cell(uint64_t{l.call.duration_ns}); },
-                                             "Time from entry to return."};
+inline constexpr LineField line_latency = {
+    {"LAT(us)", "latency_ns", Unit::ns_as_us, 8},
+    with_latency<LineContext>,
+    [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.duration_ns}); },
+    "Time from entry to return."};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_result = {{"RESULT", "result", Unit::text, 28},
-                                            with_results<C>,
-                                            [](const L& l, const C&) {
-                                                const call_key& key = l.call.key;
-                                                return Cell(key.result ? result_name(library_of(key.layer), key.result)
-                                                                       : std::string("ok"));
-                                            },
-                                            "What the call returned, by name and number; `ok` for success."};
+inline constexpr LineField line_result = {{"RESULT", "result", Unit::text, 28},
+                                          with_results<LineContext>,
+                                          [](const CallLine& l, const LineContext&) {
+                                              const call_key& key = l.call.key;
+                                              return Cell(key.result ? result_name(library_of(key.layer), key.result)
+                                                                     : std::string("ok"));
+                                          },
+                                          "What the call returned, by name and number; `ok` for success."};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_result_code = {{"", "result_code", Unit::count},
-                                                 [](const C& c) { return c.results() ? Shown::json : Shown::no; },
-                                                 [](const L& l, const C&) { return Cell(int64_t{l.call.key.result}); }};
+inline constexpr LineField line_result_code = {
+    {"", "result_code", Unit::count},
+    [](const LineContext& c) { return c.results() ? Shown::json : Shown::no; },
+    [](const CallLine& l, const LineContext&) { return Cell(int64_t{l.call.key.result}); }};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_captured = {
+inline constexpr LineField line_captured = {
     {"", "captured", Unit::count},
-    json_only<C>,
-    [](const L& l, const C&) { return Cell(uint64_t{l.call.key.flags & CALL_RECORDED ? 1U : 0U}); },
+    json_only<LineContext>,
+    [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.key.flags & CALL_RECORDED ? 1U : 0U}); },
     "1 for a call under stream capture, which becomes part of a graph, else 0."};
 
-template<class C, class L>
-inline constexpr Field<C, L> line_function = {
+inline constexpr LineField line_function = {
     {"FUNCTION", "function", Unit::text, 8},
-    always<C>,
-    [](const L& l, const C& c) { return function_name(c.probes, l.call.key.function); },
+    always<LineContext>,
+    [](const CallLine& l, const LineContext& c) { return function_name(c.probes, l.call.key.function); },
     about_function};
 
 // All columns that lines can have.

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <iterator>
+#include <utility>
 
 namespace gpusnoop {
 namespace {
@@ -236,6 +237,8 @@ void CallTool::load()
         held_.emplace(fd("held"), fd("held_beyond"));
     if (const int spaces = fd("address_spaces"); spaces >= 0)
         epochs_.emplace(spaces, std::array{fd("allocations"), fd("physical_memory")}, fd("ranges"));
+    if (settings_.events)
+        lines_.emplace(line_fields_, call_context(settings_, 0));
 }
 
 void CallTool::begin_calls(const Running& running)
@@ -247,14 +250,27 @@ void CallTool::begin_calls(const Running& running)
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }
 
-void CallTool::record(Output&, const RingRecord& record)
+void CallTool::record(Output& output, const RingRecord& record)
 {
-    if (const auto* call = record.as<call_event>(RECORD_SPILL))
+    if (const auto* event = record.as<call_event>(RECORD_CALL); event && lines_)
+        print_line(output, *event);
+    else if (const auto* call = record.as<call_event>(RECORD_SPILL))
         spill(*call);
     else if (const auto* replaced = record.as<holding_record>(RECORD_REPLACED))
         holdings_.learn(*replaced);
     else if (const auto* ended = record.as<holding_record>(RECORD_CONTEXT_ENDED))
         holdings_.learn(*ended);
+}
+
+void CallTool::print_line(Output& output, const call_event& event)
+{
+    CallLine line{event};
+    if (fill_line_ && !fill_line_(line))
+        return;
+    Frames below;
+    if (options_.user_stacks)
+        below = frames(event.key.image, event.key.stack, event.key.caller);
+    lines_->print(output, std::move(line), below);
 }
 
 // Within a second there may be more than memory should be spent on.
@@ -420,13 +436,6 @@ std::string CallTool::calling_line(const ImageId& image, int32_t stack, uint64_t
 {
     const CodePlace place = FoundStacks::is(stack) ? CodePlace() : stacks_->place(image, stack, caller);
     return place.line ? line_text(place) : calling_function(frames(image, stack, caller).lines);
-}
-
-Frames CallTool::event_frames(const call_event& event)
-{
-    if (!options_.user_stacks)
-        return {};
-    return frames(event.key.image, event.key.stack, event.key.caller);
 }
 
 Frames CallTool::row_frames(const CallKey& key)

@@ -75,8 +75,10 @@ protected:
     bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; } // of all calls, or of some
     uint32_t python_places() const;
 
-    bool shows_rows_ = true;           // of calls, at each report
-    std::optional<bool> shows_maxima_; // of durations, in these rows; nullopt: where durations are measured
+    std::span<const LineField> line_fields_{};   // of -e
+    std::function<bool(CallLine&)> fill_line_{}; // adds what the tool knows of a call; false: it has no line
+    bool shows_rows_ = true;                     // of calls, at each report
+    std::optional<bool> shows_maxima_;           // of durations, in these rows; nullopt: where durations are measured
 
     // For print(): calls since the last report, and what a table of them needs. settings: the tool's own.
     std::span<const CallDelta> calls();
@@ -92,7 +94,6 @@ protected:
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     FoundStacks& found_stacks() { return found_stacks_; }
-    Frames event_frames(const call_event& event); // below its line; none where no stacks were asked for
 
     Processes& processes() { return *processes_; }
     // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
@@ -108,6 +109,7 @@ private:
     void size_tables() const;
     void begin_stacks();
     void begin_calls(const Running& running);
+    void print_line(Output& output, const call_event& event);
     void spill(const call_event& event);
     void read_rows();
     void pass_on(std::span<const CallDelta> deltas);
@@ -128,7 +130,8 @@ private:
     std::optional<UserStacks> stacks_;
     std::optional<CodePlaces> places_; // where rows are told apart by them
     FoundStacks found_stacks_;
-    CallSums pending_; // since the last report
+    std::optional<CallEvents<CallLine, LineContext>> lines_; // with -e
+    CallSums pending_;                                       // since the last report
     std::optional<Sampling> sampling_;
     std::set<ImageId> gone_;
 };

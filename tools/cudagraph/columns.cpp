@@ -226,53 +226,53 @@ const ProcessField<StormLine> storm_fields[] = {
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.instantiates); }},
 };
 
-using L = CallLine;
-
 template<auto count>
-Cell line_nodes(const L& line, const C&)
+Cell line_nodes(const CallLine& line, const LineContext&)
 {
     return line.call.graph.unknown ? Cell() : Cell(uint64_t{line.call.graph.*count});
 }
 
 using Nodes = decltype(call_event::graph);
 
-constexpr Field<C, L> fields_of_lines[] = {
-    line_layer<C, L>,
-    line_vendor<C, L>,
-    line_stream<C, L>,
+constexpr LineField fields_of_lines[] = {
+    line_layer,
+    line_vendor,
+    line_stream,
     {{"CALL", "call", Unit::text, 12},
-     always<C>,
-     [](const L& l, const C&) { return Cell(std::string(graph_call_name(l.call.key.kind))); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(std::string(graph_call_name(l.call.key.kind))); },
      "`begin` and `capture` (begin and end of a capture), `create` (also a clone), `add` (a node), `destroy`, "
      "`instantiate`, `upload`, `update`, `set` (cuGraphExecKernelNodeSetParams and the like), `launch`, "
      "`exec-destroy`. "
      "Calls that become nodes under capture have no line."},
     {{"GRAPH", "graph", Unit::hex, 14},
-     always<C>,
-     [](const L& l, const C&) { return if_any(l.call.graph.graph); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return if_any(l.call.graph.graph); },
      "Handles that the call concerns, if any: the graph that a capture produced, that a node was added to, that was "
      "instantiated, or that an update applies; and the executable graph."},
-    {{"EXEC", "exec", Unit::hex, 14}, always<C>, [](const L& l, const C&) { return if_any(l.call.graph.exec); }},
+    {{"EXEC", "exec", Unit::hex, 14},
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return if_any(l.call.graph.exec); }},
     {{"KERNELS", "kernels", Unit::count, 7},
-     always<C>,
+     always<LineContext>,
      line_nodes<&Nodes::kernels>,
      "Nodes after the call, of the executable graph if there is one, else of the graph; COPIES includes sets, OTHERS "
      "host functions."},
-    {{"COPIES", "copies", Unit::count, 6}, always<C>, line_nodes<&Nodes::copies>},
-    {{"OTHERS", "other_nodes", Unit::count, 6}, always<C>, line_nodes<&Nodes::others>},
+    {{"COPIES", "copies", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::copies>},
+    {{"OTHERS", "other_nodes", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},
-     json_only<C>,
-     [](const L& l, const C&) {
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) {
          const call_key& key = l.call.key;
          const bool refused = key.kind == KIND_GRAPH_UPDATE && key.result;
          return refused ? Cell(std::string(update_reason(key.graph.reason))) : Cell();
      },
      "Why an update was refused."},
-    line_latency<C, L>,
-    line_result<C, L>,
-    line_result_code<C, L>,
-    line_captured<C, L>,
-    line_function<C, L>,
+    line_latency,
+    line_result,
+    line_result_code,
+    line_captured,
+    line_function,
 };
 
 void print_histograms(Output& output, const GraphGroups& groups, const Context& context, uint64_t wall_ns)
@@ -292,7 +292,7 @@ void print_storm(Output& output, const Storm& storm, Processes& processes, uint6
     print_process_line<StormLine>(output, storm_fields, {{storm.image, processes, wall_ns}, storm}, frames);
 }
 
-std::span<const Field<Context, CallLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

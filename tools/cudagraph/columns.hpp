@@ -34,7 +34,7 @@ void print_storm(Output& output, const Storm& storm, Processes& processes, uint6
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
-std::span<const Field<Context, CallLine>> line_fields();
+std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudagraph: what hides behind the launch of a graph, and who makes graphs again and again.
 #include "base/clock.hpp"
-#include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
 #include "tools/cudagraph/columns.hpp"
@@ -10,8 +9,6 @@
 #include "bpf/shared/record.h"
 #include "cudagraph.skel.h" // after the types that it mentions
 
-#include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -76,13 +73,13 @@ private:
     Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
-    std::optional<CallEvents<CallLine, Context>> lines_;
     std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
 };
 
 CudaGraph::CudaGraph() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
+    line_fields_ = line_fields();
     add_call_options("graph, ", "pid,graph", "launch, instantiate or nodes");
     CommandLine& line = command_line();
     line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings_.summary);
@@ -144,7 +141,6 @@ void CudaGraph::load()
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
         before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
-    lines_.emplace(line_fields(), Context{call_context(settings_, 0), 0, *execs_});
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -175,9 +171,7 @@ bool CudaGraph::tick(Output& output)
 
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        lines_->print(output, {*event}, event_frames(*event));
-    else if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
+    if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
         execs_->ended(*ended); // without reports nothing would forget it
     else
         CallTool::record(output, record);

@@ -200,7 +200,7 @@ bool shaped(const call_event& call)
     return call.key.kind == KIND_LAUNCH && call.key.launch.blocks != BUCKET_NONE;
 }
 
-std::string name_of_line(const LaunchLine& line)
+std::string name_of_line(const CallLine& line)
 {
     const call_key& key = line.call.key;
     LaunchKey what;
@@ -211,48 +211,45 @@ std::string name_of_line(const LaunchLine& line)
     return key.flags & CALL_RECORDED ? name + " [captured]" : name;
 }
 
-using L = LaunchLine;
-
-using FieldOfLine = Field<C, L>;
-
-constexpr FieldOfLine fields_of_lines[] = {
-    line_layer<C, L>,
-    line_vendor<C, L>,
-    line_stream<C, L>,
+constexpr LineField fields_of_lines[] = {
+    line_layer,
+    line_vendor,
+    line_stream,
     {{"GRID", "grid", Unit::dim3, 11},
-     always<C>,
-     [](const L& l, const C&) { return shaped(l.call) ? dimensions(l.call.shape.grid) : Cell(); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return shaped(l.call) ? dimensions(l.call.shape.grid) : Cell(); },
      "Blocks of the launch: x,y,z."},
     {{"BLOCK", "block", Unit::dim3, 9},
-     always<C>,
-     [](const L& l, const C&) {
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
          return shaped(l.call) && l.call.key.launch.threads != BUCKET_NONE ? dimensions(l.call.shape.block) : Cell();
      },
      "Threads of a block: x,y,z."},
     {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
-     always<C>,
-     [](const L& l, const C&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); },
      "Dynamic shared memory per block."},
-    line_latency<C, L>,
-    line_result<C, L>,
-    line_result_code<C, L>,
-    line_captured<C, L>,
+    line_latency,
+    line_result,
+    line_result_code,
+    line_captured,
     {{"", "function", Unit::text},
-     json_only<C>,
-     [](const L& l, const C& c) { return function_name(c.probes, l.call.key.function); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext& c) { return function_name(c.probes, l.call.key.function); },
      about_function},
     {{"", "handle", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.subject}); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.key.subject}); },
      "Handle of the kernel, graph or host function."},
-    FieldOfLine{{"KERNEL", "kernel", Unit::text, 6},
-                always<C>,
-                [](const L& l, const C&) { return l.kernel.text.empty() ? Cell() : Cell(l.kernel.text); },
-                "As in tables; in text, `[captured]` follows the name of a launch under capture."}
-        .in_text([](const L& l, const C&) { return Cell(name_of_line(l)); }),
+    LineField{
+        {"KERNEL", "kernel", Unit::text, 6},
+        always<LineContext>,
+        [](const CallLine& l, const LineContext&) { return l.kernel.text.empty() ? Cell() : Cell(l.kernel.text); },
+        "As in tables; in text, `[captured]` follows the name of a launch under capture."}
+        .in_text([](const CallLine& l, const LineContext&) { return Cell(name_of_line(l)); }),
     {{"", "name_source", Unit::text},
-     json_only<C>,
-     [](const L& l, const C&) {
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) {
          return l.kernel.text.empty() ? Cell() : Cell(std::string(source_name(l.kernel.source)));
      }},
 };
@@ -277,7 +274,7 @@ void print_histograms(Output& output, const LaunchGroups& groups, const Context&
 
 } // namespace
 
-std::span<const Field<Context, LaunchLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

@@ -34,13 +34,8 @@ struct Context : CallContext<Settings> {
 // Prints the groups as one table, in the order asked for, or with -H as histograms.
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns);
 
-// A launch, and the name of its kernel as far as it is known.
-struct LaunchLine : CallLine {
-    KernelName kernel;
-};
-
 // Of a line for each call (-e).
-std::span<const Field<Context, LaunchLine>> line_fields();
+std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);

@@ -13,7 +13,6 @@
 #include "cudalaunch.skel.h" // after the types that it mentions
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <set>
 #include <utility>
@@ -60,18 +59,19 @@ public:
 private:
     cudalaunch_bpf& skeleton() const { return bpf_.as<cudalaunch_bpf>(); }
     std::vector<Program> programs() const;
-    void print_line(Output& output, const call_event& event);
+    bool name_kernel(CallLine& line);
 
     Settings settings_;
     std::optional<KernelNames> names_;
     NamingSchedule naming_;
     UnnamedKernels unnamed_;
-    std::optional<CallEvents<LaunchLine, Context>> lines_;
 };
 
 CudaLaunch::CudaLaunch() : CallTool(about, settings_)
 {
     settings_.sort = "launches";
+    line_fields_ = line_fields();
+    fill_line_ = [this](CallLine& line) { return name_kernel(line); };
     add_call_options("kernel, ", "kernel", "latency, grid, block (threads) or gap (between launches)");
     CommandLine& line = command_line();
     line.flag("-l,--latency", "measure the host side of the launch call, and count errors", settings_.latency);
@@ -142,28 +142,24 @@ void CudaLaunch::load()
 {
     CallTool::load();
     names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
-    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
 void CudaLaunch::record(Output& output, const RingRecord& record)
 {
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        print_line(output, *event);
-    else if (const auto* name = record.as<name_record>(RECORD_NAME))
+    if (const auto* name = record.as<name_record>(RECORD_NAME))
         names_->learn(*name, record.size);
     else
         CallTool::record(output, record);
 }
 
-void CudaLaunch::print_line(Output& output, const call_event& event)
+bool CudaLaunch::name_kernel(CallLine& line)
 {
-    const call_key& key = event.key;
-    KernelName kernel;
+    const call_key& key = line.call.key;
     if (key.kind != KIND_GRAPH_LAUNCH)
-        kernel = names_->name(key.image, key.subject).value_or(KernelName());
-    if (kernel.text.empty() && key.kind == KIND_LAUNCH && key.layer != LAYER_RUNTIME)
+        line.kernel = names_->name(key.image, key.subject).value_or(KernelName());
+    if (line.kernel.text.empty() && key.kind == KIND_LAUNCH && key.layer != LAYER_RUNTIME)
         unnamed_.add(key.image, key.subject);
-    lines_->print(output, {{event}, std::move(kernel)}, event_frames(event));
+    return true;
 }
 
 // Once a second: names are looked up while the processes live.

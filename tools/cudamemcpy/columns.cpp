@@ -110,47 +110,49 @@ Cell memory_cell(int memory)
     return std::string(memory_name(static_cast<uint8_t>(memory)));
 }
 
-using L = CallLine;
-
-constexpr Field<C, L> fields_of_lines[] = {
-    line_layer<C, L>,
-    line_vendor<C, L>,
-    line_stream<C, L>,
+constexpr LineField fields_of_lines[] = {
+    line_layer,
+    line_vendor,
+    line_stream,
     {{"KIND", "kind", Unit::text, 8},
-     always<C>,
-     [](const L& l, const C&) { return Cell(std::string(direction_name(l.call.key.copy.direction))); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(std::string(direction_name(l.call.key.copy.direction))); },
      "As in tables."},
     {{"FORM", "form", Unit::text, 5},
-     always<C>,
-     [](const L& l, const C&) { return Cell(form_in_json(l.call.key.flags & CALL_ASYNCHRONOUS)); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(form_in_json(l.call.key.flags & CALL_ASYNCHRONOUS)); },
      "`sync` or `async`."},
     {{"SIZE", "bytes", Unit::bytes, 7},
-     always<C>,
-     [](const L& l, const C&) { return l.call.copy.sized ? Cell(uint64_t{l.call.copy.bytes}) : Cell(); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
+         return l.call.copy.sized ? Cell(uint64_t{l.call.copy.bytes}) : Cell();
+     },
      "Bytes of this copy."},
     {{"FROM", "source", Unit::text, 8},
-     always<C>,
-     [](const L& l, const C&) { return has_source(l) ? memory_cell(l.call.key.copy.memory >> 4) : Cell(); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
+         return has_source(l) ? memory_cell(l.call.key.copy.memory >> 4) : Cell();
+     },
      "Kind of memory at both ends."},
     {{"TO", "destination", Unit::text, 8},
-     always<C>,
-     [](const L& l, const C&) { return memory_cell(l.call.key.copy.memory & 15); }},
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return memory_cell(l.call.key.copy.memory & 15); }},
     {{"", "source_address", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return has_source(l) ? Cell(uint64_t{l.call.copy.source}) : Cell(); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return has_source(l) ? Cell(uint64_t{l.call.copy.source}) : Cell(); },
      "Its addresses, or the handle of an array; 0x0 for a variable given by name."},
     {{"", "destination_address", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.copy.destination}); }},
-    line_latency<C, L>,
-    line_result<C, L>,
-    line_result_code<C, L>,
-    line_captured<C, L>,
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.destination}); }},
+    line_latency,
+    line_result,
+    line_result_code,
+    line_captured,
     {{"", "copies", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.copy.copies}); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.copies}); },
      "1; more for the remainder of a batch that is too long."},
-    line_function<C, L>,
+    line_function,
 };
 
 void print_histograms(Output& output, const CopyGroups& groups, const Context& context, uint64_t wall_ns)
@@ -176,7 +178,7 @@ void print_histograms(Output& output, const CopyGroups& groups, const Context& c
 
 } // namespace
 
-std::span<const Field<Context, CallLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudamemcpy: who copies how much, in which direction, in how small pieces, and how long the calls take.
-#include "base/clock.hpp"
-#include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
 #include "tools/cudamemcpy/columns.hpp"
 #include "tools/tools.hpp"
 
-#include "bpf/shared/record.h"
 #include "cudamemcpy.skel.h" // after the types that it mentions
 
-#include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -41,8 +36,6 @@ public:
 
     RunPlan plan() override;
     void configure(const Filters& filters) override;
-    void load() override;
-    void record(Output& output, const RingRecord& record) override;
     void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
@@ -50,12 +43,12 @@ private:
     std::vector<Program> programs() const;
 
     Settings settings_;
-    std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
 CudaMemcpy::CudaMemcpy() : CallTool(about, settings_)
 {
     settings_.sort = "bytes";
+    line_fields_ = line_fields();
     add_call_options("kind, memory, form, ", "pid,kind", "size, latency or rate (of synchronous copies)");
     command_line().flag("-l,--latency", "measure the host side of the call, and count errors", settings_.latency);
     add_ceiling();
@@ -104,20 +97,6 @@ void CudaMemcpy::configure(const Filters& filters)
     data.measure_rate = settings_.histogram_of == Measure::rate;
     if (data.measure_rate || data.per_size)
         data.duration_unit_ns = 1;
-}
-
-void CudaMemcpy::load()
-{
-    CallTool::load();
-    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
-}
-
-void CudaMemcpy::record(Output& output, const RingRecord& record)
-{
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        lines_->print(output, {*event}, event_frames(*event));
-    else
-        CallTool::record(output, record);
 }
 
 void CudaMemcpy::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)

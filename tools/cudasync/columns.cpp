@@ -95,29 +95,27 @@ constexpr Field<C, K, G> fields[] = {
     result_code_field<K, G, C>,
 };
 
-using L = CallLine;
-
-constexpr Field<C, L> fields_of_lines[] = {
-    line_layer<C, L>,
-    line_vendor<C, L>,
-    line_stream<C, L>,
+constexpr LineField fields_of_lines[] = {
+    line_layer,
+    line_vendor,
+    line_stream,
     {{"WAIT", "wait", Unit::text, 7},
-     always<C>,
-     [](const L& l, const C&) { return Cell(std::string(wait_name(l.call.key.wait.wait))); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(std::string(wait_name(l.call.key.wait.wait))); },
      "What is waited for."},
     {{"", "handle", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return if_any(l.call.key.subject); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return if_any(l.call.key.subject); },
      "The event or context that was waited for, if the call names one."},
     {{"", "not_ready", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.key.flags & CALL_NOT_READY ? 1U : 0U}); },
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.key.flags & CALL_NOT_READY ? 1U : 0U}); },
      "1 for polls that returned not ready, else 0."},
-    line_latency<C, L>,
-    line_result<C, L>,
-    line_result_code<C, L>,
-    line_captured<C, L>,
-    line_function<C, L>,
+    line_latency,
+    line_result,
+    line_result_code,
+    line_captured,
+    line_function,
 };
 
 void print_histograms(Output& output, const WaitGroups& groups, const Context& context, uint64_t wall_ns)
@@ -131,7 +129,7 @@ void print_histograms(Output& output, const WaitGroups& groups, const Context& c
 
 } // namespace
 
-std::span<const Field<Context, CallLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

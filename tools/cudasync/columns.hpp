@@ -25,7 +25,7 @@ struct Context : CallContext<Settings> {
 void print_groups(Output& output, const WaitGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
-std::span<const Field<Context, CallLine>> line_fields();
+std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // cudasync: who waits for the device, in which call, for how long, and who asks again and again instead.
 #include "base/loop.hpp"
-#include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
 #include "tools/cudasync/all_waits.hpp"
 #include "tools/cudasync/columns.hpp"
 #include "tools/tools.hpp"
 
-#include "bpf/shared/record.h"
 #include "bpf/shared/wait.h"
 #include "cudasync.skel.h" // after the types that it mentions
 
-#include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -42,7 +38,6 @@ public:
     void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
-    void record(Output& output, const RingRecord& record) override;
     void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
@@ -54,12 +49,12 @@ private:
 
     Settings settings_;
     std::optional<AllWaits> waits_;
-    std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
 CudaSync::CudaSync() : CallTool(about, settings_, {.thread = true})
 {
     settings_.sort = "total_ns";
+    line_fields_ = line_fields();
     add_call_options("wait, ", "pid,wait", "duration");
     add_least("waits", settings_.least_ns);
 }
@@ -100,7 +95,6 @@ void CudaSync::load()
         Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
     if (shows_waiting())
         waits_->find_earlier(probes_, settings_, options_, found_stacks());
-    lines_.emplace(line_fields(), Context{call_context(settings_, 0)});
 }
 
 void CudaSync::tracing_began(const Running& running)
@@ -121,14 +115,6 @@ bool CudaSync::tick(Output& output)
     waits_->forget_ended();
     look_at_earlier();
     return CallTool::tick(output);
-}
-
-void CudaSync::record(Output& output, const RingRecord& record)
-{
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        lines_->print(output, {*event}, event_frames(*event));
-    else
-        CallTool::record(output, record);
 }
 
 void CudaSync::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)

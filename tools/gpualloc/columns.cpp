@@ -240,43 +240,43 @@ constexpr F fields[] = {
     result_code_field<K, G, C>,
 };
 
-using L = CallLine;
-
-constexpr Field<C, L> fields_of_lines[] = {
-    line_layer<C, L>,
-    line_vendor<C, L>,
-    line_stream<C, L>,
+constexpr LineField fields_of_lines[] = {
+    line_layer,
+    line_vendor,
+    line_stream,
     {{"CALL", "operation", Unit::text, 5},
-     always<C>,
-     [](const L& l, const C&) { return Cell(std::string(operation_name(l.call.key.kind))); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(std::string(operation_name(l.call.key.kind))); },
      "`alloc`, `free` or `trim`. A call that unmaps several mappings, or frees memory with the last of them, has a "
      "line "
      "for each."},
     {{"KIND", "kind", Unit::text, 10},
-     always<C>,
-     [](const L& l, const C&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },
      "Kind of what is allocated or freed."},
     {{"BYTES", "bytes", Unit::bytes, 7},
-     always<C>,
-     [](const L& l, const C&) { return l.call.memory.sized ? Cell(uint64_t{l.call.memory.bytes}) : Cell(); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
+         return l.call.memory.sized ? Cell(uint64_t{l.call.memory.bytes}) : Cell();
+     },
      "Its size."},
     {{"ADDRESS", "address", Unit::hex, 14},
-     always<C>,
-     [](const L& l, const C&) { return Cell(uint64_t{l.call.memory.address}); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.memory.address}); },
      "Its address or handle."},
     {{"HELD(s)", "lifetime_ns", Unit::seconds, 11},
-     always<C>,
-     [](const L& l, const C&) {
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
          const call_key& key = l.call.key;
          const bool freed = key.kind == KIND_FREE && key.memory.holding != HOLDING_NONE;
          return freed ? if_any(l.call.memory.age_ns) : Cell();
      },
      "For a free: time since the allocation."},
-    line_latency<C, L>,
-    line_result<C, L>,
-    line_result_code<C, L>,
-    line_captured<C, L>,
-    line_function<C, L>,
+    line_latency,
+    line_result,
+    line_result_code,
+    line_captured,
+    line_function,
 };
 
 void print_histograms(Output& output, AllocationGroups& groups, const Context& context, uint64_t wall_ns)
@@ -302,7 +302,7 @@ bool shows_nvml(const Settings& settings, const Options& options)
            !view.stack && !view.who.thread;
 }
 
-std::span<const Field<Context, CallLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

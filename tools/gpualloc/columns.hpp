@@ -42,7 +42,7 @@ bool shows_nvml(const Settings& settings, const Options& options);
 void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns);
 
 // Of a line for each call (-e).
-std::span<const Field<Context, CallLine>> line_fields();
+std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);

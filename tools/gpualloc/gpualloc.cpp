@@ -2,7 +2,6 @@
 // gpualloc: who holds the memory, who allocates and frees it again and again, and who never gives it back.
 #include "base/clock.hpp"
 #include "gpu/nvml_figures.hpp"
-#include "rows/call_fields.hpp"
 #include "rows/held_table.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
@@ -10,11 +9,8 @@
 #include "tools/gpualloc/lines.hpp"
 #include "tools/tools.hpp"
 
-#include "bpf/shared/record.h"
 #include "gpualloc.skel.h" // after the types that it mentions
 
-#include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <utility>
 
@@ -45,7 +41,6 @@ public:
     void configure(const Filters& filters) override;
     void load() override;
     bool tick(Output& output) override;
-    void record(Output& output, const RingRecord& record) override;
     void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
 
 private:
@@ -55,12 +50,12 @@ private:
 
     Settings settings_;
     std::optional<NvmlFigures> nvml_;
-    std::optional<CallEvents<CallLine, Context>> lines_;
 };
 
 GpuAlloc::GpuAlloc() : CallTool(about, settings_)
 {
     settings_.sort = "live_bytes";
+    line_fields_ = line_fields();
     add_call_options("kind, size, stack, ", "pid", "size, latency or lifetime", false);
     CommandLine& line = command_line();
     line.flag("--leaks", "what has not been freed, by call stack: bytes, count, greatest age", settings_.leaks);
@@ -120,7 +115,6 @@ void GpuAlloc::load()
     CallTool::load();
     if (settings_.rows() && shows_nvml(settings_, options_))
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
-    lines_.emplace(line_fields(), Context{call_context(settings_, 0), false});
 }
 
 // Processes that have ended since the last tick are printed before what is known of them is gone.
@@ -132,14 +126,6 @@ bool GpuAlloc::tick(Output& output)
             print_exit(output, image, holdings_, processes(), clock_ns(CLOCK_REALTIME),
                        [this](const LeakKey& key) { return stack_of(key); });
     return false;
-}
-
-void GpuAlloc::record(Output& output, const RingRecord& record)
-{
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        lines_->print(output, {*event}, event_frames(*event));
-    else
-        CallTool::record(output, record);
 }
 
 void GpuAlloc::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)

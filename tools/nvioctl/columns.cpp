@@ -111,42 +111,44 @@ Cell size_of(const CallLine& line)
     return line.call.memory.sized ? Cell(uint64_t{line.call.memory.bytes}) : Cell();
 }
 
-using L = CallLine;
-
-constexpr Field<C, L> fields_of_lines[] = {
+constexpr LineField fields_of_lines[] = {
     {{"DEVICE", "device", Unit::text, 12},
-     always<C>,
-     [](const L& l, const C&) { return Cell(node_name(l.call.key.driver.node, l.call.key.driver.minor)); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
+         return Cell(node_name(l.call.key.driver.node, l.call.key.driver.minor));
+     },
      "As in tables."},
     {{"COMMAND", "command", Unit::text, 36},
-     always<C>,
-     [](const L& l, const C&) { return Cell(command_text(l.call.key)); }},
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return Cell(command_text(l.call.key)); }},
     {{"", "request", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return request(l.call.key.kind, l.call.key.subject); }},
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return request(l.call.key.kind, l.call.key.subject); }},
     {{"", "subject", Unit::hex},
-     json_only<C>,
-     [](const L& l, const C&) { return inner_subject(l.call.key.flags, l.call.key.subject); }},
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return inner_subject(l.call.key.flags, l.call.key.subject); }},
     {{"", "class", Unit::text},
-     json_only<C>,
-     [](const L& l, const C&) {
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) {
          const auto number = object_class(l.call.key);
          return number ? Cell(class_text(number)) : Cell();
      }},
     {{"BYTES", "bytes", Unit::bytes, 7},
-     always<C>,
-     [](const L& l, const C&) { return l.call.key.flags & CALL_VIRTUAL ? Cell() : size_of(l); }},
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) { return l.call.key.flags & CALL_VIRTUAL ? Cell() : size_of(l); }},
     {{"", "virtual_bytes", Unit::bytes},
-     json_only<C>,
-     [](const L& l, const C&) { return l.call.key.flags & CALL_VIRTUAL ? size_of(l) : Cell(); }},
-    line_latency<C, L>,
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return l.call.key.flags & CALL_VIRTUAL ? size_of(l) : Cell(); }},
+    line_latency,
     {{"RESULT", "result", Unit::text, 8},
-     always<C>,
-     [](const L& l, const C&) { return Cell(outcome_text(l.call.key.driver.outcome, l.call.key.result)); },
+     always<LineContext>,
+     [](const CallLine& l, const LineContext&) {
+         return Cell(outcome_text(l.call.key.driver.outcome, l.call.key.result));
+     },
      about_outcome},
     {{"", "result_code", Unit::count},
-     json_only<C>,
-     [](const L& l, const C&) { return result_code(l.call.key.driver.outcome, l.call.key.result); }},
+     json_only<LineContext>,
+     [](const CallLine& l, const LineContext&) { return result_code(l.call.key.driver.outcome, l.call.key.result); }},
 };
 
 void print_histograms(Output& output, const DriverGroups& groups, const Context& context, uint64_t wall_ns)
@@ -177,7 +179,7 @@ Cell result_code(uint8_t outcome, int32_t result)
     }
 }
 
-std::span<const Field<Context, CallLine>> line_fields()
+std::span<const LineField> line_fields()
 {
     return fields_of_lines;
 }

@@ -22,7 +22,7 @@ void print_groups(Output& output, const DriverGroups& groups, Context context, u
 Cell result_code(uint8_t outcome, int32_t result);
 
 // Of a line for each call (-e).
-std::span<const Field<Context, CallLine>> line_fields();
+std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);

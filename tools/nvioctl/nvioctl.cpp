@@ -6,7 +6,6 @@
 #include "gpu/driver_hooks.hpp"
 #include "gpu/driver_names.hpp"
 #include "gpu/gpu_files.hpp"
-#include "rows/call_fields.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
 #include "tools/nvioctl/columns.hpp"
@@ -17,7 +16,6 @@
 #include "nvioctl.skel.h" // after the types that it mentions
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <optional>
 #include <set>
 #include <utility>
@@ -58,14 +56,12 @@ private:
     nvioctl_bpf& skeleton() const { return bpf_.as<nvioctl_bpf>(); }
     void choose_hooks();
     void print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns);
-    void print_line(Output& output, const call_event& event);
     bool left_out(const call_key& key, uint64_t calls);
     void report_left_out(Output& output);
 
     Settings settings_;
     std::optional<DriverHooks> hooks_;
     std::optional<PendingCalls> pending_calls_;
-    std::optional<CallEvents<CallLine, Context>> lines_;
     std::optional<XidLines> xids_;
     std::optional<DriverLayouts> layouts_;
     Monitors monitors_;
@@ -76,6 +72,11 @@ private:
 NvIoctl::NvIoctl() : CallTool(about, settings_)
 {
     settings_.sort = "total_ns";
+    line_fields_ = line_fields();
+    fill_line_ = [this](CallLine& line) {
+        monitors_.see(line.call.key);
+        return !left_out(line.call.key, 1);
+    };
     add_call_options("command, device, class, ", "command,device,pid", "latency");
     add_least("calls", settings_.least_ns);
     CommandLine& line = command_line();
@@ -132,14 +133,11 @@ void NvIoctl::load()
     pending_calls_.emplace(bpf_map__fd(skeleton().maps.in_flight));
     if (xids_)
         xids_->attach(bpf_map__fd(skeleton().maps.recent));
-    lines_.emplace(line_fields(), call_context(settings_, 0));
 }
 
 void NvIoctl::record(Output& output, const RingRecord& record)
 {
-    if (const auto* event = record.as<call_event>(RECORD_CALL))
-        print_line(output, *event);
-    else if (const auto* xid = record.as<xid_record>(RECORD_XID); xid && xids_)
+    if (const auto* xid = record.as<xid_record>(RECORD_XID); xid && xids_)
         xids_->add(*xid);
     else
         CallTool::record(output, record);
@@ -197,13 +195,6 @@ void NvIoctl::print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns)
             if (!left_out(call.key, 1))
                 groups.add(call, clock_ns(CLOCK_MONOTONIC));
     print_groups(output, groups, call_context(settings_, interval_ns), wall_ns);
-}
-
-void NvIoctl::print_line(Output& output, const call_event& event)
-{
-    monitors_.see(event.key);
-    if (!left_out(event.key, 1))
-        lines_->print(output, {event}, event_frames(event));
 }
 
 } // namespace
