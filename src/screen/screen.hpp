@@ -56,8 +56,12 @@ private:
 
     // Those that were never shown go to stderr in the end, when terminal_, which stands behind it, is given back.
     struct EarlyWarnings {
-        std::vector<std::string> kept{};
+        EarlyWarnings() = default;
         ~EarlyWarnings();
+        EarlyWarnings(const EarlyWarnings&) = delete;
+        EarlyWarnings& operator=(const EarlyWarnings&) = delete;
+
+        std::vector<std::string> kept;
     } early_;
     Terminal terminal_;
     bool coloured_at_first_;
