@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* The Python frames of a thread, from its interpreter's memory. The front end finds out where that is
- * (src/code/python_interpreter.cpp). A frame is two addresses; what code is called, and its lines, goes to the front end
- * when it is first seen, while it runs and cannot be gone. */
+ * (src/code/python_interpreter.cpp). A frame is two addresses; what code is called, and its lines, goes to the front
+ * end when it is first seen, while it runs and cannot be gone. */
 #ifndef GPUSNOOP_PYTHON_BPF_H
 #define GPUSNOOP_PYTHON_BPF_H
 

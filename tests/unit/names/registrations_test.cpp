@@ -188,6 +188,7 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
     }
     SECTION("no more files than that, and the oldest go first")
     {
+        fs::last_write_time(*fs::directory_iterator(path), fs::file_time_type::clock::now() - std::chrono::hours(1));
         for (size_t i = 1; i < ScanCache::files_max; i++)
             std::ofstream(path / fmt::format("{:016x}-1", i)) << i;
         cache.keep(id, 200, few());
