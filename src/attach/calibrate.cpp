@@ -80,6 +80,13 @@ public:
         return links;
     }
 
+    // Calls the function once.
+    bool is_hit() const
+    {
+        gpusnoop_do_nothing();
+        return skeleton_->bss->taken != 0;
+    }
+
     // Calls it often enough to fill the samples.
     std::optional<uint64_t> median() const
     {
@@ -175,7 +182,7 @@ std::string why_tier_fails(Tier tier)
 try {
     Calibration calibration(tier);
     const Links links = calibration.attach(true);
-    return calibration.median() ? std::string() : "the kernel took the probes, but they are not hit";
+    return calibration.is_hit() ? std::string() : "the kernel took the probes, but they are not hit";
 } catch (const Error& error) {
     return error.what();
 }
