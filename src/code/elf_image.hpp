@@ -44,7 +44,7 @@ public:
     // What the dynamic section says under this tag.
     std::optional<uint64_t> dynamic(int64_t tag) const;
 
-    // Up to so many things from this address on, as many as the file has.
+    // Up to `count` values at this address; fewer if the file ends.
     template<class T>
     std::vector<T> at(uint64_t address, uint64_t count) const
     {

@@ -14,7 +14,7 @@ struct Gpu {
     enum class By : uint8_t {
         none,
         index,   // nvidia-smi's
-        file,    // N of /dev/nvidiaN, where nobody says which index that is
+        file,    // N of /dev/nvidiaN, if its index is unknown
         ordinal, // CUDA's: each process counts its own, in an order that CUDA_VISIBLE_DEVICES may change
     };
     static constexpr uint16_t whole = UINT16_MAX;

@@ -39,7 +39,7 @@ private:
     using NumberFunction = int (*)(NvmlDevice, unsigned*);
 
     struct Slices {
-        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not told
+        unsigned of_gpu_instance = 0, of_compute_instance = 0; // 0: not reported
     };
 
     std::string pci(NvmlDevice device) const;

@@ -20,7 +20,7 @@ class Metrics final : public Output {
 public:
     // Throws UsageError and Error as MetricsServer does, and where the file cannot be written.
     Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version);
-    ~Metrics() override; // the file goes: nobody would see that its figures are old
+    ~Metrics() override; // removes the file: its figures would go stale unnoticed
     Metrics(const Metrics&) = delete;
     Metrics& operator=(const Metrics&) = delete;
 

@@ -75,7 +75,7 @@ public:
     ~Cell();
 };
 
-// Empty where there is nothing.
+// An empty cell for an empty text, or for no value.
 inline Cell text_if_any(std::string_view text)
 {
     return text.empty() ? Cell() : Cell(std::string(text));
