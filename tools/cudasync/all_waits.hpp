@@ -37,22 +37,22 @@ public:
 
     ThreadRegisters& registers() { return *registers_; } // after find_earlier()
 
-    void look(const std::vector<pid_t>& users)
+    void scan_earlier(const std::vector<pid_t>& users)
     {
         if (earlier_)
-            earlier_->look(users, waiting_);
+            earlier_->scan(users, waiting_);
     }
 
     void executed(pid_t pid, uint64_t time_ns)
     {
         waiting_.executed(static_cast<uint32_t>(pid), time_ns);
-        left(pid);
+        forget(pid);
     }
 
     void exited(pid_t pid)
     {
         waiting_.exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_MONOTONIC));
-        left(pid);
+        forget(pid);
     }
 
     void forget_ended() { waiting_.forget_ended(); }
@@ -76,10 +76,10 @@ public:
     }
 
 private:
-    void left(pid_t pid)
+    void forget(pid_t pid)
     {
         if (earlier_)
-            earlier_->left(pid);
+            earlier_->forget(pid);
     }
 
     Waiting waiting_;

@@ -45,7 +45,7 @@ private:
     // Those that still wait are no failures, and have no duration yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void tracing_began(const Running& running);
-    void look_at_earlier();
+    void scan_earlier_waits();
 
     Settings settings_;
     std::optional<AllWaits> waits_;
@@ -99,21 +99,21 @@ void CudaSync::load()
 
 void CudaSync::tracing_began(const Running& running)
 {
-    look_at_earlier();
-    for (const auto later : EarlierWaits::first_looks)
-        running.loop.after(later, [this] { look_at_earlier(); });
+    scan_earlier_waits();
+    for (const auto later : EarlierWaits::first_scan_delays)
+        running.loop.after(later, [this] { scan_earlier_waits(); });
 }
 
-void CudaSync::look_at_earlier()
+void CudaSync::scan_earlier_waits()
 {
     if (shows_waiting() && running_)
-        waits_->look(running_->users());
+        waits_->scan_earlier(running_->users());
 }
 
 bool CudaSync::tick(Output& output)
 {
     waits_->forget_ended();
-    look_at_earlier();
+    scan_earlier_waits();
     return CallTool::tick(output);
 }
 

@@ -9,9 +9,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned looks_at_all = 8; // then at those threads alone that have been found in a wait
-constexpr unsigned misses_max = 3;   // of a thread that runs: its registers may be of one moment, its stack of another
-constexpr unsigned seen_enough = 2;
+constexpr unsigned full_scans = 8; // then at those threads alone that have been found in a wait
+constexpr unsigned empty_answers_max =
+    3; // of a thread that runs: its registers may be of one moment, its stack of another
+constexpr unsigned confirmations = 2;
 constexpr size_t processes_max = 1024; // looked at; each has a row whether it waits or not
 constexpr size_t threads_max = 1024;   // of one of them
 
@@ -37,14 +38,14 @@ std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
                 continue;
             processes_[pid].began_ns = clock_ns(CLOCK_MONOTONIC);
             all.insert(pid);
-        } else if (known->second.looks < looks_at_all || !known->second.threads.empty()) {
+        } else if (known->second.scans < full_scans || !known->second.threads.empty()) {
             all.insert(pid);
         }
     }
     return all;
 }
 
-void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
+void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
 {
     reader_.poll();
     const std::set<pid_t> all = due(users);
@@ -56,14 +57,14 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
         Process& process = processes_[pid];
         const bool known = process.threads.contains(found.thread);
         if (!is_in_scope(found, options_) ||
-            (!known && (process.looks >= looks_at_all || process.threads.size() >= threads_max)))
+            (!known && (process.scans >= full_scans || process.threads.size() >= threads_max)))
             continue;
         seen[pid].insert(found.thread);
         Thread& thread = process.threads[found.thread];
         const InsideQuestion::Thread now = question_of(found);
         if (now != thread.registers || thread.asked)
             thread.asked = true;
-        else if (thread.missed) // and it has not run since: that was no accident
+        else if (thread.empty_answers) // and it has not run since: that was no accident
             thread.lose();
         else
             thread.seen += thread.call.probe != 0;
@@ -72,7 +73,7 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
     const std::map<pid_t, std::set<uint32_t>> called = waiting.threads();
     for (const pid_t pid : all) {
         Process& process = processes_[pid];
-        process.looks++;
+        process.scans++;
         const auto of_process = called.find(pid);
         forget_threads(process, seen[pid], of_process == called.end() ? std::set<uint32_t>() : of_process->second);
         if (!reader_.is_asked_about(pid))
@@ -80,14 +81,14 @@ void EarlierWaits::look(const std::vector<pid_t>& users, Waiting& waiting)
     }
 }
 
-// Those that have ended, or that have begun a wait since; and after some looks those that wait for nothing.
+// Those that have ended, or that have begun a wait since; and after some scans those that wait for nothing.
 void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& seen,
                                   const std::set<uint32_t>& called) const
 {
     std::erase_if(process.threads, [&](const auto& item) {
         const auto& [tid, thread] = item;
         return !seen.contains(tid) || called.contains(tid) ||
-               (process.looks > looks_at_all && !thread.call.probe && !thread.asked);
+               (process.scans > full_scans && !thread.call.probe && !thread.asked);
     });
 }
 
@@ -113,10 +114,10 @@ void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<con
         Thread& thread = item->second;
         thread.asked = false;
         if (call.probe) {
-            thread.missed = 0;
+            thread.empty_answers = 0;
             thread.seen = call == thread.call ? thread.seen + 1 : 1;
             thread.call = call;
-        } else if (++thread.missed >= misses_max) {
+        } else if (++thread.empty_answers >= empty_answers_max) {
             thread.lose();
         }
     }
@@ -127,7 +128,7 @@ std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, 
     std::vector<Waiting::Part> all;
     for (const auto& [pid, process] : processes_)
         for (const auto& [tid, thread] : process.threads) {
-            if (thread.seen < seen_enough)
+            if (thread.seen < confirmations)
                 continue;
             const Probe& probe = probes_[thread.call.probe - 1];
             call_key key{};

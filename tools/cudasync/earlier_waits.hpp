@@ -31,24 +31,24 @@ public:
     EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                  ThreadRegisters& registers, FoundStacks& stacks);
 
-    // To be called once a second, and a few times within the first one: looks at processes of which it is known now
+    // To be called once a second, and a few times within the first one: scans at processes of which it is known now
     // that they have a driver, and at what waits. waiting: its threads are those that have begun a wait since.
-    void look(const std::vector<pid_t>& users, Waiting& waiting);
-    static constexpr std::chrono::milliseconds first_looks[] = {std::chrono::milliseconds(150),
-                                                                std::chrono::milliseconds(400)};
+    void scan(const std::vector<pid_t>& users, Waiting& waiting);
+    static constexpr std::chrono::milliseconds first_scan_delays[] = {std::chrono::milliseconds(150),
+                                                                      std::chrono::milliseconds(400)};
 
     // Those that go on, as parts of the interval that ends now.
     std::vector<Waiting::Part> parts(uint64_t now_ns, double seconds, Processes& processes);
 
     // The process has ended, or is another program.
-    void left(pid_t pid) { processes_.erase(pid); }
+    void forget(pid_t pid) { processes_.erase(pid); }
 
 private:
     struct Thread {
         InsideQuestion::Thread registers; // at the last look
         InsideCall call;                  // by the last answer that found one
         unsigned seen = 0;                // answers with this call
-        unsigned missed = 0;              // answers in turn that found none, since
+        unsigned empty_answers = 0;       // answers in turn that found none, since
         bool asked = false;               // and there is no answer yet
 
         void lose()
@@ -59,7 +59,7 @@ private:
     };
     struct Process {
         uint64_t began_ns = 0; // when it was looked at first, CLOCK_MONOTONIC
-        unsigned looks = 0;
+        unsigned scans = 0;
         std::map<uint32_t, Thread> threads;
     };
 

@@ -13,7 +13,7 @@ namespace gpusnoop::cudatop {
 namespace {
 
 // Says more than where in the machine's tree of cgroups somebody has logged in.
-bool is_telling(const Owner& owner)
+bool is_informative(const Owner& owner)
 {
     const std::string& unit = owner.where.unit;
     return owner.container() || !owner.pod_name().empty() || !owner.where.slurm_job.empty() ||
@@ -109,7 +109,7 @@ std::optional<uint64_t> asleep_ns(const Group& g, const Context& c)
 
 Cell pod_or_command(const Group& g, const Context& c)
 {
-    if (!g.who.owners.empty() && std::ranges::all_of(g.who.owners, [](const Owner* of) { return is_telling(*of); }))
+    if (!g.who.owners.empty() && std::ranges::all_of(g.who.owners, [](const Owner* of) { return is_informative(*of); }))
         if (Cell owner = owner_cell(g.who, OwnerPart::text); !std::holds_alternative<std::monostate>(owner))
             return owner;
     const Cell command = command_line_cell(g.who, c.processes);
@@ -163,7 +163,7 @@ Cell memory(const Key& k, const Group& g, const Context& c)
 Cell memory_source(const Key& k, const Group& g, const Context& c)
 {
     if (memory_by_driver(k, g, c))
-        return text_if_any(memory_teller(g, c));
+        return text_if_any(driver_memory_source(g, c));
     return c.known.memory ? Cell(std::string("traced")) : Cell();
 }
 

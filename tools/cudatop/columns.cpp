@@ -28,7 +28,7 @@ bool is_name(std::string_view header)
 }
 
 // Of those that all tools have. Whose it is, is said by POD/COMMAND, where that says anything.
-bool seldom(std::string_view header)
+bool is_rarely_shown(std::string_view header)
 {
     return header == "NSPID" || header == "OWNER";
 }
@@ -96,10 +96,10 @@ std::vector<Chosen> chosen_fields(const C& c)
 }
 
 // Whether a column is among the usual ones.
-bool at_first(const Field<C, K, G>& field, const TopField* own, const Context& context)
+bool is_usual(const Field<C, K, G>& field, const TopField* own, const Context& context)
 {
     if (!own)
-        return !seldom(field.column.header) || context.options.extra_columns;
+        return !is_rarely_shown(field.column.header) || context.options.extra_columns;
     if (own->device_side && !context.figures.available())
         return false;
     if (!own->needs.empty())
@@ -185,7 +185,7 @@ std::vector<Column> columns_on_offer()
     for (const auto& [field, own] : all_fields()) {
         Column column = documented(*field);
         column.on_request = own ? own->usual != Usual::batch || !own->needs.empty()
-                                : field->column.header.empty() || seldom(field->column.header);
+                                : field->column.header.empty() || is_rarely_shown(field->column.header);
         if (own && !own->about.empty())
             column.about = own->about;
         all.push_back(column);
@@ -208,7 +208,7 @@ std::vector<TopColumn> columns(const Context& context)
     for (const Chosen& chosen : chosen_fields(context)) {
         TopColumn column = column_of(chosen.column, chosen.own);
         column.shown =
-            column.column.in_text && choice.shows(chosen.field->column, at_first(*chosen.field, chosen.own, context));
+            column.column.in_text && choice.shows(chosen.field->column, is_usual(*chosen.field, chosen.own, context));
         all.push_back(column);
     }
     return all;
@@ -221,7 +221,7 @@ std::vector<TopColumn> columns_of_any_view(bool screen)
         const TopField* own = chosen.own;
         const bool usual =
             own ? own->by_severity || own->usual == Usual::batch || (own->usual == Usual::screen && screen)
-                : !seldom(chosen.column.header);
+                : !is_rarely_shown(chosen.column.header);
         all.push_back(column_of(chosen.column, own));
         all.back().column.in_json = true;
         all.back().shown = all.back().column.in_text && usual;

@@ -100,7 +100,7 @@ void CudaTop::set_hooks(RunHooks& hooks)
 void CudaTop::replay(EndingSignals& signals)
 {
     if (kept_)
-        kept_->tell_if_ignored();
+        kept_->warn_if_ignored();
     const Preferences chosen = cudatop::replay(settings_, options_, signals);
     if (kept_)
         kept_->keep(chosen);
@@ -174,7 +174,7 @@ void CudaTop::load()
     names_->read_unsent_from(bpf_map__fd(skeleton().maps.unsent_names));
     layouts_.emplace(bpf_map__fd(skeleton().maps.command_layouts), bpf_map__fd(skeleton().maps.size_layouts));
     pending_calls_.emplace(bpf_map__fd(skeleton().maps.in_flight));
-    asked_for_.emplace(options_.comm, processes());
+    name_filter_.emplace(options_.comm, processes());
     waits_.emplace(
         bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
         Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
@@ -225,13 +225,13 @@ void CudaTop::tracing_began(const Running& running)
 {
     began_ns_ = clock_ns(CLOCK_MONOTONIC);
     head_.emplace(running, bpf_map__fd(skeleton().maps.hits), tier_, !settings_.max_overhead && !settings_.latency);
-    look_at_earlier();
-    for (const auto later : EarlierWaits::first_looks)
-        running.loop.after(later, [this] { look_at_earlier(); });
+    scan_earlier_waits();
+    for (const auto later : EarlierWaits::first_scan_delays)
+        running.loop.after(later, [this] { scan_earlier_waits(); });
     if (metrics_)
         metrics_->serve(running.loop);
     if (!live_) {
-        meet_users();
+        track_users();
         return;
     }
     show_users();
@@ -247,7 +247,7 @@ void CudaTop::open_screen()
     live_.emplace(screen_options(settings_, options_), [this](const Action& action) { act(action); });
     live_->starting("Looking at what this kernel can do ...");
     if (kept_)
-        kept_->tell_if_ignored();
+        kept_->warn_if_ignored();
 }
 
 // What the user asks for on the screen.
@@ -306,7 +306,7 @@ void CudaTop::record(Output& output, const RingRecord& record)
 
 void CudaTop::delta(const CallDelta& delta)
 {
-    asked_for_->saw(delta.key.image);
+    name_filter_->mark_active(delta.key.image);
     if (part_of(delta.key) == CallPart::launch)
         unnamed_.note(*names_, delta.key);
 }
@@ -316,7 +316,7 @@ bool CudaTop::tick(Output& output)
     layouts_->refresh();
     sweep_stacks();
     waits_->forget_ended();
-    look_at_earlier();
+    scan_earlier_waits();
     if (stuck_calls_ && running_)
         stuck_calls_->inspect(running_->users());
     CallTool::tick(output);
@@ -327,14 +327,14 @@ bool CudaTop::tick(Output& output)
 void CudaTop::process_replaced(pid_t pid, uint64_t time_ns)
 {
     if (stuck_calls_)
-        stuck_calls_->left(pid);
+        stuck_calls_->forget(pid);
     waits_->executed(pid, time_ns);
 }
 
 void CudaTop::process_exited(pid_t pid)
 {
     if (stuck_calls_)
-        stuck_calls_->left(pid);
+        stuck_calls_->forget(pid);
     waits_->exited(pid);
     diagnosis_->exited(static_cast<uint32_t>(pid), clock_ns(CLOCK_BOOTTIME));
 }
@@ -366,12 +366,12 @@ void CudaTop::learn_xids()
 void CudaTop::forget(const std::set<ImageId>& images)
 {
     for (const ImageId& image : images) {
-        if (asked_for_->has(image) && !processes().info(image).replaced)
+        if (name_filter_->includes(image) && !processes().info(image).replaced)
             exited_verdicts_.forgot_process();
         names_->forget(image);
         xids_of_.erase(image.pid);
         unnamed_.forget(image);
-        asked_for_->forget(image);
+        name_filter_->forget(image);
     }
     diagnosis_->forget(images);
     gpus_->forget(images);

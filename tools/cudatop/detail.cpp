@@ -271,8 +271,8 @@ std::string age_text(double seconds)
 
 } // namespace
 
-DetailPart whose(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
-                 const Context& context)
+DetailPart processes_part(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
+                          const Context& context)
 {
     constexpr size_t processes_max = 20;
     DetailPart part;

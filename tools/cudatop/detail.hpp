@@ -27,8 +27,8 @@ struct Interval {
 };
 
 // Whose the row is: who started what, when, and what is wrong with it.
-DetailPart whose(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
-                 const Context& context);
+DetailPart processes_part(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
+                          const Context& context);
 
 // The row's processes, and its thread where rows are threads.
 std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,

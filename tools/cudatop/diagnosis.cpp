@@ -228,7 +228,7 @@ void Diagnosis::judge_restarts(uint64_t boot_ns)
         Signs signs;
         signs.restarts = {loop.starts, loop.seconds, std::move(loop.last_error)};
         for (const Rule& rule : rules())
-            if (auto found = rule.look(signs)) {
+            if (auto found = rule.check(signs)) {
                 Verdict verdict = std::move(loop.newest);
                 verdict.rule = &rule;
                 verdict.severity = found->severity;
@@ -278,7 +278,7 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
         kept -= history.counts.front().seconds;
         history.counts.pop_front();
     }
-    look_at_threads(image, history);
+    measure_threads(image, history);
     std::array<bool, static_cast<size_t>(Calls::count)> fails{};
     for (const Counts& counts : history.counts) {
         for (const auto& [error, n] : counts.errors)
@@ -291,7 +291,7 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
 
 // What they had of the CPUs, and so how much of their waits they have spun: of those that have called in the last
 // seconds, so that the next interval has something to compare with.
-void Diagnosis::look_at_threads(const ImageId& image, History& history)
+void Diagnosis::measure_threads(const ImageId& image, History& history)
 {
     constexpr size_t threads_max = 64;
     Counts& last = history.counts.back();
@@ -322,7 +322,7 @@ void Diagnosis::look_at_threads(const ImageId& image, History& history)
         last.starving[tid] = ready_ns;
         last.turns += share->turns - before->second.turns;
         last.spinning[tid] = spinning_ns;
-        last.absent[tid] = interval_ns - std::min(interval_ns, used_ns + ready_ns + waiting_ns - spinning_ns);
+        last.off_cpu[tid] = interval_ns - std::min(interval_ns, used_ns + ready_ns + waiting_ns - spinning_ns);
     }
     history.threads = std::move(now);
 }
@@ -351,7 +351,7 @@ uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
 
 // By the threads that a communicator has from 2.12 on, "NCCL Service 0" and the like: a library that is only mapped, as
 // PyTorch's is in each of its processes, says nothing.
-void Diagnosis::look_for_nccl(const ImageId& image, History& history)
+void Diagnosis::detect_nccl(const ImageId& image, History& history)
 {
     constexpr uint64_t long_ns = 2'000'000'000;
     if (!history.wait)
@@ -362,7 +362,7 @@ void Diagnosis::look_for_nccl(const ImageId& image, History& history)
 }
 
 // A wait of which the thread has been stopped does not hang: an interval counts as stopped if it is so at its end.
-void Diagnosis::look_for_suspension(const ImageId& image, History& history, const Interval& interval)
+void Diagnosis::check_suspension(const ImageId& image, History& history, const Interval& interval)
 {
     constexpr uint64_t long_ns = 500'000'000;
     const uint64_t since_ns = history.wait ? history.wait->since_ns : 0;
@@ -376,7 +376,7 @@ void Diagnosis::look_for_suspension(const ImageId& image, History& history, cons
         history.suspended_ns += static_cast<uint64_t>(interval.seconds * 1e9);
 }
 
-void Diagnosis::look_at_gpus(const ImageId& image, History& history, const Interval& interval)
+void Diagnosis::record_gpu_busy(const ImageId& image, History& history, const Interval& interval)
 {
     std::optional<unsigned>& most = history.counts.back().gpu_percent;
     for (const Gpu& gpu : interval.gpus.of(image).gpus)
@@ -400,15 +400,15 @@ Verdict Diagnosis::about(const ImageId& image)
 
 void Diagnosis::judge(const ImageId& image, History& history, const Interval& interval)
 {
-    look_for_suspension(image, history, interval);
-    look_for_nccl(image, history);
-    look_at_gpus(image, history, interval);
+    check_suspension(image, history, interval);
+    detect_nccl(image, history);
+    record_gpu_busy(image, history, interval);
     const Signs now = signs(image, history, interval);
     history.free_bytes = now.free_bytes;
     const bool exited = interval.exited.contains(image);
     bool had_error = false;
     for (const Rule& rule : rules()) {
-        std::optional<Finding> found = rule.look(now);
+        std::optional<Finding> found = rule.check(now);
         if (!found)
             continue;
         Verdict verdict = about(image);

@@ -115,7 +115,7 @@ private:
         std::map<uint32_t, uint64_t> launched; // by thread
         ByThread spinning;                     // of waiting; of those threads of which it is known
         ByThread starving;                     // ready to run, but without a CPU; of those threads that have called
-        ByThread absent;                       // neither that, nor on a CPU, nor in a wait; of the same
+        ByThread off_cpu;                      // neither that, nor on a CPU, nor in a wait; of the same
         std::optional<unsigned> gpu_percent{}; // of the busiest of its GPUs, by NVML
         uint64_t turns = 0;                    // that these had
         std::optional<MachineLoad> load{};     // at its end; where one of them had no CPU
@@ -156,10 +156,10 @@ private:
     void count_held(const Holdings& holdings);
     void end_interval(const ImageId& image, History& history, double seconds);
     static std::optional<Place> most_copied_from(const History& history);
-    static void look_at_threads(const ImageId& image, History& history);
-    static void look_for_suspension(const ImageId& image, History& history, const Interval& interval);
-    static void look_for_nccl(const ImageId& image, History& history);
-    static void look_at_gpus(const ImageId& image, History& history, const Interval& interval);
+    static void measure_threads(const ImageId& image, History& history);
+    static void check_suspension(const ImageId& image, History& history, const Interval& interval);
+    static void detect_nccl(const ImageId& image, History& history);
+    static void record_gpu_busy(const ImageId& image, History& history, const Interval& interval);
     Signs signs(const ImageId& image, const History& history, const Interval& interval) const;
     void add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const;
     void add_load();

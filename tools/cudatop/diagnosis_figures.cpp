@@ -47,7 +47,7 @@ void add_to(std::map<uint32_t, uint64_t>& sums, const std::map<uint32_t, uint64_
 Signs Diagnosis::signs(const ImageId& image, const History& history, const Interval& interval) const
 {
     Signs signs;
-    ByThread launching, waiting, starving, launched, absent;
+    ByThread launching, waiting, starving, launched, off_cpu;
     std::map<Error, uint64_t> errors;
     uint64_t cpu_ns = 0;
     double cpu_seconds = 0, starving_seconds = 0, gpu_percent = 0, gpu_seconds = 0;
@@ -77,7 +77,7 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         add_to(waiting, counts.waiting);
         add_to(starving, counts.starving);
         add_to(launched, counts.launched);
-        add_to(absent, counts.absent);
+        add_to(off_cpu, counts.off_cpu);
         starving_seconds += counts.starving.empty() ? 0 : counts.seconds;
         gpu_percent += counts.gpu_percent.value_or(0) * counts.seconds;
         gpu_seconds += counts.gpu_percent ? counts.seconds : 0;
@@ -106,8 +106,8 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
     signs.cpu_percent = percent(cpu_ns, cpu_seconds);
     signs.starving_percent = percent(most_of(starving), starving_seconds);
     if (const auto launcher = std::ranges::max_element(launched, {}, [](const auto& item) { return item.second; });
-        launcher != launched.end() && absent.contains(launcher->first))
-        signs.absent_percent = percent(absent.at(launcher->first), starving_seconds);
+        launcher != launched.end() && off_cpu.contains(launcher->first))
+        signs.off_cpu_percent = percent(off_cpu.at(launcher->first), starving_seconds);
     if (gpu_seconds > 0)
         signs.gpu_percent = gpu_percent / gpu_seconds;
     if (signs.starving_percent > 1)

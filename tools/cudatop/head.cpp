@@ -62,8 +62,8 @@ std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus
 Facts Head::facts(double seconds, size_t processes)
 {
     const Cost::Share share = cost_.since_last(seconds);
-    if (says_cost_ && share.probes_percent.value_or(0) > little) {
-        says_cost_ = false;
+    if (warns_of_cost_ && share.probes_percent.value_or(0) > little) {
+        warns_of_cost_ = false;
         warn(
             fmt::format("the probes take {:.0f}% of a CPU from what is traced: --max-overhead {:g} counts launches and "
                         "copies for a part of the time instead, and -p traces less",

@@ -30,8 +30,8 @@ void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus&
 class Head {
 public:
     // says_cost: where it is much, and nothing has been asked for that bounds it.
-    Head(const Running& running, int hits_fd, Tier tier, bool says_cost)
-        : running_(running), cost_(hits_fd, tier), says_cost_(says_cost)
+    Head(const Running& running, int hits_fd, Tier tier, bool warns_of_cost)
+        : running_(running), cost_(hits_fd, tier), warns_of_cost_(warns_of_cost)
     {}
 
     Facts facts(double seconds, size_t processes);
@@ -39,7 +39,7 @@ public:
 private:
     Running running_;
     Cost cost_;
-    bool says_cost_;
+    bool warns_of_cost_;
 };
 
 } // namespace gpusnoop::cudatop

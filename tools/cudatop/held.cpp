@@ -5,7 +5,7 @@ namespace gpusnoop::cudatop {
 namespace {
 
 // Of a pod, else of a container, else of a job: empty where it is in none.
-std::string whose(const Owner& owner)
+std::string owner_key(const Owner& owner)
 {
     return !owner.pod_uid().empty() ? "pod " + owner.pod_uid()
            : owner.container()      ? "container " + owner.container_key()
@@ -31,7 +31,7 @@ void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
     by_owner_.clear();
     for (const Given& given : grants_.all())
         if (const MachineGpu* const gpu = gpus_.named(given.device))
-            by_owner_[whose(grants_.owner(given))].insert(gpu_of(*gpu));
+            by_owner_[owner_key(grants_.owner(given))].insert(gpu_of(*gpu));
     by_owner_.erase("");
 }
 
@@ -39,7 +39,7 @@ std::set<Gpu> Held::of(const WhoSeen& who) const
 {
     std::set<Gpu> all;
     for (const Owner* const owner : who.owners)
-        if (const auto found = by_owner_.find(whose(*owner)); found != by_owner_.end())
+        if (const auto found = by_owner_.find(owner_key(*owner)); found != by_owner_.end())
             all.insert(found->second.begin(), found->second.end());
     return all;
 }

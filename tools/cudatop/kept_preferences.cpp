@@ -75,7 +75,7 @@ KeptPreferences::KeptPreferences(std::optional<OwnFile> file) : file_(std::move(
     }
 }
 
-void KeptPreferences::tell_if_ignored() const
+void KeptPreferences::warn_if_ignored() const
 {
     if (!why_ignored_.empty())
         warn(why_ignored_);

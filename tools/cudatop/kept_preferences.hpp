@@ -16,7 +16,7 @@ public:
 
     const Preferences& preferences() const { return preferences_; } // empty where they cannot be used
     const std::string& why_ignored() const { return why_ignored_; } // a sentence; empty: they are not
-    void tell_if_ignored() const;                                   // as a warning
+    void warn_if_ignored() const;                                   // as a warning
 
     // With what was chosen now; warns where that cannot be. A file that is ignored stays as it is: it may have been
     // written by hand.

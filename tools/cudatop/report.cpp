@@ -13,7 +13,7 @@ namespace gpusnoop::cudatop {
 
 // Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
 // of it is read before there is a report to wait for it.
-void CudaTop::meet_users()
+void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())
         processes().command_line(processes().meet(static_cast<uint32_t>(pid)));
@@ -22,15 +22,15 @@ void CudaTop::meet_users()
 // Each has its row at once, and figures with the first report.
 void CudaTop::show_users()
 {
-    meet_users();
-    counted_.facts = head_->facts(0, asked_for_->processes());
+    track_users();
+    counted_.facts = head_->facts(0, name_filter_->process_count());
     show({});
 }
 
-void CudaTop::look_at_earlier()
+void CudaTop::scan_earlier_waits()
 {
     if (running_)
-        waits_->look(running_->users());
+        waits_->scan_earlier(running_->users());
 }
 
 // The last interval, by row.
@@ -40,7 +40,7 @@ void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& 
     groups.add_held(holdings_, ended);
     if (view.of_processes())
         for (const ImageId& image : processes().images())
-            if (asked_for_->has(image))
+            if (name_filter_->includes(image))
                 groups.add_idle(image);
     if (view.of_gpus())
         for (const NvmlDeviceState& state : figures_->states())
@@ -69,7 +69,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
         view.set_gpus(*gpus_);
         Groups around(view, settings_.latency, *names_, processes());
         add_to(around, view, ended);
-        within_->look(around.joined());
+        within_->update(around.joined());
         std::erase_if(joined, [this](const auto& item) { return !within_->has(item.second); });
     }
     Snapshot snapshot;
@@ -80,7 +80,7 @@ Snapshot CudaTop::snapshot(const std::set<ImageId>& ended)
     snapshot.rows = rows(joined, context);
     snapshot.totals = {total(snapshot.rows, snapshot.columns)};
     if (measured())
-        add_verdicts(snapshot, asked_for_->of(diagnosis_->verdicts()), joined);
+        add_verdicts(snapshot, name_filter_->filter(diagnosis_->verdicts()), joined);
     if (!open_.empty())
         open_row(joined, context, ended, snapshot);
     add_facts(snapshot, counted_.facts);
@@ -103,7 +103,7 @@ void CudaTop::open_row(const std::map<Key, Group>& groups, const Context& contex
     for (const auto& [key, group] : groups)
         if (row_id(key) == open_) {
             since_opened_.follow(group.who.images, holdings_);
-            snapshot.detail = {whose(open_, group.who.images, snapshot, context)};
+            snapshot.detail = {processes_part(open_, group.who.images, snapshot, context)};
             std::ranges::move(detail(key, group.who.images, interval, since_opened_, context),
                               std::back_inserter(snapshot.detail));
         }
@@ -122,22 +122,22 @@ void CudaTop::print_tables(Output& output, const Snapshot& snapshot)
         print_json(*programs, snapshot, settings_.arrangement());
     if (Output* const people = output.for_people())
         print_text(*people, snapshot, settings_.arrangement(), options_.rows);
-    print_verdicts(output, asked_for_->of(diagnosis_->verdicts()), snapshot);
+    print_verdicts(output, name_filter_->filter(diagnosis_->verdicts()), snapshot);
 }
 
 void CudaTop::print_why(Output& output, const Snapshot& snapshot)
 {
-    const std::vector<const Verdict*> verdicts = asked_for_->of(diagnosis_->verdicts());
+    const std::vector<const Verdict*> verdicts = name_filter_->filter(diagnosis_->verdicts());
     const auto frames_of = [this](const Verdict& of) {
         return of.stack < 0 ? std::vector<std::string>() : frames(of.process, of.stack, of.caller).lines;
     };
     if (!running_->loop.stopped())
         return exited_verdicts_.add(verdicts, frames_of);
     const auto exited_now = static_cast<size_t>(
-        std::ranges::count_if(exited(), [this](const ImageId& image) { return asked_for_->has(image); }));
+        std::ranges::count_if(exited(), [this](const ImageId& image) { return name_filter_->includes(image); }));
     const std::vector<WhyLine> lines = exited_verdicts_.with(verdicts, frames_of);
     cudatop::print_why(output, lines, snapshot,
-                       {.processes = asked_for_->processes() + exited_verdicts_.processes(),
+                       {.processes = name_filter_->process_count() + exited_verdicts_.processes(),
                         .exited = exited_now + exited_verdicts_.processes(),
                         .seconds = static_cast<double>(clock_ns(CLOCK_MONOTONIC) - began_ns_) / 1e9,
                         .dropped = exited_verdicts_.dropped()});
@@ -171,21 +171,21 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
                 .seconds = seconds,
                 .facts = {}};
     for (const Waiting::Part& part : counted_.waits)
-        asked_for_->saw(part.key.image);
+        name_filter_->mark_active(part.key.image);
     for (const driver_call& call : counted_.pending)
-        asked_for_->saw(call.key.image);
+        name_filter_->mark_active(call.key.image);
     since_opened_.add(counted_.calls, counted_.waits, seconds);
-    meet_users();
+    track_users();
     for (const CallDelta& delta : counted_.calls)
         gpus_->seen(delta.key);
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
-    counted_.facts = head_->facts(seconds, asked_for_->processes());
+    counted_.facts = head_->facts(seconds, name_filter_->process_count());
     const std::set<ImageId> exited_now = exited();
     std::vector<StuckCall> stuck;
     if (stuck_calls_)
         stuck = stuck_calls_->of_interval(counted_.calls, counted_.waits, processes());
     for (const StuckCall& call : stuck)
-        asked_for_->saw(call.image);
+        name_filter_->mark_active(call.image);
     diagnosis_->add({.calls = counted_.calls,
                      .waits = counted_.waits,
                      .driver_calls = counted_.pending,

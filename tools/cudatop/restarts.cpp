@@ -9,9 +9,9 @@ namespace gpusnoop {
 namespace {
 
 // Starts further back do not count: long enough for the first restarts of a kubelet (10 s and 20 s apart).
-constexpr uint64_t memory_ns = 60'000'000'000;
+constexpr uint64_t history_ns = 60'000'000'000;
 // A loop that starts nothing for longer than this, and than twice its usual pause, has stopped or succeeded.
-constexpr uint64_t least_quiet_ns = 5'000'000'000;
+constexpr uint64_t min_quiet_ns = 5'000'000'000;
 constexpr size_t groups_max = 4096;
 constexpr uint64_t restarts_min = 2;
 
@@ -94,7 +94,7 @@ Restarts::Life* Restarts::life_of(const ImageId& image)
 
 void Restarts::expire(uint64_t now_ns)
 {
-    const uint64_t oldest_ns = now_ns - std::min(now_ns, memory_ns);
+    const uint64_t oldest_ns = now_ns - std::min(now_ns, history_ns);
     for (auto item = groups_.begin(); item != groups_.end();) {
         Group& group = item->second;
         while (!group.lives.empty() && group.lives.front().start_ns < oldest_ns) {
@@ -127,7 +127,7 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
             continue;
         const uint64_t first_ns = group.lives.front().start_ns, last_ns = group.lives.back().start_ns;
         const uint64_t pause_ns = (last_ns - first_ns) / (group.lives.size() - 1);
-        if (now_ns > last_ns + std::max(least_quiet_ns, 2 * pause_ns))
+        if (now_ns > last_ns + std::max(min_quiet_ns, 2 * pause_ns))
             continue;
         Loop loop{.newest = group.newest,
                   .starts = group.lives.size(),

@@ -59,7 +59,7 @@ std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, con
     return {};
 }
 
-std::string_view memory_teller(const Group& group, const Context& context)
+std::string_view driver_memory_source(const Group& group, const Context& context)
 {
     std::string_view teller;
     for (const Gpu& gpu : context.gpus.of(group.who.images).gpus)

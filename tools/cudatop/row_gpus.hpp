@@ -22,7 +22,7 @@ std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, con
 // Percent, of the row's processes.
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
 // "nvml", "kfd"; of devices of both vendors none.
-std::string_view memory_teller(const Group& group, const Context& context);
+std::string_view driver_memory_source(const Group& group, const Context& context);
 Cell busiest(const Key& key, const Group& group, const Context& context); // percent
 // Percent, by the hardware's own counters (GPM), of all together; of MIG's instances where processes are on those.
 Cell efficiency(const Key& key, const Group& group, const Context& context,

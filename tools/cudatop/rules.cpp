@@ -199,14 +199,14 @@ Found starves(const Signs& signs)
 Found idles(const Signs& signs)
 {
     constexpr double long_enough = 2.8, often = 10, much = 60, busy = 20;
-    if (signs.seconds < long_enough || per_second(signs.launches, signs) < often || signs.absent_percent < much ||
+    if (signs.seconds < long_enough || per_second(signs.launches, signs) < often || signs.off_cpu_percent < much ||
         signs.gpu_percent.value_or(100) >= busy)
         return {};
     return Finding{
         Severity::note,
         fmt::format("leaves its GPU idle, which is busy {:.0f}% of the time: the thread that launches sleeps "
                     "or is blocked {:.0f}% of its time, and not in waits for the GPU",
-                    *signs.gpu_percent, signs.absent_percent)};
+                    *signs.gpu_percent, signs.off_cpu_percent)};
 }
 
 Found captures(const Signs& signs)

@@ -35,7 +35,7 @@ struct Rule {
     std::string_view name;  // in a column of eight characters, and in JSON
     std::string_view about; // where it speaks
     std::string_view next;  // the command to be typed next, with PID for the process
-    std::optional<Finding> (*look)(const Signs&);
+    std::optional<Finding> (*check)(const Signs&);
     bool error = false;    // reports a call that failed, which may be why a process ends
     bool of_group = false; // is about several processes, and outlives each of them
 };

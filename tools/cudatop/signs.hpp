@@ -23,7 +23,7 @@ struct Failing {
 };
 
 // A call that has not returned.
-struct GoingOn {
+struct UnfinishedCall {
     double seconds = 0;   // so far, or since tracing began
     std::string what;     // "the device", "a stream"; of a driver call its name
     bool earlier = false; // it began before tracing did
@@ -46,14 +46,15 @@ struct RestartLoop {
 struct Signs {
     double seconds = 0; // that the counts cover, up to now
 
-    std::optional<GoingOn> wait;  // the longest
-    std::string suspension;       // of its thread: "stopped by a signal"; empty: it is not
-    double suspended_seconds = 0; // of the wait, up to now
-    bool idle_since = false;      // nothing was launched while it went on, by any thread
-    bool has_nccl = false;        // NCCL's threads run in the process, if it waits for long
-    double cpu_percent = 0;       // of one CPU, of the whole process
-    double starving_percent = 0;  // of the time of the calling thread that was ready to run without a CPU for longest
-    double absent_percent = 0; // of the time of the thread that launches most: off the CPUs, ready for none, in no wait
+    std::optional<UnfinishedCall> wait; // the longest
+    std::string suspension;             // of its thread: "stopped by a signal"; empty: it is not
+    double suspended_seconds = 0;       // of the wait, up to now
+    bool idle_since = false;            // nothing was launched while it went on, by any thread
+    bool has_nccl = false;              // NCCL's threads run in the process, if it waits for long
+    double cpu_percent = 0;             // of one CPU, of the whole process
+    double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
+    double off_cpu_percent =
+        0; // of the time of the thread that launches most: off the CPUs, ready for none, in no wait
     std::optional<double> gpu_percent; // of the time in which the busiest of its GPUs was busy, by NVML
     unsigned cpus = 0;                 // that the process may run on; 0: not looked at, or not known
     std::optional<MachineLoad> load{}; // on average, at the ends of intervals in which a thread had no CPU
@@ -88,9 +89,9 @@ struct Signs {
     std::optional<uint64_t> free_bytes; // of the GPU with the least, of those it is on; by NVML
     unsigned free_gpu = 0;
 
-    std::optional<GoingOn> stuck;       // the longest call that is no wait
-    std::optional<GoingOn> driver_call; // the longest
-    std::optional<uint32_t> xid;        // the last error that the driver reported for it
+    std::optional<UnfinishedCall> stuck;       // the longest call that is no wait
+    std::optional<UnfinishedCall> driver_call; // the longest
+    std::optional<uint32_t> xid;               // the last error that the driver reported for it
     std::optional<Neighbour> neighbour;
     std::optional<RestartLoop> restarts;
 };

@@ -13,11 +13,12 @@ namespace {
 constexpr uint64_t second_ns = 1'000'000'000;
 constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, but for the jitter of timers
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
-constexpr uint64_t longest_pause_ns = 16 * second_ns;
-constexpr unsigned misses_max = 3; // of a thread that runs: its registers may be of one moment, its stack of another
+constexpr uint64_t max_pause_ns = 16 * second_ns;
+constexpr unsigned empty_answers_max =
+    3; // of a thread that runs: its registers may be of one moment, its stack of another
 constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024;  // of one process
-constexpr uint64_t most_of_time = 20; // the kernel walks through all threads of the machine: a twentieth of the time
+constexpr uint64_t pause_factor = 20; // the kernel walks through all threads of the machine: a twentieth of the time
 
 // Calls that no tool counts, and that may take long all the same.
 constexpr std::array<std::string_view, 9> uncounted = {
@@ -97,7 +98,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const InsideQuestion::Thread> 
         is_active |= thread.call.probe != 0;
     }
     std::erase_if(process.threads, [&](const auto& item) { return !seen.contains(item.first); });
-    process.pause_ns = is_active ? 0 : std::clamp(2 * process.pause_ns, second_ns, longest_pause_ns);
+    process.pause_ns = is_active ? 0 : std::clamp(2 * process.pause_ns, second_ns, max_pause_ns);
     process.next_ns = now_ns + process.pause_ns;
 }
 
@@ -106,7 +107,7 @@ bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;
     const bool is_quiet = thread.called_ns && now_ns - thread.called_ns >= tick_ns;
-    return !thread.is_known && (thread.called_ns ? is_quiet : is_unmoved || thread.missed < misses_max);
+    return !thread.is_known && (thread.called_ns ? is_quiet : is_unmoved || thread.empty_answers < empty_answers_max);
 }
 
 InsideQuestion StuckThreads::question(pid_t pid, uint64_t now_ns)
@@ -139,11 +140,11 @@ void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span
         thread.is_known = is_unmoved;
         if (!calls[i].probe) {
             const bool stood_still = is_unmoved && thread.asked_ns - thread.asked_since_ns >= tick_ns;
-            if (stood_still || ++thread.missed >= misses_max)
+            if (stood_still || ++thread.empty_answers >= empty_answers_max)
                 thread.call = {};
             continue;
         }
-        thread.missed = 0;
+        thread.empty_answers = 0;
         if (calls[i] != thread.call)
             thread.found_ns = thread.asked_since_ns;
         thread.call = calls[i];
@@ -190,7 +191,7 @@ void StuckCalls::inspect(const std::vector<pid_t>& users)
         if (is_in_scope(found, options_))
             threads[static_cast<pid_t>(found.process)].push_back(question_of(found));
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    not_before_ns_ = now_ns + most_of_time * (now_ns - begin_ns);
+    not_before_ns_ = now_ns + pause_factor * (now_ns - begin_ns);
     for (const pid_t pid : due) {
         threads_.inspected(pid, threads[pid], now_ns);
         if (!reader_.is_asked_about(pid))

@@ -53,7 +53,7 @@ public:
     // The threads whose stacks a helper should search. Only the answer to the last question is used.
     InsideQuestion question(pid_t pid, uint64_t now_ns);
     void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
-    void left(pid_t pid) { processes_.erase(pid); }
+    void forget(pid_t pid) { processes_.erase(pid); }
 
     struct Stuck {
         pid_t pid = 0;
@@ -73,7 +73,7 @@ private:
         bool is_known = false;              // an answer for these registers has come
         InsideCall call;                    // that the last answers found; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // since when, and last
-        unsigned missed = 0;                // answers in turn that found none
+        unsigned empty_answers = 0;         // answers in turn that found none
     };
     struct Process {
         std::map<uint32_t, Thread> threads;
@@ -99,7 +99,7 @@ public:
     // The calls that are stuck, given the calls and waits of an interval.
     std::vector<StuckCall> of_interval(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits,
                                        Processes& processes);
-    void left(pid_t pid) { threads_.left(pid); }
+    void forget(pid_t pid) { threads_.forget(pid); }
 
 private:
     const Options& options_;

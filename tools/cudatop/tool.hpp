@@ -11,12 +11,12 @@
 #include "output/metrics.hpp"
 #include "run/call_tool.hpp"
 #include "tools/cudasync/all_waits.hpp"
-#include "tools/cudatop/asked_for.hpp"
 #include "tools/cudatop/columns.hpp"
 #include "tools/cudatop/counted.hpp"
 #include "tools/cudatop/head.hpp"
 #include "tools/cudatop/kept_preferences.hpp"
 #include "tools/cudatop/live.hpp"
+#include "tools/cudatop/name_filter.hpp"
 #include "tools/cudatop/stack_samples.hpp"
 #include "tools/cudatop/stuck_calls.hpp"
 #include "tools/cudatop/verdicts.hpp"
@@ -69,10 +69,10 @@ private:
     void show_within(const std::string& id);
     void open_screen();
     void act(const Action& action);
-    void meet_users();
+    void track_users();
     void show_users();
     bool measured() const { return counted_.seconds > 0; } // not when tracing begins
-    void look_at_earlier();
+    void scan_earlier_waits();
     void track_stuck_calls();
     void show(const std::set<ImageId>& ended);
     void print_tables(Output& output, const Snapshot& snapshot);
@@ -85,7 +85,7 @@ private:
     std::optional<PendingCalls> pending_calls_;
     std::optional<Xids> xids_;
     std::map<uint32_t, XidsOf> xids_of_; // by pid
-    std::optional<AskedFor> asked_for_;
+    std::optional<NameFilter> name_filter_;
     std::optional<AllWaits> waits_;
     std::optional<StuckCalls> stuck_calls_;
     Tier tier_ = Tier::session;

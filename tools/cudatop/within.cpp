@@ -5,7 +5,7 @@
 
 namespace gpusnoop::cudatop {
 
-void Within::look(const std::map<Key, Group>& groups)
+void Within::update(const std::map<Key, Group>& groups)
 {
     for (const auto& [key, group] : groups)
         if (row_id(key) == id_)

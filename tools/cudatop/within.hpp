@@ -25,7 +25,7 @@ public:
 
     const View& rows() const { return rows_; } // of the other list
     // What that list is in an interval. Who has been in the row is in it: a GPU is known only by what is done on it.
-    void look(const std::map<Key, Group>& groups);
+    void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 
 private:

@@ -232,7 +232,7 @@ const Case cases[] = {
      [](Signs& s) { s.starving_percent = 29; }},
     {"idle",
      [](Signs& s) {
-         s.absent_percent = 85;
+         s.off_cpu_percent = 85;
          s.gpu_percent = 7;
      },
      Severity::note,
@@ -242,17 +242,17 @@ const Case cases[] = {
      [](Signs& s) { s.gpu_percent = 20; }},
     {"idle",
      [](Signs& s) {
-         s.absent_percent = 60;
+         s.off_cpu_percent = 60;
          s.gpu_percent = 0;
      },
      Severity::note, "leaves its GPU idle, which is busy 0% of the time", [](Signs& s) { s.gpu_percent.reset(); }},
     {"idle",
      [](Signs& s) {
-         s.absent_percent = 99;
+         s.off_cpu_percent = 99;
          s.gpu_percent = 0;
          s.launches = 50;
      },
-     Severity::note, "leaves its GPU idle", [](Signs& s) { s.absent_percent = 59; }},
+     Severity::note, "leaves its GPU idle", [](Signs& s) { s.off_cpu_percent = 59; }},
     {"restarts",
      [](Signs& s) {
          s.restarts = {12, 4.6, "all 3 copies fail: CUDA_ERROR_OUT_OF_MEMORY"};
@@ -277,7 +277,7 @@ std::map<std::string_view, Finding> found(const Signs& signs)
 {
     std::map<std::string_view, Finding> all;
     for (const Rule& rule : rules())
-        if (auto finding = rule.look(signs))
+        if (auto finding = rule.check(signs))
             all.emplace(rule.name, *finding);
     return all;
 }
@@ -295,7 +295,7 @@ TEST_CASE("nothing is wrong with a process that launches and frees", "[rules]")
     signs.waiting_percent = 100;     // asleep
     signs.cpu_percent = 30;
     signs.grown_bytes = 1 << 30; // at once, and then no more
-    signs.absent_percent = 95;   // the GPU is busy
+    signs.off_cpu_percent = 95;  // the GPU is busy
     signs.gpu_percent = 97;
     signs.captured = 200; // once, at the start
     signs.captures = signs.instantiations = 20;
