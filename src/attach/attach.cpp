@@ -33,7 +33,7 @@ Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vecto
       linker_(object, options_.tier, hooks_, [this] { step(); }),
       counted_(std::ranges::find(probes, Library::nccl, &Probe::library) == probes.end() ? Library::driver
                                                                                          : Library::nccl),
-      everybody_((scope.everybody() && !options_.by_process) || !options_.filter_at_attach)
+      everybody_((scope.is_unfiltered() && !options_.by_process) || !options_.filter_at_attach)
 {}
 
 Attacher::~Attacher()

@@ -25,7 +25,7 @@ struct Gpu {
     uint16_t compute = whole;  // and the compute instance (ci) in that, where there are several
 
     // The same number is the same GPU for every process.
-    bool of_machine() const { return by == By::index || by == By::file; }
+    bool is_machine_wide() const { return by == By::index || by == By::file; }
     auto operator<=>(const Gpu&) const = default;
 };
 

@@ -217,7 +217,7 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
     return minors;
 }
 
-std::set<MigAccess> narrowed(std::set<MigAccess> all)
+std::set<MigAccess> most_specific(std::set<MigAccess> all)
 {
     std::erase_if(all, [&](const MigAccess& access) { // nullopt is less than any number
         const auto next = all.upper_bound(access);
@@ -233,7 +233,7 @@ MigFiles::MigFiles(const std::string& root) : major_(character_major("nvidia-cap
         by_minor_ = parse_mig_minors(*text);
 }
 
-std::set<MigAccess> MigFiles::of(pid_t pid, const std::string& proc) const
+std::set<MigAccess> MigFiles::access_of(pid_t pid, const std::string& proc) const
 {
     std::set<MigAccess> found;
     if (!major_ || by_minor_.empty())
@@ -241,7 +241,7 @@ std::set<MigAccess> MigFiles::of(pid_t pid, const std::string& proc) const
     for (const unsigned minor : open_nvidia_files(pid, *major_, proc).value_or(std::set<unsigned>()))
         if (const auto access = at(minor))
             found.insert(*access);
-    return narrowed(std::move(found));
+    return most_specific(std::move(found));
 }
 
 std::optional<MigAccess> MigFiles::at(unsigned minor) const

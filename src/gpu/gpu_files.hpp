@@ -63,8 +63,8 @@ class MigFiles {
 public:
     explicit MigFiles(const std::string& root = ""); // in whose proc the numbers stand
 
-    // As narrowed() has them. Empty where it is gone, or may use none.
-    std::set<MigAccess> of(pid_t pid, const std::string& proc = "/proc") const;
+    // As most_specific() has them. Empty where it is gone, or may use none.
+    std::set<MigAccess> access_of(pid_t pid, const std::string& proc = "/proc") const;
     std::optional<MigAccess> at(unsigned minor) const; // of /dev/nvidia-caps/nvidia-capN
 
 private:
@@ -73,7 +73,7 @@ private:
 };
 
 // Without GPU instances of whose compute instances some are there: whoever uses one has the files of both.
-std::set<MigAccess> narrowed(std::set<MigAccess> all);
+std::set<MigAccess> most_specific(std::set<MigAccess> all);
 
 // /proc/driver/nvidia-caps/mig-minors: "gpu0/gi1/access 12", "gpu0/gi1/ci0/access 13" and others.
 std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text);

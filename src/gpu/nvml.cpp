@@ -224,7 +224,7 @@ private:
 
     std::string text(int code) const
     {
-        if (code == NVML_NONSENSE)
+        if (code == NVML_UNREADABLE)
             return "the layout of its process list is unknown";
         const char* const name = error_text_ ? error_text_(code) : nullptr;
         return fmt::format("{} (error {})", name ? name : "unknown", code);
@@ -325,7 +325,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
             return {};
         const size_t size = count <= capacity ? measure(room, count, capacity, list.element) : 0;
         if (size == 0) {
-            code = NVML_NONSENSE; // unless the next try is better: some may have ended since they were counted
+            code = NVML_UNREADABLE; // unless the next try is better: some may have ended since they were counted
             capacity = 0;
             continue;
         }

@@ -27,7 +27,7 @@ enum NvmlCode : int {
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_NONSENSE = -1, // an answer that cannot be read
+    NVML_UNREADABLE = -1, // an answer that cannot be read
 };
 
 using NvmlDevice = struct nvmlDevice*;

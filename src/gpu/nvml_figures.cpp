@@ -183,7 +183,7 @@ void NvmlFigures::apply(NvmlAnswers answers)
             warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
 }
 
-bool NvmlFigures::divides(unsigned device, uint32_t gpu_instance) const
+bool NvmlFigures::is_divided(unsigned device, uint32_t gpu_instance) const
 {
     const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
     return state != states_.end() && std::ranges::any_of(state->instances, [&](const NvmlInstance& one) {
@@ -217,7 +217,7 @@ std::optional<double> NvmlFigures::use_of(const std::set<ImageId>& images, std::
     return sum;
 }
 
-std::string_view NvmlFigures::teller_of(unsigned device) const
+std::string_view NvmlFigures::source_of(unsigned device) const
 {
     const auto state = std::ranges::find(states_, device, &NvmlDeviceState::index);
     return state != states_.end() && state->vendor == GpuVendor::amd ? "kfd" : "nvml";

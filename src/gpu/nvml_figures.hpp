@@ -45,7 +45,7 @@ public:
     const std::vector<NvmlDeviceState>& states() const { return states_; } // of all devices
 
     // That GPU instance has several compute instances.
-    bool divides(unsigned device, uint32_t gpu_instance) const;
+    bool is_divided(unsigned device, uint32_t gpu_instance) const;
 
     const std::multimap<uint32_t, NvmlProcess>& processes() const { return processes_; } // by pid
 
@@ -59,7 +59,7 @@ public:
     std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
                                  std::optional<unsigned> device = {}) const;
     // Who tells what a process holds on a device: "nvml", or "kfd" of AMD's.
-    std::string_view teller_of(unsigned device) const;
+    std::string_view source_of(unsigned device) const;
     // The MIG instance that they all are on: "gi 7 ci 0"; nullopt: none, several or not told.
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 

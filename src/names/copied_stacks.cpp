@@ -134,7 +134,7 @@ bool CopiedStacks::apply(const Message& message)
     const auto known = known_.find(answer->stack);
     if (answer->again) {
         if (known != known_.end() && are_others(known->second.stack.callers, answer->callers))
-            others_++;
+            mismatches_++;
         return true;
     }
     awaited_.erase(answer->stack);

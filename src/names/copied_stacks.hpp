@@ -71,7 +71,7 @@ public:
     const Stack* of(int32_t stack);
     // Calls, since the last time this was asked, whose stack was copied again, and had other callers than the first
     // copy with that id.
-    uint64_t others_since_last() { return std::exchange(others_, 0); }
+    uint64_t mismatches_since_last() { return std::exchange(mismatches_, 0); }
     void forget(const ImageId& image);
     void keep(const std::set<int32_t>& stacks); // and no others
 
@@ -86,7 +86,7 @@ private:
     std::map<int32_t, Known> known_;
     std::deque<CopyQuestion> asked_later_;
     std::set<int32_t> awaited_; // all that have no answer yet
-    uint64_t others_ = 0;
+    uint64_t mismatches_ = 0;
     Reader reader_;
 };
 

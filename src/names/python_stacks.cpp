@@ -46,7 +46,7 @@ PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget*
                                         waits)
 {}
 
-void PythonStacks::meet(pid_t pid, bool wait)
+void PythonStacks::track(pid_t pid, bool wait)
 {
     const uint64_t start_ns = start_time_ns(pid);
     Process& process = processes_[pid];
@@ -91,7 +91,7 @@ void PythonStacks::learn(std::span<const uint8_t> record)
     codes_.insert_or_assign({head.image, head.code, head.check}, std::move(*code));
 }
 
-void PythonStacks::ended(pid_t pid)
+void PythonStacks::on_exit(pid_t pid)
 {
     if (processes_.erase(pid) == 0)
         return;

@@ -46,12 +46,12 @@ public:
     PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr); // waits: see Reader
 
     // A process that may have an interpreter: it is looked for once. With wait, until that is known, or took too long.
-    void meet(pid_t pid, bool wait = false);
+    void track(pid_t pid, bool wait = false);
     // Now and then: takes what has come.
     void tick() { reader_.poll(); }
     void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
     // It is another program, or none.
-    void ended(pid_t pid);
+    void on_exit(pid_t pid);
     void forget(const ImageId& image);
     // Gives back the places of all others; returns the native stacks of those that stay.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);

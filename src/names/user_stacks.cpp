@@ -125,16 +125,16 @@ void UserStacks::begin(std::span<const pid_t> named)
 {
     if (python_)
         for (const pid_t pid : named)
-            python_->meet(pid, true);
+            python_->track(pid, true);
 }
 
-void UserStacks::meet(const std::vector<pid_t>& there, bool wait)
+void UserStacks::track(const std::vector<pid_t>& there, bool wait)
 {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point until = Clock::now() + waits_at_begin;
     if (python_)
         for (const pid_t pid : there)
-            python_->meet(pid, wait && Clock::now() < until);
+            python_->track(pid, wait && Clock::now() < until);
 }
 
 bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
@@ -144,7 +144,7 @@ bool UserStacks::learn(uint32_t type, std::span<const uint8_t> record)
     else if (type == RECORD_PYTHON_CODE && python_)
         python_->learn(record);
     else if (type == RECORD_PROCESS && python_ && record.size() >= sizeof(process_record))
-        python_->meet(static_cast<pid_t>(reinterpret_cast<const process_record*>(record.data())->image.pid));
+        python_->track(static_cast<pid_t>(reinterpret_cast<const process_record*>(record.data())->image.pid));
     return type == RECORD_STACK_COPY || type == RECORD_PYTHON_CODE;
 }
 
@@ -177,10 +177,10 @@ void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) co
         }
 }
 
-void UserStacks::ended(pid_t pid)
+void UserStacks::on_exit(pid_t pid)
 {
     if (python_)
-        python_->ended(pid);
+        python_->on_exit(pid);
 }
 
 void UserStacks::forget(const ImageId& image)

@@ -67,12 +67,12 @@ public:
     // Of processes that were named, all calls are to have their frames, and of those that can call by now; of others it
     // is known once they have called.
     void begin(std::span<const pid_t> named);
-    void meet(const std::vector<pid_t>& there, bool wait);
+    void track(const std::vector<pid_t>& there, bool wait);
     // A record from the ring; false where others are to have it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();
-    uint64_t others_since_last() { return copies_.others_since_last(); } // see CopiedStacks
-    void ended(pid_t pid); // it is another program, or none; its stacks may still be shown
+    uint64_t mismatches_since_last() { return copies_.mismatches_since_last(); } // see CopiedStacks
+    void on_exit(pid_t pid); // it is another program, or none; its stacks may still be shown
     void forget(const ImageId& image);
     // All others may be forgotten. Returns the native stacks that these are made of, which are to be kept, too.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);

@@ -62,7 +62,7 @@ std::set<Gpu> ProcessGpus::listed(const ImageId& image) const
         const NvmlProcess& process = item->second;
         Gpu gpu{Gpu::By::index, static_cast<uint16_t>(process.device),
                 static_cast<uint16_t>(process.gpu_instance.value_or(Gpu::whole))};
-        if (process.compute_instance && nvml_.divides(process.device, gpu.instance))
+        if (process.compute_instance && nvml_.is_divided(process.device, gpu.instance))
             gpu.compute = static_cast<uint16_t>(*process.compute_instance);
         gpus.insert(gpu);
     }
@@ -72,7 +72,7 @@ std::set<Gpu> ProcessGpus::listed(const ImageId& image) const
 OnGpus ProcessGpus::decide(const Known& known, std::set<Gpu> listed) const
 {
     if (!listed.empty()) {
-        const bool is_amd = nvml_.teller_of(listed.begin()->number) == "kfd";
+        const bool is_amd = nvml_.source_of(listed.begin()->number) == "kfd";
         return {is_amd ? GpuSource::kfd : GpuSource::nvml, std::move(listed), {}};
     }
     std::set<Gpu> files;
@@ -118,7 +118,7 @@ Gpu ProcessGpus::of_call(const call_key& call) const
     if (const auto found = known_.find(call.image); found != known_.end()) {
         const auto& [ordinals, minors, read_ns, on] = found->second;
         // More contexts than GPUs: one is newer than the list.
-        if (on.gpus.size() == 1 && on.gpus.begin()->of_machine() && ordinals.size() <= 1)
+        if (on.gpus.size() == 1 && on.gpus.begin()->is_machine_wide() && ordinals.size() <= 1)
             return *on.gpus.begin();
     }
     // HIP has numbers of its own.

@@ -244,7 +244,7 @@ void CallTool::load()
 void CallTool::begin_calls(const Running& running)
 {
     if (running.probes && keeps_stacks())
-        stacks_->meet(running.users(), options_.user_stacks);
+        stacks_->track(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.probes)
         sampling_.emplace(running, bpf_.get(),
                           Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
@@ -352,11 +352,11 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
 // Rows of processes that have ended leave the kernel with the next read_rows(); names and labels stay until printed.
 std::vector<ImageId> CallTool::retire_processes()
 {
-    std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    std::vector<ImageId> gone = processes_->extract_exited(leaving_);
     for (const ImageId& image : gone) {
         table_->retire(image);
         gone_.insert(image);
-        stacks_->ended(static_cast<pid_t>(image.pid));
+        stacks_->on_exit(static_cast<pid_t>(image.pid));
     }
     return gone;
 }
@@ -406,7 +406,7 @@ std::span<const CallDelta> CallTool::calls()
     if (sampling_) {
         for (const CallDelta& delta : sampling_->take())
             pending_.add(delta);
-        processes_->are_sampled(sampling_->sampled());
+        processes_->set_sampled(sampling_->sampled());
     }
     if (places_)
         places_->clear();

@@ -112,7 +112,7 @@ void add_files(Json& all, const InfoOf& of)
     std::vector<Targets::Look> looks;
     for (const pid_t pid : processes)
         looks.push_back({pid});
-    for (const pid_t pid : of.scope.everybody() || of.scope.named() ? std::vector{getpid()} : of.scope.pids())
+    for (const pid_t pid : of.scope.is_unfiltered() || of.scope.named() ? std::vector{getpid()} : of.scope.pids())
         looks.push_back({pid, true});
     std::set<const CudaFile*> found;
     for (const Targets::Found& one : targets.found_all(looks, time_for_files, [] {}))

@@ -27,7 +27,7 @@ void Family::make_room(bpf_object* object)
 
 void Family::forked(pid_t child, pid_t parent)
 {
-    for (const pid_t pid : descendants_.forked(child, parent))
+    for (const pid_t pid : descendants_.on_fork(child, parent))
         adopt(pid);
     // It has what its parent had mapped.
     if (attacher_ && descendants_.contains(child) && (strangers_.erase(child) || attacher_->attached_to(parent)))
@@ -63,7 +63,7 @@ bool Family::let_go(pid_t pid)
     bpf_map_delete_elem(target_pids_, &pid);
     if (attacher_)
         attacher_->forget(pid);
-    descendants_.left(pid);
+    descendants_.remove(pid);
     scope_.leave(pid);
     return true;
 }
@@ -71,7 +71,7 @@ bool Family::let_go(pid_t pid)
 void Family::tick()
 {
     std::erase_if(leaving_, [this](pid_t pid) { return let_go(pid); });
-    descendants_.forget_others();
+    descendants_.drop_unmatched();
     strangers_.clear();
 }
 
@@ -103,7 +103,7 @@ void Members::forked(pid_t pid, pid_t parent)
 {
     if (family_)
         return family_->forked(pid, parent);
-    if (attacher_ && scope_.named() && scope_.named()->forked(pid))
+    if (attacher_ && scope_.named() && scope_.named()->on_fork(pid))
         attacher_->look_at(pid);
     if (attacher_ && scope_.pids().empty() && !scope_.named() && !attacher_->for_everybody() &&
         attacher_->attached_to(parent) && scope_.includes(pid))
@@ -115,9 +115,9 @@ void Members::named(pid_t pid, std::string_view name, bool is_exec)
 {
     if (!attacher_ || !scope_.named())
         return;
-    if (is_exec && scope_.named()->replaced(pid, name))
+    if (is_exec && scope_.named()->on_exec(pid, name))
         attacher_->forget(pid);
-    else if (scope_.named()->named(pid, name))
+    else if (scope_.named()->on_rename(pid, name))
         attacher_->look_at(pid);
 }
 
@@ -147,7 +147,7 @@ void Members::forget_leaving()
             return false; // since 6.16 an exit is reported before the thread lets go of it (do_exit())
         attacher_->forget(pid);
         if (scope_.named())
-            scope_.named()->left(pid);
+            scope_.named()->remove(pid);
         return true;
     });
 }
@@ -178,7 +178,7 @@ void Members::look_again()
     if (family_)
         family_->look_again();
     if (scope_.named())
-        scope_.named()->look_again();
+        scope_.named()->rescan();
     if (attacher_)
         attacher_->look_everywhere();
 }

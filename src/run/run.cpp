@@ -145,7 +145,7 @@ bool Run::is_over() const
     if (options_.duration && started_ns_ &&
         clock_ns(CLOCK_MONOTONIC) - started_ns_ >= static_cast<uint64_t>(options_.duration->count()))
         return true;
-    return scope_.cgroup() ? scope_.cgroup()->gone() : targets_ended();
+    return scope_.cgroup() ? scope_.cgroup()->is_removed() : targets_ended();
 }
 
 // All processes of -p have exited, or are about to: without memory they call nothing.
@@ -187,7 +187,7 @@ void Run::attach()
         duration_floor_ns_ = duration_floor_ns(attacher_->tier());
     watch_mappings();
     if (scope_.named()) {
-        scope_.named()->look_again(); // loading has taken a while
+        scope_.named()->rescan(); // loading has taken a while
         verbose("only processes with a thread of that name get probes (-n)");
     }
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
@@ -338,7 +338,7 @@ void Run::watch_processes()
         attach_waiting(); // those that have had to wait
     });
     loop_->every(1s, [this] {
-        if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->gone()) {
+        if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->is_removed()) {
             warn(fmt::format("cgroup {} is gone", cgroup->what()));
             loop_->stop();
         } else {
@@ -362,7 +362,7 @@ void Run::watch_targets()
     for (auto& [target, fd] : scope_.pidfds()) {
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
-            if (!scope_.ended(pid))
+            if (!scope_.on_exit(pid))
                 return loop_->stop(); // the report comes first, then detaching
             bpf_map_delete_elem(bpf_object__find_map_fd_by_name(opened_.object, "target_pids"), &pid);
             if (attacher_)

@@ -150,7 +150,7 @@ void Run::load_programs()
 {
     // One after the other where there can be no thread.
     auto loaded = std::async(std::launch::async | std::launch::deferred, [this] { tool_.load_programs(together_); });
-    if (attacher_ && scope_.everybody() && !options_.info) {
+    if (attacher_ && scope_.is_unfiltered() && !options_.info) {
         watch_mappings();
         attacher_->look_first();
     }

@@ -118,7 +118,7 @@ void Tool::load()
 void Tool::begin(const Running& running)
 {
     running_.emplace(running);
-    processes_->tracing_began(running.since_ns);
+    processes_->set_tracing_start(running.since_ns);
 }
 
 void Tool::receive(Output& output, const void* data, size_t size)
@@ -135,14 +135,14 @@ void Tool::receive(Output& output, const void* data, size_t size)
 
 uint64_t Tool::calls_differing() const
 {
-    return user_stacks_ ? user_stacks_->others_since_last() : 0;
+    return user_stacks_ ? user_stacks_->mismatches_since_last() : 0;
 }
 
 void Tool::on_exec(pid_t pid, uint64_t time_ns)
 {
     if (user_stacks_)
-        user_stacks_->ended(pid);
-    if (processes_->executed(static_cast<uint32_t>(pid), time_ns))
+        user_stacks_->on_exit(pid);
+    if (processes_->on_exec(static_cast<uint32_t>(pid), time_ns))
         leaving_.insert(static_cast<uint32_t>(pid));
 }
 

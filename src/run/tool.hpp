@@ -189,8 +189,8 @@ public:
     // The last thread of a process has exited; its rows are still to be printed.
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
-    std::set<pid_t> exits_missed() { return processes_->ended(); }
-    uint64_t calls_differing() const; // see UserStacks::others_since_last()
+    std::set<pid_t> exits_missed() { return processes_->exited(); }
+    uint64_t calls_differing() const; // see UserStacks::mismatches_since_last()
 
 protected:
     CommandLine& command_line() { return *command_line_; }

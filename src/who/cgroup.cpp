@@ -299,7 +299,7 @@ std::vector<pid_t> CgroupTarget::members() const
     return {members.begin(), members.end()};
 }
 
-bool CgroupTarget::gone() const
+bool CgroupTarget::is_removed() const
 {
     return std::ranges::all_of(
         directories_, [](const Fd& directory) { return faccessat(directory.get(), "cgroup.procs", F_OK, 0) != 0; });

@@ -37,7 +37,7 @@ public:
     cgroup_controller controller() const { return mount_.controller; }
     const std::vector<uint64_t>& ids() const { return ids_; } // as the kernel side has them
     std::vector<pid_t> members() const;                       // processes in it now
-    bool gone() const;                                        // all of its cgroups have been removed
+    bool is_removed() const;                                  // all of its cgroups have been removed
 
 private:
     bool find_path(const std::vector<CgroupMount>& mounts);

@@ -165,7 +165,7 @@ CgroupFacts CgroupFiles::of(std::string_view lines) const
         return std::ranges::any_of(facts.stalled_us, [](const auto& us) { return us.has_value(); });
     };
     if (const std::string folder = path(lines, CONTROLLER_NONE, mount); folder.empty() || !read(folder, ".pressure"))
-        facts.of_machine = read("/proc/pressure", "");
+        facts.machine_wide = read("/proc/pressure", "");
     return facts;
 }
 

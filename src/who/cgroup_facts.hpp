@@ -23,7 +23,7 @@ struct CgroupFacts {
     std::optional<uint64_t> throttles;    // periods in which a quota was used up, of those that have one
     std::optional<uint64_t> throttled_ns; // of all CPUs together
     std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // some task waited for it
-    bool of_machine = false; // the pressure is: there is none of the cgroup (v1, psi=0, the root)
+    bool machine_wide = false; // the pressure is: there is none of the cgroup (v1, psi=0, the root)
 };
 
 // Of cpu.max: "20000 100000"; of cpu.cfs_quota_us and cpu.cfs_period_us, with a blank between them. nullopt: no limit.

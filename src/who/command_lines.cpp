@@ -60,7 +60,7 @@ const std::string& CommandLines::of(const ImageId& image)
     return at->second.text;
 }
 
-const std::string& CommandLines::last_of(const ImageId& image) const
+const std::string& CommandLines::last_known(const ImageId& image) const
 {
     static const std::string unknown;
     const auto known = known_.find(image);

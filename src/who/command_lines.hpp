@@ -19,7 +19,7 @@ public:
     // change theirs. Show it with printable().
     const std::string& of(const ImageId& image);
     // As far as it is known, without asking: of one that has ended.
-    const std::string& last_of(const ImageId& image) const;
+    const std::string& last_known(const ImageId& image) const;
 
     void forget(const ImageId& image) { known_.erase(image); }
 

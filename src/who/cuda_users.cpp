@@ -122,7 +122,7 @@ std::string containers_with_cuda(const std::string& host_root)
     Processes processes(-1, host_root);
     std::set<std::string> found;
     for (const pid_t pid : users.pids)
-        if (std::string name = container_of(processes.owner(processes.meet(static_cast<uint32_t>(pid)), {}));
+        if (std::string name = container_of(processes.owner(processes.track(static_cast<uint32_t>(pid)), {}));
             !name.empty())
             found.insert(std::move(name));
     if (found.empty())

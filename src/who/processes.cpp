@@ -34,7 +34,7 @@ uint64_t made_up_id(std::string_view path)
 
 } // namespace
 
-ImageId Processes::meet(uint32_t pid)
+ImageId Processes::track(uint32_t pid)
 {
     auto item = known_.lower_bound(unseen(pid));
     if (item != known_.end() && item->first.pid == pid) {
@@ -128,7 +128,7 @@ const std::string& Processes::command_line(const ImageId& image)
 {
     const auto known = known_.find(image);
     const bool runs = known != known_.end() && !known->second.replaced && same_process(image);
-    return runs ? command_lines_.of(image) : command_lines_.last_of(image); // never that of the next with its pid
+    return runs ? command_lines_.of(image) : command_lines_.last_known(image); // never that of the next with its pid
 }
 
 const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
@@ -136,20 +136,20 @@ const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
     return attribution_.owner(ids.v2 || ids.v1 ? ids : known_[image].cgroup);
 }
 
-bool Processes::executed(uint32_t pid, uint64_t time_ns)
+bool Processes::on_exec(uint32_t pid, uint64_t time_ns)
 {
     bool any = false;
     for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
         item->second.replaced |= item->second.seen_ns && item->second.seen_ns < time_ns;
         any |= item->second.replaced;
-        if (item->second.replaced && from_before(item->second))
+        if (item->second.replaced && began_before_tracing(item->second))
             executed_.insert(pid);
     }
     return any;
 }
 
 // Start times of /proc are as exact as that.
-bool Processes::from_before(const ProcessInfo& info) const
+bool Processes::began_before_tracing(const ProcessInfo& info) const
 {
     return info.start_ns && to_clock_tick(info.start_ns) < to_clock_tick(began_ns_);
 }
@@ -164,11 +164,11 @@ std::optional<Sampled> Processes::sampled(const std::set<ImageId>& images) const
     return worst;
 }
 
-bool Processes::any_from_before(const std::set<ImageId>& images) const
+bool Processes::any_began_before_tracing(const std::set<ImageId>& images) const
 {
     return std::ranges::any_of(images, [this](const ImageId& image) {
         const auto known = known_.find(image);
-        return known != known_.end() && from_before(known->second) &&
+        return known != known_.end() && began_before_tracing(known->second) &&
                (known->second.replaced || !executed_.contains(image.pid));
     });
 }
@@ -181,22 +181,22 @@ bool Processes::same_process(const ImageId& image)
     return started && to_clock_tick(started) == now;
 }
 
-bool Processes::gone(const ImageId& image)
+bool Processes::has_exited(const ImageId& image)
 {
     // A zombie has a start time, but no memory.
     return known_[image].replaced || !same_process(image) || !has_memory(static_cast<pid_t>(image.pid));
 }
 
-std::vector<ImageId> Processes::gone_of(std::set<uint32_t>& pids)
+std::vector<ImageId> Processes::extract_exited(std::set<uint32_t>& pids)
 {
     for (const ImageId& image : std::exchange(learned_, {}))
-        if (gone(image))
+        if (has_exited(image))
             pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
         bool alive = false; // it may be about to let go of its memory
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
-            if (gone(item->first))
+            if (has_exited(item->first))
                 all.push_back(item->first);
             else
                 alive = true;
@@ -214,7 +214,7 @@ std::set<uint32_t> Processes::pids() const
     return all;
 }
 
-std::set<pid_t> Processes::ended() const
+std::set<pid_t> Processes::exited() const
 {
     std::set<pid_t> all;
     for (const auto& [image, info] : known_) {
@@ -253,44 +253,44 @@ void Processes::forget(const std::set<ImageId>& images)
     attribution_.forget_unless([&](const cgroups& ids) { return used.contains({ids.v2, ids.v1}); });
 }
 
-bool NamedProcesses::named(pid_t pid, std::string_view name)
+bool NamedProcesses::on_rename(pid_t pid, std::string_view name)
 {
     return fits(name) && pids_.insert(pid).second;
 }
 
-bool NamedProcesses::forked(pid_t child)
+bool NamedProcesses::on_fork(pid_t child)
 {
     const auto name = process_name(child);
-    return name && named(child, *name);
+    return name && on_rename(child, *name);
 }
 
-bool NamedProcesses::replaced(pid_t pid, std::string_view name)
+bool NamedProcesses::on_exec(pid_t pid, std::string_view name)
 {
     return !fits(name) && pids_.erase(pid);
 }
 
-void NamedProcesses::look_again()
+void NamedProcesses::rescan()
 {
     for (const pid_t pid : all_processes())
         if (!contains(pid) && std::ranges::any_of(thread_names(pid), [this](const auto& name) { return fits(name); }))
             pids_.insert(pid);
 }
 
-std::vector<pid_t> Descendants::forked(pid_t child, pid_t parent)
+std::vector<pid_t> Descendants::on_fork(pid_t child, pid_t parent)
 {
     if (!all_.contains(parent)) {
-        if (of_others_.size() < others_max)
-            of_others_.emplace(parent, child);
+        if (unmatched_.size() < unmatched_max)
+            unmatched_.emplace(parent, child);
         return {};
     }
     std::vector<pid_t> found{child};
     for (size_t i = 0; i < found.size(); i++) {
         all_.insert(found[i]);
-        const auto [first, last] = of_others_.equal_range(found[i]);
+        const auto [first, last] = unmatched_.equal_range(found[i]);
         for (auto next = first; next != last; ++next)
             if (!all_.contains(next->second))
                 found.push_back(next->second);
-        of_others_.erase(first, last);
+        unmatched_.erase(first, last);
     }
     return found;
 }

@@ -45,7 +45,7 @@ public:
 
     void learn(const process_record& record);
     // The image that runs in a process. One that has not called yet is known by what /proc says of it until it does.
-    ImageId meet(uint32_t pid);
+    ImageId track(uint32_t pid);
 
     const ProcessInfo& info(const ImageId& image);
     // The name of a thread, of one that has exited as it was last known. Empty unknown.
@@ -62,36 +62,36 @@ public:
     const Owner& owner(const ImageId& image, const cgroups& ids);
 
     // From here on, all that a process does is seen. boot_ns: CLOCK_BOOTTIME.
-    void tracing_began(uint64_t boot_ns) { began_ns_ = boot_ns; }
+    void set_tracing_start(uint64_t boot_ns) { began_ns_ = boot_ns; }
     // One of them may have called before that: what it did then is not known.
-    bool any_from_before(const std::set<ImageId>& images) const;
+    bool any_began_before_tracing(const std::set<ImageId>& images) const;
 
     // Figures of these, by pid, are estimates.
-    void are_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
+    void set_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
     // The worst of them; nullopt: of none.
     std::optional<Sampled> sampled(const std::set<ImageId>& images) const;
 
     // The process has called exec: those of its images that were seen before are gone. False where there are none.
-    bool executed(uint32_t pid, uint64_t time_ns);
+    bool on_exec(uint32_t pid, uint64_t time_ns);
 
     // Names change (prctl, exec): ask again on the next info(). Forgets threads that were not used since the last call.
     void refresh();
     // Images of these pids that are gone; pids whose images are all gone are taken out. Adds those that exited before
     // the record of their image was read.
-    std::vector<ImageId> gone_of(std::set<uint32_t>& pids);
+    std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
     // Of all that are known.
     std::set<uint32_t> pids() const;
     // Those that have exited, or whose number is another's by now.
-    std::set<pid_t> ended() const;
+    std::set<pid_t> exited() const;
     std::vector<ImageId> images() const; // that run
     void forget(const std::set<ImageId>& images);
 
 private:
     // The image runs no more, though its pid may be taken again, or a zombie.
-    bool gone(const ImageId& image);
+    bool has_exited(const ImageId& image);
     bool same_process(const ImageId& image);
 
-    bool from_before(const ProcessInfo& info) const;
+    bool began_before_tracing(const ProcessInfo& info) const;
 
     struct Thread {
         std::string name;
@@ -109,7 +109,7 @@ private:
     uint64_t began_ns_ = 0;
     std::set<uint32_t> executed_; // from before, and another program since
     std::map<ImageId, ProcessInfo> known_;
-    std::set<ImageId> learned_; // since the last gone_of()
+    std::set<ImageId> learned_; // since the last extract_exited()
     std::set<ImageId> fresh_;
 };
 
@@ -123,14 +123,14 @@ public:
     bool contains(pid_t pid) const { return pids_.contains(pid); }
 
     // A thread of the process has been given this name. True where that makes the process one of them.
-    bool named(pid_t pid, std::string_view name);
+    bool on_rename(pid_t pid, std::string_view name);
     // The child has the name of the thread that made it.
-    bool forked(pid_t child);
+    bool on_fork(pid_t child);
     // It is another program, whose only thread has this name. True where it was one of them, and is none now.
-    bool replaced(pid_t pid, std::string_view name);
-    void left(pid_t pid) { pids_.erase(pid); }
+    bool on_exec(pid_t pid, std::string_view name);
+    void remove(pid_t pid) { pids_.erase(pid); }
     // All threads that there are.
-    void look_again();
+    void rescan();
 
 private:
     bool fits(std::string_view name) const { return name.find(part_) != std::string_view::npos; }
@@ -146,17 +146,17 @@ public:
     explicit Descendants(pid_t first) : all_{first} {}
 
     // Those that are known to be descendants now: the child, and those that were told of before it.
-    std::vector<pid_t> forked(pid_t child, pid_t parent);
+    std::vector<pid_t> on_fork(pid_t child, pid_t parent);
     bool contains(pid_t pid) const { return all_.contains(pid); }
-    void left(pid_t pid) { all_.erase(pid); }
+    void remove(pid_t pid) { all_.erase(pid); }
     // What has been told by now and fits nobody is of others.
-    void forget_others() { of_others_.clear(); }
+    void drop_unmatched() { unmatched_.clear(); }
 
 private:
-    static constexpr size_t others_max = 65536; // within a second
+    static constexpr size_t unmatched_max = 65536; // within a second
 
     std::set<pid_t> all_;
-    std::multimap<pid_t, pid_t> of_others_; // by parent
+    std::multimap<pid_t, pid_t> unmatched_; // by parent
 };
 
 } // namespace gpusnoop

@@ -45,7 +45,7 @@ Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.prog
 // Without any, the first one is waited for: that nothing of it is missed, everybody is asked for.
 void Scope::look_for_named(const std::string& part)
 {
-    named_.emplace(part).look_again();
+    named_.emplace(part).rescan();
     if (cuda_users(processes()).pids.empty())
         named_.reset();
 }
@@ -71,7 +71,7 @@ void Scope::leave(pid_t pid)
     std::erase(pids_, pid);
 }
 
-bool Scope::ended(pid_t pid)
+bool Scope::on_exit(pid_t pid)
 {
     pidfds_.erase(pid);
     if (pidfds_.empty())

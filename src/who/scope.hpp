@@ -20,7 +20,7 @@ public:
     // Throws Error where what was asked for does not exist.
     explicit Scope(const Options& options);
 
-    bool everybody() const { return pids_.empty() && !cgroup_ && !named_; }
+    bool is_unfiltered() const { return pids_.empty() && !cgroup_ && !named_; }
     const std::vector<pid_t>& pids() const { return pids_; } // asked for one by one; sorted
     const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
     // Where a name is all that was asked for, and some process has it that maps CUDA; else it is only looked at in the
@@ -42,7 +42,7 @@ public:
     const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of pids() that have not ended
     // One of pids() has: its number may be another one's next. False where it was the last, which stays: without any,
     // everybody would be asked for.
-    bool ended(pid_t pid);
+    bool on_exit(pid_t pid);
 
 private:
     void look_for_named(const std::string& part);

@@ -57,7 +57,7 @@ void BlockStacks::tick(const ThreadTimes& times)
 void BlockStacks::forget(const std::vector<ImageId>& images)
 {
     for (const ImageId& image : images) {
-        users_.ended(static_cast<pid_t>(image.pid));
+        users_.on_exit(static_cast<pid_t>(image.pid));
         users_.forget(image);
     }
 }

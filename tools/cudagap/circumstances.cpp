@@ -137,7 +137,7 @@ void CircumstancesOf::refresh(const std::set<std::pair<uint32_t, uint32_t>>& thr
                            .quota_cpus = now.cgroup.quota_cpus,
                            .throttles = since(now.cgroup.throttles, before.cgroup.throttles),
                            .throttled_ns = since(now.cgroup.throttled_ns, before.cgroup.throttled_ns),
-                           .of_machine = uint64_t{now.cgroup.of_machine},
+                           .of_machine = uint64_t{now.cgroup.machine_wide},
                            .major_faults = since(now.process.major_faults, before.process.major_faults),
                            .read_bytes = since(now.process.read_bytes, before.process.read_bytes),
                            .written_bytes = since(now.process.written_bytes, before.process.written_bytes),

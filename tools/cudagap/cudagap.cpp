@@ -127,7 +127,7 @@ RunPlan CudaGap::plan()
     if (settings_.why)
         plan.usual_duration = 5s;
     plan.hooks.begin.emplace_back(
-        [this](const Running& running) { user_stacks_->meet(running.users(), settings_.stacks); });
+        [this](const Running& running) { user_stacks_->track(running.users(), settings_.stacks); });
     plan.hooks.names_lost = [this] { return names_ ? names_->lost_since_last() : 0; };
     return plan;
 }
@@ -268,7 +268,7 @@ bool CudaGap::tells_surroundings() const
 
 void CudaGap::forget_ended()
 {
-    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    const std::vector<ImageId> gone = processes_->extract_exited(leaving_);
     processes_->forget({gone.begin(), gone.end()});
     around_->forget(gone);
     peers_.forget(gone);

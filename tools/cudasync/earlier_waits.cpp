@@ -132,7 +132,7 @@ std::vector<Waiting::Part> EarlierWaits::parts(uint64_t now_ns, double seconds, 
                 continue;
             const Probe& probe = probes_[thread.call.probe - 1];
             call_key key{};
-            key.image = processes.meet(static_cast<uint32_t>(pid));
+            key.image = processes.track(static_cast<uint32_t>(pid));
             key.kind = KIND_WAIT;
             key.layer = probe.row.layer;
             key.device = DEVICE_UNKNOWN;

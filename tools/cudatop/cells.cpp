@@ -151,7 +151,7 @@ Cell traced_memory(const Group& g, const Context& c)
 {
     if (!c.known.memory)
         return {};
-    return c.processes.any_from_before(g.who.images) ? Cell(AtLeast{held(g)}) : Cell(held(g));
+    return c.processes.any_began_before_tracing(g.who.images) ? Cell(AtLeast{held(g)}) : Cell(held(g));
 }
 
 Cell memory(const Key& k, const Group& g, const Context& c)

@@ -181,7 +181,7 @@ void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& 
         }
     }
     for (const Gpu& gpu : mine) {
-        if (!gpu.of_machine())
+        if (!gpu.is_machine_wide())
             continue;
         uint64_t all = 0;
         std::pair<uint64_t, ImageId> most{};

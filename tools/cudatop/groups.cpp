@@ -96,7 +96,7 @@ void Groups::add_idle(const ImageId& image)
         return;
     }
     for (const Gpu& gpu : view_.gpus->of(image).gpus)
-        if (gpu.of_machine()) {
+        if (gpu.is_machine_wide()) {
             group.gpu = gpu;
             idle_[group].insert(image);
         }

@@ -16,7 +16,7 @@ namespace gpusnoop::cudatop {
 void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())
-        processes().command_line(processes().meet(static_cast<uint32_t>(pid)));
+        processes().command_line(processes().track(static_cast<uint32_t>(pid)));
 }
 
 // Each has its row at once, and figures with the first report.
@@ -150,7 +150,7 @@ std::set<ImageId> CudaTop::exited()
     std::set<ImageId> all = gone();
     if (settings_.why && running_->loop.stopped()) {
         std::set<uint32_t> pids = processes().pids();
-        for (const ImageId& image : processes().gone_of(pids))
+        for (const ImageId& image : processes().extract_exited(pids))
             all.insert(image);
     }
     std::erase_if(all, [this](const ImageId& image) { return processes().info(image).replaced; });

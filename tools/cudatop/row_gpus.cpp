@@ -64,7 +64,7 @@ std::string_view driver_memory_source(const Group& group, const Context& context
     std::string_view teller;
     for (const Gpu& gpu : context.gpus.of(group.who.images).gpus)
         if (gpu.by == Gpu::By::index) {
-            const std::string_view of_this = context.figures.teller_of(gpu.number);
+            const std::string_view of_this = context.figures.source_of(gpu.number);
             if (!teller.empty() && teller != of_this)
                 return "";
             teller = of_this;

@@ -209,7 +209,7 @@ std::vector<StuckCall> StuckCalls::of_interval(std::span<const CallDelta> calls,
         threads_.called(static_cast<pid_t>(part.key.image.pid), part.key.tid, now_ns);
     std::vector<StuckCall> all;
     for (const auto& [pid, tid, since_ns, call] : threads_.stuck())
-        all.push_back({.image = processes.meet(static_cast<uint32_t>(pid)),
+        all.push_back({.image = processes.track(static_cast<uint32_t>(pid)),
                        .tid = tid,
                        .seconds = static_cast<double>(now_ns - since_ns) / 1e9,
                        .function = symbols_[call->probe - 1],

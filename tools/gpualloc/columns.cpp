@@ -62,7 +62,7 @@ bool is_approximate(const G& g)
 // What was allocated before tracing is held, too, but not known.
 bool is_least(const G& group, const C& c)
 {
-    return c.processes.any_from_before(group.who.images);
+    return c.processes.any_began_before_tracing(group.who.images);
 }
 
 Cell held_cell(uint64_t held, const G& group, const C& c)

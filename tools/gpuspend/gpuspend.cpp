@@ -250,7 +250,7 @@ void GpuSpend::take_slice()
         for (const ImageId& image : processes().images())
             asked_for.insert(image);
         for (const pid_t pid : running_ ? running_->users() : std::vector<pid_t>())
-            asked_for.insert(processes().meet(static_cast<uint32_t>(pid)));
+            asked_for.insert(processes().track(static_cast<uint32_t>(pid)));
     }
     const Slice slice = slices_->take(now_ns - since_ns, now_ns, holdings_, everybody ? nullptr : &asked_for);
     ledger_->add(slice);

@@ -194,7 +194,7 @@ void Grants::add_configured(const Given& container, const Owner& owner, const Ma
     for (const unsigned minor : owner.names.cap_files)
         if (const auto access = mig.at(minor))
             instances.insert(*access);
-    for (const auto& [minor, instance, compute] : narrowed(instances))
+    for (const auto& [minor, instance, compute] : most_specific(instances))
         add(container, gpus.at({Gpu::By::file, static_cast<uint16_t>(minor), instance, compute.value_or(Gpu::whole)}),
             HELD_BY_CONFIG);
     for (const unsigned minor : owner.names.gpu_files)

@@ -151,7 +151,7 @@ std::set<ImageId> Slices::meet(const std::set<ImageId>* only)
 {
     std::set<ImageId> all;
     for (const auto& [pid, process] : figures_.processes())
-        all.insert(processes_.meet(pid));
+        all.insert(processes_.track(pid));
     if (only)
         all.insert(only->begin(), only->end());
     for (const ImageId& image : processes_.images())
@@ -182,7 +182,7 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
     auto& [looked_ns, access] = may_use_[image];
     if (!looked_ns || now_ns - looked_ns >= pause_ns) {
         looked_ns = now_ns;
-        access = mig_files_.of(static_cast<pid_t>(image.pid));
+        access = mig_files_.access_of(static_cast<pid_t>(image.pid));
     }
     if (access.size() != 1)
         return nullptr;

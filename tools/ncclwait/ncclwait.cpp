@@ -102,7 +102,7 @@ RunPlan NcclWait::plan()
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
                    .adds_up = false}; // who came last to a call, rows do not say call by call
     plan.hooks.begin.emplace_back(
-        [this](const Running& running) { callers_->meet(running.users(), options_.user_stacks); });
+        [this](const Running& running) { callers_->track(running.users(), options_.user_stacks); });
     return plan;
 }
 
@@ -225,10 +225,10 @@ void NcclWait::print_lines(Output& output, bool last)
 
 void NcclWait::forget_ended()
 {
-    const std::vector<ImageId> gone = processes_->gone_of(leaving_);
+    const std::vector<ImageId> gone = processes_->extract_exited(leaving_);
     for (const ImageId& image : gone) {
         collectives_->forget(image);
-        callers_->ended(static_cast<pid_t>(image.pid));
+        callers_->on_exit(static_cast<pid_t>(image.pid));
     }
     gone_.insert(gone.begin(), gone.end());
     if (gone.empty())

@@ -31,21 +31,22 @@ TEST_CASE("numbers of capability files", "[driver]")
                          "gpu31/gi14/ci7/access 4321\ngpu0/gi\ngpu0/gi1/ci0/access x\ngpu99999/gi1/access 5\n");
     CHECK(minors == std::map<unsigned, MigAccess>{{12, {0, 1}}, {13, {0, 1, 0}}, {4321, {31, 14, 7}}});
     CHECK(parse_mig_minors("").empty());
-    CHECK(narrowed({{0, 1}, {0, 1, 0}, {0, 1, 2}, {0, 2}, {1, 2, 3}}) == All{{0, 1, 0}, {0, 1, 2}, {0, 2}, {1, 2, 3}});
+    CHECK(most_specific({{0, 1}, {0, 1, 0}, {0, 1, 2}, {0, 2}, {1, 2, 3}}) ==
+          All{{0, 1, 0}, {0, 1, 2}, {0, 2}, {1, 2, 3}});
 }
 
 TEST_CASE("which instances of MIG a process may use", "[driver]")
 {
     const container_host::Host host;
-    CHECK(MigFiles(host.path("").string()).of(getpid()).empty()); // no such driver
+    CHECK(MigFiles(host.path("").string()).access_of(getpid()).empty()); // no such driver
     host.write("proc/devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n\nBlock devices:\n");
     host.write("proc/driver/nvidia-caps/mig-minors",
                "config 1\ngpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\ngpu3/gi2/access 30\n");
     const MigFiles files(host.path("").string());
-    CHECK(files.of(getpid()).empty());
+    CHECK(files.access_of(getpid()).empty());
     const Fd instance = node(host.path("nvidia-cap12"), 236, 12), compute = node(host.path("nvidia-cap13"), 236, 13),
              config = node(host.path("nvidia-cap1"), 236, 1), gpu = node(host.path("nvidia3"), 195, 30);
-    CHECK(files.of(getpid()) == All{{0, 1, 0}}); // of the GPU instance, too, which is not told
+    CHECK(files.access_of(getpid()) == All{{0, 1, 0}}); // of the GPU instance, too, which is not told
     const Fd other = node(host.path("nvidia-cap30"), 236, 30);
-    CHECK(files.of(getpid()) == All{{0, 1, 0}, {3, 2}});
+    CHECK(files.access_of(getpid()) == All{{0, 1, 0}, {3, 2}});
 }

@@ -181,7 +181,7 @@ TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
         claim = said;
         int code = 0;
         CHECK(gpusnoop::read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).empty());
-        CHECK(code == gpusnoop::NVML_NONSENSE);
+        CHECK(code == gpusnoop::NVML_UNREADABLE);
     }
     claim = 2;
     int code = -1;

@@ -72,7 +72,7 @@ TEST_CASE("v2: the least quota of a cgroup and those above it, and how often any
     CHECK(facts.throttled_ns == 50'000);
     CHECK(facts.stalled_us[PRESSURE_IO] == 12);
     CHECK(!facts.stalled_us[PRESSURE_CPU]);
-    CHECK(!facts.of_machine);
+    CHECK(!facts.machine_wide);
 }
 
 TEST_CASE("v1, beside a v2 without controllers")
@@ -86,7 +86,7 @@ TEST_CASE("v1, beside a v2 without controllers")
     CHECK(facts.quota_cpus == 1.5);
     CHECK(facts.throttles == 7);
     CHECK(facts.throttled_ns == 123456);
-    CHECK(facts.of_machine);
+    CHECK(facts.machine_wide);
 }
 
 TEST_CASE("the cgroup that freezes, which may be one above")

@@ -51,10 +51,10 @@ TEST_CASE("a command line is words with blanks between them", "[who]")
 {
     CommandLines lines;
     const Sleeping program("first");
-    CHECK(lines.last_of(program.image()).empty());
+    CHECK(lines.last_known(program.image()).empty());
     CHECK(lines.of(program.image()) == "sh -c sleep 60; : first last");
     lines.forget(program.image());
-    CHECK(lines.last_of(program.image()).empty());
+    CHECK(lines.last_known(program.image()).empty());
 }
 
 TEST_CASE("a command line is cut after 4 KiB", "[who]")

@@ -9,11 +9,11 @@ using Pids = std::vector<pid_t>;
 TEST_CASE("who descends from a process is known in whatever order forks are told", "[who]")
 {
     Descendants family(10);
-    CHECK(family.forked(21, 20) == Pids());
-    CHECK(family.forked(31, 30) == Pids());
-    CHECK(family.forked(22, 21) == Pids());
-    CHECK(family.forked(11, 10) == Pids{11});
-    CHECK(family.forked(20, 11) == Pids{20, 21, 22});
+    CHECK(family.on_fork(21, 20) == Pids());
+    CHECK(family.on_fork(31, 30) == Pids());
+    CHECK(family.on_fork(22, 21) == Pids());
+    CHECK(family.on_fork(11, 10) == Pids{11});
+    CHECK(family.on_fork(20, 11) == Pids{20, 21, 22});
     for (const pid_t pid : {10, 11, 20, 21, 22})
         CHECK(family.contains(pid));
     CHECK(!family.contains(31));
@@ -22,11 +22,11 @@ TEST_CASE("who descends from a process is known in whatever order forks are told
 TEST_CASE("a pid that comes again belongs to whoever forks it then", "[who]")
 {
     Descendants family(10);
-    family.forked(11, 10);
-    family.left(11);
+    family.on_fork(11, 10);
+    family.remove(11);
     CHECK(!family.contains(11));
-    CHECK(family.forked(12, 11) == Pids());
-    family.forget_others();
-    CHECK(family.forked(11, 10) == Pids{11});
+    CHECK(family.on_fork(12, 11) == Pids());
+    family.drop_unmatched();
+    CHECK(family.on_fork(11, 10) == Pids{11});
     CHECK(!family.contains(12));
 }

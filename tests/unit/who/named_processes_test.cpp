@@ -11,14 +11,14 @@ using namespace gpusnoop;
 TEST_CASE("a process is called as any of its threads")
 {
     NamedProcesses needles("needl");
-    CHECK_FALSE(needles.named(10, "hay"));
-    CHECK(needles.named(10, "a-needle"));
-    CHECK_FALSE(needles.named(10, "needle")); // is one already
-    CHECK_FALSE(needles.named(10, "hay"));
+    CHECK_FALSE(needles.on_rename(10, "hay"));
+    CHECK(needles.on_rename(10, "a-needle"));
+    CHECK_FALSE(needles.on_rename(10, "needle")); // is one already
+    CHECK_FALSE(needles.on_rename(10, "hay"));
     CHECK(needles.contains(10)); // what it has allocated, it still frees
-    CHECK_FALSE(needles.replaced(10, "needle-2"));
-    CHECK(needles.replaced(10, "hay"));
-    CHECK_FALSE(needles.replaced(10, "hay"));
+    CHECK_FALSE(needles.on_exec(10, "needle-2"));
+    CHECK(needles.on_exec(10, "hay"));
+    CHECK_FALSE(needles.on_exec(10, "hay"));
     CHECK(needles.pids().empty());
 }
 
@@ -29,11 +29,11 @@ TEST_CASE("processes are found by the names of their threads")
     ::prctl(PR_GET_NAME, before);
     std::thread([&] {
         ::prctl(PR_SET_NAME, "q\x01zq thread");
-        mine.look_again();
-        others.look_again();
+        mine.rescan();
+        others.rescan();
     }).join();
     CHECK(mine.pids() == std::set<pid_t>{::getpid()});
     CHECK(others.pids().empty());
-    CHECK_FALSE(others.forked(::getpid()));
-    CHECK(NamedProcesses(before).forked(::getpid()));
+    CHECK_FALSE(others.on_fork(::getpid()));
+    CHECK(NamedProcesses(before).on_fork(::getpid()));
 }

@@ -21,12 +21,12 @@ TEST_CASE("who has ended is asked for no more, or the next one with its pid woul
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     CHECK(scope.includes(child));
-    CHECK(scope.ended(child));
+    CHECK(scope.on_exit(child));
     CHECK(!scope.includes(child));
     CHECK(scope.pids() == std::vector<pid_t>{getpid()});
     CHECK(scope.pidfds().size() == 1);
-    CHECK(!scope.ended(getpid()));
+    CHECK(!scope.on_exit(getpid()));
     CHECK(scope.pidfds().empty());
-    CHECK(!scope.everybody());
+    CHECK(!scope.is_unfiltered());
     CHECK(scope.includes(getpid()));
 }
