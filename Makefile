@@ -320,7 +320,7 @@ UNIT_SRC := $(filter-out $(OTHER_MACHINE),$(wildcard tests/unit/*/*.cpp))
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(OBJ)/%.o)
 $(OBJ)/tests/unit/attach/refusal_test.o: $(GEN)/refused.skel.h
 $(OBJ)/tests/unit/attach/program_stack_test.o: $(GEN)/deep.skel.h
-$(OBJ)/tests/unit/attach/load_together_test.o: $(GEN)/deep.skel.h $(GEN)/refused.skel.h
+$(OBJ)/tests/unit/attach/load_in_parallel_test.o: $(GEN)/deep.skel.h $(GEN)/refused.skel.h
 
 unit: $(BUILD)/unit/unit-tests asan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan $(BUILD)/unit/unit-tests-asan

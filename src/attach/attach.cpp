@@ -18,12 +18,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr LookQueue::Clock::duration time_at_once = 50ms; // signals and reports wait that long
-// In which no look gets on, or of five in all, before tracing begins without those that are not looked at yet: longer
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // signals and reports wait that long
+// In which no look gets on, or of five in all, before tracing begins without those that are not scanned yet: longer
 // than a helper may hang, for what they do until they have their probes is missed.
-constexpr std::chrono::milliseconds time_for_all = 4s;
+constexpr std::chrono::milliseconds stall_timeout = 4s;
 // In which a driver that is new loads the one that it forwards to, as most do at once.
-constexpr LookQueue::Clock::duration time_to_load_another = 2s;
+constexpr ScanQueue::Clock::duration second_driver_window = 2s;
 
 } // namespace
 
@@ -33,13 +33,13 @@ Attacher::Attacher(bpf_object* object, std::span<const Probe> probes, std::vecto
       linker_(object, options_.tier, hooks_, [this] { step(); }),
       counted_(std::ranges::find(probes, Library::nccl, &Probe::library) == probes.end() ? Library::driver
                                                                                          : Library::nccl),
-      everybody_((scope.is_unfiltered() && !options_.by_process) || !options_.filter_at_attach)
+      system_wide_((scope.is_unfiltered() && !options_.by_process) || !options_.filter_at_attach)
 {}
 
 Attacher::~Attacher()
 {
     try {
-        detach(take_links());
+        detach(extract_links());
     } catch (const std::bad_alloc&) {
         // Without memory for a list of them they go one by one, with the attachments.
     }
@@ -51,186 +51,186 @@ std::string_view Attacher::library() const
                                      : "CUDA or HIP driver (libcuda.so*, libamdhip64.so*)";
 }
 
-Links Attacher::take_links()
+Links Attacher::extract_links()
 {
     Links links;
     for (auto& [key, attachment] : attachments_)
-        take_links(attachment, links);
+        extract_links(attachment, links);
     attachments_.clear();
     return links;
 }
 
-void Attacher::take_links(Attachment& from, Links& to)
+void Attacher::extract_links(Attachment& from, Links& to)
 {
-    for (auto* list : {&from.always, &from.sampled, &from.of_names}) {
+    for (auto* list : {&from.always, &from.sampled, &from.name_probes}) {
         std::ranges::move(*list, std::back_inserter(to));
         list->clear();
     }
 }
 
-void Attacher::take_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to)
+void Attacher::extract_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to)
 {
     for (auto item = attachments_.begin(); item != attachments_.end();) {
         if (!wanted(item->first.first, item->first.second)) {
             ++item;
             continue;
         }
-        take_links(item->second, to);
+        extract_links(item->second, to);
         item = attachments_.erase(item);
     }
 }
 
-void Attacher::look_at(pid_t pid)
+void Attacher::scan(pid_t pid)
 {
-    looks_.add(pid, LookQueue::Clock::now());
+    scan_queue_.add(pid, ScanQueue::Clock::now());
 }
 
-void Attacher::look_everywhere()
+void Attacher::scan_all()
 {
-    std::ranges::for_each(scope_.processes(), [this](pid_t pid) { look_at(pid); });
+    std::ranges::for_each(scope_.processes(), [this](pid_t pid) { scan(pid); });
 }
 
-void Attacher::look_at_due()
+void Attacher::scan_due()
 {
     while (targets_.ready()) {
         if (!held_.empty()) {
-            targets_.look(std::move(held_.front()));
+            targets_.scan(std::move(held_.front()));
             held_.pop_front();
             continue;
         }
-        const auto pid = looks_.next(LookQueue::Clock::now());
+        const auto pid = scan_queue_.next(ScanQueue::Clock::now());
         if (!pid)
             return;
-        targets_.look(*pid);
+        targets_.scan(*pid);
     }
 }
 
-Attacher::Looked Attacher::attach_waiting()
+Attacher::Attached Attacher::attach_waiting()
 {
-    Looked all;
-    const auto begun = LookQueue::Clock::now();
+    Attached all;
+    const auto begin = ScanQueue::Clock::now();
     yield_to_writers();
     targets_.examine_suspended();
-    while (LookQueue::Clock::now() - begun < time_at_once) {
-        look_at_due();
+    while (ScanQueue::Clock::now() - begin < tick_budget) {
+        scan_due();
         const std::vector<Targets::Found> found = targets_.found(0ms);
         if (found.empty())
             break;
         for (const Targets::Found& one : found) {
-            const Looked looked = take_in(one);
-            all.added |= looked.added;
-            if (looked.user)
-                all.user = looked.user;
+            const Attached attached = apply(one);
+            all.added |= attached.added;
+            if (attached.user)
+                all.user = attached.user;
         }
     }
     return all;
 }
 
-void Attacher::look_first()
+void Attacher::scan_at_start()
 {
     // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
     // before they come.
-    std::vector<Targets::Look> looks;
+    std::vector<Targets::Scan> scans;
     for (pid_t pid : scope_.processes())
-        looks.push_back({pid});
-    if (everybody_ && scope_.pids().empty())
-        looks.push_back({getpid(), true});
+        scans.push_back({pid});
+    if (system_wide_ && scope_.pids().empty())
+        scans.push_back({getpid(), true});
     for (pid_t pid : scope_.pids())
-        looks.push_back({pid, true});
-    bool told = false;
-    const auto step = [&, begun = LookQueue::Clock::now()] {
+        scans.push_back({pid, true});
+    bool warned = false;
+    const auto step = [&, begin = ScanQueue::Clock::now()] {
         this->step();
-        if (!told && LookQueue::Clock::now() - begun > time_for_all) {
-            told = true;
+        if (!warned && ScanQueue::Clock::now() - begin > stall_timeout) {
+            warned = true;
             warn(fmt::format("files that processes map take long to be read: tracing begins once they are, "
                              "in {} s at the latest",
-                             4 * time_for_all / 1s));
+                             4 * stall_timeout / 1s));
         }
     };
-    found_first_ = targets_.found_all(looks, time_for_all, step);
-    for (const Targets::Look& look : looks)
-        if (!look.in_reach)
-            look_at(look.pid);
-    unseen_ = Targets::not_in_time(looks);
-    if (!unseen_.empty())
-        unseen_ += ": calls before that are not counted";
+    found_at_start_ = targets_.found_all(scans, stall_timeout, step);
+    for (const Targets::Scan& scan : scans)
+        if (!scan.installed)
+            this->scan(scan.pid);
+    unscanned_ = Targets::describe_unfinished(scans);
+    if (!unscanned_.empty())
+        unscanned_ += ": calls before that are not counted";
 }
 
-void Attacher::attach_everywhere()
+void Attacher::attach_at_start()
 {
-    if (!found_first_)
-        look_first();
-    const std::vector<Targets::Found> all = *std::exchange(found_first_, std::nullopt);
+    if (!found_at_start_)
+        scan_at_start();
+    const std::vector<Targets::Found> all = *std::exchange(found_at_start_, std::nullopt);
     if (is_open() && scope_.pids().empty() && attachments_.empty()) {
         const auto uses_cuda = [](const Targets::Found& found) {
-            return found.ended && found.all && !found.files.empty();
+            return found.ended && found.complete && !found.files.empty();
         };
-        everybody_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
+        system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
     // Drivers in reach are attached before the processes that map them are known.
-    searched_[0] = LookQueue::Clock::time_point::max();
+    second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {
         step();
-        take_in(found);
+        apply(found);
     }
-    searched_.erase(0);
+    second_driver_until_.erase(0);
     update_forwarding();
 }
 
-Attacher::Looked Attacher::take_in(const Targets::Found& found)
+Attacher::Attached Attacher::apply(const Targets::Found& found)
 {
     const pid_t pid = found.pid;
-    if (found.again) {
+    if (found.reexamined) {
         attach_again(found);
         return {.added = true, .user = {}};
     }
     if (found.ended) {
-        const auto now = LookQueue::Clock::now();
-        if (const auto search = searched_.find(pid); search != searched_.end())
-            search->second = now + time_to_load_another;
+        const auto now = ScanQueue::Clock::now();
+        if (const auto search = second_driver_until_.find(pid); search != second_driver_until_.end())
+            search->second = now + second_driver_window;
         if (!found.held) // else it has waited for that long itself
-            looks_.looked(pid, found.took, now);
-        if (found.held && found.all)
+            scan_queue_.scanned(pid, found.took, now);
+        if (found.held && found.complete)
             options_.release(*found.held);
         else if (found.held)
-            look_at_held({.id = *found.held, .pid = pid});
-        else if (!found.all)
-            looks_.add(pid, now);
+            scan_held({.id = *found.held, .pid = pid});
+        else if (!found.complete)
+            scan_queue_.add(pid, now);
         const auto counts = [this](const CudaFile* file) {
             return file->library == counted_ || (counted_ == Library::driver && file->library == Library::hip) ||
                    options_.count_runtime;
         };
-        if (!found.in_reach && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
+        if (!found.installed && std::ranges::any_of(found.files, counts) && users_.insert(pid).second)
             verbose(fmt::format("process {} ({}) maps CUDA", pid, process_name(pid).value_or("ended")));
-        if (options_.count_runtime && found.all && !found.in_reach && !found.held)
-            miss_runtime(pid, found.files);
+        if (options_.count_runtime && found.complete && !found.installed && !found.held)
+            report_missing_runtime(pid, found.files);
         return {};
     }
-    Looked looked;
-    if (!everybody_ && other_running_thread(pid) && !attach_without_main_thread(pid))
-        return looked;
+    Attached attached;
+    if (!system_wide_ && other_running_thread(pid) && !attach_without_main_thread(pid))
+        return attached;
     for (CudaFile* file : found.files) {
         note_driver(*file, found);
-        looked.added |= attach(file, process_filter(pid));
-        if (!found.in_reach && !attachments_.at({file, process_filter(pid)}).refused)
-            looked.user = pid;
+        attached.added |= attach(file, process_filter(pid));
+        if (!found.installed && !attachments_.at({file, process_filter(pid)}).refused)
+            attached.user = pid;
     }
-    in_use_ |= looked.user.has_value();
-    if (looked.added && !everybody_ && is_open()) {
+    in_use_ |= attached.user.has_value();
+    if (attached.added && !system_wide_ && is_open()) {
         std::set<pid_t> members;
         for (const auto& [key, attachment] : attachments_)
             members.insert(key.second);
         if (members.size() > options_.members_max)
-            attach_to_everybody();
+            attach_system_wide();
     }
-    return looked;
+    return attached;
 }
 
 // Before the file is attached: a call that passes through two drivers must not be counted at both.
 void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
 {
-    if (!file.is_driver() || found.in_reach)
+    if (!file.is_driver() || found.installed)
         return;
     bool is_new = true, has_other = false;
     for (const auto& [key, attachment] : attachments_) {
@@ -241,43 +241,44 @@ void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
             forwarding_.insert({&file, other});
     }
     if (is_new && has_other)
-        searched_[found.pid] = LookQueue::Clock::time_point::max();
+        second_driver_until_[found.pid] = ScanQueue::Clock::time_point::max();
     update_forwarding();
 }
 
 void Attacher::update_forwarding()
 {
-    if (!options_.forwarding)
+    if (!options_.set_forwarding_files)
         return;
-    uint64_t files = searched_.empty() ? 0 : ~uint64_t{0};
+    uint64_t files = second_driver_until_.empty() ? 0 : ~uint64_t{0};
     for (const CudaFile* file : forwarding_)
         files |= uint64_t{1} << file->number % 64;
-    options_.forwarding(files);
+    options_.set_forwarding_files(files);
 }
 
-void Attacher::let_go()
+void Attacher::release_unused()
 {
     yield_to_writers(true);
     Links links;
     for (CudaFile* file : targets_.unused()) {
-        take_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
+        extract_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
         verbose(fmt::format("{}: nobody uses it any more", file->path));
         forwarding_.erase(file);
         targets_.drop(file);
     }
     detach(std::move(links));
-    std::erase_if(searched_, [now = LookQueue::Clock::now()](const auto& search) { return search.second < now; });
+    std::erase_if(second_driver_until_,
+                  [now = ScanQueue::Clock::now()](const auto& search) { return search.second < now; });
     update_forwarding();
 }
 
-// To be told, or its empty table would look like an idle process.
-void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
+// Warns, because an empty table would look like an idle process.
+void Attacher::report_missing_runtime(pid_t pid, const std::vector<CudaFile*>& files)
 {
     constexpr size_t complaints_max = 16;
-    if (files.empty() || runtimeless_.size() >= complaints_max ||
+    if (files.empty() || without_runtime_.size() >= complaints_max ||
         std::ranges::none_of(files, [](const CudaFile* file) { return file->library == Library::driver; }) ||
         std::ranges::any_of(files, [](const CudaFile* file) { return file->library == Library::runtime; }) ||
-        !runtimeless_.insert(pid).second)
+        !without_runtime_.insert(pid).second)
         return;
     targets_.complain(fmt::format("process {} calls the driver, but has no CUDA runtime with symbols: the program uses "
                                   "no runtime, or a stripped static one; --api driver counts its calls",
@@ -286,7 +287,7 @@ void Attacher::miss_runtime(pid_t pid, const std::vector<CudaFile*>& files)
 
 pid_t Attacher::process_filter(pid_t pid) const
 {
-    return everybody_ ? 0 : pid;
+    return system_wide_ ? 0 : pid;
 }
 
 bool Attacher::attached_to(pid_t pid) const
@@ -299,7 +300,7 @@ void Attacher::forget(pid_t pid)
     if (pid == 0)
         return;
     Links links;
-    take_links_if([pid](const CudaFile*, pid_t of) { return of == pid; }, links);
+    extract_links_if([pid](const CudaFile*, pid_t of) { return of == pid; }, links);
     paused_.erase(pid);
     detach(std::move(links));
 }
@@ -358,7 +359,7 @@ bool Attacher::link_all(Attachment& attachment)
         return !file->suspended;
     } catch (const Error& error) {
         Links made;
-        take_links(attachment, made);
+        extract_links(attachment, made);
         attachment.refused = true;
         // A process that ends while it is being attached to is nobody's fault.
         if (pid == 0 || (process_name(pid) && !other_running_thread(pid)))
@@ -384,7 +385,7 @@ void Attacher::check_descriptors(const CudaFile& file) const
 
 Links& Attacher::links_of(const Hook& hook, Attachment& attachment)
 {
-    return hook.sampled ? attachment.sampled : hook.always ? attachment.always : attachment.of_names;
+    return hook.sampled ? attachment.sampled : hook.always ? attachment.always : attachment.name_probes;
 }
 
 void Attacher::link(const Hook& hook, Attachment& attachment)
@@ -406,7 +407,7 @@ void Attacher::attach_name_probes(bool on)
         return;
     name_probes_attached_ = on;
     for (auto& [key, attachment] : attachments_) {
-        attachment.of_names.clear();
+        attachment.name_probes.clear();
         if (!on || attachment.refused)
             continue;
         try {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "attach/links.hpp"
-#include "attach/look_queue.hpp"
+#include "attach/scan_queue.hpp"
 #include "attach/targets.hpp"
 #include "who/scope.hpp"
 
@@ -33,11 +33,11 @@ public:
         std::function<void(size_t functions, const std::string& path)> attaching{}; // before each file
         bool by_process = false; // also where everybody is asked for: pause() is for one of them then
         size_t members_max = 16; // of those that may become more, attached to one by one
-        std::function<void(uint64_t id)> release{}; // resumes a process of look_at_held()
-        std::function<void(attach_phase)> exchange; // as everything is attached again (bpf/shared/probe.h)
-        std::function<void(uint64_t)> forwarding{}; // sets forwarding_files (bpf/base/probe.bpf.h)
-        bool filter_second = false;                 // the programs filter by process (bpf/base/probe.bpf.h)
-        std::function<bool()> may_attach_to_everybody = [] { return true; }; // harms none that is not asked for
+        std::function<void(uint64_t id)> release{};           // resumes a process of scan_held()
+        std::function<void(attach_phase)> set_phase;          // as everything is attached again (bpf/shared/probe.h)
+        std::function<void(uint64_t)> set_forwarding_files{}; // sets forwarding_files (bpf/base/probe.bpf.h)
+        bool filter_second = false;                           // the programs filter by process (bpf/base/probe.bpf.h)
+        std::function<bool()> may_attach_system_wide = [] { return true; }; // harms none that is not asked for
     };
 
     // To be called between open and load: chooses the programs and their attach types.
@@ -48,37 +48,37 @@ public:
     Attacher& operator=(const Attacher&) = delete;
 
     // Process that may have mapped something new: looked at by attach_waiting(), once for all it has mapped by then.
-    void look_at(pid_t pid);
+    void scan(pid_t pid);
     // A process held in a system call: released by its id once its new file, or all that it maps, has probes.
-    void look_at_held(Targets::Held held) { held_.push_back(std::move(held)); }
-    struct Looked {
+    void scan_held(Targets::Held held) { held_.push_back(std::move(held)); }
+    struct Attached {
         bool added = false;        // a file was attached
         std::optional<pid_t> user; // the last process with a file that is
     };
     // Attaches what has been found in those that are due, and has the next ones looked at. Waits for nothing: there is
     // more to attach when descriptor() is readable.
-    Looked attach_waiting();
+    Attached attach_waiting();
     int descriptor() const { return targets_.descriptor(); }
     // Looks at all processes, or those asked for, and the drivers that they would load. What takes too long is left to
     // attach_waiting(). The programs need not be loaded yet.
-    void look_first();
+    void scan_at_start();
     // Attaches what that has found.
-    void attach_everywhere();
+    void attach_at_start();
     // The same, all left to attach_waiting().
-    void look_everywhere();
+    void scan_all();
     // Frees what nobody uses any more.
-    void let_go();
+    void release_unused();
 
     // Detaches from files that writers have opened or written, and lets the writers continue: they wait for that. To be
     // called wherever it may take long until attach_waiting() is.
     void yield_to_writers(bool thorough = false);
     // Sentences about files that were overwritten, each once.
-    std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+    std::vector<std::string> drain_remarks() { return std::exchange(remarks_, {}); }
 
     // Processes that have mapped a file whose calls count, as far as they have been looked at.
     const std::set<pid_t>& users() const { return users_; }
     // The process has ended, or is another program: it has mapped nothing yet.
-    void left(pid_t pid) { users_.erase(pid); }
+    void remove_user(pid_t pid) { users_.erase(pid); }
 
     // The main thread of the process has exited, and others run.
     void main_thread_exited(pid_t pid);
@@ -87,7 +87,7 @@ public:
     // The process has ended: frees what was attached to it alone.
     void forget(pid_t pid);
     // Every process has the probes, wanted or not: the program tells them apart.
-    bool for_everybody() const { return everybody_; }
+    bool is_system_wide() const { return system_wide_; }
     // The process has probes of its own.
     bool attached_to(pid_t pid) const;
 
@@ -105,7 +105,7 @@ public:
     // Files that could not be probed, and why: one that a process made up must not end the run.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; }                     // some process mapped a probed file
-    const std::string& unseen() const { return unseen_; }       // who there was no time to look at first; empty: nobody
+    const std::string& unscanned() const { return unscanned_; } // who there was no time to look at first; empty: nobody
     std::string_view library() const;                           // without which there is nothing to trace
     size_t unreadable() const { return targets_.unreadable(); } // processes
     size_t unreadable_files() const { return targets_.unreadable_files(); }
@@ -122,17 +122,17 @@ private:
         pid_t pid; // 0: every process
         Links always;
         Links sampled;
-        Links of_names;
+        Links name_probes;
         bool refused = false;
     };
 
-    void look_at_due();
+    void scan_due();
     void note_driver(const CudaFile& file, const Targets::Found& found);
     void update_forwarding();
-    Looked take_in(const Targets::Found& found);
-    void miss_runtime(pid_t pid, const std::vector<CudaFile*>& files);
+    Attached apply(const Targets::Found& found);
+    void report_missing_runtime(pid_t pid, const std::vector<CudaFile*>& files);
     bool attach_without_main_thread(pid_t pid);
-    void attach_to_everybody();
+    void attach_system_wide();
     bool attach(CudaFile* file, pid_t pid);
     bool link_all(Attachment& attachment);
     void attach_again(const Targets::Found& found);
@@ -144,33 +144,34 @@ private:
     bool is_open() const { return scope_.is_open() || options_.by_process; } // who counts is not known yet
     void check_descriptors(const CudaFile& file) const;
     std::set<const CudaFile*> attached_files() const;
-    Links take_links();
-    void take_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to);
-    static void take_links(Attachment& from, Links& to);
+    Links extract_links();
+    void extract_links_if(const std::function<bool(const CudaFile*, pid_t)>& wanted, Links& to);
+    static void extract_links(Attachment& from, Links& to);
 
     std::vector<Hook> hooks_;
     const Scope& scope_;
     Options options_;
     Targets targets_;
-    LookQueue looks_;
+    ScanQueue scan_queue_;
     std::deque<Targets::Held> held_; // to be searched
     Linker linker_;
     Library counted_; // whose calls count, beside the runtime's
-    bool everybody_;
-    std::optional<std::vector<Targets::Found>> found_first_;
+    bool system_wide_;
+    std::optional<std::vector<Targets::Found>> found_at_start_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
     std::set<pid_t> paused_;              // groups
-    std::set<pid_t> runtimeless_;         // that were complained of
+    std::set<pid_t> without_runtime_;     // that were complained of
     std::set<pid_t> without_main_thread_; // the same
     bool name_probes_attached_ = false;
-    std::set<const CudaFile*> forwarding_;                   // drivers that share a process with another one
-    std::map<pid_t, LookQueue::Clock::time_point> searched_; // processes with a new driver, which may map another one
+    std::set<const CudaFile*> forwarding_; // drivers that share a process with another one
+    std::map<pid_t, ScanQueue::Clock::time_point>
+        second_driver_until_; // processes with a new driver, which may map another one
     bool in_use_ = false;
-    std::string unseen_;
+    std::string unscanned_;
     std::vector<std::string> remarks_;
     const CudaFile* linking_ = nullptr; // the file that probes are being attached to
-    bool exchanging_ = false;           // of some links, only a local variable knows
+    bool switching_ = false;            // of some links, only a local variable knows
 };
 
 } // namespace gpusnoop

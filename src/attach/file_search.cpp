@@ -26,7 +26,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t known_max = 1 << 17;
-constexpr std::chrono::milliseconds time_for_a_look(200);
+constexpr std::chrono::milliseconds scan_budget(200);
 constexpr size_t unreadable_max = 16; // per scan: paths are up to 4 KiB, a message is up to 128
 
 // A page of the file in this process, for as long as the object is there.
@@ -64,16 +64,17 @@ void FileSearch::serve(Helper::Task& task)
         const auto request = read_message<SearchRequest>(message->bytes);
         if (!request)
             return;
-        task.set_status(at({}, ""));
+        task.set_status(status_of({}, ""));
         if (std::exchange(dropped_, request->dropped) != request->dropped)
             known_.clear();
         answer({.candidate = {},
                 .examined = {},
-                .end = request->what == SearchRequest::What::mapped     ? mapped(request->pid)
-                       : request->what == SearchRequest::What::in_reach ? in_reach(request->pid)
-                       : request->what == SearchRequest::What::again    ? again(request->path, message->file)
-                       : request->what == SearchRequest::What::opened ? opened(request->path, std::move(message->file))
-                                                                      : lead(request->questions)});
+                .end = request->kind == SearchRequest::Kind::mapped      ? search_mapped(request->pid)
+                       : request->kind == SearchRequest::Kind::installed ? search_installed(request->pid)
+                       : request->kind == SearchRequest::Kind::reexamine ? examine_again(request->path, message->file)
+                       : request->kind == SearchRequest::Kind::opened
+                           ? search_opened(request->path, std::move(message->file))
+                           : check_paths(request->questions)});
     }
 }
 
@@ -90,12 +91,12 @@ void FileSearch::add_not_cuda(const Key& key)
     not_cuda_.insert(key);
 }
 
-std::string FileSearch::at(const Key& key, std::string_view path)
+std::string FileSearch::status_of(const Key& key, std::string_view path)
 {
     return fmt::format("{:x}:{:x}:{}", key.first, key.second, path);
 }
 
-std::pair<FileSearch::Key, std::string> FileSearch::told(std::string_view at)
+std::pair<FileSearch::Key, std::string> FileSearch::parse_status(std::string_view at)
 {
     Key key;
     for (uint64_t* const number : {&key.first, &key.second}) {
@@ -108,31 +109,31 @@ std::pair<FileSearch::Key, std::string> FileSearch::told(std::string_view at)
     return {key, std::string(at)};
 }
 
-SearchEnd FileSearch::mapped(pid_t pid)
+SearchEnd FileSearch::search_mapped(pid_t pid)
 {
     SearchEnd end;
     std::vector<Mapping> all = mappings(pid);
     end.refused = all.empty() && mappings_are_refused(pid);
-    const auto may_be_cuda = [this](const Mapping& m) { return named(m.path) || is_memfd(m.path); };
-    if (!in_any_file() && std::ranges::none_of(all, may_be_cuda))
+    const auto may_be_cuda = [this](const Mapping& m) { return has_cuda_name(m.path) || is_memfd(m.path); };
+    if (!searches_all_files() && std::ranges::none_of(all, may_be_cuda))
         return end;
-    const auto begun = std::chrono::steady_clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
     // Addresses grow, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
-    std::ranges::stable_partition(all,
-                                  [this](const Mapping& m) { return named(m.path); }); // before files that are slow
+    std::ranges::stable_partition(
+        all, [this](const Mapping& m) { return has_cuda_name(m.path); }); // before files that are slow
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
         const Key key(mapping.device, mapping.inode);
-        const bool executable_itself = key == program;
-        if (!seen.insert(key).second || (is_not_cuda(key) && !named(mapping.path)) || refused(key))
+        const bool is_program = key == program;
+        if (!seen.insert(key).second || (is_not_cuda(key) && !has_cuda_name(mapping.path)) || is_blocked(key))
             continue;
-        if (std::chrono::steady_clock::now() - begun > time_for_a_look) {
-            end.all = false;
+        if (std::chrono::steady_clock::now() - begin > scan_budget) {
+            end.complete = false;
             break;
         }
-        task_->set_status(at(key, mapping.path));
+        task_->set_status(status_of(key, mapping.path));
         const auto found = find_mapped(pid, mapping);
         if (!found) {
             report_unreadable(end, pid, mapping, errno);
@@ -140,14 +141,14 @@ SearchEnd FileSearch::mapped(pid_t pid)
         }
         if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
             end.known.push_back(known->second);
-        else if (!ask_about(*found, mapping, executable_itself))
+        else if (!submit(*found, mapping, is_program))
             report_unreadable(end, pid, mapping, errno);
     }
     return end;
 }
 
 // It has no mapping yet, by which /proc would name it.
-SearchEnd FileSearch::opened(std::string_view path, Fd where)
+SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
 {
     SearchEnd end;
     const auto found = find_regular_at(std::move(where));
@@ -159,44 +160,44 @@ SearchEnd FileSearch::opened(std::string_view path, Fd where)
     mapping.device = found->device;
     mapping.inode = found->inode;
     const Key key(found->device, found->inode);
-    if ((is_not_cuda(key) && !named(mapping.path)) || refused(key))
+    if ((is_not_cuda(key) && !has_cuda_name(mapping.path)) || is_blocked(key))
         return end;
-    task_->set_status(at(key, mapping.path));
+    task_->set_status(status_of(key, mapping.path));
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
-        ask_about(*found, mapping, false); // one that cannot be opened is reported when it is mapped
+        submit(*found, mapping, false); // one that cannot be opened is reported when it is mapped
     return end;
 }
 
-SearchEnd FileSearch::in_reach(pid_t pid)
+SearchEnd FileSearch::search_installed(pid_t pid)
 {
     for (const std::string& folder : driver_folders(environment(pid)))
         for (const std::string_view name : driver_names) {
             Mapping mapping;
             mapping.path = fmt::format("{}/{}", folder, name);
-            task_->set_status(at({}, mapping.path));
+            task_->set_status(status_of({}, mapping.path));
             if (const auto found = find_in_root_of(pid, mapping.path))
-                ask_about(*found, mapping, false);
+                submit(*found, mapping, false);
         }
     return {};
 }
 
-SearchEnd FileSearch::again(const std::string& path, const Fd& file)
+SearchEnd FileSearch::examine_again(const std::string& path, const Fd& file)
 {
     Mapping mapping;
     mapping.path = path;
-    task_->set_status(at({}, path));
+    task_->set_status(status_of({}, path));
     if (const auto found = find_regular_behind(fmt::format("/proc/self/fd/{}", file.get())))
-        ask_about(*found, mapping, true);
+        submit(*found, mapping, true);
     return {};
 }
 
-SearchEnd FileSearch::lead(const std::vector<SearchRequest::Question>& questions) const
+SearchEnd FileSearch::check_paths(const std::vector<SearchRequest::Question>& questions) const
 {
     SearchEnd end;
     for (const auto& [path, inode, pids] : questions) {
-        task_->set_status(at({}, path));
+        task_->set_status(status_of({}, path));
         bool leads = false;
         for (auto pid = pids.begin(); pid != pids.end() && !leads; ++pid)
             leads = leads_to(*pid, path, inode);
@@ -216,13 +217,14 @@ void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& map
     const auto is_same = [&](const Mapping& m) {
         return m.start == mapping.start && m.device == mapping.device && m.inode == mapping.inode;
     };
-    if (named(mapping.path) && end.unreadable.size() < unreadable_max && std::ranges::any_of(mappings(pid), is_same))
+    if (has_cuda_name(mapping.path) && end.unreadable.size() < unreadable_max &&
+        std::ranges::any_of(mappings(pid), is_same))
         end.unreadable.push_back({mapping.path, mapping.device, mapping.inode, error});
 }
 
 // Sends the file to the owner, and what is in it if the owner does not know it. False with errno if it cannot be
 // opened.
-bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself)
+bool FileSearch::submit(const FoundFile& found, const Mapping& mapping, bool is_program)
 {
     Fd file = open_found(found);
     if (!file)
@@ -254,7 +256,7 @@ bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
                                               IN_MODIFY | IN_CLOSE_WRITE)
                           : -1;
     try {
-        result = examine(std::move(file), mapping, executable_itself);
+        result = examine(std::move(file), mapping, is_program);
     } catch (const Error& error) {
         result = {.cuda = true, .places = {}, .missing = {}, .complaint = error.what()};
     } catch (const std::bad_alloc&) {
@@ -273,9 +275,9 @@ bool FileSearch::ask_about(const FoundFile& found, const Mapping& mapping, bool 
     return true;
 }
 
-ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executable_itself) const
+ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_program) const
 {
-    bool by_name = named(mapping.path);
+    bool by_name = has_cuda_name(mapping.path);
     std::optional<Elf> opened;
     try {
         opened.emplace(std::move(file));
@@ -286,7 +288,7 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executabl
     }
     const Elf& elf = *opened;
     const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
-    by_name |= named(soname);
+    by_name |= has_cuda_name(soname);
     ExaminedFile found;
     if (is_driver(mapping.path) || is_driver(soname)) {
         locate(found, elf, any_runtime);
@@ -304,7 +306,7 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool executabl
     }
     // nvcc links the runtime statically unless told otherwise, and NCCL may be, too: into executables and into
     // libraries, both of which then carry device code.
-    if (!executable_itself && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
+    if (!is_program && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
         return {};
     locate(found, elf, any_runtime);
     found.cuda = !found.places.empty();
@@ -315,7 +317,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
 {
     found.cuda = true;
     if (found.library == Library::nccl)
-        found.word = identity_word(elf, host_decoder());
+        found.cookie_word = identity_word(elf, host_decoder());
     std::unordered_map<std::string_view, unsigned> wanted;
     std::vector<std::string_view> names;
     for (unsigned i = 0; i < probes_.size(); i++) {

@@ -36,7 +36,7 @@ public:
     {}
 
     // What a file is called that is to be examined for this tool.
-    bool named(std::string_view path) const
+    bool has_cuda_name(std::string_view path) const
     {
         return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
     }
@@ -49,9 +49,12 @@ public:
                                : Library::runtime;
     }
     // Others may have a copy of the library in them: any file may, of any process.
-    bool in_any_file() const { return count_runtime_ || nccl_; }
+    bool searches_all_files() const { return count_runtime_ || nccl_; }
     // A file of that name may have something to probe in it.
-    bool may_matter(std::string_view path) const { return in_any_file() || named(path) || is_memfd(path); }
+    bool may_have_probes(std::string_view path) const
+    {
+        return searches_all_files() || has_cuda_name(path) || is_memfd(path);
+    }
 
     static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
 
@@ -62,12 +65,12 @@ public:
     void add_not_cuda(const Key& key);
     bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
     // Nor these, whatever they are called: a helper did not survive it.
-    void refuse(const Key& key) { refused_.insert(key); }
-    bool refused(const Key& key) const { return refused_.contains(key); }
+    void block(const Key& key) { blocked_.insert(key); }
+    bool is_blocked(const Key& key) const { return blocked_.contains(key); }
 
     // What a helper says it is at: a file, or no file of those that can be refused.
-    static std::string at(const Key& key, std::string_view path);
-    static std::pair<Key, std::string> told(std::string_view at);
+    static std::string status_of(const Key& key, std::string_view path);
+    static std::pair<Key, std::string> parse_status(std::string_view at);
 
 private:
     // A file as it was when it was told of. Its inode is kept open as long as its number means something.
@@ -78,22 +81,22 @@ private:
         auto operator<=>(const Version&) const = default;
     };
 
-    SearchEnd mapped(pid_t pid);
-    SearchEnd in_reach(pid_t pid);
-    SearchEnd again(const std::string& path, const Fd& file);
-    SearchEnd opened(std::string_view path, Fd where);
-    SearchEnd lead(const std::vector<SearchRequest::Question>& questions) const;
+    SearchEnd search_mapped(pid_t pid);
+    SearchEnd search_installed(pid_t pid);
+    SearchEnd examine_again(const std::string& path, const Fd& file);
+    SearchEnd search_opened(std::string_view path, Fd where);
+    SearchEnd check_paths(const std::vector<SearchRequest::Question>& questions) const;
     static Version version_of(const FoundFile& found, const Mapping& mapping);
-    bool ask_about(const FoundFile& found, const Mapping& mapping, bool executable_itself);
+    bool submit(const FoundFile& found, const Mapping& mapping, bool is_program);
     void report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const;
-    ExaminedFile examine(Fd file, const Mapping& mapping, bool executable_itself) const;
+    ExaminedFile examine(Fd file, const Mapping& mapping, bool is_program) const;
     void locate(ExaminedFile& found, const Elf& elf, Runtime runtime) const;
     void answer(const SearchAnswer& answer, int file = -1);
 
     std::span<const Probe> probes_;
     bool count_runtime_;
     bool nccl_; // is what calls are counted of
-    std::set<Key> not_cuda_, refused_;
+    std::set<Key> not_cuda_, blocked_;
     std::map<Version, uint32_t> known_; // files by number, in a helper: another user of one is told without a question
     uint32_t dropped_ = 0;              // files, when these were told
     Helper::Task* task_ = nullptr;      // while it serves

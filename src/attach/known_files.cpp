@@ -20,7 +20,7 @@ CudaFile* KnownFiles::find(const FileId& id) const
     return file == files_.end() ? nullptr : file->second.get();
 }
 
-CudaFile* KnownFiles::numbered(uint32_t number) const
+CudaFile* KnownFiles::by_number(uint32_t number) const
 {
     const auto file =
         std::ranges::find_if(files_, [number](const auto& item) { return item.second->number == number; });
@@ -35,25 +35,25 @@ std::vector<CudaFile*> KnownFiles::all() const
     return all;
 }
 
-bool KnownFiles::room_for_one(pid_t pid, uint64_t owner)
+bool KnownFiles::has_room(pid_t pid, uint64_t owner)
 {
     const auto count = [this](auto of) {
         return static_cast<size_t>(std::ranges::count_if(files_, [&](const auto& entry) { return of(*entry.second); }));
     };
     if (files_.size() >= files_max) {
-        if (over_limit_.emplace(false, 0).second)
+        if (limits_reported_.emplace(false, 0).second)
             complaints_.add(
                 fmt::format("{} CUDA libraries are traced; no more will be while these are in use", files_max));
         return false;
     }
     if (count([pid](const CudaFile& file) { return file.users.contains(pid); }) >= files_of_process_max) {
-        if (over_limit_.emplace(false, pid).second)
+        if (limits_reported_.emplace(false, pid).second)
             complaints_.add(fmt::format("process {} maps more than {} CUDA libraries: the others are not traced", pid,
                                         files_of_process_max));
         return false;
     }
     if (count([owner](const CudaFile& file) { return file.owner == owner; }) >= files_of_owner_max) {
-        if (over_limit_.emplace(true, owner).second)
+        if (limits_reported_.emplace(true, owner).second)
             complaints_.add(
                 fmt::format("the user of process {} maps more than {} CUDA libraries: the others are not traced", pid,
                             files_of_owner_max));
@@ -100,11 +100,11 @@ std::vector<CudaFile*> KnownFiles::idle()
     return twice;
 }
 
-void KnownFiles::add_useless(const Seen& seen)
+void KnownFiles::add_useless(const Version& version)
 {
     if (useless_.size() >= useless_max)
         useless_.clear();
-    useless_.insert(seen);
+    useless_.insert(version);
 }
 
 } // namespace gpusnoop

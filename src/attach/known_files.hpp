@@ -55,7 +55,7 @@ struct CudaFile {
     std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
     FileId id;
     Library library = Library::driver;
-    uint32_t word = 0; // that its probes have in their cookies (bpf/shared/probe.h)
+    uint32_t cookie_word = 0; // that its probes have in their cookies (bpf/shared/probe.h)
     // Keeps the inode, so that its number is not given to another file. O_PATH where the file system may block; else
     // open for reading, for the guard.
     Fd file;
@@ -85,10 +85,10 @@ public:
     explicit KnownFiles(Complaints& complaints) : complaints_(complaints) {}
 
     CudaFile* find(const FileId& id) const; // null: it is not known
-    CudaFile* numbered(uint32_t number) const;
+    CudaFile* by_number(uint32_t number) const;
     std::vector<CudaFile*> all() const;
     // Whether there may be one more of this process and owner; once for each of them it is told where not.
-    bool room_for_one(pid_t pid, uint64_t owner);
+    bool has_room(pid_t pid, uint64_t owner);
     CudaFile& add(std::unique_ptr<CudaFile> file); // gives it its number; valid until it is dropped
     void drop(CudaFile* file);
     bool move(CudaFile* file, const FileId& id);  // false: another one is known by that
@@ -99,22 +99,22 @@ public:
     std::vector<CudaFile*> idle();
 
     // A file as it was when it was looked at; without a descriptor it may become another one.
-    struct Seen {
+    struct Version {
         FileId id;
         int64_t changed_ns = 0;
-        auto operator<=>(const Seen&) const = default;
+        auto operator<=>(const Version&) const = default;
     };
     // Called like CUDA, with nothing to probe in it.
-    bool useless(const Seen& seen) const { return useless_.contains(seen); }
-    void add_useless(const Seen& seen);
+    bool is_useless(const Version& version) const { return useless_.contains(version); }
+    void add_useless(const Version& version);
 
 private:
     Complaints& complaints_;
     std::map<FileId, std::unique_ptr<CudaFile>> files_;
     uint32_t numbers_ = 0, dropped_ = 0;
     std::set<CudaFile*> idle_; // at the last look
-    std::set<Seen> useless_;
-    std::set<std::pair<bool, uint64_t>> over_limit_; // processes (false) and owners that have been complained of
+    std::set<Version> useless_;
+    std::set<std::pair<bool, uint64_t>> limits_reported_; // processes (false) and owners that have been complained of
 };
 
 } // namespace gpusnoop

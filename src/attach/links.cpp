@@ -21,7 +21,7 @@
 namespace gpusnoop {
 namespace {
 
-// Which probe is where in a page, for the program that all places of an event share.
+// Probes by their offset in a page, for the program that all places of an event share.
 class RowsByPlace {
 public:
     RowsByPlace(int map, uint32_t event) : map_(map), event_(event) {}
@@ -124,8 +124,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
 // files would take seconds. These threads touch nothing but their own links.
 void detach(Links links)
 {
-    constexpr size_t most_threads = 32;
-    const WarningsHeld until_they_have_ended;
+    constexpr size_t threads_max = 32;
+    const WarningsHeld held_until_detached;
     std::atomic<size_t> next = 0;
     auto work = [&] {
         for (size_t i; (i = next++) < links.size();)
@@ -133,7 +133,7 @@ void detach(Links links)
     };
     std::vector<std::jthread> others;
     try {
-        while (others.size() + 1 < std::min(links.size(), most_threads))
+        while (others.size() + 1 < std::min(links.size(), threads_max))
             others.emplace_back(work);
     } catch (const std::exception&) {
         // A limit of tasks or of memory: those that there are do it all.
@@ -186,78 +186,78 @@ void Linker::choose_programs(std::span<const Hook> hooks)
     }
 }
 
-// Of a probe, by which the program knows it (bpf/shared/probe.h).
+// Identifies a probe to the BPF programs (bpf/shared/probe.h).
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
-    const auto which = static_cast<uint64_t>(&hook - hooks_.data());
+    const auto hook_number = static_cast<uint64_t>(&hook - hooks_.data());
     const uint64_t of_file = file.is_driver()
                                  ? COOKIE_OF_DRIVER | uint64_t{file.number & COOKIE_WORD_MAX} << COOKIE_WORD_SHIFT
-                                 : uint64_t{file.word} << COOKIE_WORD_SHIFT;
-    return of_file | which << COOKIE_HOOK_SHIFT | (again_ ? COOKIE_SECOND : 0) | number;
+                                 : uint64_t{file.cookie_word} << COOKIE_WORD_SHIFT;
+    return of_file | hook_number << COOKIE_HOOK_SHIFT | (second_ ? COOKIE_SECOND : 0) | number;
 }
 
 size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
 {
     const std::vector<Place> places = places_of(hook, file);
-    const size_t ways = hook.returns && tier_ != Tier::session ? 2 : 1;
+    const size_t links_per_place = hook.returns && tier_ != Tier::session ? 2 : 1;
     switch (tier_) {
     case Tier::session:
     case Tier::multi:
-        return places.empty() ? 0 : ways;
+        return places.empty() ? 0 : links_per_place;
     case Tier::tracefs:
-        return 2 * ways * distinguishable_in_page(places).size(); // perf event, link
+        return 2 * links_per_place * distinguishable_in_page(places).size(); // perf event, link
     case Tier::perf:
-        return 2 * ways * places.size();
+        return 2 * links_per_place * places.size();
     }
     return 0;
 }
 
-void Linker::attach(const Hook& hook, const Where& where, Links& links)
+void Linker::attach(const Hook& hook, const Target& target, Links& links)
 {
-    const std::vector<Place> places = places_of(hook, where.file);
+    const std::vector<Place> places = places_of(hook, target.file);
     if (places.empty())
         return;
     switch (tier_) {
     case Tier::session:
         if (hook.returns) {
-            links.push_back(attach_multi(hook, "session", uprobe_session_attach_type, false, places, where));
+            links.push_back(attach_multi(hook, "session", uprobe_session_attach_type, false, places, target));
             break;
         }
         [[fallthrough]];
     case Tier::multi:
         // The return first: an entry without its return would leave state behind.
         if (hook.returns)
-            links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, where));
-        links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, where));
+            links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, target));
+        links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, target));
         break;
     case Tier::tracefs:
         for (const std::vector<Place>& group : distinguishable_in_page(places)) {
             step_();
             if (hook.returns)
-                links.push_back(attach_event(hook, true, group, where));
-            links.push_back(attach_event(hook, false, group, where));
+                links.push_back(attach_event(hook, true, group, target));
+            links.push_back(attach_event(hook, false, group, target));
         }
         break;
     case Tier::perf:
         for (const Place& place : places) {
             step_();
             if (hook.returns)
-                links.push_back(attach_perf(hook, true, place, where));
-            links.push_back(attach_perf(hook, false, place, where));
+                links.push_back(attach_perf(hook, true, place, target));
+            links.push_back(attach_perf(hook, false, place, target));
         }
         break;
     }
 }
 
 Link Linker::attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
-                          const std::vector<Place>& places, const Where& where)
+                          const std::vector<Place>& places, const Target& target)
 {
     std::vector<uint64_t> offsets, cookies;
     for (const Place& place : places) {
         offsets.push_back(place.offset);
-        cookies.push_back(cookie(hook, where.file, place.probe + 1));
+        cookies.push_back(cookie(hook, target.file, place.probe + 1));
     }
-    const std::string path = where.file.open_path();
+    const std::string path = target.file.open_path();
     int link = create_link({.program = bpf_program__fd(program(hook, suffix)),
                             .attach_type = attach_type,
                             .path = path.c_str(),
@@ -265,42 +265,42 @@ Link Linker::attach_multi(const Hook& hook, std::string_view suffix, int attach_
                             .cookies = cookies.data(),
                             .count = static_cast<uint32_t>(places.size()),
                             .on_return = on_return,
-                            .pid = where.pid});
+                            .pid = target.pid});
     if (link < 0)
-        refuse(where.file, tier_, -link);
+        refuse(target.file, tier_, -link);
     return own_link(Fd(link));
 }
 
-Link Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Where& where)
+Link Linker::attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Target& target)
 {
-    const uint64_t number = cookie(hook, where.file, ++events_);
+    const uint64_t number = cookie(hook, target.file, ++events_);
     std::vector<uint64_t> offsets;
     auto rows = std::make_unique<RowsByPlace>(bpf_object__find_map_fd_by_name(object_, "rows_by_place"),
                                               static_cast<uint32_t>(number));
     for (const Place& place : places) {
         offsets.push_back(place.offset);
         if (!rows->add(static_cast<uint32_t>(in_page(place)), place.probe + 1))
-            refuse(where.file, tier_, errno);
+            refuse(target.file, tier_, errno);
     }
     std::shared_ptr<EventLink> link(
-        new EventLink{std::move(rows), {*tracefs_, where.file.open_path(), offsets, on_return}});
+        new EventLink{std::move(rows), {*tracefs_, target.file.open_path(), offsets, on_return}});
     link->attached =
-        attach_tracepoint(program(hook, on_return ? "return" : "entry"), link->event.id(), where.pid, number);
+        attach_tracepoint(program(hook, on_return ? "return" : "entry"), link->event.id(), target.pid, number);
     if (!link->attached)
-        refuse(where.file, tier_, errno);
+        refuse(target.file, tier_, errno);
     return link;
 }
 
-Link Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where)
+Link Linker::attach_perf(const Hook& hook, bool on_return, const Place& place, const Target& target)
 {
     LIBBPF_OPTS(bpf_uprobe_opts, options);
-    options.bpf_cookie = cookie(hook, where.file, place.probe + 1);
+    options.bpf_cookie = cookie(hook, target.file, place.probe + 1);
     options.retprobe = on_return;
     bpf_link* link =
-        bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"), where.pid ? where.pid : -1,
-                                        where.file.open_path().c_str(), place.offset, &options);
+        bpf_program__attach_uprobe_opts(program(hook, on_return ? "return" : "entry"), target.pid ? target.pid : -1,
+                                        target.file.open_path().c_str(), place.offset, &options);
     if (!link)
-        refuse(where.file, tier_, errno);
+        refuse(target.file, tier_, errno);
     return own_link(link);
 }
 

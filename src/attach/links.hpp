@@ -53,33 +53,33 @@ public:
     // step: called between the links of a hook; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
-    struct Where {
+    struct Target {
         const CudaFile& file;
         pid_t pid; // 0: every process
     };
     // Adds to the links even where it throws Error: those that were made before.
-    void attach(const Hook& hook, const Where& where, Links& links);
+    void attach(const Hook& hook, const Target& where, Links& links);
 
     // How many the links of this hook take.
     size_t descriptors(const Hook& hook, const CudaFile& file) const;
 
     // What has been attached will be attached once more, before that is detached.
-    void begin_again() { again_ = true; }
+    void begin_second_attachment() { second_ = true; }
 
 private:
     void choose_programs(std::span<const Hook> hooks);
     bpf_program* program(const Hook& hook, std::string_view suffix) const;
     uint64_t cookie(const Hook& hook, const CudaFile& file, uint32_t number) const;
     Link attach_multi(const Hook& hook, std::string_view suffix, int attach_type, bool on_return,
-                      const std::vector<Place>& places, const Where& where);
-    Link attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Where& where);
-    Link attach_perf(const Hook& hook, bool on_return, const Place& place, const Where& where);
+                      const std::vector<Place>& places, const Target& where);
+    Link attach_event(const Hook& hook, bool on_return, const std::vector<Place>& places, const Target& where);
+    Link attach_perf(const Hook& hook, bool on_return, const Place& place, const Target& where);
 
     bpf_object* object_;
     std::span<const Hook> hooks_;
     Tier tier_;
     std::function<void()> step_;
-    bool again_ = false;
+    bool second_ = false;
     std::optional<Tracefs> tracefs_;
     uint32_t events_ = 0; // made so far
 };

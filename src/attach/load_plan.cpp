@@ -102,7 +102,7 @@ namespace {
 
 constexpr const char* license = "Dual BSD/GPL"; // of all objects
 
-struct PutOff {
+struct Deferred {
     bpf_program* program;
     std::vector<bpf_insn> code;
     bpf_prog_load_opts options;
@@ -118,9 +118,9 @@ struct PutOff {
 };
 
 // Of what this thread has libbpf load; null: nothing is put off.
-std::vector<PutOff>*& current()
+std::vector<Deferred>*& current()
 {
-    thread_local std::vector<PutOff>* all = nullptr;
+    thread_local std::vector<Deferred>* all = nullptr;
     return all;
 }
 
@@ -130,10 +130,10 @@ try {
     const bpf_insn* const given = bpf_program__insns(program);
     std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
     if (confidential)
-        put_user_reads_back(code);
+        restore_user_reads(code);
     if (!current() || options->fd_array) // which libbpf frees as soon as it has loaded all
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
-    PutOff later{program, std::move(code), *options};
+    Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;
     later.options.expected_attach_type = bpf_program__expected_attach_type(program); // which libbpf sets afterwards
     bpf_insn nothing[] = {
@@ -151,7 +151,7 @@ try {
 }
 
 // The longest first, so that none is left alone at the end.
-void load_all(std::vector<PutOff>& all)
+void load_all(std::vector<Deferred>& all)
 {
     std::vector<size_t> order(all.size());
     std::iota(order.begin(), order.end(), 0);
@@ -173,7 +173,7 @@ void load_all(std::vector<PutOff>& all)
 
 } // namespace
 
-void let_programs_be_prepared(bool confidential)
+void set_load_handler(bool confidential)
 {
     LIBBPF_OPTS(libbpf_prog_handler_opts, options);
     options.cookie = confidential;
@@ -181,23 +181,23 @@ void let_programs_be_prepared(bool confidential)
     libbpf_register_prog_handler("uprobe", BPF_PROG_TYPE_KPROBE, static_cast<bpf_attach_type>(0), &options);
 }
 
-int load_together(const std::function<int()>& load)
+int load_in_parallel(const std::function<int()>& load)
 {
-    std::vector<PutOff> all;
+    std::vector<Deferred> all;
     current() = &all;
     const int error = load();
     current() = nullptr;
     if (error)
         return error;
     load_all(all);
-    const auto refused = std::ranges::find_if(all, [](const PutOff& one) { return one.error != 0; });
+    const auto refused = std::ranges::find_if(all, [](const Deferred& one) { return one.error != 0; });
     return refused == all.end() ? 0 : refused->error;
 }
 
 void load_into_kernel(const std::function<int()>& load, bool together)
 {
     const LoadLog log;
-    if (const int error = together ? load_together(load) : load())
+    if (const int error = together ? load_in_parallel(load) : load())
         throw LoadError(refusal_of(-error, log.text()));
 }
 

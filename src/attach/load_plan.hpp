@@ -50,11 +50,11 @@ private:
 // and those that are meant follow together, into the same descriptors.
 
 // Once, before a BPF object is opened. confidential: see attach/refusal.hpp.
-void let_programs_be_prepared(bool confidential);
+void set_load_handler(bool confidential);
 
 // load: has libbpf load an object, on this thread. Its error, or that of a program: nobody says then which it is, and
 // why, as libbpf does where it loads the programs itself.
-int load_together(const std::function<int()>& load);
+int load_in_parallel(const std::function<int()>& load);
 
 // The same, or as libbpf does it. Throws LoadError.
 void load_into_kernel(const std::function<int()>& load, bool together);

@@ -14,7 +14,7 @@ namespace {
 
 static_assert((COMM_HAS_MAGIC | (COMM_HAS_MAGIC - 1)) <= COOKIE_WORD_MAX);
 
-constexpr size_t longest = 4096; // of such a function; 1238 in NCCL 2.29
+constexpr size_t function_bytes_max = 4096; // of such a function; 1238 in NCCL 2.29
 // In older ones nothing in front of the rank is the same in all ranks: 2.16.
 constexpr uint32_t oldest_version = 21600;
 constexpr uint32_t magic_version = 22100;
@@ -29,7 +29,7 @@ public:
         const auto function = std::ranges::find(functions_, name, &Symbol::name);
         if (function == functions_.end())
             return {};
-        bytes_ = elf_.bytes(function->file_offset, std::min<size_t>(function->size, longest));
+        bytes_ = elf_.bytes(function->file_offset, std::min<size_t>(function->size, function_bytes_max));
         return {bytes_, function->address};
     }
 

@@ -22,10 +22,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned reports_of_file_max = 8; // its owner may overwrite it all the time
-// Limits how often a file is detached, examined and attached whose owner opens it for writing all the time.
-constexpr unsigned suspended_often = 8;
-constexpr FileGuard::Clock::duration often = 10s, pause_if_often = 5s;
+constexpr unsigned reports_per_file_max = 8; // its owner may overwrite it all the time
+// Limits how frequent_interval a file is detached, examined and attached whose owner opens it for writing all the time.
+constexpr unsigned suspensions_before_pause = 8;
+constexpr FileGuard::Clock::duration frequent_interval = 10s, suspension_pause = 5s;
 constexpr FileGuard::Clock::duration examination_retry = 1s; // if no helper was free
 
 } // namespace
@@ -66,8 +66,8 @@ void Targets::suspend(CudaFile* file)
         return;
     const auto now = FileGuard::Clock::now();
     const auto since_last = now - std::exchange(file->suspended_at, now);
-    if (++file->times_suspended > suspended_often && since_last < often)
-        file->examine_at = now + pause_if_often;
+    if (++file->times_suspended > suspensions_before_pause && since_last < frequent_interval)
+        file->examine_at = now + suspension_pause;
 }
 
 void Targets::examine_suspended()
@@ -81,14 +81,15 @@ void Targets::examine_suspended()
         std::string path = file->path;
         if (path.ends_with(deleted_suffix))
             path.resize(path.size() - deleted_suffix.size());
-        SearchRequest request{.what = SearchRequest::What::again, .pid = 0, .questions = {}, .path = std::move(path)};
-        file->examining = ask({.request = std::move(request), .again = file});
+        SearchRequest request{
+            .kind = SearchRequest::Kind::reexamine, .pid = 0, .questions = {}, .path = std::move(path)};
+        file->examining = ask({.request = std::move(request), .suspended_file = file});
     }
 }
 
 SearchVerdict Targets::judge_again(Search& search, Candidate found) const
 {
-    if (!search.again) // it was dropped meanwhile
+    if (!search.suspended_file) // it was dropped meanwhile
         return {};
     search.examining = std::move(found);
     return {.examine = true};
@@ -102,26 +103,26 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     if (file->guard.is_open()) // a writer came meanwhile
         return;
     file->guard.set_watch(examined.watch);
-    if (!believable(examined))
+    if (!is_valid(examined))
         examined = {};
     const bool moved = id != file->id;
     if (moved && !files_.move(file, id)) { // a process that maps the new inode was found first: this one is of no use
         file->guard.release(file->file);
         file->examine_at = FileGuard::Clock::time_point::max();
         if (!files_.find(id)->suspended)
-            found_.push_back({.files = {file}, .again = true, .moved = true, .why = {}});
+            found_.push_back({.files = {file}, .reexamined = true, .moved = true, .why = {}});
         return;
     }
     file->places = std::move(examined.places);
     file->missing = std::move(examined.missing);
     if (!file->places.empty()) {
         file->library = examined.library;
-        file->word = examined.word;
+        file->cookie_word = examined.cookie_word;
     }
     file->suspended = false;
     if (examined.complaint.empty() && file->places.empty())
         examined.complaint = "it has none of the functions looked for";
-    found_.push_back({.files = {file}, .again = true, .moved = moved, .why = std::move(examined.complaint)});
+    found_.push_back({.files = {file}, .reexamined = true, .moved = moved, .why = std::move(examined.complaint)});
 }
 
 void Targets::postpone(CudaFile* file)
@@ -141,13 +142,13 @@ void Attacher::step()
 
 void Attacher::yield_to_writers(bool thorough)
 {
-    if (exchanging_)
+    if (switching_)
         return;
     const std::vector<CudaFile*> files = targets_.overwritten(thorough);
     Links links;
     for (auto& [key, attachment] : attachments_)
         if (std::ranges::find(files, attachment.file) != files.end())
-            take_links(attachment, links);
+            extract_links(attachment, links);
     detach(std::move(links));
     for (CudaFile* file : files) {
         targets_.suspend(file);
@@ -157,13 +158,13 @@ void Attacher::yield_to_writers(bool thorough)
 
 void Attacher::report_suspended(CudaFile* file, bool was_attached)
 {
-    if (file->times_reported == std::min(file->times_suspended, reports_of_file_max))
+    if (file->times_reported == std::min(file->times_suspended, reports_per_file_max))
         return;
-    file->times_reported = std::min(file->times_suspended, reports_of_file_max);
+    file->times_reported = std::min(file->times_suspended, reports_per_file_max);
     remarks_.push_back(fmt::format("{} {}, and its calls are not counted until it is whole again", file->path,
                                    was_attached ? "is being overwritten: its probes are detached"
                                                 : "is open for writing: its probes are not attached"));
-    if (file->times_reported == reports_of_file_max)
+    if (file->times_reported == reports_per_file_max)
         remarks_.back() += " (reported for the last time)";
 }
 
@@ -178,8 +179,8 @@ void Attacher::attach_again(const Targets::Found& found)
         }
     if (found.moved) // processes may map the file that it was before
         for (const pid_t pid : file->users)
-            look_at(pid);
-    if ((file->suspended && !known_by_another) || file->times_suspended > reports_of_file_max)
+            scan(pid);
+    if ((file->suspended && !known_by_another) || file->times_suspended > reports_per_file_max)
         return;
     if (found.moved && !file->users.empty())
         remarks_.push_back(
@@ -202,7 +203,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t questions_max = 16; // at a time: paths are up to 4 KiB, a message is up to 128
-constexpr Clock::duration time_for_answers = 20ms;
+constexpr Clock::duration path_check_budget = 20ms;
 
 uint64_t inode_of(const Fd& file)
 {
@@ -227,45 +228,45 @@ std::vector<CudaFile*> Targets::unused()
     std::vector<CudaFile*> candidates = files_.idle();
     if (candidates.empty() || files_.nearly_full())
         return candidates;
-    find_lost(candidates);
+    find_unreachable(candidates);
     // Meanwhile a process may have come that maps it.
     std::erase_if(candidates,
-                  [this](const CudaFile* file) { return !file->users.empty() || !lost_.contains(file->id); });
-    lost_.clear();
+                  [this](const CudaFile* file) { return !file->users.empty() || !unreachable_.contains(file->id); });
+    unreachable_.clear();
     return candidates;
 }
 
 // A few at a time, and for no longer than that: others have their turn the next time.
-void Targets::find_lost(std::span<CudaFile* const> files)
+void Targets::find_unreachable(std::span<CudaFile* const> files)
 {
-    const auto until = Clock::now() + time_for_answers;
+    const auto until = Clock::now() + path_check_budget;
     const auto left = [until] { return std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()); };
     for (size_t asked = 0; asked < files.size(); asked += questions_max) {
-        if (asked_about_.empty())
-            ask_whether_paths_lead_to(files, std::min(questions_max, files.size() - asked));
-        while (!asked_about_.empty() && left() > 0ms)
+        if (checked_paths_.empty())
+            request_path_checks(files, std::min(questions_max, files.size() - asked));
+        while (!checked_paths_.empty() && left() > 0ms)
             poll(left());
-        if (!asked_about_.empty())
+        if (!checked_paths_.empty())
             return;
     }
 }
 
-void Targets::ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count)
+void Targets::request_path_checks(std::span<CudaFile* const> files, size_t count)
 {
     if (!ready())
         return;
     const std::map<uint64_t, pid_t> in_use = mount_namespaces_in_use();
-    SearchRequest request{.what = SearchRequest::What::leads, .pid = 0, .questions = {}};
+    SearchRequest request{.kind = SearchRequest::Kind::path_checks, .pid = 0, .questions = {}};
     for (; count > 0; count--) {
-        const CudaFile* const file = files[turn_++ % files.size()];
+        const CudaFile* const file = files[next_path_check_++ % files.size()];
         std::vector<pid_t> through{getpid()};
         if (const auto neighbour = in_use.find(file->mount_namespace); neighbour != in_use.end())
             through.push_back(neighbour->second);
         request.questions.push_back({file->path, inode_of(file->file), std::move(through)});
-        asked_about_.push_back(file->id);
+        checked_paths_.push_back(file->id);
     }
     if (!ask({.request = std::move(request)}))
-        asked_about_.clear();
+        checked_paths_.clear();
 }
 
 } // namespace gpusnoop

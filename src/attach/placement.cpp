@@ -7,9 +7,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t beginning = 32;
+constexpr size_t prologue_bytes = 32;
 
-bool keeps(const DispatchTables::Behind& behind, const probe_row& row)
+bool keeps_arguments(const DispatchTables::Behind& behind, const probe_row& row)
 {
     unsigned whole = row.block_base >= BLOCK_REGISTER ? 1U << (row.block_base - BLOCK_REGISTER) : 0, low = 0;
     for (const operand& argument : row.args)
@@ -23,14 +23,14 @@ bool keeps(const DispatchTables::Behind& behind, const probe_row& row)
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row)
 {
-    const size_t known = function.size ? std::min<size_t>(function.size, beginning) : beginning;
+    const size_t known = function.size ? std::min<size_t>(function.size, prologue_bytes) : prologue_bytes;
     const Placement here = place(elf.bytes(function.file_offset, known));
     if (here.emulated)
         return {function.file_offset, here};
     const auto behind = tables.behind(function);
-    const auto other = behind && keeps(*behind, row) ? elf.offset_of(behind->address) : std::nullopt;
+    const auto other = behind && keeps_arguments(*behind, row) ? elf.offset_of(behind->address) : std::nullopt;
     if (other)
-        if (const Placement there = place(elf.bytes(*other, beginning)); there.emulated)
+        if (const Placement there = place(elf.bytes(*other, prologue_bytes)); there.emulated)
             return {*other, there};
     return {function.file_offset, here};
 }

@@ -98,14 +98,14 @@ std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& roo
 
 } // namespace
 
-bool takes_stack_of_cpu(std::span<const std::byte> code, Machine machine)
+bool uses_private_stack(std::span<const std::byte> code, Machine machine)
 {
     const std::span<const std::byte> adds_cpu = machine == Machine::arm64 ? std::span<const std::byte>(adds_cpu_to_x27)
                                                                           : std::span<const std::byte>(adds_cpu_to_r9);
     return !std::ranges::search(code, adds_cpu).empty();
 }
 
-bool may_have_stack_of_cpu(const bpf_object* object)
+bool may_use_private_stack(const bpf_object* object)
 {
     std::vector<std::byte> room(16 << 10);
     bpf_program* program = nullptr;
@@ -113,7 +113,7 @@ bool may_have_stack_of_cpu(const bpf_object* object)
         if (bpf_program__fd(program) < 0 || std::string_view(bpf_program__section_name(program)) != "uprobe")
             continue;
         const auto code = read_code(bpf_program__fd(program), room);
-        if (code.empty() || takes_stack_of_cpu(code))
+        if (code.empty() || uses_private_stack(code))
             return true;
     }
     return false;
@@ -121,8 +121,8 @@ bool may_have_stack_of_cpu(const bpf_object* object)
 
 namespace {
 
-constexpr uint64_t enough_runs = 1000;
-constexpr double of_counting_ns = 57; // what an empty program shows (6.18, EPYC)
+constexpr uint64_t runs_min = 1000;
+constexpr double stats_overhead_ns = 57; // what an empty program shows (6.18, EPYC)
 
 } // namespace
 
@@ -150,8 +150,8 @@ const std::optional<double>& ProgramTimes::mean_ns()
             ns += info.run_time_ns;
         }
     }
-    if (runs >= enough_runs) {
-        mean_ns_ = std::max(static_cast<double>(ns) / static_cast<double>(runs) - of_counting_ns, 0.0);
+    if (runs >= runs_min) {
+        mean_ns_ = std::max(static_cast<double>(ns) / static_cast<double>(runs) - stats_overhead_ns, 0.0);
         counting_ = Fd();
     }
     return mean_ns_;

@@ -74,10 +74,10 @@ struct bpf_object;
 namespace gpusnoop {
 
 // True where code takes the stack from the CPU it runs on.
-bool takes_stack_of_cpu(std::span<const std::byte> code, Machine machine = host);
+bool uses_private_stack(std::span<const std::byte> code, Machine machine = host);
 
 // True where some uprobe program of a loaded object does so, or its code cannot be seen.
-bool may_have_stack_of_cpu(const bpf_object* object);
+bool may_use_private_stack(const bpf_object* object);
 
 } // namespace gpusnoop
 

@@ -230,12 +230,12 @@ bool may_call(bpf_func_id function)
 
 } // namespace
 
-bool kernel_is_confidential()
+bool is_confidentiality_lockdown()
 {
     return !may_call(BPF_FUNC_probe_read_kernel) && may_call(BPF_FUNC_probe_read_user);
 }
 
-void put_user_reads_back(std::span<bpf_insn> code)
+void restore_user_reads(std::span<bpf_insn> code)
 {
     for (bpf_insn& one : code) {
         if (one.code != (BPF_JMP | BPF_CALL) || one.src_reg) // BPF_PSEUDO_CALL, BPF_PSEUDO_KFUNC_CALL

@@ -71,9 +71,9 @@ void quiet_libbpf();
 // call functions of before 5.5 instead, which that mode forbids, too.
 
 // By trying: what says so is in securityfs, which a container need not have.
-bool kernel_is_confidential();
+bool is_confidentiality_lockdown();
 
 // What libbpf has replaced: in that mode, a program has no other reads (bpf/base/machine.bpf.h).
-void put_user_reads_back(std::span<bpf_insn> code);
+void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

@@ -15,7 +15,7 @@ namespace gpusnoop {
 struct Targets::Candidate {
     FileCandidate candidate;
     Fd where;
-    KnownFiles::Seen seen;
+    KnownFiles::Version version;
     FileGuard guard;
 };
 
@@ -23,8 +23,8 @@ struct Targets::Search {
     using Clock = std::chrono::steady_clock;
 
     SearchRequest request{};
-    CudaFile* again = nullptr;      // the file of SearchRequest::What::again; null if it was dropped
-    std::optional<uint64_t> held{}; // see Targets::Held
+    CudaFile* suspended_file = nullptr; // the file of SearchRequest::Kind::reexamine; null if it was dropped
+    std::optional<uint64_t> held{};     // see Targets::Held
     pid_t helper = -1;
     uint64_t user = 0; // that the request's process belongs to
     std::optional<Candidate> examining{};
@@ -35,7 +35,7 @@ struct Targets::Search {
     // Time that the helper has run, or waited for a CPU.
     static uint64_t busy_ns(pid_t helper)
     {
-        const auto share = cpu_share(helper, helper);
+        const auto share = thread_cpu_time(helper, helper);
         return share ? share->used_ns + share->waited_ns : 0;
     }
     // Time that this search was blocked by files, without that for a CPU: a busy machine does not count.
@@ -45,7 +45,10 @@ struct Targets::Search {
         return std::max<Clock::duration>(now - begin - std::chrono::nanoseconds(busy - std::min(busy_before_ns, busy)),
                                          {});
     }
-    bool is_for_slow(const Blame& blame, Clock::time_point now) const { return blame.is_slow(user, now, blocked(now)); }
+    bool is_for_slow_user(const Blame& blame, Clock::time_point now) const
+    {
+        return blame.is_slow(user, now, blocked(now));
+    }
 };
 
 } // namespace gpusnoop

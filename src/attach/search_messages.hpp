@@ -14,19 +14,19 @@
 namespace gpusnoop {
 
 struct SearchRequest {
-    enum class What : uint8_t {
-        mapped,   // the CUDA files that the process maps executable
-        in_reach, // the drivers that it would load from the usual places
-        opened,   // the file that comes with the request, which it is about to map
-        leads,    // what the questions ask
-        again,    // the file that comes with the request and was overwritten
+    enum class Kind : uint8_t {
+        mapped,      // the CUDA files that the process maps executable
+        installed,   // the drivers that it would load from the usual places
+        opened,      // the file that comes with the request, which it is about to map
+        path_checks, // what the questions ask
+        reexamine,   // the file that comes with the request and was overwritten
     };
     struct Question { // whether this path leads one of these processes to the file with this inode
         std::string path;
         uint64_t inode = 0;
         std::vector<pid_t> pids;
     };
-    What what = What::mapped;
+    Kind kind = Kind::mapped;
     pid_t pid = 0;
     uint32_t dropped = 0; // files so far: where it has changed, numbers that were told may mean none
     std::vector<Question> questions;
@@ -40,7 +40,7 @@ void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
 
 void fields(auto& each, same_as_const<SearchRequest> auto& r)
 {
-    each(r.what, r.pid, r.dropped, r.questions, r.path);
+    each(r.kind, r.pid, r.dropped, r.questions, r.path);
 }
 
 // A file, which comes with a descriptor of it (O_PATH).
@@ -72,8 +72,8 @@ void fields(auto& each, same_as_const<SearchVerdict> auto& v)
 struct ExaminedFile {
     bool cuda = false; // the rest is of those that have to do with CUDA
     Library library = Library::driver;
-    uint32_t word = 0; // as in CudaFile
-    int watch = -1;    // of the inotify instance that came with the verdict
+    uint32_t cookie_word = 0; // as in CudaFile
+    int watch = -1;           // of the inotify instance that came with the verdict
     std::vector<Place> places;
     std::vector<std::string> missing;
     std::string complaint;
@@ -86,7 +86,7 @@ void fields(auto& each, same_as_const<Place> auto& p)
 
 void fields(auto& each, same_as_const<ExaminedFile> auto& f)
 {
-    each(f.cuda, f.library, f.word, f.watch, f.places, f.missing, f.complaint);
+    each(f.cuda, f.library, f.cookie_word, f.watch, f.places, f.missing, f.complaint);
 }
 
 // A file named like a CUDA library that a process maps, and that the helper could not open.
@@ -102,7 +102,7 @@ void fields(auto& each, same_as_const<UnreadableFile> auto& u)
 }
 
 struct SearchEnd {
-    bool all = true;             // false: there was no time for more
+    bool complete = true;        // false: there was no time for more
     bool refused = false;        // its mappings may not be read
     std::vector<uint32_t> known; // numbers of files that it maps: what they are was told with those of others
     std::vector<uint8_t> leads;  // 0 or 1 for each question
@@ -111,7 +111,7 @@ struct SearchEnd {
 
 void fields(auto& each, same_as_const<SearchEnd> auto& e)
 {
-    each(e.all, e.refused, e.known, e.leads, e.unreadable);
+    each(e.complete, e.refused, e.known, e.leads, e.unreadable);
 }
 
 // Exactly one of them.

@@ -23,11 +23,11 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t helpers_max = 4;
-constexpr long helpers_of_slow_max = 2; // the others are for other users
-constexpr Clock::duration postponed_for = 500ms;
+constexpr long helpers_for_slow_users_max = 2; // the others are for other users
+constexpr Clock::duration retry_delay = 500ms;
 
 // A file that cannot be examined yet.
-ExaminedFile unknown(Library library)
+ExaminedFile unexamined_file(Library library)
 {
     ExaminedFile file;
     file.cuda = true;
@@ -43,16 +43,16 @@ std::string CudaFile::open_path() const
 }
 
 Targets::Targets(std::span<const Probe> probes, bool count_runtime)
-    : probes_(probes), search_(probes, count_runtime), news_(epoll_create1(EPOLL_CLOEXEC)), reader_(service())
+    : probes_(probes), search_(probes, count_runtime), epoll_(epoll_create1(EPOLL_CLOEXEC)), reader_(service())
 {
     for (const int fd : {writes_.lease_descriptor(), writes_.watch_descriptor()}) {
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.fd = fd;
-        if (news_ && fd >= 0)
-            epoll_ctl(news_.get(), EPOLL_CTL_ADD, fd, &event);
+        if (epoll_ && fd >= 0)
+            epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
     }
-    if (!news_)
+    if (!epoll_)
         throw Error("helpers cannot be watched: " + errno_text(errno));
 }
 
@@ -61,8 +61,9 @@ Targets::~Targets() = default;
 bool Targets::may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const
 {
     const FileSearch::Key key(device, inode);
-    return (search_.named(path) || ((search_.in_any_file() || is_memfd(path)) && !search_.is_not_cuda(key))) &&
-           !search_.refused(key);
+    return (search_.has_cuda_name(path) ||
+            ((search_.searches_all_files() || is_memfd(path)) && !search_.is_not_cuda(key))) &&
+           !search_.is_blocked(key);
 }
 
 Reader::Service Targets::service()
@@ -76,14 +77,14 @@ Reader::Service Targets::service()
                     epoll_event event{};
                     event.events = EPOLLIN;
                     event.data.fd = descriptor;
-                    return epoll_ctl(news_.get(), EPOLL_CTL_ADD, descriptor, &event) ? errno : 0;
+                    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) ? errno : 0;
                 },
             .consequence = "it is not traced",
             .user_consequence = "no other one of them is traced",
             .report = [this](std::string why) { complain(std::move(why)); },
             .processes = helpers_max,
             .questions = 1,
-            .limits_shares = false}; // has_turn() does
+            .limits_shares = false}; // may_use_helper() does
 }
 
 bool Targets::ready()
@@ -100,8 +101,8 @@ bool Targets::ready()
 bool Targets::ask(Search search, int file)
 {
     search.request.dropped = files_.dropped();
-    if (search.again)
-        file = search.again->file.get();
+    if (search.suspended_file)
+        file = search.suspended_file->file.get();
     const auto sent = reader_.send(search.request.pid, message_of(search.request), file);
     if (!sent)
         return false;
@@ -114,38 +115,39 @@ bool Targets::ask(Search search, int file)
 }
 
 // Users whose files are slow get half of the helpers at most.
-bool Targets::has_turn(uint64_t user)
+bool Targets::may_use_helper(uint64_t user)
 {
     const auto now = Clock::now();
-    const auto is_slow = [&](const auto& search) { return search.second.is_for_slow(reader_.blame(), now); };
-    return !reader_.blame().is_slow(user, now) || std::ranges::count_if(searches_, is_slow) < helpers_of_slow_max;
+    const auto is_slow = [&](const auto& search) { return search.second.is_for_slow_user(reader_.blame(), now); };
+    return !reader_.blame().is_slow(user, now) ||
+           std::ranges::count_if(searches_, is_slow) < helpers_for_slow_users_max;
 }
 
-void Targets::look(pid_t pid, bool in_reach)
+void Targets::scan(pid_t pid, bool installed)
 {
     if (reader_.is_blocked(pid)) {
-        found_.push_back({.pid = pid, .in_reach = in_reach, .files = {}, .ended = true});
+        found_.push_back({.pid = pid, .installed = installed, .files = {}, .ended = true});
         return;
     }
     SearchRequest request{
-        .what = in_reach ? SearchRequest::What::in_reach : SearchRequest::What::mapped, .pid = pid, .questions = {}};
-    if (!has_turn(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
+        .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
+    if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
         found_.push_back( // later, as if it had been slow again
-            {.pid = pid, .in_reach = in_reach, .files = {}, .ended = true, .all = false, .took = postponed_for});
+            {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 
-void Targets::look(Held held)
+void Targets::scan(Held held)
 {
     if (reader_.is_blocked(held.pid)) {
         found_.push_back({.pid = held.pid, .files = {}, .ended = true, .held = held.id});
         return;
     }
-    SearchRequest request{.what = held.file ? SearchRequest::What::opened : SearchRequest::What::mapped,
+    SearchRequest request{.kind = held.file ? SearchRequest::Kind::opened : SearchRequest::Kind::mapped,
                           .pid = held.pid,
                           .questions = {},
                           .path = std::move(held.path)};
     if (!ask({.request = std::move(request), .held = held.id}, held.file.get()))
-        found_.push_back({.pid = held.pid, .files = {}, .ended = true, .all = false, .held = held.id});
+        found_.push_back({.pid = held.pid, .files = {}, .ended = true, .complete = false, .held = held.id});
 }
 
 std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
@@ -155,27 +157,27 @@ std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
     return std::exchange(found_, {});
 }
 
-std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::chrono::milliseconds time,
+std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::chrono::milliseconds time,
                                                const std::function<void()>& step)
 {
     std::vector<Found> all;
-    std::vector<Look> of_slow;
-    const auto begun = Clock::now();
-    auto heard = begun;
+    std::vector<Scan> of_slow_users;
+    const auto begin = Clock::now();
+    auto last_progress = begin;
     size_t next = 0;
     const auto waits = [&] {
         const auto now = Clock::now();
         return std::ranges::any_of(
-            searches_, [&](const auto& search) { return !search.second.is_for_slow(reader_.blame(), now); });
+            searches_, [&](const auto& search) { return !search.second.is_for_slow_user(reader_.blame(), now); });
     };
     // A machine that is busy takes its time for each; one process that hangs takes it from none.
-    while ((next < looks.size() || waits()) && Clock::now() - heard < time && Clock::now() - begun < 5 * time) {
+    while ((next < scans.size() || waits()) && Clock::now() - last_progress < time && Clock::now() - begin < 5 * time) {
         step();
-        for (; next < looks.size() && ready(); ++next)
-            if (reader_.blame().is_slow(owner_of(looks[next].pid).value_or(0), Clock::now()))
-                of_slow.push_back(looks[next]);
+        for (; next < scans.size() && ready(); ++next)
+            if (reader_.blame().is_slow(owner_of(scans[next].pid).value_or(0), Clock::now()))
+                of_slow_users.push_back(scans[next]);
             else
-                look(looks[next].pid, looks[next].in_reach);
+                scan(scans[next].pid, scans[next].installed);
         if (start_error_)
             throw Error(
                 fmt::format("cannot start a helper process: {}", errno_text(start_error_)),
@@ -183,28 +185,28 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Look>& looks, std::ch
                     ? "raise the limit of tasks: pids.max of the cgroup (TasksMax= of a systemd service), ulimit -u"
                     : "");
         for (Found& some : found(10ms)) {
-            if (some.ended && !some.all)
-                looks.push_back({some.pid, some.in_reach});
-            if (!some.lost) // each look has got on by a file at least
-                heard = Clock::now();
+            if (some.ended && !some.complete)
+                scans.push_back({some.pid, some.installed});
+            if (!some.helper_lost) // each look has got on by a file at least
+                last_progress = Clock::now();
             all.push_back(std::move(some));
         }
     }
-    looks.erase(looks.begin(), looks.begin() + static_cast<std::ptrdiff_t>(next));
-    looks.insert(looks.end(), of_slow.begin(), of_slow.end());
+    scans.erase(scans.begin(), scans.begin() + static_cast<std::ptrdiff_t>(next));
+    scans.insert(scans.end(), of_slow_users.begin(), of_slow_users.end());
     for (const auto& [number, search] : searches_)
         if (search.request.pid)
-            looks.push_back({search.request.pid, search.request.what == SearchRequest::What::in_reach});
+            scans.push_back({search.request.pid, search.request.kind == SearchRequest::Kind::installed});
     found_all_ = true;
     return all;
 }
 
-std::string Targets::not_in_time(std::span<const Look> left)
+std::string Targets::describe_unfinished(std::span<const Scan> left)
 {
     std::set<pid_t> processes;
-    for (const Look& look : left)
-        if (!look.in_reach)
-            processes.insert(look.pid);
+    for (const Scan& scan : left)
+        if (!scan.installed)
+            processes.insert(scan.pid);
     if (processes.empty())
         return {};
     return fmt::format("{} could not be looked at in time, as files take long to be read",
@@ -217,7 +219,7 @@ void Targets::poll(std::chrono::milliseconds longest)
 {
     std::array<epoll_event, helpers_max + 2> events{};
     for (int rounds = 0; rounds < 256; rounds++, longest = 0ms) {
-        const int n = epoll_wait(news_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
+        const int n = epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
         if (n <= 0)
             return;
         const auto is_of_writers = [&](const epoll_event& event) {
@@ -238,9 +240,9 @@ Reader::Reply Targets::apply(Reader::Part part)
     Search& search = at->second;
     if (answer->candidate && !search.examining) {
         const SearchVerdict verdict = judge(search, std::move(*answer->candidate), std::move(part.message.file));
-        const FileGuard* const guard = search.again       ? &search.again->guard
-                                       : search.examining ? &search.examining->guard
-                                                          : nullptr;
+        const FileGuard* const guard = search.suspended_file ? &search.suspended_file->guard
+                                       : search.examining    ? &search.examining->guard
+                                                             : nullptr;
         const int watches = guard && guard->needs_watch() ? writes_.watch_descriptor() : -1;
         return part.helper.send(message_of(verdict), watches, true) ? Reader::Reply::partial : Reader::Reply::invalid;
     }
@@ -258,29 +260,29 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
 {
     const FileSearch::Key key(candidate.device, candidate.inode);
     if (!where) {
-        if (search_.named(candidate.path) && !std::exchange(limit_told_, true))
+        if (search_.has_cuda_name(candidate.path) && !std::exchange(open_limit_reported_, true))
             complain(fmt::format("{} (process {}): {}", candidate.path, search.request.pid, errno_text(EMFILE)));
         return {};
     }
-    if (search_.is_not_cuda(key) && !search_.named(candidate.path) && !search.again)
+    if (search_.is_not_cuda(key) && !search_.has_cuda_name(candidate.path) && !search.suspended_file)
         return {};
-    const FileId id = ids_.of(where.get(), search.helper, candidate.page);
-    if (search.request.what == SearchRequest::What::again)
+    const FileId id = ids_.find(where.get(), search.helper, candidate.page);
+    if (search.request.kind == SearchRequest::Kind::reexamine)
         return judge_again(search, {std::move(candidate), std::move(where), {id, candidate.changed_ns}, {}});
     if (CudaFile* const known = files_.find(id)) {
         add_found(search, known);
         return {.examine = false, .number = known->number};
     }
-    const KnownFiles::Seen seen{id, candidate.changed_ns};
-    if (files_.useless(seen)) {
+    const KnownFiles::Version version{id, candidate.changed_ns};
+    if (files_.is_useless(version)) {
         search_.add_not_cuda(key);
         return {};
     }
     const FileGuard guard(where, id);
-    Candidate found{std::move(candidate), std::move(where), seen, guard};
-    if (guard.is_open() && search_.named(found.candidate.path)) {
-        ExaminedFile nothing_yet = unknown(search_.library_named(found.candidate.path));
-        add_file(search, std::move(found), std::move(nothing_yet));
+    Candidate found{std::move(candidate), std::move(where), version, guard};
+    if (guard.is_open() && search_.has_cuda_name(found.candidate.path)) {
+        ExaminedFile unexamined = unexamined_file(search_.library_named(found.candidate.path));
+        add_file(search, std::move(found), std::move(unexamined));
         return {};
     }
     search.examining = std::move(found);
@@ -291,25 +293,27 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
 void Targets::apply_examined(Search& search, ExaminedFile examined)
 {
     Candidate found = *std::exchange(search.examining, std::nullopt);
-    if (search.request.what == SearchRequest::What::again)
-        return apply_examined_again(std::exchange(search.again, nullptr), found.seen.id, std::move(examined));
+    if (search.request.kind == SearchRequest::Kind::reexamine)
+        return apply_examined_again(std::exchange(search.suspended_file, nullptr), found.version.id,
+                                    std::move(examined));
     const FileCandidate& candidate = found.candidate;
     const pid_t pid = search.request.pid;
     found.guard.set_watch(examined.watch);
     if (found.guard.is_broken(found.where, true))
         found.guard.release(found.where);
-    const bool may_change = found.guard.is_open() && search_.named(candidate.path); // then this is not its last word
+    const bool may_change =
+        found.guard.is_open() && search_.has_cuda_name(candidate.path); // then this is not its last word
     if (may_change)
-        examined = unknown(search_.library_named(candidate.path));
+        examined = unexamined_file(search_.library_named(candidate.path));
     else if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())
         examined.complaint = fmt::format("defines none of the {} functions looked for", examined.missing.size());
     if (!examined.complaint.empty())
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
-    if (may_change || (examined.cuda && !examined.places.empty() && believable(examined)))
+    if (may_change || (examined.cuda && !examined.places.empty() && is_valid(examined)))
         return add_file(search, std::move(found), std::move(examined));
     search_.add_not_cuda({candidate.device, candidate.inode});
     if (examined.cuda)
-        files_.add_useless(found.seen);
+        files_.add_useless(found.version);
     writes_.remove(found.guard.watch());
 }
 
@@ -319,17 +323,17 @@ void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
     const FileCandidate& candidate = found.candidate;
     const pid_t pid = search.request.pid;
     const uint64_t owner = owner_of(pid).value_or(0);
-    if (!files_.room_for_one(pid, owner)) {
+    if (!files_.has_room(pid, owner)) {
         search_.add_not_cuda({candidate.device, candidate.inode});
-        files_.add_useless(found.seen);
+        files_.add_useless(found.version);
         writes_.remove(found.guard.watch());
         return;
     }
     auto file = std::make_unique<CudaFile>();
     file->path = candidate.path + (candidate.deleted ? std::string(deleted_suffix) : "");
-    file->id = found.seen.id;
+    file->id = found.version.id;
     file->library = examined.library;
-    file->word = examined.word;
+    file->cookie_word = examined.cookie_word;
     file->file = std::move(found.where);
     file->guard = found.guard;
     file->places = std::move(examined.places);
@@ -343,9 +347,9 @@ void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
 }
 
 // What a helper says that has been taken over by a file steers nothing else.
-bool Targets::believable(const ExaminedFile& examined) const
+bool Targets::is_valid(const ExaminedFile& examined) const
 {
-    return examined.places.size() <= probes_.size() && examined.word <= COOKIE_WORD_MAX &&
+    return examined.places.size() <= probes_.size() && examined.cookie_word <= COOKIE_WORD_MAX &&
            std::ranges::all_of(examined.places, [&](const Place& place) {
                return place.probe < probes_.size() && probes_[place.probe].library == examined.library;
            });
@@ -357,46 +361,46 @@ void Targets::add_found(Search& search, CudaFile* file)
     if (std::ranges::find(search.files, file) != search.files.end())
         return;
     search.files.push_back(file);
-    const bool in_reach = request.what == SearchRequest::What::in_reach;
-    if (!in_reach) {
+    const bool installed = request.kind == SearchRequest::Kind::installed;
+    if (!installed) {
         file->users.insert(request.pid);
         file->mount_namespace = mount_namespace(request.pid);
     }
-    found_.push_back({.pid = request.pid, .in_reach = in_reach, .files = {file}});
+    found_.push_back({.pid = request.pid, .installed = installed, .files = {file}});
 }
 
-void Targets::end(Search search, const SearchEnd& how)
+void Targets::end(Search search, const SearchEnd& result)
 {
-    bool all = how.all;
-    for (const uint32_t number : how.known) {
-        CudaFile* const file = files_.numbered(number);
+    bool complete = result.complete;
+    for (const uint32_t number : result.known) {
+        CudaFile* const file = files_.by_number(number);
         if (file)
             add_found(search, file);
-        all &= file != nullptr; // it was dropped meanwhile
+        complete &= file != nullptr; // it was dropped meanwhile
     }
     const SearchRequest& request = search.request;
     reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
-    if (request.what == SearchRequest::What::again) { // a file that was not examined is examined later
-        if (search.again)
-            postpone(search.again);
+    if (request.kind == SearchRequest::Kind::reexamine) { // a file that was not examined is examined later
+        if (search.suspended_file)
+            postpone(search.suspended_file);
         return;
     }
-    if (request.what == SearchRequest::What::leads) {
-        const std::vector<FileId> asked = std::exchange(asked_about_, {});
-        for (size_t i = 0; i < asked.size() && i < how.leads.size(); i++)
-            if (!how.leads[i])
-                lost_.insert(asked[i]);
+    if (request.kind == SearchRequest::Kind::path_checks) {
+        const std::vector<FileId> asked = std::exchange(checked_paths_, {});
+        for (size_t i = 0; i < asked.size() && i < result.leads.size(); i++)
+            if (!result.leads[i])
+                unreachable_.insert(asked[i]);
         return;
     }
-    if (how.refused)
+    if (result.refused)
         unreadable_.insert(request.pid);
-    for (const UnreadableFile& file : how.unreadable)
+    for (const UnreadableFile& file : result.unreadable)
         report_unreadable(request.pid, file);
     found_.push_back({.pid = request.pid,
-                      .in_reach = request.what == SearchRequest::What::in_reach,
+                      .installed = request.kind == SearchRequest::Kind::installed,
                       .files = std::move(search.files),
                       .ended = true,
-                      .all = all,
+                      .complete = complete,
                       .took = Clock::now() - search.begin,
                       .held = search.held});
 }
@@ -418,31 +422,32 @@ bool Targets::on_loss(const Reader::Loss& loss)
     if (at != searches_.end()) {
         Search search = std::move(searches_.extract(at).mapped());
         const SearchRequest& request = search.request;
-        const auto [key, path] = FileSearch::told(loss.status);
-        SearchEnd how;
+        const auto [key, path] = FileSearch::parse_status(loss.status);
+        SearchEnd result;
         const bool of_process =
-            request.what != SearchRequest::What::leads && request.what != SearchRequest::What::again;
-        if (request.what == SearchRequest::What::leads) {
+            request.kind != SearchRequest::Kind::path_checks && request.kind != SearchRequest::Kind::reexamine;
+        if (request.kind == SearchRequest::Kind::path_checks) {
             for (const SearchRequest::Question& question : request.questions)
-                how.leads.push_back(question.path != path); // the others are asked for again
-        } else if (request.what == SearchRequest::What::again) {
-            if (search.again && ++search.again->helpers_lost > 1) // something else may have ended the first
-                complain(
-                    fmt::format("{} was overwritten, and is not traced any longer: {}", search.again->path, loss.why));
-        } else if (search_.refused(key) || (loss.died && reader_.blame().forgive(request.pid, key))) {
-            how.all = false;
+                result.leads.push_back(question.path != path); // the others are asked for again
+        } else if (request.kind == SearchRequest::Kind::reexamine) {
+            if (search.suspended_file &&
+                ++search.suspended_file->helpers_lost > 1) // something else may have ended the first
+                complain(fmt::format("{} was overwritten, and is not traced any longer: {}",
+                                     search.suspended_file->path, loss.why));
+        } else if (search_.is_blocked(key) || (loss.died && reader_.blame().forgive(request.pid, key))) {
+            result.complete = false;
         } else {
             const bool of_a_file = key != FileSearch::Key();
             if (of_a_file)
-                search_.refuse(key);
-            else if (request.what == SearchRequest::What::mapped)
+                search_.block(key);
+            else if (request.kind == SearchRequest::Kind::mapped)
                 reader_.blame().block(request.pid);
-            how.all = !of_a_file;
+            result.complete = !of_a_file;
             reader_.blame().strike(request.pid, loss.user, path.empty() ? "its mappings" : path, loss.why);
         }
-        end(std::move(search), how);
+        end(std::move(search), result);
         if (of_process)
-            found_.back().lost = true;
+            found_.back().helper_lost = true;
     }
     reader_.retire_idle(); // the next ones know what is refused
     return true;
@@ -450,12 +455,12 @@ bool Targets::on_loss(const Reader::Loss& loss)
 
 void Targets::drop(CudaFile* file)
 {
-    lost_.erase(file->id);
+    unreachable_.erase(file->id);
     writes_.remove(file->guard.watch());
     for (auto& [number, search] : searches_) {
         std::erase(search.files, file);
-        if (search.again == file)
-            search.again = nullptr;
+        if (search.suspended_file == file)
+            search.suspended_file = nullptr;
     }
     for (Found& found : found_)
         std::erase(found.files, file);

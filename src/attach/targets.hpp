@@ -32,10 +32,10 @@ public:
     Targets(std::span<const Probe> probes, bool count_runtime);
     ~Targets();
 
-    // A search for the CUDA files that this process maps executable right now or, in_reach, for the drivers that it
+    // A search for the CUDA files that this process maps executable right now or, installed, for the drivers that it
     // would load from the usual places, though it does not map them yet: probes that are there before the library is
     // mapped miss nothing. Only where ready().
-    void look(pid_t pid, bool in_reach = false);
+    void scan(pid_t pid, bool installed = false);
     // A process that is held (see MappingGate) until its search has ended.
     struct Held {
         uint64_t id = 0;
@@ -43,17 +43,18 @@ public:
         std::string path{}; // of the file that it is about to map, as /proc shows it
         Fd file{};          // O_PATH; if absent, its current mappings are searched
     };
-    void look(Held held);
+    void scan(Held held);
     bool ready(); // a helper is free
 
     struct Found {
         pid_t pid = 0;
-        bool in_reach = false;
+        bool installed = false;
         std::vector<CudaFile*> files; // valid until they are dropped: one that was found or, at the end, all of them
         bool ended = false;
-        bool all = true;    // false, at the end: there was no time for more, look again
-        bool lost = false;  // its helper has hung or died
-        bool again = false; // a suspended file has been examined again; without places it is of no use now, see why
+        bool complete = true;     // false, at the end: there was no time for more, look again
+        bool helper_lost = false; // its helper has hung or died
+        bool reexamined =
+            false;          // a suspended file has been examined again; without places it is of no use now, see why
         bool moved = false; // ... and is another inode now: an overlay has copied it up
         std::string why{};
         std::chrono::nanoseconds took{0};
@@ -61,19 +62,19 @@ public:
     };
     // What has been found since; waits no longer than that for something.
     std::vector<Found> found(std::chrono::milliseconds longest);
-    struct Look {
+    struct Scan {
         pid_t pid;
-        bool in_reach = false;
+        bool installed = false;
     };
     // All of these, or as many as there is time for (time in which nothing gets on, and five times that in all),
     // without those of slow users: the others are left in the list. step: called between them, and may throw. Throws
     // Error where no helper can be started.
-    std::vector<Found> found_all(std::vector<Look>& looks, std::chrono::milliseconds time,
+    std::vector<Found> found_all(std::vector<Scan>& scans, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
     // Whose mappings are among those left, in words; empty: nobody's.
-    static std::string not_in_time(std::span<const Look> left);
+    static std::string describe_unfinished(std::span<const Scan> left);
     // A descriptor, readable when there is something.
-    int descriptor() const { return news_.get(); }
+    int descriptor() const { return epoll_.get(); }
 
     // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
     bool may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const;
@@ -104,41 +105,41 @@ private:
     struct Search;
 
     Reader::Service service();
-    bool has_turn(uint64_t user);
+    bool may_use_helper(uint64_t user);
     bool ask(Search search, int file = -1);
     void poll(std::chrono::milliseconds longest);
     Reader::Reply apply(Reader::Part part);
     bool on_loss(const Reader::Loss& loss);
     SearchVerdict judge(Search& search, FileCandidate candidate, Fd where);
     void apply_examined(Search& search, ExaminedFile examined);
-    void end(Search search, const SearchEnd& how);
+    void end(Search search, const SearchEnd& result);
     void report_unreadable(pid_t pid, const UnreadableFile& file);
     void add_found(Search& search, CudaFile* file);
-    bool believable(const ExaminedFile& examined) const;
+    bool is_valid(const ExaminedFile& examined) const;
     void add_file(Search& search, Candidate found, ExaminedFile examined);
     SearchVerdict judge_again(Search& search, Candidate found) const;
     void apply_examined_again(CudaFile* file, const FileId& id, ExaminedFile examined);
     static void postpone(CudaFile* file);
     void drain_write_signals();
-    void find_lost(std::span<CudaFile* const> files);
-    void ask_whether_paths_lead_to(std::span<CudaFile* const> files, size_t count);
+    void find_unreachable(std::span<CudaFile* const> files);
+    void request_path_checks(std::span<CudaFile* const> files, size_t count);
 
     std::span<const Probe> probes_;
     WriteSignals writes_;                 // before files, which may have leases
     FileSearch search_;                   // what helpers begin with
-    Fd news_;                             // epoll of helpers and writers
+    Fd epoll_;                            // epoll of helpers and writers
     std::map<uint64_t, Search> searches_; // by number of the question
     std::vector<Found> found_;
     FileIds ids_;
     Complaints complaints_;
     KnownFiles files_{complaints_};
-    std::vector<FileId> asked_about_; // whether their paths lead to them
-    std::set<FileId> lost_;           // those whose paths do not
-    bool check_leases_ = false;       // SIGIO has come
-    size_t turn_ = 0;                 // of the one to ask about next
+    std::vector<FileId> checked_paths_; // whether their paths lead to them
+    std::set<FileId> unreachable_;      // those whose paths do not
+    bool check_leases_ = false;         // SIGIO has come
+    size_t next_path_check_ = 0;        // of the one to ask about next
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // reported once each
-    bool limit_told_ = false;                    // of open files
+    bool open_limit_reported_ = false;           // of open files
     bool found_all_ = false;                     // once
     int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
     Reader reader_;

@@ -63,7 +63,7 @@ int try_link(int attach_type, int pid)
 }
 
 // "/" is no regular file: EBADF from a kernel that knows the attach type, EINVAL from one that does not.
-bool takes(int attach_type)
+bool supports(int attach_type)
 {
     return try_link(attach_type, 0) == -EBADF;
 }
@@ -144,9 +144,9 @@ int create_link(const MultiLink& link)
 
 Tier best_tier()
 {
-    if (takes(uprobe_session_attach_type) && takes(uprobe_multi_attach_type))
+    if (supports(uprobe_session_attach_type) && supports(uprobe_multi_attach_type))
         return Tier::session;
-    if (takes(uprobe_multi_attach_type))
+    if (supports(uprobe_multi_attach_type))
         return Tier::multi;
     struct stat mount_point {};
     if (stat("/sys/kernel/tracing", &mount_point) == 0)
@@ -200,7 +200,7 @@ Tracefs::Tracefs()
                     "this way of attaching needs a kernel with CONFIG_UPROBE_EVENTS; try --attach perf");
 }
 
-LeftEvents remove_leftover_events(const Tracefs& tracefs)
+LeftoverEvents remove_leftover_events(const Tracefs& tracefs)
 {
     const Fd list(openat(tracefs.directory(), "uprobe_events", O_RDONLY | O_CLOEXEC));
     std::istringstream lines(list ? read_text(list, max_list).value_or("") : "");
@@ -212,7 +212,7 @@ LeftEvents remove_leftover_events(const Tracefs& tracefs)
         if (sscanf(name.c_str(), "gpusnoop/p%d_", &pid) == 1 && pid != getpid())
             (is_alive(pid) ? living : left).insert(name);
     }
-    LeftEvents events{.of_living = static_cast<unsigned>(living.size())};
+    LeftoverEvents events{.of_running = static_cast<unsigned>(living.size())};
     for (const std::string& name : left) { // the kernel refuses where one is in use, by a run of another pid namespace
         const bool gone = write_to(tracefs.directory(), "uprobe_events", fmt::format("-:{}\n", name)) == 0;
         (gone ? events.removed : events.in_use)++;

@@ -66,14 +66,14 @@ private:
     Fd mount_;
 };
 
-struct LeftEvents {
+struct LeftoverEvents {
     unsigned removed = 0;
-    unsigned in_use = 0;    // of processes that have ended here, but the kernel says that somebody uses them
-    unsigned of_living = 0; // of other processes that are alive, whoever they are by now
+    unsigned in_use = 0;     // of processes that have ended here, but the kernel says that somebody uses them
+    unsigned of_running = 0; // of other processes that are alive, whoever they are by now
 };
 
 // Removes the events of runs that were killed: they keep the file systems of their files in use.
-LeftEvents remove_leftover_events(const Tracefs& tracefs);
+LeftoverEvents remove_leftover_events(const Tracefs& tracefs);
 
 // The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt where there is none.
 std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);

@@ -45,7 +45,7 @@ constexpr std::string_view has_died =
 constexpr std::string_view keeps_dying =
     "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing in "
     "between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without it";
-constexpr unsigned deaths_in_a_row = 3;
+constexpr unsigned consecutive_deaths = 3;
 constexpr std::chrono::seconds hang_timeout(30);         // eight GPUs without persistence mode take 10 s to wake up
 constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
 constexpr std::chrono::milliseconds time_to_answer(200);
@@ -108,7 +108,7 @@ void NvmlFigures::on_loss(const Reader::Loss& loss)
     lost_ = true;
     started_ = silent_ = false;
     if (loss.died)
-        set_warning(reader_->deaths_in_a_row() >= deaths_in_a_row ? keeps_dying : has_died);
+        set_warning(reader_->consecutive_deaths() >= consecutive_deaths ? keeps_dying : has_died);
 }
 
 void NvmlFigures::refresh(uint64_t now_ns)
@@ -125,7 +125,7 @@ void NvmlFigures::refresh(uint64_t now_ns)
     if (!reader_)
         return;
     silent_ = !answers && reader_->is_pending();
-    if (answers && reader_->deaths_in_a_row() < deaths_in_a_row)
+    if (answers && reader_->consecutive_deaths() < consecutive_deaths)
         set_warning({});
     else if (!answers && warning_.empty())
         set_warning(no_answer);

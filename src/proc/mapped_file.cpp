@@ -32,20 +32,20 @@ FileIds::~FileIds() = default;
 
 void FileIds::begin()
 {
-    begun_ = true;
+    started_ = true;
     auto iterator = std::make_unique<Iterator>();
     iterator->skeleton = open_skeleton<inodes_bpf>();
     if (!inodes_bpf::load(iterator->skeleton.get()))
         iterator_ = std::move(iterator);
 }
 
-FileId FileIds::of(int fd, pid_t mapper, uint64_t address)
+FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
 {
     // As the kernel knows it: a file system in user space is not asked.
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
     FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};
-    if (!begun_)
+    if (!started_)
         begin();
     if (!iterator_)
         return id;

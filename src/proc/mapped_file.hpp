@@ -57,13 +57,13 @@ public:
 
     // Of the file that a process has mapped at this address, or else of the one behind the descriptor, which need not
     // be open for reading (O_PATH).
-    FileId of(int fd, pid_t mapper, uint64_t address);
+    FileId find(int fd, pid_t mapper, uint64_t address);
 
 private:
     struct Iterator;
     void begin();
     std::unique_ptr<Iterator> iterator_; // null where the kernel has none
-    bool begun_ = false;
+    bool started_ = false;
 };
 
 // Cuts off the " (deleted)" that /proc adds to the path of a deleted file. False where there is none.

@@ -184,11 +184,11 @@ void MappingWatch::drain(Ring& ring)
         tail += header.size;
         // Given back before the handler runs: it may take a while, and the kernel wants the room.
         __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
-        hand_over(scratch_, handlers_);
+        dispatch(scratch_, handlers_);
     }
 }
 
-void MappingWatch::hand_over(std::span<const uint8_t> record, const Handlers& to)
+void MappingWatch::dispatch(std::span<const uint8_t> record, const Handlers& to)
 {
     perf_event_header header{};
     if (!read_as(record, header))
@@ -316,7 +316,7 @@ bool ProcessExits::executed(pid_t pid)
     return last_running_.erase(pid) > 0;
 }
 
-std::set<pid_t> ProcessExits::missed()
+std::set<pid_t> ProcessExits::drain_unreported()
 {
     std::set<pid_t> exited;
     for (auto known = last_running_.begin(); known != last_running_.end();) {

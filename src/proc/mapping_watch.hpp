@@ -61,7 +61,7 @@ public:
     void drain();                                     // hands all waiting records to the handlers
 
     // One record of the kernel's, with its header; what is no whole one is left out.
-    static void hand_over(std::span<const uint8_t> record, const Handlers& to);
+    static void dispatch(std::span<const uint8_t> record, const Handlers& to);
 
 private:
     // Unmaps and closes itself.
@@ -110,7 +110,7 @@ public:
     bool executed(pid_t pid);
 
     // Processes without a main thread whose exit was not reported.
-    std::set<pid_t> missed();
+    std::set<pid_t> drain_unreported();
 
 private:
     std::map<pid_t, pid_t> last_running_; // a running thread of each process without a main thread

@@ -323,13 +323,13 @@ uint64_t cpu_time_ns(pid_t pid)
     return read_stat(pid, "stat").cpu_ns;
 }
 
-std::optional<CpuShare> cpu_share(pid_t pid, pid_t tid)
+std::optional<ThreadCpuTime> thread_cpu_time(pid_t pid, pid_t tid)
 {
     const auto text = read_proc(pid, ("task/" + std::to_string(tid) + "/schedstat").c_str());
     if (!text)
         return std::nullopt;
     std::string_view rest(*text);
-    CpuShare share;
+    ThreadCpuTime share;
     // A kernel that does not account for it says three times 0 (sched_info_on()).
     if (!take(rest, share.used_ns, 10, ' ') || !take(rest, share.waited_ns, 10, ' ') ||
         !take(rest, share.turns, 10, '\n') || !share.turns)
@@ -352,7 +352,7 @@ uint64_t thread_start_time_ns(pid_t pid, pid_t tid)
     return stat.state == 'Z' || stat.state == 'X' ? 0 : stat.start_ns;
 }
 
-std::string thread_doing(pid_t pid, pid_t tid)
+std::string thread_activity(pid_t pid, pid_t tid)
 {
     const std::string folder = "task/" + std::to_string(tid);
     const char state = read_stat(pid, (folder + "/stat").c_str()).state;

@@ -89,14 +89,14 @@ uint64_t start_time_ns(pid_t pid);
 uint64_t cpu_time_ns(pid_t pid);
 
 // What a thread has had of the CPUs so far.
-struct CpuShare {
+struct ThreadCpuTime {
     uint64_t used_ns = 0;
     uint64_t waited_ns = 0; // ready to run, but without one: others had them, or its cgroup's quota was used up
     uint64_t turns = 0;     // times that it was given one
 };
 
 // nullopt where it has ended, or the kernel does not tell (CONFIG_SCHED_INFO).
-std::optional<CpuShare> cpu_share(pid_t pid, pid_t tid);
+std::optional<ThreadCpuTime> thread_cpu_time(pid_t pid, pid_t tid);
 
 // CPUs that a process may run on; 0 where it is gone.
 unsigned allowed_cpus(pid_t pid);
@@ -106,7 +106,7 @@ uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 
 // What a thread does at this moment, in words: "runs", "sleeps in futex_wait_queue", "is stopped"; empty where it has
 // ended.
-std::string thread_doing(pid_t pid, pid_t tid);
+std::string thread_activity(pid_t pid, pid_t tid);
 
 // A field of a stat file, by its number in proc(5), from 3 (state) on; empty if there is none. The name in front of it
 // may hold anything: the last parenthesis ends it.

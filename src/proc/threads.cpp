@@ -90,7 +90,7 @@ ThreadRegisters::~ThreadRegisters() = default;
 
 void ThreadRegisters::begin()
 {
-    begun_ = true;
+    started_ = true;
     auto iterator = std::make_unique<Iterator>();
     iterator->skeleton = open_skeleton<threads_bpf>();
     if (threads_bpf::load(iterator->skeleton.get()))
@@ -100,12 +100,12 @@ void ThreadRegisters::begin()
         iterator_ = std::move(iterator);
 }
 
-std::vector<thread_registers> ThreadRegisters::of(const std::set<pid_t>& processes)
+std::vector<thread_registers> ThreadRegisters::read(const std::set<pid_t>& processes)
 {
     std::vector<thread_registers> all;
     if (processes.empty())
         return all;
-    if (!begun_)
+    if (!started_)
         begin();
     if (!iterator_)
         return all;

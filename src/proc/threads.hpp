@@ -47,13 +47,13 @@ public:
     ThreadRegisters& operator=(const ThreadRegisters&) = delete;
 
     // Of all threads of these processes; of a thread that runs, as of when it was interrupted last.
-    std::vector<thread_registers> of(const std::set<pid_t>& processes);
+    std::vector<thread_registers> read(const std::set<pid_t>& processes);
 
 private:
     struct Iterator;
     void begin();
     std::unique_ptr<Iterator> iterator_; // null where the kernel refuses to tell them
-    bool begun_ = false;
+    bool started_ = false;
 };
 
 } // namespace gpusnoop

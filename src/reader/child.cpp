@@ -76,7 +76,7 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
         error_ = errno;
         return;
     }
-    alone_ = Fd(ends[0]);
+    inherited_ = Fd(ends[0]);
     Fd last(ends[1]);
     // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (EndAtOnce).
     const sigset_t not_for_it = ending_set();
@@ -88,22 +88,22 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     error_ = pid_ < 0 ? errno : 0;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     last = {};
-    wait_until_it_stands_alone(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
+    wait_until_descriptors_closed(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
 }
 
 // Until then it has copies of all our descriptors, and what we close is closed for good by it, also where it is killed:
 // with links to probes, that takes as long as their detaching does. Nothing is closed while we wait here.
-void Child::wait_until_it_stands_alone(std::chrono::milliseconds longest)
+void Child::wait_until_descriptors_closed(std::chrono::milliseconds longest)
 {
-    pollfd copies{alone_.get(), POLLIN, 0};
-    if (alone_ && poll(&copies, 1, static_cast<int>(longest.count())) > 0)
-        alone_ = {};
+    pollfd copies{inherited_.get(), POLLIN, 0};
+    if (inherited_ && poll(&copies, 1, static_cast<int>(longest.count())) > 0)
+        inherited_ = {};
 }
 
 Child::~Child()
 {
     kill();
-    wait_until_it_stands_alone(std::chrono::minutes(1));
+    wait_until_descriptors_closed(std::chrono::minutes(1));
     // Not for ever: a process that waits for a file system or a device that hangs does not end.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);
@@ -129,11 +129,11 @@ bool Child::ended()
     if (pid_ <= 0)
         return true;
     int status = 0;
-    const pid_t gone = waitpid(pid_, &status, WNOHANG);
-    if (gone == 0)
+    const pid_t waited = waitpid(pid_, &status, WNOHANG);
+    if (waited == 0)
         return false;
     pid_ = -1;
-    succeeded_ = gone > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    succeeded_ = waited > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     return true;
 }
 

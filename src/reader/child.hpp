@@ -38,9 +38,9 @@ public:
     int error() const { return error_; } // errno, if no process could be started; or 0
 
 private:
-    void wait_until_it_stands_alone(std::chrono::milliseconds longest);
+    void wait_until_descriptors_closed(std::chrono::milliseconds longest);
 
-    Fd alone_; // at its end once the child has closed what it inherited; none where that was seen
+    Fd inherited_; // at its end once the child has closed what it inherited; none where that was seen
     pid_t pid_ = -1;
     int error_ = 0;
     bool succeeded_ = false;

@@ -101,11 +101,11 @@ Helper::Helper(const std::function<void(Task&)>& task)
 
 void Helper::run(const std::function<void(Task&)>& task) const
 {
-    Task its{Connection(Fd(Child::first_fd)), [this](std::string_view status) {
+    Task own{Connection(Fd(Child::first_fd)), [this](std::string_view status) {
                  if (status_)
                      status_.get()[status.copy(status_.get(), status_max - 1)] = '\0';
              }};
-    task(its);
+    task(own);
 }
 
 std::string Helper::status() const

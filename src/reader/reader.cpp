@@ -23,7 +23,7 @@ constexpr auto restart_interval = 1s;                 // between the starts of a
 // If nothing can be blamed for deaths, helpers that die in a row are started at this interval. An answer at this age
 // ends the row.
 constexpr auto slow_restart_interval = 60s;
-constexpr unsigned deaths_in_a_row_max = 3;
+constexpr unsigned consecutive_deaths_max = 3;
 constexpr unsigned quick_restarts_max =
     8; // deaths that something is blamed for; the names of others need not wait then
 constexpr auto second_helper_after = 50ms; // then other questions do not wait for a slow one
@@ -63,8 +63,8 @@ const Reader::Question* Reader::next_pending() const
 
 bool Reader::may_start(const Process& process) const
 {
-    const auto interval =
-        !service_.blames && deaths_ >= deaths_in_a_row_max ? Clock::duration(slow_restart_interval) : restart_interval;
+    const auto interval = !service_.blames && deaths_ >= consecutive_deaths_max ? Clock::duration(slow_restart_interval)
+                                                                                : restart_interval;
     return (!process.has_started || service_.clock() >= process.started + interval) &&
            (service_.blames || !Child::is_left_behind(process.lost));
 }

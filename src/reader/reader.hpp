@@ -107,9 +107,9 @@ public:
 
     // Idle helpers end; the next ones know what this process knows by then.
     void retire_idle();
-    bool is_running() const;                             // any helper
-    int start_error() const { return start_error_; }     // errno of the last start; 0: it succeeded
-    unsigned deaths_in_a_row() const { return deaths_; } // if nothing is blamed for them
+    bool is_running() const;                                // any helper
+    int start_error() const { return start_error_; }        // errno of the last start; 0: it succeeded
+    unsigned consecutive_deaths() const { return deaths_; } // if nothing is blamed for them
 
 private:
     struct Question {

@@ -164,7 +164,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
                 .turns = time.at_end.turns};
     if (!has_ended(time)) {
         const auto share = asked_++ < asked_max
-                               ? cpu_share(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
+                               ? thread_cpu_time(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
                                : std::nullopt;
         if (!share)
             return {};

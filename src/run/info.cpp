@@ -109,15 +109,15 @@ void add_files(Json& all, const InfoOf& of)
 {
     Targets targets(of.probes, of.plan.counts_runtime);
     const std::vector<pid_t> processes = of.scope.processes();
-    std::vector<Targets::Look> looks;
+    std::vector<Targets::Scan> scans;
     for (const pid_t pid : processes)
-        looks.push_back({pid});
+        scans.push_back({pid});
     for (const pid_t pid : of.scope.is_unfiltered() || of.scope.named() ? std::vector{getpid()} : of.scope.pids())
-        looks.push_back({pid, true});
+        scans.push_back({pid, true});
     std::set<const CudaFile*> found;
-    for (const Targets::Found& one : targets.found_all(looks, time_for_files, [] {}))
+    for (const Targets::Found& one : targets.found_all(scans, time_for_files, [] {}))
         found.insert(one.files.begin(), one.files.end());
-    if (std::string left = Targets::not_in_time(looks); !left.empty())
+    if (std::string left = Targets::describe_unfinished(scans); !left.empty())
         targets.complain(std::move(left));
     std::vector<const CudaFile*> files(found.begin(), found.end());
     std::ranges::sort(files, {}, &CudaFile::path);
@@ -157,7 +157,7 @@ Json gather(const InfoOf& of)
     all["machine"] = system.machine;
     all["possible_cpus"] = libbpf_num_possible_cpus();
     all["btf_bytes"] = btf.st_size;
-    all["confidential"] = kernel_is_confidential();
+    all["confidential"] = is_confidentiality_lockdown();
     all["capabilities"] = capabilities();
     all["ways"] = ways_of_attaching();
     all["way"] = of.tier ? Json(tier_name(*of.tier)) : Json();

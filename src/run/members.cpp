@@ -31,7 +31,7 @@ void Family::forked(pid_t child, pid_t parent)
         adopt(pid);
     // It has what its parent had mapped.
     if (attacher_ && descendants_.contains(child) && (strangers_.erase(child) || attacher_->attached_to(parent)))
-        attacher_->look_at(child);
+        attacher_->scan(child);
 }
 
 void Family::adopt(pid_t pid)
@@ -41,7 +41,7 @@ void Family::adopt(pid_t pid)
         warn(fmt::format("more than {} processes of the program live at once: some are not traced", targets_max));
     scope_.join(pid);
     if (attacher_ && strangers_.erase(pid))
-        attacher_->look_at(pid);
+        attacher_->scan(pid);
 }
 
 void Family::stranger_mapped(pid_t pid)
@@ -93,7 +93,7 @@ Members::Members(Scope& scope, const bpf_object* object, Attacher* attacher, boo
 void Members::mapped(pid_t pid)
 {
     if (scope_.includes(pid))
-        attacher_->look_at(pid);
+        attacher_->scan(pid);
     else if (family_)
         family_->stranger_mapped(pid);
 }
@@ -104,10 +104,10 @@ void Members::forked(pid_t pid, pid_t parent)
     if (family_)
         return family_->forked(pid, parent);
     if (attacher_ && scope_.named() && scope_.named()->on_fork(pid))
-        attacher_->look_at(pid);
-    if (attacher_ && scope_.pids().empty() && !scope_.named() && !attacher_->for_everybody() &&
+        attacher_->scan(pid);
+    if (attacher_ && scope_.pids().empty() && !scope_.named() && !attacher_->is_system_wide() &&
         attacher_->attached_to(parent) && scope_.includes(pid))
-        attacher_->look_at(pid);
+        attacher_->scan(pid);
 }
 
 // It has what it had mapped before, and was not looked at.
@@ -118,7 +118,7 @@ void Members::named(pid_t pid, std::string_view name, bool is_exec)
     if (is_exec && scope_.named()->on_exec(pid, name))
         attacher_->forget(pid);
     else if (scope_.named()->on_rename(pid, name))
-        attacher_->look_at(pid);
+        attacher_->scan(pid);
 }
 
 void Members::exited(pid_t pid)
@@ -161,7 +161,7 @@ void Members::look_for_new()
     for (pid_t pid : scope_.processes()) {
         members.insert(pid);
         if (!members_.contains(pid))
-            attacher_->look_at(pid);
+            attacher_->scan(pid);
     }
     members_ = std::move(members);
 }
@@ -180,7 +180,7 @@ void Members::look_again()
     if (scope_.named())
         scope_.named()->rescan();
     if (attacher_)
-        attacher_->look_everywhere();
+        attacher_->scan_all();
 }
 
 std::vector<pid_t> Members::users() const

@@ -157,15 +157,15 @@ std::string count(unsigned n, std::string_view what)
 
 std::string clean_events()
 try {
-    const LeftEvents events = remove_leftover_events(Tracefs());
+    const LeftoverEvents events = remove_leftover_events(Tracefs());
     std::string said;
     if (events.removed)
         said += fmt::format("removed {} of runs that were killed\n", count(events.removed, "uprobe event"));
     if (events.in_use)
         said += fmt::format("{} of runs that were killed are in use, and were not removed\n",
                             count(events.in_use, "uprobe event"));
-    if (events.of_living)
-        said += fmt::format("left alone: {} of processes that are alive\n", count(events.of_living, "uprobe event"));
+    if (events.of_running)
+        said += fmt::format("left alone: {} of processes that are alive\n", count(events.of_running, "uprobe event"));
     return said;
 } catch (const Error& error) {
     verbose(error.what()); // where there is no tracefs, nothing has been left there

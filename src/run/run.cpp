@@ -49,9 +49,9 @@ void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std
 
 void Run::run()
 {
-    const bool confidential = kernel_is_confidential();
+    const bool confidential = is_confidentiality_lockdown();
     preflight(confidential);
-    let_programs_be_prepared(confidential);
+    set_load_handler(confidential);
     give_up_capabilities();
     if (options_.info) {
         leave_out_harmful_returns();
@@ -193,7 +193,7 @@ void Run::attach()
     interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
     progress("Looking for CUDA libraries ...");
     if (attacher_)
-        attacher_->attach_everywhere();
+        attacher_->attach_at_start();
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
     // What is given the name later, or its probes once it is there, may have called before, though it is young.
@@ -228,8 +228,8 @@ void Run::announce()
 // Of the libraries that were found. Throws Error where nothing will ever be traced.
 void Run::look_for_trouble()
 {
-    if (!attacher_->unseen().empty())
-        warn(remarks_.emplace_back(attacher_->unseen()));
+    if (!attacher_->unscanned().empty())
+        warn(remarks_.emplace_back(attacher_->unscanned()));
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
         // Where processes come and go, one that made up a library must not end what others are waited for with.
@@ -244,7 +244,7 @@ void Run::look_for_trouble()
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
                                 : scope_.pids().empty() ? "no process maps a"
                                                         : "the process maps no";
-        if (waiting_ && attacher_->unseen().empty() && !attacher_->unreadable_files())
+        if (waiting_ && attacher_->unscanned().empty() && !attacher_->unreadable_files())
             warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
     // A few may be out of reach of any root: init of a container within a container.
@@ -293,7 +293,7 @@ void Run::complain()
 // Reports files that were overwritten. True if there were any.
 bool Run::remark()
 {
-    const std::vector<std::string> remarks = attacher_->take_remarks();
+    const std::vector<std::string> remarks = attacher_->drain_remarks();
     for (const std::string& remark : remarks) {
         warn(remark);
         if (remarks_.size() < remarks_max)
@@ -346,7 +346,7 @@ void Run::watch_processes()
             attach_waiting();
         }
         if (attacher_)
-            attacher_->let_go();
+            attacher_->release_unused();
         tick();
     });
     loop_->before_wait([this] {
@@ -405,7 +405,7 @@ void Run::tick()
         // Runtimes in libraries that came after the driver have not been looked for. At the start, all has been just
         // now.
         if (loop_)
-            attacher_->look_everywhere();
+            attacher_->scan_all();
         *opened_.switches.naming = true;
     }
     attacher_->attach_name_probes(arm);

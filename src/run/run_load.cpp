@@ -90,7 +90,7 @@ bpf_object* Run::load()
         signals_.check();
         try {
             bpf_object* object = load_as(plan, guarded);
-            if (!guarded && may_have_stack_of_cpu(object)) {
+            if (!guarded && may_use_private_stack(object)) {
                 verbose("BPF programs may take their stack from the CPU: loading them again, not to be preempted");
                 guarded = true;
                 attacher_.reset();
@@ -152,7 +152,7 @@ void Run::load_programs()
     auto loaded = std::async(std::launch::async | std::launch::deferred, [this] { tool_.load_programs(together_); });
     if (attacher_ && scope_.is_unfiltered() && !options_.info) {
         watch_mappings();
-        attacher_->look_first();
+        attacher_->scan_at_start();
     }
     while (attacher_ && loaded.wait_for(20ms) == std::future_status::timeout)
         attacher_->yield_to_writers();
@@ -171,25 +171,26 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
         scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
     attacher_.emplace(
         object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
-        Attacher::Options{.tier = tier,
-                          .count_runtime = plan_.counts_runtime,
-                          .filter_at_attach = filter_at_attach,
-                          .step = [this] { signals_.check(); },
-                          .attaching =
-                              [this](size_t functions, const std::string& path) {
-                                  if (!loop_)
-                                      progress(fmt::format("Attaching to {} functions of {} ...", functions, path));
-                              },
-                          .by_process = plan_.by_process,
-                          .release =
-                              [this](uint64_t id) {
-                                  if (program_ && program_->gate())
-                                      program_->gate()->release(id);
-                              },
-                          .exchange = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
-                          .forwarding = [this](uint64_t files) { *opened_.switches.forwarding_files = files; },
-                          .filter_second = has_pids && !filter_pids,
-                          .may_attach_to_everybody = [this] { return returns_are_safe_for_everybody(); }});
+        Attacher::Options{
+            .tier = tier,
+            .count_runtime = plan_.counts_runtime,
+            .filter_at_attach = filter_at_attach,
+            .step = [this] { signals_.check(); },
+            .attaching =
+                [this](size_t functions, const std::string& path) {
+                    if (!loop_)
+                        progress(fmt::format("Attaching to {} functions of {} ...", functions, path));
+                },
+            .by_process = plan_.by_process,
+            .release =
+                [this](uint64_t id) {
+                    if (program_ && program_->gate())
+                        program_->gate()->release(id);
+                },
+            .set_phase = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
+            .set_forwarding_files = [this](uint64_t files) { *opened_.switches.forwarding_files = files; },
+            .filter_second = has_pids && !filter_pids,
+            .may_attach_system_wide = [this] { return returns_are_safe_for_everybody(); }});
     return {.tier = tier, .returns = returns_, .pids = filter_pids, .pids_of_second = has_pids && !filter_pids};
 }
 

@@ -46,7 +46,7 @@ void Run::serve(MappingGate::Event event)
     case exec: {
         const auto pid = process_of_thread(event.tid);
         if (pid && scope_.includes(*pid))
-            attacher_->look_at_held({event.id, *pid, std::move(event.path), std::move(event.file)});
+            attacher_->scan_held({event.id, *pid, std::move(event.path), std::move(event.file)});
         else
             program_->gate()->release(event.id);
         break;
@@ -84,7 +84,7 @@ void Run::watch_mappings()
             [this] {
                 std::set<pid_t> ended = tool_.exits_missed();
                 ended.merge(members_->exits_missed());
-                ended.merge(exits_.missed());
+                ended.merge(exits_.drain_unreported());
                 std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
                 members_->look_again();
             },
@@ -111,7 +111,7 @@ void Run::thread_exited(pid_t pid, pid_t tid)
 void Run::on_exec(pid_t pid, uint64_t time_ns)
 {
     if (attacher_)
-        attacher_->left(pid);
+        attacher_->remove_user(pid);
     if (exits_.executed(pid) && attacher_)
         attacher_->main_thread_replaced(pid);
     if (loop_)
@@ -124,7 +124,7 @@ void Run::on_exec(pid_t pid, uint64_t time_ns)
 void Run::on_exit(pid_t pid)
 {
     if (attacher_)
-        attacher_->left(pid);
+        attacher_->remove_user(pid);
     // The end of the last one asked for ends the run: what it held is shown as it was.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid)) {
         if (plan_.hooks.on_exit)

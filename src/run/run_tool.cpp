@@ -52,8 +52,9 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
     if (!options.program.empty() && !options.info) {
         const ProbePlan probes = plan_probes(plan.programs);
         const FileSearch search(probes.probes, plan.counts_runtime);
-        const MappingGate::Policy gate{.holds = [&search](std::string_view path) { return search.may_matter(path); },
-                                       .holds_exec = search.in_any_file()};
+        const MappingGate::Policy gate{
+            .holds = [&search](std::string_view path) { return search.may_have_probes(path); },
+            .holds_exec = search.searches_all_files()};
         program.emplace(options.program, signals, probes.probes.empty() ? std::nullopt : std::optional(gate),
                         options.user);
         options.pids = {program->pid()};

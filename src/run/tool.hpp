@@ -180,7 +180,7 @@ public:
     void open();
     const Opened& opened() const { return opened_; }
     void prepare(std::span<const Probe> probes, const Filters& filters); // configures the object
-    // Into the kernel; on another thread than all else. together: see load_together(). Throws Error.
+    // Into the kernel; on another thread than all else. together: see load_in_parallel(). Throws Error.
     void load_programs(bool together);
     void begin(const Running& running);
     void receive(Output& output, const void* record, size_t size); // from the ring

@@ -52,7 +52,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
     if (all.empty())
         return;
     std::map<pid_t, std::set<uint32_t>> seen;
-    for (const thread_registers& found : registers_.of(all)) {
+    for (const thread_registers& found : registers_.read(all)) {
         const auto pid = static_cast<pid_t>(found.process);
         Process& process = processes_[pid];
         const bool known = process.threads.contains(found.thread);

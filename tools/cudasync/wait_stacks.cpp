@@ -51,7 +51,7 @@ void WaitStacks::ask()
         if (wait.stack < 0 && wait.tries < tries_max && !reader_.is_asked_about(thread.first))
             processes.insert(thread.first);
     std::map<pid_t, InsideQuestion> questions;
-    for (const thread_registers& found : registers_.of(processes)) {
+    for (const thread_registers& found : registers_.read(processes)) {
         const auto pid = static_cast<pid_t>(found.process);
         const auto wait = waits_.find({pid, found.thread});
         if (wait == waits_.end() || wait->second.stack >= 0 || wait->second.tries == tries_max)

@@ -108,7 +108,7 @@ void CudaTop::replay(EndingSignals& signals)
 
 void CudaTop::choose_driver_hooks()
 {
-    if (kernel_is_confidential()) {
+    if (is_confidentiality_lockdown()) {
         DriverHooks::leave_out(opened_.object);
         leave_out_xids(opened_.object);
         opened_.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "

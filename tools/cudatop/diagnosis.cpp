@@ -302,12 +302,12 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
             threads.insert(tid);
         threads.insert(counts.callers.begin(), counts.callers.end());
     }
-    std::map<uint32_t, CpuShare> now;
+    std::map<uint32_t, ThreadCpuTime> now;
     size_t looked = 0;
     for (const uint32_t tid : threads) {
         if (++looked > threads_max)
             break;
-        const auto share = cpu_share(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
+        const auto share = thread_cpu_time(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
         if (!share)
             continue;
         now[tid] = *share;

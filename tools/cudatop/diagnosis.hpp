@@ -138,7 +138,7 @@ private:
         uint64_t launched_ns = 0;  // when the last interval with a launch began
         int64_t held_bytes = 0;    // as of the last interval
         std::optional<uint64_t> cpu_ns;
-        std::map<uint32_t, CpuShare> threads; // that called in the last seconds, as of the last interval
+        std::map<uint32_t, ThreadCpuTime> threads; // that called in the last seconds, as of the last interval
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // Of the last interval.

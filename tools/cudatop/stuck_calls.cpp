@@ -187,7 +187,7 @@ void StuckCalls::inspect(const std::vector<pid_t>& users)
         return;
     const std::set<pid_t> due = threads_.due(users, begin_ns);
     std::map<pid_t, std::vector<InsideQuestion::Thread>> threads;
-    for (const thread_registers& found : registers_.of(due))
+    for (const thread_registers& found : registers_.read(due))
         if (is_in_scope(found, options_))
             threads[static_cast<pid_t>(found.process)].push_back(question_of(found));
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

@@ -9,9 +9,9 @@ namespace {
 
 constexpr size_t max_tracked_callers = 4096;
 
-std::optional<CpuShare> share_of(const Caller& caller)
+std::optional<ThreadCpuTime> share_of(const Caller& caller)
 {
-    return cpu_share(static_cast<pid_t>(caller.first.pid), static_cast<pid_t>(caller.second));
+    return thread_cpu_time(static_cast<pid_t>(caller.first.pid), static_cast<pid_t>(caller.second));
 }
 
 } // namespace

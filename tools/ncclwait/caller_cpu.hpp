@@ -35,7 +35,7 @@ private:
     void meet(const Caller& caller, uint64_t now_ns);
 
     struct Reading {
-        CpuShare share;
+        ThreadCpuTime share;
         uint64_t ns = 0; // CLOCK_MONOTONIC
     };
     struct Known {

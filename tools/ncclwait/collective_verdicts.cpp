@@ -234,7 +234,7 @@ CollectiveVerdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_
         doing.callers = place->callers;
     } else {
         const uint32_t tid = member.called ? member.tid : pid;
-        const std::string state = thread_doing(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
+        const std::string state = thread_activity(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
         text += places_.is_known(static_cast<pid_t>(pid)) ? "in no call of NCCL, and in no wait for the device"
                                                           : "what it is in is not known";
         if (!state.empty() && suspension.empty())

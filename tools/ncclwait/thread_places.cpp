@@ -52,7 +52,7 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
         return;
     looked_ns_ = now_ns;
     std::map<pid_t, InsideQuestion> questions;
-    for (const thread_registers& found : registers_.of(wanted)) {
+    for (const thread_registers& found : registers_.read(wanted)) {
         InsideQuestion& question = questions[static_cast<pid_t>(found.process)];
         question.pid = found.process;
         if (question.threads.size() < InsideQuestion::threads_max)

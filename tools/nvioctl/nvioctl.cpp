@@ -100,7 +100,7 @@ RunPlan NvIoctl::plan()
 
 void NvIoctl::choose_hooks()
 {
-    if (kernel_is_confidential())
+    if (is_confidentiality_lockdown())
         throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
                     "programs that read what a driver is told: calls into it cannot be traced",
                     "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");

@@ -31,6 +31,6 @@ void fuzz(std::string_view input)
         .lost = [&] { told++; }};
     const std::string exact(input);
     input = exact;
-    MappingWatch::hand_over({reinterpret_cast<const uint8_t*>(exact.data()), exact.size()}, handlers);
+    MappingWatch::dispatch({reinterpret_cast<const uint8_t*>(exact.data()), exact.size()}, handlers);
     expect(told <= 1, "a record is told once");
 }

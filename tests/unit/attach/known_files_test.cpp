@@ -32,13 +32,13 @@ TEST_CASE("a file is known by what it is, and by its number, which no other one 
     Known known;
     CudaFile& first = known.add(1, getpid());
     CHECK(known.files.find(first.id) == &first);
-    CHECK(known.files.numbered(1) == &first);
+    CHECK(known.files.by_number(1) == &first);
     CHECK_FALSE(known.files.find({.inode = 2}));
     known.files.drop(&first);
     CHECK_FALSE(known.files.find({.inode = 1}));
     CHECK(known.files.dropped() == 1);
     CHECK(known.add(1, getpid()).number == 2);
-    CHECK_FALSE(known.files.numbered(1));
+    CHECK_FALSE(known.files.by_number(1));
 }
 
 TEST_CASE("a file is idle where nobody lives that maps it, the second time", "[known_files]")
@@ -65,17 +65,17 @@ TEST_CASE("no process, no user and nobody has more than its share of files, whic
     };
     const pid_t first = nobody - 100;
     fill(KnownFiles::files_of_process_max, 1000);
-    CHECK_FALSE(known.files.room_for_one(first, 1000));
-    CHECK_FALSE(known.files.room_for_one(first, 1000));
-    CHECK(known.files.room_for_one(getpid(), 1000));
+    CHECK_FALSE(known.files.has_room(first, 1000));
+    CHECK_FALSE(known.files.has_room(first, 1000));
+    CHECK(known.files.has_room(getpid(), 1000));
     fill(KnownFiles::files_of_owner_max - KnownFiles::files_of_process_max, 1000);
-    CHECK_FALSE(known.files.room_for_one(getpid(), 1000));
-    CHECK_FALSE(known.files.room_for_one(getpid(), 1000));
-    CHECK(known.files.room_for_one(getpid(), 2000));
+    CHECK_FALSE(known.files.has_room(getpid(), 1000));
+    CHECK_FALSE(known.files.has_room(getpid(), 1000));
+    CHECK(known.files.has_room(getpid(), 2000));
     CHECK_FALSE(known.files.nearly_full());
     fill(KnownFiles::files_max - KnownFiles::files_of_owner_max, 2000);
     CHECK(known.files.nearly_full());
-    CHECK_FALSE(known.files.room_for_one(getpid(), 3000));
+    CHECK_FALSE(known.files.has_room(getpid(), 3000));
     CHECK(known.complaints.all().size() == 3);
 }
 
@@ -83,6 +83,6 @@ TEST_CASE("what was useless is not, once it has changed", "[known_files]")
 {
     Known known;
     known.files.add_useless({{.inode = 1}, 7});
-    CHECK(known.files.useless({{.inode = 1}, 7}));
-    CHECK_FALSE(known.files.useless({{.inode = 1}, 8}));
+    CHECK(known.files.is_useless({{.inode = 1}, 7}));
+    CHECK_FALSE(known.files.is_useless({{.inode = 1}, 8}));
 }

@@ -33,14 +33,14 @@ TEST_CASE("a stack of the CPU is seen in machine code")
                                                     0xb9, 0x10, 0x9c, 0x20, 0xc4, 0xff, 0x7d, 0x00, 0x00,
                                                     0x65, 0x4c, 0x03, 0x0c, 0x25, 0x28, 0xf0, 0xff};
     const auto bytes = std::as_bytes(std::span(code));
-    CHECK(gpusnoop::takes_stack_of_cpu(bytes, Machine::x86_64));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes.first(22), Machine::x86_64));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu({}, Machine::x86_64));
+    CHECK(gpusnoop::uses_private_stack(bytes, Machine::x86_64));
+    CHECK_FALSE(gpusnoop::uses_private_stack(bytes.first(22), Machine::x86_64));
+    CHECK_FALSE(gpusnoop::uses_private_stack({}, Machine::x86_64));
     // mov x27, #0x8010; movk x27, #0xa000, lsl 16; mrs x10, tpidr_el1; add x27, x27, x10; add x25, x27, #0x20
     constexpr std::array<uint32_t, 5> words = {0xd290021b, 0xf2b4001b, 0xd538d08a, 0x8b0a037b, 0x91008379};
-    CHECK(gpusnoop::takes_stack_of_cpu(std::as_bytes(std::span(words)), Machine::arm64));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(std::as_bytes(std::span(words).first(3)), Machine::arm64));
-    CHECK_FALSE(gpusnoop::takes_stack_of_cpu(bytes, Machine::arm64));
+    CHECK(gpusnoop::uses_private_stack(std::as_bytes(std::span(words)), Machine::arm64));
+    CHECK_FALSE(gpusnoop::uses_private_stack(std::as_bytes(std::span(words).first(3)), Machine::arm64));
+    CHECK_FALSE(gpusnoop::uses_private_stack(bytes, Machine::arm64));
 }
 
 TEST_CASE("programs that begin as all do here run on the stack of the task")
@@ -51,12 +51,12 @@ TEST_CASE("programs that begin as all do here run on the stack of the task")
     {
         bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
         REQUIRE(deep_bpf::load(skeleton.get()) == 0);
-        CHECK_FALSE(gpusnoop::may_have_stack_of_cpu(skeleton->obj));
+        CHECK_FALSE(gpusnoop::may_use_private_stack(skeleton->obj));
     }
     SECTION("without it, they do not")
     {
         bpf_program__set_autoload(skeleton->progs.without_tail_call, true);
         REQUIRE(deep_bpf::load(skeleton.get()) == 0);
-        CHECK(gpusnoop::may_have_stack_of_cpu(skeleton->obj) == kernel_has_stacks_per_cpu());
+        CHECK(gpusnoop::may_use_private_stack(skeleton->obj) == kernel_has_stacks_per_cpu());
     }
 }

@@ -21,7 +21,7 @@ TEST_CASE("reads of a process are put back, and nothing else is")
                                call<BPF_PSEUDO_CALL>(BPF_FUNC_probe_read),
                                call<BPF_PSEUDO_KFUNC_CALL>(BPF_FUNC_probe_read),
                                constant};
-    gpusnoop::put_user_reads_back(code);
+    gpusnoop::restore_user_reads(code);
     std::vector<int32_t> calls;
     for (const bpf_insn& one : code)
         calls.push_back(one.imm);

@@ -17,7 +17,7 @@ TEST_CASE("a process exits with its last thread", "[process-exits]")
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
     child.end_main();
     CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::main_thread);
-    CHECK(exits.missed().empty());
+    CHECK(exits.drain_unreported().empty());
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::process);
     CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // nothing is known of it any more
@@ -68,6 +68,6 @@ TEST_CASE("the exit of the last thread was lost", "[process-exits]")
     child.end_main();
     CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::main_thread);
     child.end_one();
-    CHECK(exits.missed() == std::set{child.pid()});
-    CHECK(exits.missed().empty());
+    CHECK(exits.drain_unreported() == std::set{child.pid()});
+    CHECK(exits.drain_unreported().empty());
 }

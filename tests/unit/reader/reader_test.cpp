@@ -279,7 +279,7 @@ TEST_CASE("a helper whose deaths have no culprit is started once a minute after 
         REQUIRE(reader.post(0, "die"));
         CHECK(reader.wait_until(Reader::Clock::now() + 20s));
         CHECK(deaths == turn);
-        CHECK(reader.deaths_in_a_row() == turn);
+        CHECK(reader.consecutive_deaths() == turn);
         now += 2s;
     }
     CHECK_FALSE(reader.is_ready());
@@ -287,5 +287,5 @@ TEST_CASE("a helper whose deaths have no culprit is started once a minute after 
     CHECK(reader.ask(0, "well"));
     now += 60s;
     CHECK(reader.ask(0, "well"));
-    CHECK(reader.deaths_in_a_row() == 0);
+    CHECK(reader.consecutive_deaths() == 0);
 }

@@ -11,7 +11,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <unistd.h>
 
-using gpusnoop::load_together;
+using gpusnoop::load_in_parallel;
 
 namespace {
 
@@ -19,7 +19,7 @@ void need_bpf_in_turn()
 {
     need_bpf();
     static const bool once = [] {
-        gpusnoop::let_programs_be_prepared(false);
+        gpusnoop::set_load_handler(false);
         return true;
     }();
     REQUIRE(once);
@@ -43,7 +43,7 @@ TEST_CASE("programs that are loaded together are those that are loaded one after
         bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
         bpf_program__set_autoload(skeleton->progs.without_tail_call, true);
     }
-    REQUIRE(load_together([&] { return deep_bpf::load(together.get()); }) == 0);
+    REQUIRE(load_in_parallel([&] { return deep_bpf::load(together.get()); }) == 0);
     REQUIRE(deep_bpf::load(in_turn.get()) == 0);
     const auto& these = together->progs;
     const auto& those = in_turn->progs;
@@ -58,5 +58,5 @@ TEST_CASE("a program that the kernel refuses is refused where it is loaded with 
     need_bpf_in_turn();
     auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
     bpf_program__set_autoload(skeleton->progs.reads_anywhere, true);
-    CHECK(load_together([&] { return refused_bpf::load(skeleton.get()); }) < 0);
+    CHECK(load_in_parallel([&] { return refused_bpf::load(skeleton.get()); }) < 0);
 }

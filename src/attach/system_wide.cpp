@@ -13,7 +13,7 @@ namespace gpusnoop {
 void Attacher::main_thread_exited(pid_t pid)
 {
     if (attached_to(pid))
-        look_at(pid);
+        scan(pid);
 }
 
 // Links and perf events for one process name a task, not a number: that of the main thread, which has exited.
@@ -32,7 +32,7 @@ void Attacher::main_thread_replaced(pid_t pid)
 // are for every process. Returns false where they must not be.
 bool Attacher::attach_without_main_thread(pid_t pid)
 {
-    if (!options_.may_attach_to_everybody()) {
+    if (!options_.may_attach_system_wide()) {
         if (without_main_thread_.insert(pid).second)
             targets_.complain(fmt::format("process {}: its main thread has exited, so this kernel cannot limit probes "
                                           "to the process; on all processes, return probes would kill those under "
@@ -42,7 +42,7 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     }
     verbose(fmt::format("process {}: its main thread has exited: every process gets the probes", pid));
     const bool had_probes = attached_to(pid);
-    attach_to_everybody();
+    attach_system_wide();
     // The first call takes a perf event's breakpoint away that is no longer for its memory (uprobe_perf_func()).
     if (had_probes && options_.tier > Tier::multi)
         targets_.complain(
@@ -53,25 +53,25 @@ bool Attacher::attach_without_main_thread(pid_t pid)
 }
 
 // The kernel checks the process against each attachment of a probe, so many attachments cost more than one for all.
-void Attacher::attach_to_everybody()
+void Attacher::attach_system_wide()
 {
     std::set<CudaFile*> files;
     for (const auto& [key, attachment] : attachments_)
         if (!attachment.refused)
             files.insert(attachment.file);
-    Links first = take_links();
-    exchanging_ = true;
-    everybody_ = true;
+    Links first = extract_links();
+    switching_ = true;
+    system_wide_ = true;
     paused_.clear();
-    linker_.begin_again();
-    options_.exchange(ATTACH_COMING);
+    linker_.begin_second_attachment();
+    options_.set_phase(ATTACH_COMING);
     for (CudaFile* file : files)
         attach(file, 0);
-    options_.exchange(ATTACH_BOTH);
+    options_.set_phase(ATTACH_BOTH);
     detach(std::move(first));
-    exchanging_ = false;
+    switching_ = false;
     if (!options_.filter_second)
-        options_.exchange(ATTACH_SECOND);
+        options_.set_phase(ATTACH_SECOND);
 }
 
 } // namespace gpusnoop

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attach/look_queue.hpp"
+#include "attach/scan_queue.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
 using namespace gpusnoop;
 using namespace std::chrono_literals;
 
-TEST_CASE("each process is looked at once, however often there was cause", "[look_queue]")
+TEST_CASE("each process is looked at once, however often there was cause", "[scan_queue]")
 {
-    LookQueue queue;
-    const LookQueue::Clock::time_point now{1h};
+    ScanQueue queue;
+    const ScanQueue::Clock::time_point now{1h};
     for (int i = 0; i < 50; i++) {
         queue.add(7, now);
         queue.add(8, now);
     }
     CHECK(queue.next(now) == 7);
-    queue.looked(7, 1ms, now);
+    queue.scanned(7, 1ms, now);
     CHECK(queue.next(now) == 8);
     CHECK(queue.next(now) == std::nullopt);
 }
 
-TEST_CASE("a process that loads many libraries is seen at once", "[look_queue]")
+TEST_CASE("a process that loads many libraries is seen at once", "[scan_queue]")
 {
-    LookQueue queue;
-    LookQueue::Clock::time_point now{1h};
+    ScanQueue queue;
+    ScanQueue::Clock::time_point now{1h};
     for (int library = 0; library < 100; library++) {
         queue.add(7, now);
         REQUIRE(queue.next(now) == 7);
         now += 5ms;
-        queue.looked(7, 5ms, now);
+        queue.scanned(7, 5ms, now);
     }
 }
 
-TEST_CASE("a process that wants more takes a twentieth of the time, and others do not wait for it", "[look_queue]")
+TEST_CASE("a process that wants more takes a twentieth of the time, and others do not wait for it", "[scan_queue]")
 {
-    LookQueue queue;
-    LookQueue::Clock::time_point now{1h};
+    ScanQueue queue;
+    ScanQueue::Clock::time_point now{1h};
     const auto begin = now;
-    LookQueue::Clock::duration taken{};
+    ScanQueue::Clock::duration taken{};
     while (now < begin + 100s) {
         queue.add(7, now);
         queue.add(8, now);
@@ -48,7 +48,7 @@ TEST_CASE("a process that wants more takes a twentieth of the time, and others d
                 continue;
             }
             now += 100ms;
-            queue.looked(7, 100ms, now);
+            queue.scanned(7, 100ms, now);
             taken += 100ms;
         }
         REQUIRE(other);

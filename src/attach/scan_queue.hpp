@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-class LookQueue {
+class ScanQueue {
 public:
     using Clock = TimeAccounts<pid_t>::Clock;
 
@@ -30,7 +30,7 @@ public:
     }
 
     // To be called after each scan.
-    void looked(pid_t pid, Clock::duration took, Clock::time_point now) { taken_.use(pid, took, now); }
+    void scanned(pid_t pid, Clock::duration took, Clock::time_point now) { taken_.use(pid, took, now); }
 
 private:
     static constexpr Clock::duration burst = std::chrono::milliseconds(500);
