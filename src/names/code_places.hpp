@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stacks of one report by what is told apart of them: stacks that read alike, calls of one line or of one function
-// are one.
+// Numbers for the call stacks of one report, at the chosen detail: whole stack, line or function. Stacks that would
+// print alike share a number.
 #pragma once
 
 #include "names/user_stacks.hpp"
@@ -26,7 +26,7 @@ public:
     int32_t number_of(const ImageId& image, int32_t stack, uint64_t caller);
     const Frames& frames(int32_t number) const { return frames_.at(static_cast<size_t>(number)); }
     const CodePlace& place(int32_t number) const { return places_.at(static_cast<size_t>(number)); }
-    void clear(); // numbers begin anew
+    void clear(); // restarts the numbering
 
 private:
     By by_;
@@ -37,7 +37,7 @@ private:
     std::vector<CodePlace> places_;
 };
 
-// "dataset.py:88 Loader.__getitem__", "dataset.py Loader.__getitem__"; empty: not known.
+// "dataset.py:88 Loader.__getitem__", or "dataset.py Loader.__getitem__" without a line; empty if unknown.
 std::string line_text(const CodePlace& place);
 
 } // namespace gpusnoop

@@ -15,9 +15,9 @@ bool is_in_scope(const thread_registers& thread, const Options& options)
 {
     if (options.tid && thread.thread != static_cast<uint32_t>(options.tid))
         return false;
-    const auto fits = [&](std::string_view name) { return name.find(options.comm) != std::string_view::npos; };
-    return fits({thread.comm, strnlen(thread.comm, sizeof(thread.comm))}) ||
-           fits(process_name(static_cast<pid_t>(thread.process)).value_or(""));
+    const auto matches = [&](std::string_view name) { return name.find(options.comm) != std::string_view::npos; };
+    return matches({thread.comm, strnlen(thread.comm, sizeof(thread.comm))}) ||
+           matches(process_name(static_cast<pid_t>(thread.process)).value_or(""));
 }
 
 InsideQuestion::Thread question_of(const thread_registers& r)
@@ -30,8 +30,8 @@ InsideQuestion::Thread question_of(const thread_registers& r)
     return thread;
 }
 
-InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take)
-    : symbols_(std::move(symbols)), take_(std::move(take)),
+InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer)
+    : symbols_(std::move(symbols)), on_answer_(std::move(on_answer)),
       reader_({.serve = serve_in_sandbox<InsideSearch>(symbols_),
                .apply = [this](const Message& message) { return this->apply(message); },
                .restarted = [this] { asked_.clear(); },
@@ -41,7 +41,7 @@ InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string co
 bool InsideHelper::ask(const InsideQuestion& question)
 {
     const auto pid = static_cast<pid_t>(question.pid);
-    if (question.threads.empty() || is_asked_about(pid) || !reader_.post(pid, message_of(question)))
+    if (question.threads.empty() || is_pending(pid) || !reader_.post(pid, message_of(question)))
         return false;
     for (const InsideQuestion::Thread& thread : question.threads)
         asked_[pid].push_back(thread.tid);
@@ -56,20 +56,20 @@ bool InsideHelper::apply(const Message& message)
         return false;
     const auto [pid, tids] = *asked;
     asked_.erase(asked);
-    const bool fits =
+    const bool is_valid =
         tids.size() == answer->calls.size() &&
         std::ranges::all_of(answer->calls, [this](const InsideCall& call) { return call.probe <= symbols_.size(); });
-    if (fits)
-        take_(pid, tids, answer->calls);
-    return fits;
+    if (is_valid)
+        on_answer_(pid, tids, answer->calls);
+    return is_valid;
 }
 
 namespace {
 
-constexpr size_t waiting_max = 1024; // of 8 KiB
+constexpr size_t queue_max = 1024; // copies of 8 KiB
 
-// As far as both copies reach.
-bool are_others(std::span<const uint64_t> first, std::span<const uint64_t> again)
+// Compares the callers that both copies include.
+bool callers_differ(std::span<const uint64_t> first, std::span<const uint64_t> again)
 {
     const size_t both = std::min(first.size(), again.size());
     return !std::ranges::equal(first.first(both), again.first(both));
@@ -83,7 +83,7 @@ CopiedStacks::CopiedStacks(WaitBudget* waits)
                .restarted =
                    [this] {
                        awaited_.clear();
-                       for (const CopyQuestion& question : asked_later_)
+                       for (const CopyQuestion& question : queue_)
                            if (!(question.at & COPIED_AGAIN))
                                awaited_.insert(question.stack);
                    },
@@ -104,25 +104,25 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
     const bool again = (copy.at & COPIED_AGAIN) != 0;
     if (!again)
         known_.insert_or_assign(copy.stack, Known{.image = copy.image});
-    if (asked_later_.size() >= waiting_max || (again && !known_.contains(copy.stack)))
+    if (queue_.size() >= queue_max || (again && !known_.contains(copy.stack)))
         return;
     if (!again)
         awaited_.insert(copy.stack);
-    asked_later_.push_back(std::move(question));
+    queue_.push_back(std::move(question));
     send();
 }
 
-// As many as the helper takes now.
+// Sends questions until the helper accepts no more.
 void CopiedStacks::send()
 {
     reader_.poll();
-    while (!asked_later_.empty()) {
-        const CopyQuestion& next = asked_later_.front();
+    while (!queue_.empty()) {
+        const CopyQuestion& next = queue_.front();
         if (reader_.is_blocked(static_cast<pid_t>(next.pid)))
             awaited_.erase(next.stack);
         else if (!reader_.post(static_cast<pid_t>(next.pid), message_of(next)))
             return;
-        asked_later_.pop_front();
+        queue_.pop_front();
     }
 }
 
@@ -133,7 +133,7 @@ bool CopiedStacks::apply(const Message& message)
         return false;
     const auto known = known_.find(answer->stack);
     if (answer->again) {
-        if (known != known_.end() && are_others(known->second.stack.callers, answer->callers))
+        if (known != known_.end() && callers_differ(known->second.stack.callers, answer->callers))
             mismatches_++;
         return true;
     }
@@ -143,17 +143,17 @@ bool CopiedStacks::apply(const Message& message)
     return true;
 }
 
-const CopiedStacks::Stack* CopiedStacks::of(int32_t stack)
+const CopiedStacks::Stack* CopiedStacks::find(int32_t stack)
 {
     const auto known = known_.find(stack);
     if (known == known_.end())
         return nullptr;
     send();
-    while (awaited_.contains(stack) && reader_.wait()) { // answers come in turn
-        const size_t before = asked_later_.size();
+    while (awaited_.contains(stack) && reader_.wait()) { // answers arrive in the order of the questions
+        const size_t before = queue_.size();
         send();
-        if (asked_later_.size() == before)
-            break; // no question is left, so no answer comes; or its process has had its share of time
+        if (queue_.size() == before)
+            break; // no question is left, or its process has used its share of helper time
     }
     return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
 }

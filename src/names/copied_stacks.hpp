@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of which the kernel side has sent a copy: their callers, found by a helper (code/inside_search.hpp), for as
-// long as somebody may ask for them.
+// Callers in stacks that the BPF side has copied to us. A helper unwinds the copies (code/inside_search.hpp); results
+// are kept while their stack ids are in use.
 #pragma once
 
 #include "base/options.hpp"
@@ -23,34 +23,32 @@
 
 namespace gpusnoop {
 
-// Which calls threads are in, as a helper finds by their stacks (code/inside_search.hpp).
-
-// The options select the thread: -t, and -n by the name of it or of its process.
+// True if -t and -n select the thread. -n matches its name or that of its process.
 bool is_in_scope(const thread_registers& thread, const Options& options);
 
 InsideQuestion::Thread question_of(const thread_registers& registers);
 
-// Asks that helper; of each process, one question at a time.
+// Client of the helper that finds the calls that threads are inside, by unwinding their stacks
+// (code/inside_search.hpp). Each process has at most one pending question.
 class InsideHelper {
 public:
-    // tids: threads of the process, as it was asked about them; calls: what they are in, in the same order.
-    using Take = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)>;
+    // tids: the threads of the question; calls: the call that each is inside, in the same order.
+    using OnAnswer = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)>;
 
-    // symbols: of calls, at their numbers less one. consequence: as in Reader.
-    InsideHelper(std::vector<std::string_view> symbols, std::string consequence, Take take);
+    // symbols[n - 1] is the call that InsideCall::probe n refers to. consequence: see Reader::Service.
+    InsideHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer);
 
-    // There is a question about it that has no answer yet.
-    bool is_asked_about(pid_t pid) const { return asked_.contains(pid); }
+    bool is_pending(pid_t pid) const { return asked_.contains(pid); }
     bool ask(const InsideQuestion& question); // returns false if it was not sent
-    // Takes what has come. To be called now and then.
+    // Applies answers that have arrived. To be called at least once a second.
     void poll() { reader_.poll(); }
 
 private:
     bool apply(const Message& message);
 
     std::vector<std::string_view> symbols_;
-    Take take_;
-    std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the questions that have no answer yet
+    OnAnswer on_answer_;
+    std::map<pid_t, std::vector<uint32_t>> asked_; // threads of the pending questions
     Reader reader_;
 };
 
@@ -59,21 +57,20 @@ public:
     explicit CopiedStacks(WaitBudget* waits = nullptr); // see Reader
 
     void learn(std::span<const uint8_t> record); // RECORD_STACK_COPY
-    // Now and then: takes what has come.
+    // To be called at least once a second: sends questions and applies answers.
     void tick() { send(); }
 
     struct Stack {
         std::vector<uint64_t> callers; // innermost first
-        bool cut = false;              // there are more
+        bool cut = false;              // the copy ended before the stack did
     };
-    // Null where it is not known: none was sent, or what it says cannot be followed. Waits a while for what is still
-    // being looked for.
-    const Stack* of(int32_t stack);
-    // Calls, since the last time this was asked, whose stack was copied again, and had other callers than the first
-    // copy with that id.
+    // Returns null if no copy was sent or its callers cannot be found. Waits for a pending answer, within the budget.
+    const Stack* find(int32_t stack);
+    // Repeated copies, since the last call of this function, whose callers differ from those of the first copy with the
+    // same id.
     uint64_t mismatches_since_last() { return std::exchange(mismatches_, 0); }
     void forget(const ImageId& image);
-    void keep(const std::set<int32_t>& stacks); // and no others
+    void keep(const std::set<int32_t>& stacks); // forgets all others
 
 private:
     struct Known {
@@ -84,8 +81,8 @@ private:
     void send();
 
     std::map<int32_t, Known> known_;
-    std::deque<CopyQuestion> asked_later_;
-    std::set<int32_t> awaited_; // all that have no answer yet
+    std::deque<CopyQuestion> queue_;
+    std::set<int32_t> awaited_; // stacks without an answer so far
     uint64_t mismatches_ = 0;
     Reader reader_;
 };

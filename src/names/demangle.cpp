@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::string_view stub_prefix = "__device_stub__";
 
-constexpr size_t demangler_max =
-    1024; // bytes; __cxa_demangle refuses longer names, which kernels of CUTLASS often have
+constexpr size_t demangler_max = 1024; // bytes; __cxa_demangle refuses longer names, as CUTLASS kernels often have
 
 std::optional<std::string> demangle_short(const std::string& name)
 {
@@ -31,8 +30,8 @@ std::optional<std::string> demangle_short(const std::string& name)
     return text.get();
 }
 
-// Reads the scopes of a long name. The demangler gets the rest, with brief scopes in their place, if that is short
-// enough; else template arguments stay mangled: "cutlass::device_kernel<4TileI6half_t...>".
+// Reads the scopes of a long name itself and passes the rest, with one-letter scopes, to the demangler. If the rest is
+// still too long, template arguments stay mangled: "cutlass::device_kernel<4TileI6half_t...>".
 std::optional<std::string> demangle_long(std::string_view name)
 {
     constexpr size_t scopes_max = 26;
@@ -88,7 +87,7 @@ bool may_be_mangled(std::string_view name)
 std::string demangle(std::string_view name)
 {
     std::string text = demangle_itanium(name).value_or(std::string(name));
-    // nvcc's stub is a local function with the kernel's mangled name in its own.
+    // nvcc's stub is a local function whose name contains the kernel's mangled name.
     if (text.starts_with("__device_stub__Z"))
         if (auto kernel = demangle_itanium(
                 std::string_view(text).substr(stub_prefix.size() - 1, text.find('(') - stub_prefix.size() + 1)))

@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_object_name = 4096;
-constexpr size_t names_needed = 2; // different ones at one offset: that is no accident
+constexpr size_t names_needed = 2; // different names at one offset: not by accident
 constexpr size_t drivers_max = 64;
 
 bool is_address(uint64_t word)
@@ -53,7 +53,7 @@ void DriverObjects::learn(pid_t pid, const std::string& driver, uint64_t handle,
     if (driver.empty() || name.empty() || (drivers_.size() >= drivers_max && !drivers_.contains(driver)))
         return;
     auto& offsets = drivers_[driver];
-    // A few kernels of each driver are enough.
+    // Two kernels per driver build are enough.
     if (std::ranges::any_of(offsets, &Offset::trusted))
         return;
     const auto object = read(pid, handle);
@@ -90,9 +90,9 @@ namespace {
 
 constexpr size_t hip_name_max = 16 << 10;
 constexpr size_t libraries_max = 64;
-constexpr size_t function_max = 256; // bytes of code; 83 in 7.2
+constexpr size_t function_max = 256; // bytes of hipKernelNameRef(); it has 83 in ROCm 7.2
 
-// The name is a std::string of libstdc++ or libc++: the address of its characters, and behind that its length.
+// The name is a std::string of libstdc++ or libc++: the address of its characters, followed by its length.
 std::optional<std::string> name_at(pid_t pid, const Path& path, uint64_t object)
 {
     uint64_t place = object;
@@ -122,8 +122,8 @@ std::optional<Path> hip_name_path(const Elf& library)
         const auto offset = library.offset_of(address);
         return offset ? library.bytes(*offset, function_max) : std::vector<uint8_t>();
     };
-    const auto behind = DispatchTables(library).behind(found.front());
-    const uint64_t address = behind ? behind->address : found.front().address;
+    const auto target = DispatchTables(library).behind(found.front());
+    const uint64_t address = target ? target->address : found.front().address;
     const std::vector<uint8_t> code = code_at(address);
     return host_decoder().path({code, address}, code_at);
 }
@@ -133,7 +133,7 @@ bool HipObjects::Known::trusted() const
     return names.size() >= names_needed;
 }
 
-uint64_t HipObjects::understood() const
+uint64_t HipObjects::trusted_libraries() const
 {
     return static_cast<uint64_t>(
         std::ranges::count_if(libraries_, [](const auto& item) { return item.second.trusted(); }));
@@ -153,25 +153,25 @@ HipObjects::Known* HipObjects::known(const Library& library)
 
 void HipObjects::learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name)
 {
-    Known* const of = known(library);
-    if (!of)
+    Known* const state = known(library);
+    if (!state)
         return;
-    const auto said = name_at(pid, of->path, handle);
-    if (said && *said != name)
-        *of = {};
-    else if (said && !of->trusted())
-        of->names.insert(std::hash<std::string_view>()(name));
+    const auto found = name_at(pid, state->path, handle);
+    if (found && *found != name)
+        *state = {};
+    else if (found && !state->trusted())
+        state->names.insert(std::hash<std::string_view>()(name));
 }
 
 std::optional<std::string> HipObjects::name(pid_t pid, const Library& library, uint64_t handle)
 {
-    Known* const of = known(library);
-    auto said = of ? name_at(pid, of->path, handle) : std::nullopt;
-    if (!said)
+    Known* const state = known(library);
+    auto found = state ? name_at(pid, state->path, handle) : std::nullopt;
+    if (!found)
         return std::nullopt;
-    if (!of->trusted())
-        of->names.insert(std::hash<std::string_view>()(*said));
-    return of->trusted() ? said : std::nullopt;
+    if (!state->trusted())
+        state->names.insert(std::hash<std::string_view>()(*found));
+    return state->trusted() ? found : std::nullopt;
 }
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's name out of the driver's own object for it (CUfunction). Where in the object it is, no header says: it is
-// learnt for each build of the driver from objects whose kernels are known, and believed once two kernels agree.
+// Kernel names read from the driver's own objects (CUfunction). Their layout is undocumented: the name's offset is
+// learned, per driver build, from kernels whose names are known, and trusted once two kernels agree.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -21,25 +21,24 @@ namespace gpusnoop {
 
 class DriverObjects {
 public:
-    // The object at `handle` is of the kernel of this (mangled) name: the driver was asked for it.
+    // The driver was asked for the kernel with this (mangled) name and returned `handle`.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
-    // Whether a name is that of a kernel of the process. So one may be learnt from, too.
+    // True if the process has a kernel of this name: such a name found in an object confirms its offset, too.
     using IsKernel = std::function<bool(const std::string& name)>;
 
-    // The (mangled) name in the object at `handle`; nullopt where it is not known where to look, or where there is no
-    // such name.
+    // The (mangled) name in the object at `handle`; nullopt if the offset is unknown or the name there is no kernel's.
     std::optional<std::string> name(pid_t pid, const std::string& driver, uint64_t handle, const IsKernel& is_kernel);
 
-    // In all builds of the driver: changes when another one is.
+    // Trusted offsets, over all driver builds. When it grows, a handle without a name may have one.
     uint64_t offsets_known() const;
 
 private:
-    static constexpr size_t words = 16; // of the object that are looked at
+    static constexpr size_t words = 16; // of the object that are searched
     using Object = std::array<uint64_t, words>;
 
     struct Offset {
-        std::set<size_t> names; // hashes of names that have been found there, up to as many as it takes
+        std::set<size_t> names; // hashes of the names found there, at most names_needed
         bool trusted() const;
     };
 
@@ -48,10 +47,10 @@ private:
     std::map<std::string, std::array<Offset, words>> drivers_; // by build-id
 };
 
-// A kernel's name out of HIP's own object for it (hipFunction_t). No header says where that is, and each ROCm has it
-// elsewhere: it is read from the code of the library's own hipKernelNameRef(), and believed once two kernels agree.
+// Kernel names read from HIP's own objects (hipFunction_t). Their layout is undocumented and differs between ROCm
+// versions: it is read from the machine code of hipKernelNameRef(), and trusted once two kernels agree.
 
-// From a hipFunction_t to the characters of its name; nullopt where the library's code does not tell.
+// The path from a hipFunction_t to the characters of its name; nullopt if the library's code does not show it.
 std::optional<Path> hip_name_path(const Elf& library);
 
 class HipObjects {
@@ -61,21 +60,21 @@ public:
         const std::string& build_id;
     };
 
-    // The object at `handle` is of the kernel of this name: HIP was asked for it. Where it says another one, no name of
-    // this library's is believed any more.
+    // HIP was asked for the kernel with this name and returned `handle`. If the object contains another name, no name
+    // from this library is trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // The (mangled) name in the object at `handle`; nullopt where there is none, or no second one that is as it should
-    // be: as long as the object says, and all of it printable.
+    // The (mangled) name in the object at `handle`. It must be printable and as long as the object says. nullopt if
+    // there is none, or while the path is not trusted.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
-    // Libraries whose objects are understood: changes when another one is.
-    uint64_t understood() const;
+    // Libraries whose paths are trusted. When it grows, a handle without a name may have one.
+    uint64_t trusted_libraries() const;
 
 private:
     struct Known {
-        Path path;              // empty: it is not known
-        std::set<size_t> names; // hashes of those found by it, up to as many as it takes
+        Path path;              // empty: unknown
+        std::set<size_t> names; // hashes of the names found by it, at most names_needed
         bool trusted() const;
     };
 

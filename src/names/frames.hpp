@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Call stacks with names, as lines for people and as parts for programs.
+// Symbolized call stacks: lines to print, and the same frames as separate fields for JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace gpusnoop {
 
-// A frame of a stack for programs to read: what its line says, taken apart.
+// The fields of one line.
 struct CodeFrame {
-    std::string_view language; // "python", "native"; empty: the line is no frame, but says something of the stack
-    std::string function;      // empty: not known
-    std::string file;          // the same; of native code the name of the library or program
+    std::string_view language; // "python", "native"; empty: the line is a remark, not a frame
+    std::string function;      // empty: unknown
+    std::string file;          // of native code, the name of the library or program; empty: unknown
     std::optional<int64_t> line;
 };
 
 // A stack, innermost first.
 struct Frames {
     std::vector<std::string> lines;
-    std::vector<CodeFrame> parts; // the same; none where the lines say it all
+    std::vector<CodeFrame> parts; // one per line; empty for stacks without Python
 
     Frames() = default;
     Frames(std::vector<std::string> all) : lines(std::move(all)) {} // NOLINT

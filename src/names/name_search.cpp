@@ -75,7 +75,7 @@ NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
             .name = demangle(found.name),
             .source = found.source,
             .of = std::hash<std::string>()(question.name),
-            .learned = learned_ + objects_.offsets_known() + hip_objects_.understood(),
+            .learned = learned_ + objects_.offsets_known() + hip_objects_.trusted_libraries(),
             .wanted = {}};
 }
 

@@ -281,7 +281,7 @@ Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
     std::vector<uint64_t> native = by_frame_pointers(walked, caller);
     // The kernel side copies a stack with Python frames under its own id. A thread that runs no Python has a native
     // stack besides, which was copied before it got this id.
-    if (const CopiedStacks::Stack* const copy = copies_.of(walked >= 0 ? walked : stack);
+    if (const CopiedStacks::Stack* const copy = copies_.find(walked >= 0 ? walked : stack);
         copy && (!kernel_.of_functions || copy->callers.front() == caller))
         native = joined_callers(*copy, native);
     if (!python)

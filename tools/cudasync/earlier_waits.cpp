@@ -76,7 +76,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
         process.scans++;
         const auto of_process = called.find(pid);
         forget_threads(process, seen[pid], of_process == called.end() ? std::set<uint32_t>() : of_process->second);
-        if (!reader_.is_asked_about(pid))
+        if (!reader_.is_pending(pid))
             ask(pid, process);
     }
 }

@@ -48,7 +48,7 @@ void WaitStacks::ask()
 {
     std::set<pid_t> processes;
     for (const auto& [thread, wait] : waits_)
-        if (wait.stack < 0 && wait.tries < tries_max && !reader_.is_asked_about(thread.first))
+        if (wait.stack < 0 && wait.tries < tries_max && !reader_.is_pending(thread.first))
             processes.insert(thread.first);
     std::map<pid_t, InsideQuestion> questions;
     for (const thread_registers& found : registers_.read(processes)) {

@@ -194,7 +194,7 @@ void StuckCalls::inspect(const std::vector<pid_t>& users)
     not_before_ns_ = now_ns + pause_factor * (now_ns - begin_ns);
     for (const pid_t pid : due) {
         threads_.inspected(pid, threads[pid], now_ns);
-        if (!reader_.is_asked_about(pid))
+        if (!reader_.is_pending(pid))
             reader_.ask(threads_.question(pid, now_ns));
     }
 }

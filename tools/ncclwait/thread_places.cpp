@@ -46,7 +46,7 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
     std::erase_if(processes_, [&](const auto& item) { return !processes.contains(item.first); });
     std::set<pid_t> wanted;
     for (const pid_t pid : processes)
-        if (wanted.size() < processes_max && !reader_.is_asked_about(pid))
+        if (wanted.size() < processes_max && !reader_.is_pending(pid))
             wanted.insert(pid);
     if (wanted.empty())
         return;
