@@ -121,7 +121,7 @@ template<class Line, class Context>
 class CallEvents {
 public:
     CallEvents(std::span<const Field<Context, Line>> own, const Context& context)
-        : context_(context), who_(context.processes), told_(context.processes),
+        : context_(context), who_(context.processes), reported_(context.processes),
           wall_offset_ns_(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC))
     {
         for (const auto& field : first_line_fields<Context, Line>)
@@ -149,7 +149,7 @@ public:
         }
         if (context_.options.writes_json())
             if (Output* const programs = output.for_programs())
-                told_.tell(*programs, call.key.image, call.key.cgroups, call.time_ns);
+                reported_.report(*programs, call.key.image, call.key.cgroups, call.time_ns);
         output.event(columns_, row_, below);
     }
 
@@ -165,7 +165,7 @@ private:
 
     Context context_;
     EventWho who_;
-    ToldProcesses told_;
+    ReportedProcesses reported_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
     std::vector<ShownField<Context, Line>> fields_; // of the columns but those of who_

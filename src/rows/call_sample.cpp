@@ -26,7 +26,7 @@ void CallSample::close(uint64_t work_ns, uint64_t probes_ns)
     traced_ns_ += current_.work_ns;
     probes_ns_ += probes_ns;
     windows_.push_back(std::exchange(current_, {}));
-    taken_windows_++;
+    windows_since_drain_++;
     if (windows_.size() > windows_kept)
         windows_.pop_front();
 }
@@ -43,7 +43,7 @@ void CallSample::add(const CallDelta& delta)
 // what the windows have of all time; and from how well it is known what the probes took of them.
 std::optional<double> CallSample::error() const
 {
-    if (windows_.size() < fewest_windows || !taken_windows_)
+    if (windows_.size() < fewest_windows || !windows_since_drain_)
         return std::nullopt;
     const auto total =
         std::accumulate(windows_.begin(), windows_.end(), Window{}, [](Window sum, const Window& window) {
@@ -59,13 +59,13 @@ std::optional<double> CallSample::error() const
     }
     const auto n = static_cast<double>(windows_.size());
     const double of_one = std::sqrt(squares / (n - 1)) / (static_cast<double>(total.calls) / n);
-    const double unseen = 1 - std::min(how_well_.percent / 100, 1.0);
-    const double by_chance = 1.96 * of_one * std::sqrt(unseen / static_cast<double>(taken_windows_));
+    const double unseen = 1 - std::min(accuracy_.percent / 100, 1.0);
+    const double by_chance = 1.96 * of_one * std::sqrt(unseen / static_cast<double>(windows_since_drain_));
     const double by_measure = cost_error * static_cast<double>(probes_ns_) / static_cast<double>(traced_ns_);
     return 100 * std::hypot(by_chance, by_measure);
 }
 
-std::vector<CallDelta> CallSample::take_scaled(double factor)
+std::vector<CallDelta> CallSample::drain_scaled(double factor)
 {
     std::vector<CallDelta> all;
     for (auto& [key, delta] : std::exchange(counted_, {})) {
@@ -75,23 +75,23 @@ std::vector<CallDelta> CallSample::take_scaled(double factor)
     return all;
 }
 
-std::vector<CallDelta> CallSample::take(uint64_t work_ns)
+std::vector<CallDelta> CallSample::drain(uint64_t work_ns)
 {
     if (!traced_ns_)
         return {};
     const auto traced = static_cast<double>(traced_ns_);
     const auto whole = std::max(static_cast<double>(work_ns - std::min(since_ns_, work_ns)), traced);
-    how_well_.percent = 100 * traced / whole;
-    how_well_.error = error();
+    accuracy_.percent = 100 * traced / whole;
+    accuracy_.error = error();
     traced_ns_ = probes_ns_ = 0;
-    taken_windows_ = 0;
+    windows_since_drain_ = 0;
     since_ns_ = work_ns;
-    return take_scaled(whole / traced);
+    return drain_scaled(whole / traced);
 }
 
-std::vector<CallDelta> CallSample::take_last(uint64_t work_ns)
+std::vector<CallDelta> CallSample::drain_last(uint64_t work_ns)
 {
-    return traced_ns_ ? take(work_ns) : take_scaled(1);
+    return traced_ns_ ? drain(work_ns) : drain_scaled(1);
 }
 
 } // namespace gpusnoop

@@ -28,18 +28,18 @@ public:
 
     // What was done since the last time, as far as can be told from the windows that were closed. Empty where there was
     // none: the next one stands for that time, too.
-    std::vector<CallDelta> take(uint64_t work_ns);
+    std::vector<CallDelta> drain(uint64_t work_ns);
     // The same, where none will follow: what a window has that stands for no time is there as it is.
-    std::vector<CallDelta> take_last(uint64_t work_ns);
-    // Of what take() gave last.
-    const Sampled& how_well() const { return how_well_; }
+    std::vector<CallDelta> drain_last(uint64_t work_ns);
+    // Of what drain() gave last.
+    const Sampled& accuracy() const { return accuracy_; }
 
 private:
     struct Window {
         uint64_t work_ns = 0;
         uint64_t calls = 0;
     };
-    std::vector<CallDelta> take_scaled(double factor);
+    std::vector<CallDelta> drain_scaled(double factor);
     std::optional<double> error() const;
 
     uint64_t since_ns_;
@@ -47,10 +47,10 @@ private:
     Window current_;
     std::deque<Window> windows_; // the last ones
     // Since the last time:
-    size_t taken_windows_ = 0;
+    size_t windows_since_drain_ = 0;
     uint64_t traced_ns_ = 0, probes_ns_ = 0;
     ByCallKey<CallDelta> counted_;
-    Sampled how_well_;
+    Sampled accuracy_;
 };
 
 } // namespace gpusnoop

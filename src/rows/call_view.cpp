@@ -58,7 +58,7 @@ size_t measure_number(std::string_view asked, std::span<const std::string_view> 
     throw UsageError(fmt::format("-H takes {}, not '{}'{}", list, asked, suggestion(asked, joined(names, ", "))));
 }
 
-void CallSettings::take(const Options& options)
+void CallSettings::apply(const Options& options)
 {
     driver = api != "runtime";
     runtime = api != "driver";

@@ -86,7 +86,7 @@ struct CallSettings {
     bool histogram() const { return !measure.empty(); }
 
     // What the options that all of these tools have make of the layers and the view.
-    void take(const Options& options);
+    void apply(const Options& options);
 };
 
 // What a group stands for; what the view does not tell apart is empty.

@@ -146,7 +146,7 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
     // No program adds to these any more, neither of an exited process nor of the generation that is over: nothing is
     // lost between reading and deleting them.
     const auto is_finished = [this](const call_key& key) {
-        return retired_.contains(key.image) || (turned_ && (key.flags & CALL_GENERATION) != generation_);
+        return retired_.contains(key.image) || (switched_ && (key.flags & CALL_GENERATION) != generation_);
     };
 
     ByCallKey<CallDelta> sums;
@@ -181,15 +181,15 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
     retired_.clear();
 }
 
-bool CallTable::turn()
+bool CallTable::switch_generation()
 {
-    if (!can_turn_)
+    if (!can_switch_)
         return false;
     generation_ ^= CALL_GENERATION;
-    return turned_ = can_turn_ = rows_->turn(generation_);
+    return switched_ = can_switch_ = rows_->switch_generation(generation_);
 }
 
-std::vector<CallDelta> CallTable::take_spilled()
+std::vector<CallDelta> CallTable::drain_spilled()
 {
     std::vector<CallDelta> deltas;
     for (const auto& [key, delta] : std::exchange(spilled_, {}))
@@ -199,15 +199,15 @@ std::vector<CallDelta> CallTable::take_spilled()
 
 std::vector<CallDelta> CallTable::drain()
 {
-    std::vector<CallDelta> deltas = take_spilled();
+    std::vector<CallDelta> deltas = drain_spilled();
     // The new rows are read the next time: the maximum of one that is read twice would be that of both times.
-    if (own_maxima_ && turn()) {
+    if (own_maxima_ && switch_generation()) {
         read(deltas, Rows::finished);
         return deltas;
     }
     read(deltas);
     // While the table turns, it holds those of both generations that are in use: a quarter is for these.
-    if (rows_->taken() >= rows_->capacity() / 4 * 3 && turn())
+    if (rows_->taken() >= rows_->capacity() / 4 * 3 && switch_generation())
         read(deltas);
     return deltas;
 }
@@ -283,7 +283,7 @@ void KernelCallRows::erase(std::span<const call_key> keys)
     shares_.set_rows(taken_);
 }
 
-bool KernelCallRows::turn(uint8_t generation)
+bool KernelCallRows::switch_generation(uint8_t generation)
 {
     generation_ = generation;
     shares_.begin_new_rows();

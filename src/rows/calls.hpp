@@ -36,7 +36,7 @@ public:
     virtual void erase(std::span<const call_key> keys) = 0;
     // Calls count in rows of this generation (0 or CALL_GENERATION) from now on: when it returns, nobody adds to a row
     // of the other one any more. False where that cannot be known.
-    virtual bool turn(uint8_t generation) = 0;
+    virtual bool switch_generation(uint8_t generation) = 0;
 };
 
 class KernelCallRows : public CallRows {
@@ -48,7 +48,7 @@ public:
     void for_each(const Each& each) override;
     size_t taken() const override { return taken_; }
     void erase(std::span<const call_key> keys) override;
-    bool turn(uint8_t generation) override;
+    bool switch_generation(uint8_t generation) override;
 
 private:
     call_key key_at(size_t place) const;
@@ -125,7 +125,7 @@ public:
     size_t spilled() const { return spilled_.size(); } // rows of those, since the last drain()
 
     // The same, without the kernel's table: what drain() would begin with.
-    std::vector<CallDelta> take_spilled();
+    std::vector<CallDelta> drain_spilled();
 
     // Rows with calls since the last time; a row may be there more than once. A table that is nearly full is empty
     // afterwards: each row begins anew with its next call, and those whose time is over make room.
@@ -137,13 +137,13 @@ public:
 private:
     enum class Rows : uint8_t { all, finished };
     void read(std::vector<CallDelta>& deltas, Rows which = Rows::all);
-    bool turn();
+    bool switch_generation();
 
     std::unique_ptr<CallRows> rows_;
     bool own_maxima_;
     uint8_t generation_ = 0;
-    bool turned_ = false; // nobody adds to rows of the other generation
-    bool can_turn_ = true;
+    bool switched_ = false; // nobody adds to rows of the other generation
+    bool can_switch_ = true;
     ByCallKey<CallDelta> seen_; // sums as of the last drain()
     ByCallKey<CallDelta> spilled_;
     std::set<ImageId> retired_;

@@ -57,10 +57,10 @@ std::map<LeakKey, Leak> HeldTable::leaks(const Holdings& holdings, uint64_t now_
 
 void HeldTable::make_room(Holdings& holdings)
 {
-    if (holdings.room_to_make() <= room_ / 8)
+    if (holdings.sweepable_entries() <= room_ / 8)
         return;
     sweep(holdings);
-    holdings.room_made();
+    holdings.mark_swept();
 }
 
 void HeldTable::sweep(const Holdings& holdings)

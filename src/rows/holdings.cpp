@@ -97,7 +97,7 @@ void Holdings::replaced(const holding_record& record)
         now_.erase(row);
 }
 
-void Holdings::settle()
+void Holdings::apply_ended_contexts()
 {
     if (ending_.empty())
         return;
@@ -138,7 +138,7 @@ void Holdings::forget(const std::set<ImageId>& images)
         std::erase_if(*contexts, [&](const auto& context) { return images.contains(context.second); });
 }
 
-uint64_t Holdings::room_to_make() const
+uint64_t Holdings::sweepable_entries() const
 {
     uint64_t all = ended_.size();
     for (const auto& [image, entries] : stale_)
@@ -146,7 +146,7 @@ uint64_t Holdings::room_to_make() const
     return all;
 }
 
-void Holdings::room_made()
+void Holdings::mark_swept()
 {
     stale_.clear();
     swept_ = std::exchange(ended_, {});

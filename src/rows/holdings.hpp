@@ -61,13 +61,13 @@ public:
     void context_ended(const holding_record& record) { ending_.emplace(record.key.image, record.context); }
     // Takes out what went with contexts. Before it, add() what was allocated in them: for all of them at once, as the
     // table of calls is read as a whole.
-    void settle();
+    void apply_ended_contexts();
 
     bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }
 
     const Amounts& now() const { return now_; }
     // What has gone without a call of its own since the last time.
-    Amounts take_released() { return std::exchange(released_, {}); }
+    Amounts drain_released() { return std::exchange(released_, {}); }
     bool holds(const ImageId& image) const; // also in the kernel's table alone
     // Figures of the process may be too high, or too low.
     bool approximate(const ImageId& image) const { return approximate_.contains(image); }
@@ -76,8 +76,8 @@ public:
 
     // Entries of the kernel side's table that went with their contexts and may still be there, and contexts that are
     // kept for their sake.
-    uint64_t room_to_make() const;
-    void room_made();
+    uint64_t sweepable_entries() const;
+    void mark_swept();
 
 private:
     static call_key row_of(call_key key);
@@ -87,7 +87,7 @@ private:
     bool by_device_ = false;
     Amounts now_;
     Amounts released_;
-    std::set<std::pair<ImageId, uint32_t>> ending_; // contexts, until settle()
+    std::set<std::pair<ImageId, uint32_t>> ending_; // contexts, until apply_ended_contexts()
     using Contexts = std::unordered_map<uint32_t, ImageId>;
     Contexts ended_; // since room was made; by number
     Contexts swept_; // before that: a free may still be under way

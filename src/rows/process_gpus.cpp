@@ -11,8 +11,8 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t pause_ns = 5'000'000'000; // between two looks at the files of a process
-constexpr int max_looks = 64;                // at a time: the others have their turn in the next intervals
+constexpr uint64_t pause_ns = 5'000'000'000; // between two scans at the files of a process
+constexpr int max_scans = 64;                // at a time: the others have their turn in the next intervals
 
 Gpu ordinal(uint8_t device)
 {
@@ -27,7 +27,7 @@ std::string_view source_name(GpuSource source)
     return names[static_cast<size_t>(source)];
 }
 
-void ProcessGpus::seen(const call_key& call)
+void ProcessGpus::note_call(const call_key& call)
 {
     if (call.device != DEVICE_UNKNOWN && call.layer != LAYER_HIP)
         known_[call.image].ordinals.insert(call.device);
@@ -42,12 +42,12 @@ void ProcessGpus::refresh(std::span<const ImageId> running, uint64_t now_ns)
     std::erase_if(known_, [&](const auto& item) { // known by its pid alone until it called
         return !item.first.serial && !all.contains(item.first);
     });
-    int looks = 0;
+    int scans = 0;
     for (const ImageId& image : running) {
         Known& known = known_[image];
         std::set<Gpu> gpus = listed(image);
         const bool due = !known.read_ns || now_ns - *known.read_ns >= pause_ns;
-        if (gpus.empty() && due && looks++ < max_looks) {
+        if (gpus.empty() && due && scans++ < max_scans) {
             known.minors = read_(static_cast<pid_t>(image.pid)).value_or(std::set<unsigned>());
             known.read_ns = now_ns;
         }

@@ -42,7 +42,7 @@ public:
         : nvml_(nvml), read_(std::move(read))
     {}
 
-    void seen(const call_key& call);
+    void note_call(const call_key& call);
     // What NVML says now; of those that it does not list, the files, at first and then every few seconds.
     void refresh(std::span<const ImageId> running, uint64_t now_ns);
 

@@ -58,14 +58,14 @@ Shown where_set(const Context& c)
 
 // Not with -x, whose rows are of failed calls.
 template<class Context, Shown where = Shown::both>
-Shown of_made(const Context& c)
+Shown unless_failed(const Context& c)
 {
     return c.options.failed_only ? Shown::no : where;
 }
 
 // The same; in text only if some row has such.
 template<class Context, auto some_row>
-Shown of_made_if(const Context& c)
+Shown unless_failed_if(const Context& c)
 {
     return c.options.failed_only ? Shown::no : c.*some_row ? Shown::both : Shown::json;
 }

@@ -47,7 +47,7 @@ bool adds_up(const thread_time& time)
 }
 
 // So much of that as is there.
-uint64_t take(uint64_t& ns, uint64_t most)
+uint64_t take_up_to(uint64_t& ns, uint64_t most)
 {
     const uint64_t taken = std::min(ns, most);
     ns -= taken;
@@ -57,16 +57,16 @@ uint64_t take(uint64_t& ns, uint64_t most)
 // That a thread waits for a CPU, and why, is known once it has one; and that it has one, some kernels do not tell at
 // once. What goes on is told as what it looks like, so some of that may have to be taken back: it was a wait for a CPU,
 // of one kind or the other, or it ran. All of this is modulo 2^64.
-void take_back(TimeParts& ns)
+void remove_excess(TimeParts& ns)
 {
     uint64_t too_much = 0;
-    for (uint64_t& told : ns)
-        if (static_cast<int64_t>(told) < 0)
-            too_much -= std::exchange(told, 0);
+    for (uint64_t& part_ns : ns)
+        if (static_cast<int64_t>(part_ns) < 0)
+            too_much -= std::exchange(part_ns, 0);
     for (const uint32_t part : {TIME_RUNQ, TIME_THROTTLED, TIME_CPU})
-        too_much -= take(ns[part], too_much);
-    for (uint64_t& told : ns)
-        too_much -= take(told, too_much);
+        too_much -= take_up_to(ns[part], too_much);
+    for (uint64_t& part_ns : ns)
+        too_much -= take_up_to(part_ns, too_much);
 }
 
 uint8_t vendors_of(uint32_t apis)
@@ -100,7 +100,7 @@ TimeSums TimeSums::operator-(const TimeSums& earlier) const
                    .faults = faults - earlier.faults,
                    .collectives = collectives - earlier.collectives};
     std::ranges::transform(ns, earlier.ns, since.ns.begin(), std::minus<>());
-    take_back(since.ns);
+    remove_excess(since.ns);
     return since;
 }
 
@@ -121,7 +121,7 @@ bool ThreadTimes::has_begun(uint32_t place) const
 
 // A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
 // in. Nullopt while it does that, for longer where it has been preempted there.
-std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
+std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
 {
     for (int attempt = 0; attempt < 100; attempt++) {
         thread_time seen{};
@@ -137,18 +137,18 @@ std::optional<thread_time> ThreadTimes::settled(uint32_t place) const
 }
 
 // Nobody writes to the place of a thread that has ended.
-void ThreadTimes::give_back(uint32_t place)
+void ThreadTimes::free_place(uint32_t place)
 {
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
     std::fill_n(bytes, sizeof(thread_time), static_cast<unsigned char>(0));
-    told_[place] = {};
-    told_of_[place] = {};
+    reported_[place] = {};
+    reported_cpu_[place] = {};
     bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
 }
 
 std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
 {
-    const auto time = place < PLACES_MAX && has_begun(place) ? settled(place) : std::nullopt;
+    const auto time = place < PLACES_MAX && has_begun(place) ? consistent_copy(place) : std::nullopt;
     return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
@@ -156,14 +156,14 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
 // what of it is more than there was since then, the next report has.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
-    constexpr size_t asked_max = 4096; // 20 ms of work
-    CpuTime& told = told_of_[place];
+    constexpr size_t schedstat_reads_max = 4096; // 20 ms of work
+    CpuTime& reported = reported_cpu_[place];
     CpuTime now{.wall_ns = wall_ns,
                 .used_ns = time.at_end.used_ns,
                 .ready_ns = time.at_end.waited_ns,
                 .turns = time.at_end.turns};
     if (!has_ended(time)) {
-        const auto share = asked_++ < asked_max
+        const auto share = schedstat_reads_++ < schedstat_reads_max
                                ? thread_cpu_time(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
                                : std::nullopt;
         if (!share)
@@ -172,23 +172,23 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
         now.ready_ns = share->waited_ns;
         now.turns = share->turns;
     }
-    if (!told.wall_ns)
-        told = {.wall_ns = 0,
-                .used_ns = time.at_begin.used_ns,
-                .ready_ns = time.at_begin.waited_ns,
-                .turns = time.at_begin.turns};
-    if (now.turns < told.turns) // another thread with its number; or the kernel keeps no account
+    if (!reported.wall_ns)
+        reported = {.wall_ns = 0,
+                    .used_ns = time.at_begin.used_ns,
+                    .ready_ns = time.at_begin.waited_ns,
+                    .turns = time.at_begin.turns};
+    if (now.turns < reported.turns) // another thread with its number; or the kernel keeps no account
         return {};
-    CpuTime since{.wall_ns = now.wall_ns - told.wall_ns,
-                  .used_ns = now.used_ns - std::min(now.used_ns, told.used_ns),
-                  .ready_ns = now.ready_ns - std::min(now.ready_ns, told.ready_ns),
-                  .turns = now.turns - told.turns};
+    CpuTime since{.wall_ns = now.wall_ns - reported.wall_ns,
+                  .used_ns = now.used_ns - std::min(now.used_ns, reported.used_ns),
+                  .ready_ns = now.ready_ns - std::min(now.ready_ns, reported.ready_ns),
+                  .turns = now.turns - reported.turns};
     since.used_ns = std::min(since.used_ns, since.wall_ns);
     since.ready_ns = std::min(since.ready_ns, since.wall_ns - since.used_ns);
-    told.wall_ns = now.wall_ns;
-    told.used_ns += since.used_ns;
-    told.ready_ns += since.ready_ns;
-    told.turns = now.turns;
+    reported.wall_ns = now.wall_ns;
+    reported.used_ns += since.used_ns;
+    reported.ready_ns += since.ready_ns;
+    reported.turns = now.turns;
     return since;
 }
 
@@ -196,13 +196,13 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
 {
     std::vector<ThreadTime> times;
     const uint32_t taken = std::min<uint32_t>(std::atomic_ref(places_taken_).load(), PLACES_MAX);
-    told_.resize(taken);
-    told_of_.resize(taken);
-    asked_ = 0;
+    reported_.resize(taken);
+    reported_cpu_.resize(taken);
+    schedstat_reads_ = 0;
     for (uint32_t place = 0; place < taken; place++) {
         if (!has_begun(place))
             continue;
-        const std::optional<thread_time> time = settled(place);
+        const std::optional<thread_time> time = consistent_copy(place);
         if (!time)
             continue; // with the next report
         const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
@@ -216,12 +216,12 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
                          .vendors = vendors_of(time->apis),
                          .other_syscall = {},
                          .collective = time->collective,
-                         .sums = sums - told_[place],
+                         .sums = sums - reported_[place],
                          .cpu = cheap_ ? cpu_time(place, *time, sums.wall_ns) : CpuTime()};
         if (time->other_syscall)
             delta.other_syscall = time->other_syscall - 1;
         times.push_back(delta);
-        told_[place] = sums;
+        reported_[place] = sums;
     }
     return times;
 }
@@ -230,7 +230,7 @@ void ThreadTimes::forget_ended(const std::vector<ThreadTime>& drained)
 {
     for (const ThreadTime& time : drained)
         if (time.ended)
-            give_back(time.place);
+            free_place(time.place);
 }
 
 std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times)

@@ -107,17 +107,17 @@ public:
 
 private:
     bool has_begun(uint32_t place) const;
-    std::optional<thread_time> settled(uint32_t place) const;
-    void give_back(uint32_t place);
+    std::optional<thread_time> consistent_copy(uint32_t place) const;
+    void free_place(uint32_t place);
     CpuTime cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns);
 
     int free_fd_;
     SharedArray<thread_time> table_;
     __u32& places_taken_;
     bool cheap_;
-    std::vector<TimeSums> told_;   // by place
-    std::vector<CpuTime> told_of_; // the same, of CPUs
-    size_t asked_ = 0;             // threads that /proc has been asked for, in this report
+    std::vector<TimeSums> reported_;    // by place
+    std::vector<CpuTime> reported_cpu_; // the same, of CPUs
+    size_t schedstat_reads_ = 0;        // threads that /proc has been asked for, in this report
 };
 
 // By their places.

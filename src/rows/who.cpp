@@ -275,7 +275,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t told_max = 65'536; // more are told again
+constexpr size_t reported_max = 65'536; // more are told again
 
 std::vector<Column> columns_of_process()
 {
@@ -291,14 +291,14 @@ std::vector<Column> columns_of_process()
 
 } // namespace
 
-void ToldProcesses::tell(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns)
+void ReportedProcesses::report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns)
 {
-    const auto [told, is_new] = told_ns_.try_emplace(image, time_ns);
-    if (!is_new && time_ns < told->second + again_after_ns)
+    const auto [last, is_new] = reported_ns_.try_emplace(image, time_ns);
+    if (!is_new && time_ns < last->second + again_after_ns)
         return;
-    told->second = time_ns;
-    if (told_ns_.size() > told_max)
-        told_ns_.clear();
+    last->second = time_ns;
+    if (reported_ns_.size() > reported_max)
+        reported_ns_.clear();
     static const std::vector<Column> columns = columns_of_process();
     const Owner& owner = processes_.owner(image, ids);
     WhoSeen seen;

@@ -212,16 +212,16 @@ void print_process_line(Output& output, std::span<const ProcessField<Line>> own,
 
 // Who the processes are that lines of JSON are about: one line for each of them says what would be long on each of
 // theirs.
-class ToldProcesses {
+class ReportedProcesses {
 public:
-    explicit ToldProcesses(Processes& processes) : processes_(processes) {}
+    explicit ReportedProcesses(Processes& processes) : processes_(processes) {}
 
     // Before a line about it. Once, and again a minute later (time_ns): of a recording, only the end may be left.
-    void tell(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
+    void report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
 
 private:
     Processes& processes_;
-    std::map<ImageId, uint64_t> told_ns_;
+    std::map<ImageId, uint64_t> reported_ns_;
 };
 
 } // namespace gpusnoop

@@ -19,7 +19,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t spilled_max = 32'768; // rows of calls that found no room in the kernel's table
-constexpr size_t gone_limit =
+constexpr size_t exited_max =
     16'384; // processes that have ended since the last report, and still have rows of their own
 
 // Maps whose keys begin with an image; no object has all of them.
@@ -80,7 +80,8 @@ void CallTool::add_ceiling()
 
 std::string CallTool::at_least(uint64_t least_ns, std::string_view more)
 {
-    return least_ns ? fmt::format(" of {} or {}", in_words(std::chrono::nanoseconds(least_ns)), more) : std::string();
+    return least_ns ? fmt::format(" of {} or {}", duration_text(std::chrono::nanoseconds(least_ns)), more)
+                    : std::string();
 }
 
 RunPlan CallTool::begin_plan()
@@ -97,10 +98,10 @@ RunPlan CallTool::begin_plan()
         throw UsageError("-P and -L are for histograms (-H); for tables use --by pid or --by thread");
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
-    s.take(options);
+    s.apply(options);
     s.latency |= s.events && !options.trace.empty(); // how long bars are
     shows_rows_ = !s.events;
-    RunPlan plan{.traced = {}, .one = {}, .counts_runtime = s.runtime, .lines = s.events};
+    RunPlan plan{.traced = {}, .noun = {}, .counts_runtime = s.runtime, .lines = s.events};
     plan.replay.emplace();
     plan.hooks.begin.emplace_back([this](const Running& running) { begin_calls(running); });
     plan.hooks.before_print = [this] { read_rows(); };
@@ -118,7 +119,7 @@ RunPlan CallTool::finish_plan(RunPlan plan)
         throw UsageError("lines (-e) are of one call each: with -U they say where it comes from, --by line does not");
     options_.user_stacks |= s.view.line || s.view.code;
     if (s.histogram())
-        plan.one += " for a histogram of " + s.measure;
+        plan.noun += " for a histogram of " + s.measure;
     plan.durations = s.latency;
     plan.needs_returns |= follows_calls();
     needs_returns_ = plan.needs_returns;
@@ -247,7 +248,7 @@ void CallTool::begin_calls(const Running& running)
         stacks_->track(running.users(), options_.user_stacks);
     if (settings_.max_overhead && running.probes)
         sampling_.emplace(running, bpf_.get(),
-                          Sampling::Asked{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
+                          Sampling::Settings{*settings_.max_overhead, sampled_hooks_, [this] { read_rows(); }});
 }
 
 void CallTool::record(Output& output, const RingRecord& record)
@@ -278,7 +279,7 @@ void CallTool::spill(const call_event& event)
 {
     table_->add(event);
     if (table_->spilled() >= spilled_max)
-        pass_on(table_->take_spilled());
+        pass_on(table_->drain_spilled());
 }
 
 void CallTool::begin_stacks()
@@ -312,8 +313,8 @@ bool CallTool::tick(Output&)
     erase_state(gone);
     if (epochs_)
         epochs_->sweep();
-    if (shows_rows_ && gone_.size() > gone_limit) {
-        pending_.merge(gone_);
+    if (shows_rows_ && exited_.size() > exited_max) {
+        pending_.merge(exited_);
         forget_processes();
     }
     return false;
@@ -325,7 +326,7 @@ void CallTool::read_rows()
 {
     if (!settings_.events)
         pass_on(table_->drain());
-    holdings_.settle();
+    holdings_.apply_ended_contexts();
 }
 
 void CallTool::pass_on(std::span<const CallDelta> deltas)
@@ -344,7 +345,7 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
         if (held_ && part_of(delta.key) == CallPart::memory)
             holdings_.add(delta);
         this->delta(delta);
-        if (shows_rows_ && !(sampling_ && sampling_->takes(delta)))
+        if (shows_rows_ && !(sampling_ && sampling_->absorb(delta)))
             pending_.add(delta);
     }
 }
@@ -355,7 +356,7 @@ std::vector<ImageId> CallTool::retire_processes()
     std::vector<ImageId> gone = processes_->extract_exited(leaving_);
     for (const ImageId& image : gone) {
         table_->retire(image);
-        gone_.insert(image);
+        exited_.insert(image);
         stacks_->on_exit(static_cast<pid_t>(image.pid));
     }
     return gone;
@@ -385,26 +386,26 @@ void CallTool::erase_state(std::span<const ImageId> gone)
 
 void CallTool::forget_processes()
 {
-    if (gone_.empty())
+    if (exited_.empty())
         return;
     const int held_bytes_fd = bpf_.fd("held_bytes"); // has peaks, which are printed
-    for (const ImageId& id : gone_) {
+    for (const ImageId& id : exited_) {
         stacks_->forget(id);
         const image image = id;
         if (held_bytes_fd >= 0)
             bpf_map_delete_elem(held_bytes_fd, &image);
     }
-    forget(gone_);
-    holdings_.forget(gone_);
-    processes_->forget(gone_);
-    gone_.clear();
+    forget(exited_);
+    holdings_.forget(exited_);
+    processes_->forget(exited_);
+    exited_.clear();
 }
 
 std::span<const CallDelta> CallTool::calls()
 {
     processes_->refresh();
     if (sampling_) {
-        for (const CallDelta& delta : sampling_->take())
+        for (const CallDelta& delta : sampling_->drain())
             pending_.add(delta);
         processes_->set_sampled(sampling_->sampled());
     }

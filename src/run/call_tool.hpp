@@ -97,7 +97,7 @@ protected:
 
     Processes& processes() { return *processes_; }
     // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
-    const std::set<ImageId>& gone() const { return gone_; }
+    const std::set<ImageId>& exited() const { return exited_; }
 
     Holdings holdings_;                    // of a tool that follows allocations
     std::optional<HeldTable> held_;        // the same
@@ -133,7 +133,7 @@ private:
     std::optional<CallEvents<CallLine, LineContext>> lines_; // with -e
     CallSums pending_;                                       // since the last report
     std::optional<Sampling> sampling_;
-    std::set<ImageId> gone_;
+    std::set<ImageId> exited_;
 };
 
 } // namespace gpusnoop

@@ -118,7 +118,7 @@ std::string help_text(std::string_view tool, std::string_view summary, std::stri
     return out;
 }
 
-std::string in_words(std::chrono::nanoseconds time)
+std::string duration_text(std::chrono::nanoseconds time)
 {
     for (size_t i = std::size(time_units); i-- > 0;)
         if (time.count() && time % time_units[i].length == std::chrono::nanoseconds::zero())
@@ -156,8 +156,8 @@ std::chrono::nanoseconds time_argument(std::string_view what, std::string_view t
     }
     throw UsageError(fmt::format("{} must be a time from {} to {}: a number of {}, or one with its unit, as 250ms or "
                                  "5m; not '{}'",
-                                 what, in_words(least), in_words(most), usual == "us" ? "microseconds" : "seconds",
-                                 text));
+                                 what, duration_text(least), duration_text(most),
+                                 usual == "us" ? "microseconds" : "seconds", text));
 }
 
 namespace {

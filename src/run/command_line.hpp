@@ -63,7 +63,7 @@ inline constexpr TimeUnit time_units[] = {
 };
 
 // In the largest unit that has a whole number of it: "10ms", "7d".
-std::string in_words(std::chrono::nanoseconds time);
+std::string duration_text(std::chrono::nanoseconds time);
 
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most);

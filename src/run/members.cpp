@@ -37,7 +37,7 @@ void Family::forked(pid_t child, pid_t parent)
 void Family::adopt(pid_t pid)
 {
     const uint8_t yes = 1;
-    if (bpf_map_update_elem(target_pids_, &pid, &yes, BPF_ANY) && !std::exchange(limit_told_, true))
+    if (bpf_map_update_elem(target_pids_, &pid, &yes, BPF_ANY) && !std::exchange(warned_limit_, true))
         warn(fmt::format("more than {} processes of the program live at once: some are not traced", targets_max));
     scope_.join(pid);
     if (attacher_ && strangers_.erase(pid))
@@ -51,12 +51,12 @@ void Family::stranger_mapped(pid_t pid)
 
 void Family::exited(pid_t pid)
 {
-    if (pid != first_ && descendants_.contains(pid) && !let_go(pid))
+    if (pid != first_ && descendants_.contains(pid) && !forget_if_exited(pid))
         leaving_.insert(pid);
 }
 
 // False while it has its memory.
-bool Family::let_go(pid_t pid)
+bool Family::forget_if_exited(pid_t pid)
 {
     if (has_memory(pid))
         return false;
@@ -70,12 +70,12 @@ bool Family::let_go(pid_t pid)
 
 void Family::tick()
 {
-    std::erase_if(leaving_, [this](pid_t pid) { return let_go(pid); });
+    std::erase_if(leaving_, [this](pid_t pid) { return forget_if_exited(pid); });
     descendants_.drop_unmatched();
     strangers_.clear();
 }
 
-void Family::look_again()
+void Family::rescan()
 {
     for (const pid_t pid : all_processes())
         if (!descendants_.contains(pid))
@@ -134,7 +134,7 @@ void Members::tick()
 {
     if (attacher_) {
         forget_leaving();
-        look_for_new();
+        find_moved_in();
     }
     if (family_)
         family_->tick();
@@ -153,7 +153,7 @@ void Members::forget_leaving()
 }
 
 // Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
-void Members::look_for_new()
+void Members::find_moved_in()
 {
     if (!scope_.cgroup())
         return;
@@ -173,10 +173,10 @@ std::set<pid_t> Members::exits_missed() const
     return ended;
 }
 
-void Members::look_again()
+void Members::rescan()
 {
     if (family_)
-        family_->look_again();
+        family_->rescan();
     if (scope_.named())
         scope_.named()->rescan();
     if (attacher_)

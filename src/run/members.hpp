@@ -33,12 +33,12 @@ public:
     // One that is not a target, so far, has mapped a CUDA library.
     void stranger_mapped(pid_t pid);
     void exited(pid_t pid);
-    void tick();       // once a second
-    void look_again(); // forks may have been missed
+    void tick();   // once a second
+    void rescan(); // forks may have been missed
 
 private:
     void adopt(pid_t pid);
-    bool let_go(pid_t pid);
+    bool forget_if_exited(pid_t pid);
 
     Scope& scope_;
     Attacher* attacher_;
@@ -47,7 +47,7 @@ private:
     Descendants descendants_;
     std::set<pid_t> strangers_; // which may yet turn out to be of the family
     std::set<pid_t> leaving_;   // exited, but may still have its memory
-    bool limit_told_ = false;
+    bool warned_limit_ = false;
 };
 
 } // namespace gpusnoop
@@ -70,13 +70,13 @@ public:
     void tick(); // once a second
 
     std::set<pid_t> exits_missed() const; // as far as can be told
-    void look_again();                    // what the watch tells of may have been missed
+    void rescan();                        // what the watch tells of may have been missed
 
     std::vector<pid_t> users() const; // those asked for that have mapped what counts
 
 private:
     void forget_leaving();
-    void look_for_new();
+    void find_moved_in();
 
     Scope& scope_;
     Attacher* attacher_;

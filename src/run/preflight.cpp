@@ -88,7 +88,7 @@ void preflight(bool confidential)
                     "run it on the host, or in a container with the host's pid namespace (--pid=host, hostPID: true)");
 }
 
-void give_up_capabilities()
+void drop_capabilities()
 {
     // To trace; to read what is said of processes and by the kernel; to write what cudatop saves for whoever used sudo;
     // to raise limits (descriptors, memory for perf events); to have helpers, which are users of their own; to make

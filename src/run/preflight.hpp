@@ -12,7 +12,7 @@ namespace gpusnoop {
 void preflight(bool confidential);
 
 // No run needs more capabilities than some: the others are given up, for it reads what it cannot trust.
-void give_up_capabilities();
+void drop_capabilities();
 
 } // namespace gpusnoop
 

@@ -74,7 +74,7 @@ uint64_t runs_skipped(const bpf_object* object)
     return skipped;
 }
 
-std::vector<Loss> in_words(const std::array<uint64_t, LOSSES>& counts)
+std::vector<Loss> nonzero(const std::array<uint64_t, LOSSES>& counts)
 {
     std::vector<Loss> losses;
     for (size_t i = 0; i < LOSSES; i++)
@@ -105,7 +105,7 @@ std::vector<Loss> Losses::since_last()
     for (size_t i = 0; i < LOSSES; i++)
         delta[i] = now[i] - seen_[i];
     seen_ = now;
-    return in_words(delta);
+    return nonzero(delta);
 }
 
 uint64_t Losses::sum() const
@@ -125,7 +125,7 @@ Cost::Share Cost::since_last(double seconds)
     Share share;
     if (seconds > 0) {
         share.hits_per_second = (entries + returns) / seconds;
-        if (const std::optional<ProbeCost>& one = of_one_.cost())
+        if (const std::optional<ProbeCost>& one = per_hit_.cost())
             share.probes_percent = (entries * one->entry_ns + returns * one->return_ns) / percent_ns;
         if (own_ns_)
             share.own_percent = static_cast<double>(own_ns - own_ns_) / percent_ns;
@@ -215,7 +215,7 @@ std::string reason(const EmptyReport& report, const Options& options)
 
 std::string sentence(const EmptyReport& report, const Options& options)
 {
-    return fmt::format("no {}{} in {}{}", report.one, whose(report, options), length_text(report.length),
+    return fmt::format("no {}{} in {}{}", report.noun, whose(report, options), length_text(report.length),
                        reason(report, options));
 }
 

@@ -45,7 +45,7 @@ private:
 class Cost {
 public:
     // The kernel side's counts of hits; what one takes is measured meanwhile.
-    Cost(int hits_fd, Tier tier) : hits_fd_(hits_fd), of_one_(tier) {}
+    Cost(int hits_fd, Tier tier) : hits_fd_(hits_fd), per_hit_(tier) {}
 
     struct Share {
         double hits_per_second = 0;
@@ -56,14 +56,14 @@ public:
 
 private:
     int hits_fd_;
-    ProbeCostMeter of_one_;
+    ProbeCostMeter per_hit_;
     std::array<uint64_t, HITS> seen_{};
     uint64_t own_ns_ = 0;
 };
 
 // What stands in the place of a report that has nothing to show: whether nobody did anything, or nobody could have.
 struct EmptyReport {
-    std::string_view one{}; // of what was looked for: "launch"
+    std::string_view noun{}; // of what was looked for: "launch"
     std::chrono::nanoseconds length{};
     std::string cgroup{};          // by its name; empty: all of them
     std::optional<size_t> users{}; // processes asked for that map a driver; nullopt: that does not matter

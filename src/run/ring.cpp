@@ -31,16 +31,16 @@ uint64_t Lines::sent() const
     return ends().sent;
 }
 
-bool Lines::take(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until)
+bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until)
 {
-    const Returned returned(*this);
+    const PublishOnReturn publish(*this);
     while (taken_ != end) {
         const volatile line& place = array_[1 + taken_ % places_];
         if (load_acquire(place.whole) != taken_ + 1)
             return false; // its thread has been preempted on the way: it comes next time
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
-            give_back();
+            publish_taken();
         take(&event, sizeof(event));
         if (std::chrono::steady_clock::now() > until)
             return taken_ != end;
@@ -48,7 +48,7 @@ bool Lines::take(uint64_t end, const Take& take, std::chrono::steady_clock::time
     return false;
 }
 
-void Lines::give_back()
+void Lines::publish_taken()
 {
     store_release<__u64>(ends().taken, taken_); // behind all reading
 }
@@ -68,7 +68,7 @@ bool Ring::drain(std::chrono::nanoseconds longest)
     const uint64_t end = lines_ ? lines_->sent() : 0; // what these need to be understood has been sent before
     const Time until = std::chrono::steady_clock::now() + longest;
     consume(until);
-    return left_ > 0 || (lines_ && lines_->take(end, take_, until));
+    return left_ > 0 || (lines_ && lines_->drain(end, take_, until));
 }
 
 size_t Ring::drop()

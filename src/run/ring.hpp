@@ -33,14 +33,14 @@ public:
     uint64_t sent() const; // up to now
     // Hands over those before `end`, until it takes too long or comes to one that is still being written. True where
     // there was no time for some.
-    bool take(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until);
+    bool drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until);
 
 private:
     // Seldom: the traced threads look at the number each time.
-    void give_back();
-    struct Returned {
-        explicit Returned(Lines& lines) : lines_(lines) {}
-        ~Returned() { lines_.give_back(); }
+    void publish_taken();
+    struct PublishOnReturn {
+        explicit PublishOnReturn(Lines& lines) : lines_(lines) {}
+        ~PublishOnReturn() { lines_.publish_taken(); }
         Lines& lines_;
     };
     volatile line_ends& ends() const { return reinterpret_cast<volatile line_ends&>(array_[0]); }

@@ -52,7 +52,7 @@ void Run::run()
     const bool confidential = is_confidentiality_lockdown();
     preflight(confidential);
     set_load_handler(confidential);
-    give_up_capabilities();
+    drop_capabilities();
     if (options_.info) {
         leave_out_harmful_returns();
         bpf_object* object = load();
@@ -206,7 +206,7 @@ void Run::attach()
 void Run::announce()
 {
     if (attacher_)
-        look_for_trouble();
+        check_libraries();
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && !attacher_) {
         if (const std::string what = hooks->waits_for(); !what.empty()) {
             waiting_ = true;
@@ -215,7 +215,7 @@ void Run::announce()
         if (const std::string what = hooks->not_traced(); !what.empty())
             warn(what);
     }
-    say_summary();
+    print_summary();
     if (duration_floor_ns_)
         warn(fmt::format("every latency includes about {:.2f} us of probe overhead",
                          static_cast<double>(*duration_floor_ns_) / 1000));
@@ -226,7 +226,7 @@ void Run::announce()
 }
 
 // Of the libraries that were found. Throws Error where nothing will ever be traced.
-void Run::look_for_trouble()
+void Run::check_libraries()
 {
     if (!attacher_->unscanned().empty())
         warn(remarks_.emplace_back(attacher_->unscanned()));
@@ -252,11 +252,11 @@ void Run::look_for_trouble()
         warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
                          "they use are not traced",
                          unreadable));
-    complain();
-    remark();
+    report_complaints();
+    report_remarks();
 }
 
-void Run::say_summary()
+void Run::print_summary()
 {
     if (attacher_)
         for (const std::string& line : attacher_->summary())
@@ -283,7 +283,7 @@ std::string Run::attached() const
 }
 
 // Says once of each file why it could not be probed.
-void Run::complain()
+void Run::report_complaints()
 {
     const std::vector<std::string>& complaints = attacher_->complaints();
     for (; complaints_shown_ < complaints.size(); complaints_shown_++)
@@ -291,7 +291,7 @@ void Run::complain()
 }
 
 // Reports files that were overwritten. True if there were any.
-bool Run::remark()
+bool Run::report_remarks()
 {
     const std::vector<std::string> remarks = attacher_->drain_remarks();
     for (const std::string& remark : remarks) {
@@ -308,8 +308,8 @@ void Run::attach_waiting()
     if (!attacher_)
         return;
     const auto [added, user] = attacher_->attach_waiting();
-    complain();
-    const bool remarked = remark();
+    report_complaints();
+    const bool remarked = report_remarks();
     if (waiting_ && user) {
         waiting_ = false;
         withdraw(waiting_message_);
@@ -317,7 +317,7 @@ void Run::attach_waiting()
     }
     if (!added && !remarked)
         return;
-    say_summary();
+    print_summary();
     print_attached();
 }
 
@@ -396,7 +396,7 @@ void Run::tick()
             withdraw(waiting_message_);
             warn("a GPU driver has been loaded; tracing");
         }
-        say_summary();
+        print_summary();
         print_attached();
     }
     if (!attacher_ || arm == attacher_->name_probes_attached())
@@ -438,7 +438,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
 {
     output_->end_report(
         [this, length_ns] {
-            EmptyReport report{.one = plan_.one, .length = std::chrono::nanoseconds(length_ns)};
+            EmptyReport report{.noun = plan_.noun, .length = std::chrono::nanoseconds(length_ns)};
             if (const auto& cgroup = scope_.cgroup())
                 report.cgroup = cgroup->what();
             if (attacher_) {
@@ -455,7 +455,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
 }
 
 // Whoever sends a signal does not wait until all of a full buffer is printed.
-void Run::read_the_rest()
+void Run::drain_rest()
 {
     if (!ring_->drain(signals_.came() ? 300ms : std::chrono::hours(1)))
         return;
@@ -467,7 +467,7 @@ void Run::read_the_rest()
 // The results come before detaching, which takes a while: Ctrl-C must look instant.
 void Run::finish()
 {
-    read_the_rest();
+    drain_rest();
     if (!options_.count || reports_ < options_.count) {
         if (plan_.hooks.before_last_report)
             plan_.hooks.before_last_report(signals_.came() ? 200ms : 1000ms);

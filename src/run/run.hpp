@@ -39,7 +39,7 @@ private:
     void trace();
     std::optional<PausableProbes> pausable_probes();
     bool returns_are_safe() const;
-    bool returns_are_safe_for_everybody() const;
+    bool returns_are_safe_for_all() const;
     void attach();
     bpf_object* load();
     bpf_object* load_as(const LoadPlan& plan, bool guarded);
@@ -52,12 +52,12 @@ private:
     void on_exec(pid_t pid, uint64_t time_ns);
     void on_exit(pid_t pid);
     void announce();
-    void look_for_trouble();
-    void say_summary();
+    void check_libraries();
+    void print_summary();
     void print_attached();
     std::string attached() const;
-    void complain();
-    bool remark();
+    void report_complaints();
+    bool report_remarks();
     void watch_processes();
     void watch_gate();
     void serve_gate();
@@ -71,7 +71,7 @@ private:
     void finish();
     void end_tool();
     void progress(std::string_view step); // a slow step begins
-    void read_the_rest();
+    void drain_rest();
     std::vector<OutputBeside> outputs_beside() const;
     bool is_over() const;
     bool targets_ended() const;

@@ -47,7 +47,7 @@ bool Run::returns_are_safe() const
 }
 
 // The same, of other processes than the targets.
-bool Run::returns_are_safe_for_everybody() const
+bool Run::returns_are_safe_for_all() const
 {
     if (std::ranges::none_of(probe_plan_.hooks, &Hook::returns))
         return true;
@@ -190,7 +190,7 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
             .set_phase = [this](attach_phase phase) { *opened_.switches.attach_phase = phase; },
             .set_forwarding_files = [this](uint64_t files) { *opened_.switches.forwarding_files = files; },
             .filter_second = has_pids && !filter_pids,
-            .may_attach_system_wide = [this] { return returns_are_safe_for_everybody(); }});
+            .may_attach_system_wide = [this] { return returns_are_safe_for_all(); }});
     return {.tier = tier, .returns = returns_, .pids = filter_pids, .pids_of_second = has_pids && !filter_pids};
 }
 

@@ -86,7 +86,7 @@ void Run::watch_mappings()
                 ended.merge(members_->exits_missed());
                 ended.merge(exits_.drain_unreported());
                 std::ranges::for_each(ended, [this](pid_t pid) { on_exit(pid); });
-                members_->look_again();
+                members_->rescan();
             },
     });
 }

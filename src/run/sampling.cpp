@@ -73,21 +73,21 @@ bool is_sampled(CallPart part)
 
 } // namespace
 
-Sampling::Sampling(const Running& running, const bpf_object* object, Asked asked)
-    : running_(running), probes_(*running_.probes), asked_(std::move(asked)), probe_(probes_.tier),
-      programs_(object, asked_.hooks), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
+Sampling::Sampling(const Running& running, const bpf_object* object, Settings settings)
+    : running_(running), probes_(*running_.probes), settings_(std::move(settings)), probe_(probes_.tier),
+      programs_(object, settings_.hooks), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
 {
     if (!timer_)
         throw Error("a timer cannot be set: " + errno_text(errno));
     running_.loop.watch(timer_.get(), [this] {
         uint64_t expirations = 0;
         if (read(timer_.get(), &expirations, sizeof(expirations)) == sizeof(expirations))
-            turn();
+            on_timer();
     });
     set_timer();
 }
 
-bool Sampling::takes(const CallDelta& delta)
+bool Sampling::absorb(const CallDelta& delta)
 {
     const auto found = processes_.find(probes_.group_of(static_cast<pid_t>(delta.key.image.pid)));
     if (found == processes_.end())
@@ -105,17 +105,17 @@ bool Sampling::takes(const CallDelta& delta)
     return true;
 }
 
-std::vector<CallDelta> Sampling::take()
+std::vector<CallDelta> Sampling::drain()
 {
-    std::vector<CallDelta> all = std::exchange(left_, {});
-    sampled_ = std::exchange(left_sampled_, {});
+    std::vector<CallDelta> all = std::exchange(ended_rows_, {});
+    sampled_ = std::exchange(ended_sampled_, {});
     for (auto& [group, process] : processes_) {
         if (!process.sample)
             continue;
         const bool is_open = process.sample->is_open();
         if (is_open)
             end_window(process);
-        append(all, process.sample->take(work_ns(moment_of(process))));
+        append(all, process.sample->drain(work_ns(moment_of(process))));
         mark(process, sampled_);
         if (is_open)
             begin_window(process);
@@ -126,7 +126,7 @@ std::vector<CallDelta> Sampling::take()
 void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
 {
     for (const auto& [pid, cpu_ns] : process.pids)
-        in[pid] = process.sample->how_well();
+        in[pid] = process.sample->accuracy();
 }
 
 // It is not sampled any more; its last calls have been read.
@@ -134,8 +134,8 @@ void Sampling::end(Process& process)
 {
     if (process.sample->is_open())
         end_window(process);
-    append(left_, process.sample->take_last(work_ns(moment_of(process))));
-    mark(process, left_sampled_);
+    append(ended_rows_, process.sample->drain_last(work_ns(moment_of(process))));
+    mark(process, ended_sampled_);
     process.sample.reset();
 }
 
@@ -148,9 +148,9 @@ std::optional<double> Sampling::hit_ns()
     return probe->entry_ns + *program;
 }
 
-void Sampling::turn()
+void Sampling::on_timer()
 {
-    meet_users();
+    track_users();
     for (auto& [group, process] : processes_)
         if (process.has_ended || process.due_ns <= now() + timer_ns)
             step(group, process);
@@ -159,7 +159,7 @@ void Sampling::turn()
 }
 
 // Those that come have all their probes at first.
-void Sampling::meet_users()
+void Sampling::track_users()
 {
     std::map<pid_t, std::set<uint32_t>> users;
     for (const pid_t pid : running_.users())
@@ -167,7 +167,7 @@ void Sampling::meet_users()
     for (auto& [group, process] : processes_)
         process.has_ended = !users.contains(group);
     for (const auto& [group, pids] : users) {
-        const auto [place, is_new] = processes_.try_emplace(group, asked_.percent / 100);
+        const auto [place, is_new] = processes_.try_emplace(group, settings_.percent / 100);
         Process& process = place->second;
         std::erase_if(process.pids, [&](const auto& item) { return !pids.contains(item.first); });
         for (const uint32_t pid : pids)
@@ -188,7 +188,7 @@ void Sampling::step(pid_t group, Process& process)
         return;
     if (opens)
         probes_.resume(group);
-    asked_.read_rows(); // where it opens, what came while some of the probes were there stands for no time
+    settings_.read_rows(); // where it opens, what came while some of the probes were there stands for no time
     if (process.has_ended)
         end(process);
     else if (opens)
@@ -273,12 +273,12 @@ void Sampling::measure(pid_t group, Process& process)
         static_cast<double>(end.other_hits - begin.other_hits) * (*one_ns + probe_.cost()->return_ns) / used;
     process.cycle.add(cost, others, static_cast<double>(traced_ns) / static_cast<double>(end.wall_ns - begin.wall_ns));
     if (!process.cycle.is_whole() && !process.sample)
-        tell(group, process, 100 * (cost + others));
+        report_sampled(group, process, 100 * (cost + others));
 }
 
-void Sampling::tell(pid_t group, Process& process, double percent)
+void Sampling::report_sampled(pid_t group, Process& process, double percent)
 {
-    if (std::exchange(process.told, true))
+    if (std::exchange(process.reported, true))
         return;
     const std::string whose = group == 0
                                   ? fmt::format("{} processes", process.pids.size())
@@ -286,7 +286,7 @@ void Sampling::tell(pid_t group, Process& process, double percent)
     warn(fmt::format(
         "the probes take {:.0f}% of the CPU time of {}, more than the {:g}% of --max-overhead: its launches "
         "and copies are counted for a part of the time now, and their figures are estimates (~)",
-        percent, whose, asked_.percent));
+        percent, whose, settings_.percent));
 }
 
 void Sampling::set_timer()

@@ -39,21 +39,21 @@ private:
 
 class Sampling {
 public:
-    struct Asked {
+    struct Settings {
         double percent;                  // of the CPU time that a process uses
         std::vector<std::string> hooks;  // Hook::program, of those that are sampled
-        std::function<void()> read_rows; // has takes() called with all that has been counted up to now
+        std::function<void()> read_rows; // has absorb() called with all that has been counted up to now
     };
     // running.probes: present. object: loaded.
-    Sampling(const Running& running, const bpf_object* object, Asked asked);
+    Sampling(const Running& running, const bpf_object* object, Settings settings);
     Sampling(const Sampling&) = delete;
     Sampling& operator=(const Sampling&) = delete;
 
     // What has been counted: true where it is not to be counted as it is.
-    bool takes(const CallDelta& delta);
+    bool absorb(const CallDelta& delta);
     // What it stands for, up to now.
-    std::vector<CallDelta> take();
-    // Processes of which take() gave estimates, by pid.
+    std::vector<CallDelta> drain();
+    // Processes of which drain() gave estimates, by pid.
     const std::map<uint32_t, Sampled>& sampled() const { return sampled_; }
 
 private:
@@ -70,12 +70,12 @@ private:
         Moment window, period;  // at their beginning
         uint64_t traced_ns = 0; // of the period's wall time
         uint64_t due_ns = 0;
-        bool told = false;
+        bool reported = false;
         bool has_ended = false;
     };
 
-    void turn();
-    void meet_users();
+    void on_timer();
+    void track_users();
     void step(pid_t group, Process& process);
     void open(Process& process);
     void close(pid_t group, Process& process);
@@ -86,19 +86,19 @@ private:
     void measure(pid_t group, Process& process);
     void end(Process& process);
     static void mark(const Process& process, std::map<uint32_t, Sampled>& in);
-    void tell(pid_t group, Process& process, double percent);
+    void report_sampled(pid_t group, Process& process, double percent);
     void set_timer();
     std::optional<double> hit_ns();
 
     Running running_;
     const PausableProbes& probes_;
-    Asked asked_;
+    Settings settings_;
     ProbeCostMeter probe_;
     ProgramTimes programs_;
     std::map<pid_t, Process> processes_; // by group
-    std::vector<CallDelta> left_;        // of those that are not sampled any more, for the next take()
-    std::map<uint32_t, Sampled> left_sampled_;
-    std::map<uint32_t, Sampled> sampled_; // in the last take()
+    std::vector<CallDelta> ended_rows_;  // of those that are not sampled any more, for the next drain()
+    std::map<uint32_t, Sampled> ended_sampled_;
+    std::map<uint32_t, Sampled> sampled_; // in the last drain()
     Fd timer_;
 };
 

@@ -24,7 +24,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr int not_found = 127, not_executable = 126, killed = 128;
-constexpr char as_it_is = 'g', silently = 's';
+constexpr char with_terminal = 'g', without_terminal = 's';
 
 int status_of_error(int error)
 {
@@ -42,7 +42,7 @@ int obstacle(const std::string& path)
     return access(path.c_str(), X_OK) ? errno : 0;
 }
 
-// Before anything is loaded: who has mistyped a name is told at once.
+// Before anything is loaded: who has mistyped a name is reported at once.
 void check(const std::string& name)
 {
     if (name.find('/') != std::string::npos) {
@@ -75,7 +75,7 @@ void close_held_streams()
             close(fd);
 }
 
-void leave_the_terminal()
+void detach_from_terminal()
 {
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -125,8 +125,8 @@ int become(const Identity& to)
     if (got != 1)
         _exit(0); // the tool has ended
     close_held_streams();
-    if (how == silently)
-        leave_the_terminal();
+    if (how == without_terminal)
+        detach_from_terminal();
     int error = EIO; // the gatekeeper has ended
     if (!gate || gate->enter())
         error = identity ? become(*identity) : 0;
@@ -157,11 +157,11 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
     arguments.push_back(nullptr);
     std::array<int, 2> ends{-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0) {
-        to_it_ = Fd(ends[0]);
+        to_child_ = Fd(ends[0]);
         const Fd from_tool(ends[1]);
         pid_ = fork();
         if (pid_ == 0) {
-            to_it_ = {};
+            to_child_ = {};
             begin(arguments.data(), from_tool.get(), gate(), signals, identity);
         }
         if (gate_)
@@ -175,21 +175,21 @@ StartedProgram::~StartedProgram()
 {
     if (released_)
         return;
-    to_it_ = {};
+    to_child_ = {};
     waitpid(pid_, nullptr, 0);
 }
 
 void StartedProgram::release(bool silent)
 {
-    const char how = silent ? silently : as_it_is;
-    send(to_it_.get(), &how, 1, MSG_NOSIGNAL); // where that fails it has been killed, which its end tells
+    const char how = silent ? without_terminal : with_terminal;
+    send(to_child_.get(), &how, 1, MSG_NOSIGNAL); // where that fails it has been killed, which its end tells
     released_ = true;
 }
 
 int StartedProgram::status_of(int waited)
 {
     int error = 0;
-    if (recv(to_it_.get(), &error, sizeof(error), MSG_DONTWAIT) == sizeof(error))
+    if (recv(to_child_.get(), &error, sizeof(error), MSG_DONTWAIT) == sizeof(error))
         warn(fmt::format("{} cannot be started{}: {}", name_, as_user_, errno_text(error)));
     if (!WIFSIGNALED(waited))
         return WEXITSTATUS(waited);
@@ -204,16 +204,16 @@ int StartedProgram::wait(EndingSignals& signals)
     if (gate_)
         gate_->open();
     const Fd ended(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    for (bool passed_on = false, told = false;;) {
+    for (bool passed_on = false, reported = false;;) {
         if (signals.came() && !std::exchange(passed_on, true) && signals.sent())
             kill(pid_, *signals.sent());
         int status = 0;
-        const pid_t gone = waitpid(pid_, &status, ended && !passed_on ? WNOHANG : 0);
-        if (gone == pid_)
+        const pid_t waited = waitpid(pid_, &status, ended && !passed_on ? WNOHANG : 0);
+        if (waited == pid_)
             return status_of(status);
-        if (gone < 0 && errno != EINTR)
+        if (waited < 0 && errno != EINTR)
             throw Error(fmt::format("the end of {} cannot be waited for: {}", name_, errno_text(errno)));
-        if (!std::exchange(told, true))
+        if (!std::exchange(reported, true))
             warn(fmt::format("tracing has ended, and {} goes on: waiting for its end", name_));
         std::array<pollfd, 2> either{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0}};
         poll(either.data(), either.size(), -1);

@@ -57,7 +57,7 @@ private:
     std::string as_user_; // " as user NAME", or empty
     std::optional<MappingGate> gate_;
     pid_t pid_ = -1;
-    Fd to_it_; // takes what it is to do, and says in return why it could not be executed
+    Fd to_child_; // takes what it is to do, and says in return why it could not be executed
     bool released_ = false;
 };
 

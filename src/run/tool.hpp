@@ -106,7 +106,7 @@ struct RunHooks {
 // What a run does, once its options are known.
 struct RunPlan {
     std::string traced;              // what the banner names: "kernel launches"
-    std::string one;                 // of that: "launch", for "no launch in 5 s"
+    std::string noun;                // of that: "launch", for "no launch in 5 s"
     std::vector<Program> programs{}; // none: nothing in user memory is probed
     bool durations = false;          // are shown; the probes' own share of them is measured and shown, too
     bool needs_returns = false;      // the results are worth nothing without return probes

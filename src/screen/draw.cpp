@@ -305,7 +305,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
         style = Style::device;
     if (style == Style::plain && column.bad)
         style = Style::warning;
-    if (names_none(column, row) && std::holds_alternative<std::monostate>(value)) {
+    if (shows_none(column, row) && std::holds_alternative<std::monostate>(value)) {
         canvas_.write(placed.x, y, row.none, Style::dim, placed.width);
         return;
     }

@@ -76,7 +76,7 @@ void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
 {
     static constexpr std::string_view labels[] = {"", "Filter: ", "Search: ", "Interval (seconds): ", "Save as: "};
     if (state.prompt == Prompt::signal) {
-        canvas.write(0, rect.y, fmt::format("Send SIGTERM to {}? y/N; 9: SIGKILL", state.asked_name), Style::notice);
+        canvas.write(0, rect.y, fmt::format("Send SIGTERM to {}? y/N; 9: SIGKILL", state.signal_name), Style::notice);
         return;
     }
     const std::string_view label = labels[static_cast<size_t>(state.prompt)];

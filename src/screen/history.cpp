@@ -26,7 +26,7 @@ float number(const Cell& cell)
 
 } // namespace
 
-void History::start_anew(const Snapshot& snapshot)
+void History::restart(const Snapshot& snapshot)
 {
     series_.clear();
     seconds_.clear();
@@ -43,7 +43,7 @@ void History::add(const Snapshot& snapshot)
 {
     const auto key_of = [](const TopColumn& column) { return column.column.key; };
     if (by_ != snapshot.by || !std::ranges::equal(keys_, snapshot.columns, {}, {}, key_of))
-        start_anew(snapshot);
+        restart(snapshot);
     if (width_ == 0 || limits_.points == 0)
         return;
     if (snapshot.wall_ns && snapshot.wall_ns == wall_ns_)

@@ -44,7 +44,7 @@ private:
         uint64_t seen = 0;
     };
 
-    void start_anew(const Snapshot& snapshot);
+    void restart(const Snapshot& snapshot);
     void append(Series& series, const Row* cells);
     void forget();
     size_t points_of(const Series& series) const { return width_ ? series.values.size() / width_ : 0; }

@@ -66,14 +66,14 @@ void read_keys(int terminal, pid_t owner, Connection& connection)
             return;
         if (sources[1].revents == 0)
             continue;
-        std::array<char, TypedAhead::most> bytes{};
-        const ssize_t size = ::read(terminal, bytes.data(), TypedAhead::most - typed.size());
+        std::array<char, TypedAhead::max_bytes> bytes{};
+        const ssize_t size = ::read(terminal, bytes.data(), TypedAhead::max_bytes - typed.size());
         if (size > 0)
             typed.append(bytes.data(), static_cast<size_t>(size));
         const bool over = quits(typed) && ::getppid() == owner;
         if (over)
             ::kill(owner, SIGINT);
-        if (over || size <= 0 || typed.size() == TypedAhead::most)
+        if (over || size <= 0 || typed.size() == TypedAhead::max_bytes)
             sources[1].fd = -1;
     }
     connection.receive(); // or what is sent now would be lost with it (ECONNRESET)

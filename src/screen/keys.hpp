@@ -95,7 +95,7 @@ constexpr Style style_of(int severity)
 // this process, too.
 class TypedAhead {
 public:
-    static constexpr size_t most = 100; // bytes; the terminal keeps the rest. ncurses takes 137 back (6.4)
+    static constexpr size_t max_bytes = 100; // bytes; the terminal keeps the rest. ncurses takes 137 back (6.4)
 
     explicit TypedAhead(int terminal);
     std::string end(); // the terminal is this process's again; what was typed until then

@@ -44,7 +44,7 @@ int wanted_width(const TopColumn& column, size_t index, std::span<const ListLine
         for (const ListLine& line : lines)
             if (line.row) {
                 const auto* text = std::get_if<std::string>(&cell_at(line.row->cells, index));
-                if (!text && names_none(column, *line.row))
+                if (!text && shows_none(column, *line.row))
                     text = &line.row->none;
                 if (text)
                     wanted = std::max(wanted, columns_of(*text));

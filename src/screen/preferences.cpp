@@ -35,7 +35,7 @@ void put(Written& to, const char* key, const std::optional<T>& value)
 }
 
 template<class T>
-void take_newer(std::optional<T>& older, const std::optional<T>& newer)
+void override_with(std::optional<T>& older, const std::optional<T>& newer)
 {
     if (newer)
         older = newer;
@@ -107,13 +107,13 @@ Preferences preferences_in(std::string_view text)
 Preferences joined(const Preferences& older, const Preferences& newer)
 {
     Preferences all = older;
-    take_newer(all.by, newer.by);
-    take_newer(all.order, newer.order);
-    take_newer(all.columns, newer.columns);
-    take_newer(all.interval, newer.interval);
-    take_newer(all.tree, newer.tree);
-    take_newer(all.mouse, newer.mouse);
-    take_newer(all.colours, newer.colours);
+    override_with(all.by, newer.by);
+    override_with(all.order, newer.order);
+    override_with(all.columns, newer.columns);
+    override_with(all.interval, newer.interval);
+    override_with(all.tree, newer.tree);
+    override_with(all.mouse, newer.mouse);
+    override_with(all.colours, newer.colours);
     return all;
 }
 

@@ -20,16 +20,16 @@ double now()
 } // namespace
 
 Screen::Screen(const Options& options, Requests requests)
-    : at_first_(options), requests_(std::move(requests)), state_(options),
-      coloured_at_first_(terminal_.coloured() && options.colours.value_or(true)),
+    : initial_(options), requests_(std::move(requests)), state_(options),
+      initially_coloured_(terminal_.coloured() && options.colours.value_or(true)),
       canvas_(terminal_.size().columns, terminal_.size().lines)
 {
     state_.glyphs = glyphs_of_locale();
-    if (terminal_.coloured() != coloured_at_first_)
+    if (terminal_.coloured() != initially_coloured_)
         terminal_.next_theme();
-    take_warnings();
+    capture_warnings();
     if (state_.starting.empty())
-        terminal_.take_mouse(state_.mouse);
+        terminal_.set_mouse(state_.mouse);
     draw();
 }
 
@@ -39,7 +39,7 @@ Screen::EarlyWarnings::~EarlyWarnings()
         warn(text);
 }
 
-void Screen::take_warnings()
+void Screen::capture_warnings()
 {
     warnings_.emplace([this](std::string text) { message(std::move(text)); });
     withdrawals_.emplace([this](std::string_view text) {
@@ -52,7 +52,7 @@ void Screen::take_warnings()
 void Screen::starting(std::string what)
 {
     warnings_.emplace([this](std::string text) { early_.kept.push_back(std::move(text)); });
-    terminal_.take_signals();
+    terminal_.handle_signals();
     state_.starting = std::move(what);
     draw();
     if (!typed_ahead_)
@@ -62,14 +62,14 @@ void Screen::starting(std::string what)
 void Screen::started()
 {
     state_.starting.clear();
-    take_warnings();
+    capture_warnings();
     state_.now = now();
     for (std::string& text : std::exchange(early_.kept, {}))
         state_.messages.add(std::move(text), state_.now);
     if (typed_ahead_)
         terminal_.put_back(typed_ahead_->end());
     typed_ahead_.reset();
-    terminal_.take_mouse(state_.mouse);
+    terminal_.set_mouse(state_.mouse);
     ready();
 }
 
@@ -80,14 +80,14 @@ std::vector<int> Screen::descriptors() const
 
 void Screen::ready()
 {
-    terminal_.take_signals();
+    terminal_.handle_signals();
     state_.size = terminal_.size();
     state_.now = now();
     for (Key key : terminal_.keys())
         for (const Action& action : press(state_, snapshot_, key))
             act(action);
     draw();
-    if (terminal_.gone())
+    if (terminal_.closed())
         requests_({.kind = Action::quit});
 }
 
@@ -119,8 +119,8 @@ void Screen::message(std::string text)
 
 Preferences Screen::chosen() const
 {
-    Preferences chosen = gpusnoop::chosen(state_, at_first_);
-    if (terminal_.coloured() != coloured_at_first_)
+    Preferences chosen = gpusnoop::chosen(state_, initial_);
+    if (terminal_.coloured() != initially_coloured_)
         chosen.colours = terminal_.coloured();
     return chosen;
 }
@@ -135,7 +135,7 @@ void Screen::act(const Action& action)
     case Action::theme:
         return terminal_.next_theme();
     case Action::mouse:
-        return terminal_.take_mouse(state_.mouse);
+        return terminal_.set_mouse(state_.mouse);
     case Action::open:
         snapshot_.detail.clear(); // it was of another row
         [[fallthrough]];

@@ -47,9 +47,9 @@ private:
     void act(const Action& action);
     void save(const std::string& name);
     void draw();
-    void take_warnings();
+    void capture_warnings();
 
-    Options at_first_;
+    Options initial_;
     Requests requests_;
     ScreenState state_;
     Snapshot snapshot_; // that is shown; stands still during a pause
@@ -64,7 +64,7 @@ private:
         std::vector<std::string> kept;
     } early_;
     Terminal terminal_;
-    bool coloured_at_first_;
+    bool initially_coloured_;
     Canvas canvas_;
     std::optional<TypedAhead> typed_ahead_;
     std::optional<WarningsTo> warnings_;

@@ -273,7 +273,7 @@ std::vector<Action> ListKeys::ask(Key key)
     default:
         if (key >= U'1' && key <= U'9' && key - U'1' < state_.by_choices.size())
             return choose_by(state_, snapshot_, state_.by_choices[key - U'1']);
-        say_unknown(state_, key);
+        report_unknown_key(state_, key);
     }
     return {};
 }
@@ -281,15 +281,15 @@ std::vector<Action> ListKeys::ask(Key key)
 // Keys that lead through a recording, wherever they are pressed.
 bool press_replayed(Key key, std::vector<Action>& actions)
 {
-    struct Asked {
+    struct Binding {
         Key key;
         Action::Kind kind;
         int number;
     };
-    constexpr Asked all[] = {{U' ', Action::play, 0},  {U'p', Action::play, 0},   {U'+', Action::speed, 1},
-                             {U'=', Action::speed, 1}, {U'-', Action::speed, -1}, {U'[', Action::step, -1},
-                             {U']', Action::step, 1},  {U'{', Action::leap, -1},  {U'}', Action::leap, 1}};
-    const auto* const found = std::ranges::find(all, key, &Asked::key);
+    constexpr Binding all[] = {{U' ', Action::play, 0},  {U'p', Action::play, 0},   {U'+', Action::speed, 1},
+                               {U'=', Action::speed, 1}, {U'-', Action::speed, -1}, {U'[', Action::step, -1},
+                               {U']', Action::step, 1},  {U'{', Action::leap, -1},  {U'}', Action::leap, 1}};
+    const auto* const found = std::ranges::find(all, key, &Binding::key);
     if (found == std::end(all))
         return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // there is nothing to choose, or to end
     actions.push_back({.kind = found->kind, .number = found->number});
@@ -351,7 +351,7 @@ std::optional<int> lines_moved(Key key, int page)
     return found == std::end(moves) ? std::nullopt : std::optional(found->second);
 }
 
-void say_unknown(ScreenState& state, Key key)
+void report_unknown_key(ScreenState& state, Key key)
 {
     std::string name;
     if (key >= key::f1 && key <= key::f12)

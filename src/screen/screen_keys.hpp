@@ -22,7 +22,7 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot);
 std::vector<Action> press_mouse(ScreenState& state, const Snapshot& snapshot, const Click& click);
 
 // Says so, once for all that was typed at once: it may be a text that was pasted.
-void say_unknown(ScreenState& state, Key key);
+void report_unknown_key(ScreenState& state, Key key);
 
 void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt);
 void open_page(ScreenState& state, View view);

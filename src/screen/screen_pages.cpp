@@ -61,12 +61,12 @@ std::vector<Action> press_in_chooser(ScreenState& state, const Snapshot& snapsho
         } else if (enter || key == U'c' || key == key::f2) {
             state.view = View::list;
         } else {
-            say_unknown(state, key);
+            report_unknown_key(state, key);
         }
         return {};
     }
     if (!enter) {
-        say_unknown(state, key);
+        report_unknown_key(state, key);
         return {};
     }
     const bool sorts = state.view == View::choose_sort;
@@ -98,7 +98,7 @@ std::vector<Action> press_in_detail(ScreenState& state, const Snapshot& snapshot
         open_prompt(state, snapshot, Prompt::interval);
         break;
     default:
-        say_unknown(state, key);
+        report_unknown_key(state, key);
     }
     return {};
 }
@@ -204,7 +204,7 @@ std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, 
     else if (key == key::enter || key == U'\n' || key == U'h')
         return close(state);
     else
-        say_unknown(state, key);
+        report_unknown_key(state, key);
     return {};
 }
 

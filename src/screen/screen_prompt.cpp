@@ -90,7 +90,7 @@ void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt)
 void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
 {
     if (state.view != View::list && state.view != View::detail)
-        return say_unknown(state, U'K');
+        return report_unknown_key(state, U'K');
     const ListView view = view_list(state, snapshot, state.size);
     const TopRow* row = view.selected < 0 ? nullptr : view.lines[static_cast<size_t>(view.selected)].row;
     if (state.view == View::detail) {
@@ -103,8 +103,8 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
                            state.now);
         return;
     }
-    state.asked_for = *row->process;
-    state.asked_name = name_of(state, snapshot, *row);
+    state.signal_target = *row->process;
+    state.signal_name = name_of(state, snapshot, *row);
     state.selected = row->id;
     state.prompt = Prompt::signal;
 }
@@ -116,7 +116,7 @@ std::vector<Action> answer(ScreenState& state, Key key)
 {
     state.prompt = Prompt::none;
     if (key == U'y' || key == U'Y' || key == U'9')
-        return {{Action::signal, state.asked_name, state.asked_for, key == U'9' ? SIGKILL : SIGTERM}};
+        return {{Action::signal, state.signal_name, state.signal_target, key == U'9' ? SIGKILL : SIGTERM}};
     state.messages.add("no signal was sent", state.now);
     return {};
 }

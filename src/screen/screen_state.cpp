@@ -66,7 +66,7 @@ ScreenState::ScreenState(const ScreenOptions& options)
 namespace {
 
 // Columns that are new are shown if they want to be.
-void meet_columns(ScreenState& state, const Snapshot& snapshot)
+void add_new_columns(ScreenState& state, const Snapshot& snapshot)
 {
     auto place = state.shown.begin(); // behind the one that is before it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
@@ -117,27 +117,27 @@ void clamp_page(ScreenState& state, const Snapshot& snapshot)
 
 void clamp(ScreenState& state, const Snapshot& snapshot)
 {
-    meet_columns(state, snapshot);
+    add_new_columns(state, snapshot);
     clamp_list(state, snapshot);
     if (state.view != View::list)
         clamp_page(state, snapshot);
 }
 
-Preferences chosen(const ScreenState& state, const ScreenOptions& at_first)
+Preferences chosen(const ScreenState& state, const ScreenOptions& initial)
 {
     Preferences chosen;
     if (!state.by_chosen.empty())
         chosen.by = state.by_chosen;
     const Arrangement& now = state.arrangement;
-    if (now.sort != at_first.sort || now.ascending != at_first.ascending)
+    if (now.sort != initial.sort || now.ascending != initial.ascending)
         chosen.order = {now.sort, now.ascending};
     if (state.columns_chosen)
         chosen.columns = {state.shown, {state.hidden.begin(), state.hidden.end()}};
-    if (state.interval != at_first.interval)
+    if (state.interval != initial.interval)
         chosen.interval = state.interval;
-    if (now.tree != at_first.tree)
+    if (now.tree != initial.tree)
         chosen.tree = now.tree;
-    if (state.mouse != at_first.mouse)
+    if (state.mouse != initial.mouse)
         chosen.mouse = state.mouse;
     return chosen;
 }

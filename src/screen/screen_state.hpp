@@ -106,8 +106,8 @@ struct ScreenState {
     Prompt prompt = Prompt::none;
     std::string input;        // what has been typed
     bool proposed = false;    // it is a proposal, which typing takes the place of
-    RowProcess asked_for;     // the process that a signal may be sent to
-    std::string asked_name;   // and what its row says of it
+    RowProcess signal_target; // the process that a signal may be sent to
+    std::string signal_name;  // and what its row says of it
     std::string before_input; // the filter or the search that it takes the place of
     std::string search;
     Messages messages;
@@ -152,7 +152,7 @@ std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key)
 void clamp(ScreenState& state, const Snapshot& snapshot);
 
 // What keys have made of it that was not so at first, but for colours.
-Preferences chosen(const ScreenState& state, const ScreenOptions& at_first);
+Preferences chosen(const ScreenState& state, const ScreenOptions& initial);
 
 std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"
 

@@ -152,7 +152,7 @@ std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::s
     return std::nullopt;
 }
 
-bool names_none(const TopColumn& column, const TopRow& row)
+bool shows_none(const TopColumn& column, const TopRow& row)
 {
     return !row.none.empty() && column.stays && column.column.unit == Unit::text && !column.by_severity;
 }

@@ -121,7 +121,7 @@ bool has_text(const TopRow& row, std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 
 // The column says whose a row is, which is nobody's.
-bool names_none(const TopColumn& column, const TopRow& row);
+bool shows_none(const TopColumn& column, const TopRow& row);
 
 std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::string_view key);
 

@@ -71,7 +71,7 @@ struct Terminal::Curses {
     Curses(const Curses&) = delete;
     Curses& operator=(const Curses&) = delete;
 
-    void take_theme();
+    void apply_theme();
     void put_line(int y, std::span<const Canvas::Cell> line) const;
 
     SCREEN* screen = nullptr;
@@ -128,7 +128,7 @@ Terminal::Curses::Curses()
         ::start_color();
         ::use_default_colors();
     }
-    take_theme();
+    apply_theme();
 }
 
 Terminal::Curses::~Curses()
@@ -137,7 +137,7 @@ Terminal::Curses::~Curses()
     ::delscreen(screen);
 }
 
-void Terminal::Curses::take_theme()
+void Terminal::Curses::apply_theme()
 {
     theme = coloured ? colours(::COLORS) : mono();
     for (size_t i = 0; coloured && i < theme.size(); ++i)
@@ -162,7 +162,7 @@ void Terminal::Curses::put_line(int y, std::span<const Canvas::Cell> line) const
 
 Terminal::Terminal()
 {
-    take_locale();
+    set_locale();
     check_terminal();
     ::tcgetattr(STDOUT_FILENO, &modes_before_);
     all_written([this] { curses_ = std::make_unique<Curses>(); });
@@ -229,7 +229,7 @@ void Terminal::repaint()
 void Terminal::next_theme()
 {
     curses_->coloured = !curses_->coloured && ::has_colors();
-    curses_->take_theme();
+    curses_->apply_theme();
     repaint();
 }
 
@@ -238,7 +238,7 @@ bool Terminal::coloured() const
     return curses_->coloured;
 }
 
-void Terminal::take_mouse(bool take)
+void Terminal::set_mouse(bool take)
 {
     ::mouseinterval(0); // or a press would wait for what may become of it
     all_written([take] { ::mousemask(take ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, nullptr); });
@@ -269,7 +269,7 @@ void Terminal::put_back(std::string_view typed)
         ::ungetch(static_cast<unsigned char>(typed[i]));
 }
 
-bool Terminal::gone() const
+bool Terminal::closed() const
 {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     int waiting = 0;
@@ -303,7 +303,7 @@ void Terminal::stop()
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
-void Terminal::take_signals()
+void Terminal::handle_signals()
 {
     signalfd_siginfo info{};
     bool again = false;

@@ -30,15 +30,15 @@ public:
     void repaint();                  // trusts nothing that is there
     void next_theme();               // colours or none
     bool coloured() const;
-    void take_mouse(bool take); // whose clicks are keys then; the terminal selects no text with it
+    void set_mouse(bool take); // whose clicks are keys then; the terminal selects no text with it
 
-    int input() const;   // readable: keys() has some, or gone()
-    int signals() const; // readable: take_signals() has something to do
+    int input() const;   // readable: keys() has some, or closed()
+    int signals() const; // readable: handle_signals() has something to do
 
     std::vector<Key> keys();               // all that have been typed
     void put_back(std::string_view typed); // keys() has them first
-    bool gone() const;                     // nothing will ever be typed again: it was closed
-    void take_signals();                   // follows a new size; stops and comes back with Ctrl-Z and fg
+    bool closed() const;                   // nothing will ever be typed again: it was closed
+    void handle_signals();                 // follows a new size; stops and comes back with Ctrl-Z and fg
 
 private:
     struct Curses;

@@ -52,7 +52,7 @@ void restore()
     errno = error;
 }
 
-void die(int signal, siginfo_t* info, void*)
+void restore_and_raise(int signal, siginfo_t* info, void*)
 {
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
@@ -87,7 +87,7 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     stack.ss_size = rescue.stack.size();
     ::sigaltstack(&stack, &rescue.stack_before);
     struct sigaction action {};
-    action.sa_sigaction = die;
+    action.sa_sigaction = restore_and_raise;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigaddset(&action.sa_mask, SIGTTOU); // a program in the background would be stopped instead
     for (size_t i = 0; i < signals.size(); ++i) {
@@ -133,14 +133,13 @@ void replace(int)
 } // namespace
 
 TerminalPatience::TerminalPatience(int terminal)
-    : terminal_(terminal), saved_(::fcntl(terminal, F_DUPFD_CLOEXEC, 3)),
-      nowhere_(::open("/dev/null", O_RDWR | O_CLOEXEC))
+    : terminal_(terminal), saved_(::fcntl(terminal, F_DUPFD_CLOEXEC, 3)), null_(::open("/dev/null", O_RDWR | O_CLOEXEC))
 {
     replaced.ran_out = 0;
-    if (!saved_ || !nowhere_)
+    if (!saved_ || !null_)
         return;
     replaced.terminal = terminal;
-    replaced.nowhere = nowhere_.get();
+    replaced.nowhere = null_.get();
     pollfd room{terminal, POLLOUT, 0};
     if (::poll(&room, 1, 0) == 0) {
         replace(0);
@@ -195,7 +194,7 @@ std::string capability(const char* name)
 
 } // namespace
 
-void take_locale()
+void set_locale()
 {
     if (std::setlocale(LC_CTYPE, ""))
         return;
@@ -246,11 +245,11 @@ std::string restoring_text()
 
 namespace gpusnoop {
 
-Theme colours(int how_many)
+Theme colours(int count)
 {
     Theme theme{};
     const auto set = [&](Style style, Look look) { theme[static_cast<size_t>(style)] = look; };
-    set(Style::dim, how_many >= 16 ? Look{8, -1} : Look{-1, -1, WA_DIM});
+    set(Style::dim, count >= 16 ? Look{8, -1} : Look{-1, -1, WA_DIM});
     set(Style::title, {-1, -1, WA_BOLD});
     set(Style::header, {COLOR_BLACK, COLOR_GREEN});
     set(Style::sorted, {COLOR_BLACK, COLOR_CYAN});

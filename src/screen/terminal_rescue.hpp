@@ -40,7 +40,7 @@ public:
 private:
     int terminal_;
     Fd saved_;
-    Fd nowhere_;
+    Fd null_;
     timer_t timer_{};
     bool timed_ = false;
 };
@@ -50,7 +50,7 @@ inline constexpr auto no_terminal_needed = "-b prints plain tables, -j prints JS
 
 // LC_CTYPE becomes the user's. A terminal often names a locale that the machine at this end of an ssh does not have:
 // C.UTF-8 then stands for one in UTF-8.
-void take_locale();
+void set_locale();
 
 // Throws Error where standard input or output is no terminal, or its type (TERM) is unknown or can do too little.
 void check_terminal();
@@ -68,7 +68,7 @@ struct Look {
 using Theme = std::array<Look, static_cast<size_t>(Style::count)>;
 
 // The first eight colours, readable on light and on dark; grey, too, where the terminal has sixteen.
-Theme colours(int how_many);
+Theme colours(int count);
 Theme mono();
 
 } // namespace gpusnoop

@@ -60,7 +60,8 @@ constexpr Program naming_programs[] = {
 
 std::string at_least(std::optional<uint64_t> least_ns)
 {
-    return least_ns ? fmt::format(" of {} or longer", in_words(std::chrono::nanoseconds(*least_ns))) : std::string();
+    return least_ns ? fmt::format(" of {} or longer", duration_text(std::chrono::nanoseconds(*least_ns)))
+                    : std::string();
 }
 
 class CudaGap : public Tool {
@@ -101,13 +102,13 @@ private:
 RunPlan CudaGap::plan()
 {
     validate_options(settings_, options_);
-    RunPlan plan{.traced = "threads that call", .one = "call", .lines = settings_.events || settings_.why};
+    RunPlan plan{.traced = "threads that call", .noun = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
-        plan.one = "TCP connection of a process that calls,"; // of whom, stands behind it
+        plan.noun = "TCP connection of a process that calls,"; // of whom, stands behind it
     if (settings_.files)
-        plan.one = "read or write that blocks,"; // of whom, stands behind it
+        plan.noun = "read or write that blocks,"; // of whom, stands behind it
     if (settings_.events || settings_.histogram())
-        plan.one = fmt::format("gap{} between launches", at_least(settings_.least_ns));
+        plan.noun = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
          {launch_calls, copy_calls, batch_calls, calls_of({KIND_WAIT}), alloc_calls, free_calls, handle_calls,
           lookup_calls, graph_calls, calls_of({KIND_INIT, KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_GRAPH_UPLOAD})})

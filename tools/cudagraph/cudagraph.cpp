@@ -97,7 +97,7 @@ RunPlan CudaGraph::plan()
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = options_.failed_only ? "graph calls that fail" : "graphs";
-    plan.one = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
+    plan.noun = settings_.storms ? "storm of captures or instantiations" : traced("graph call");
     plan.lines |= settings_.storms.has_value();
     shows_rows_ = !settings_.events && !settings_.storms;
     plan.needs_returns = true;

@@ -90,7 +90,7 @@ RunPlan CudaLaunch::plan()
     plan.hooks.names_lost = [this] { return names_->lost_since_last(); };
     plan.hooks.before_last_report = [this](std::chrono::milliseconds patience) { names_->finish(patience); };
     plan.traced = traced("kernel launches");
-    plan.one = traced("launch");
+    plan.noun = traced("launch");
     plan.programs = programs();
     return finish_plan(std::move(plan));
 }
@@ -166,7 +166,7 @@ bool CudaLaunch::name_kernel(CallLine& line)
 bool CudaLaunch::tick(Output& output)
 {
     CallTool::tick(output);
-    std::ranges::for_each(gone(), [this](const ImageId& image) { unnamed_.forget(image); });
+    std::ranges::for_each(exited(), [this](const ImageId& image) { unnamed_.forget(image); });
     names_->tick();
     if (settings_.events)
         unnamed_.retry(*names_);

@@ -24,7 +24,7 @@ using G = CopyGroup;
 using C = Context;
 using F = Field<C, K, G>;
 
-constexpr auto made_in_json = of_made<C, Shown::json>;
+constexpr auto made_in_json = unless_failed<C, Shown::json>;
 
 Shown where_asked(const C& c)
 {
@@ -56,43 +56,43 @@ constexpr auto fields = fields_of<F>(
         {{"TO", "destination", Unit::text, 8},
          where_set<C, &Settings::memory>,
          [](const K& k, const G&, const C&) { return Cell(std::string(memory_name(k.destination))); }},
-        {of_calls({"COPIES", "copies", Unit::count, 9}), of_made<C>, count_of<&G::copies>,
+        {of_calls({"COPIES", "copies", Unit::count, 9}), unless_failed<C>, count_of<&G::copies>,
          "Copies, sets and prefetches that were made. Copies under stream capture are counted separately, and so are "
          "failed ones if results are known (`-l`, `-x`); without these options there is no return probe, and a failed "
          "call counts as made. With `-x`, only ERRORS and ASKED are shown."},
-        {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), of_made<C>, rate_of<&G::copies>,
+        {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), unless_failed<C>, rate_of<&G::copies>,
          "The same per second of the interval."},
         {of_calls({"", "calls", Unit::count}), made_in_json, count_of<&G::calls>,
          "Calls that made them; fewer than the copies if there are batches."},
-        {of_calls({"CAPTURED", "captured", Unit::count, 8}), of_made_if<C, &C::captured>, count_of<&G::captured>,
+        {of_calls({"CAPTURED", "captured", Unit::count, 8}), unless_failed_if<C, &C::captured>, count_of<&G::captured>,
          "Copies into a stream under capture: they become part of a graph and copy nothing now. The column appears "
          "only "
          "if there are any."},
         errors_field<K, G, C>,
-        {of_calls({"BYTES", "bytes", Unit::bytes, 7}), of_made<C>, count_of<&G::bytes>,
+        {of_calls({"BYTES", "bytes", Unit::bytes, 7}), unless_failed<C>, count_of<&G::bytes>,
          "Bytes of the copies that were made. K, M and G are 1024, 1024^2 and 1024^3."},
         {{"ASKED", "failed_bytes", Unit::bytes, 7},
          where_asked,
          count_of<&G::failed_bytes>,
          "With `-x`, the bytes that failed calls asked for; in JSON also with `-l`."},
-        F{of_calls({"BYTES/s", "bytes_per_second", Unit::rate, 8}), of_made<C>, rate_of<&G::bytes>,
+        F{of_calls({"BYTES/s", "bytes_per_second", Unit::rate, 8}), unless_failed<C>, rate_of<&G::bytes>,
           "BYTES per second of the interval."}
             .in_text(whole_rate_of<&G::bytes>, Unit::bytes),
         {{"AVERAGE", "average_bytes", Unit::bytes, 7},
-         of_made<C>,
+         unless_failed<C>,
          [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); },
          "Bytes per copy."},
-        {of_calls({"UNSIZED", "unsized", Unit::count, 7}), of_made_if<C, &C::unsized>, count_of<&G::unsized>,
+        {of_calls({"UNSIZED", "unsized", Unit::count, 7}), unless_failed_if<C, &C::unsized>, count_of<&G::unsized>,
          "Copies of unknown size. They are included in copies, but not in bytes, average or small. The column appears "
          "only if there are any."},
         {{"SYNC%", "", Unit::percent, 6},
-         [](const C& c) { return c.settings.form ? Shown::no : of_made<C, Shown::text>(c); },
+         [](const C& c) { return c.settings.form ? Shown::no : unless_failed<C, Shown::text>(c); },
          [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
          "Share (in JSON, number) of the copies made by calls that wait for them, judged by the form of the call. Sets "
          "never wait. In text, not shown with FORM."},
         {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
         {{"<64K%", "", Unit::percent, 6},
-         of_made<C, Shown::text>,
+         unless_failed<C, Shown::text>,
          [](const K&, const G& g, const C&) { return share(g.small, g.sized()); },
          "Share (in JSON, number) of the copies smaller than 64 KiB."},
         {of_calls({"", "small", Unit::count}), made_in_json, count_of<&G::small>},

@@ -59,7 +59,7 @@ RunPlan CudaMemcpy::plan()
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = traced("copies");
-    plan.one = traced("copy");
+    plan.noun = traced("copy");
     if (settings_.latency)
         plan.traced += " (the latency of an asynchronous one is the time to submit it)";
     plan.programs = programs();

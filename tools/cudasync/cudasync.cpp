@@ -67,7 +67,7 @@ RunPlan CudaSync::plan()
     plan.hooks.on_exec = [this](pid_t pid, uint64_t time_ns) { waits_->executed(pid, time_ns); };
     plan.hooks.on_exit = [this](pid_t pid) { waits_->exited(pid); };
     plan.traced = traced("waits");
-    plan.one = traced("wait") + at_least(settings_.least_ns);
+    plan.noun = traced("wait") + at_least(settings_.least_ns);
     plan.programs = {
         {"wait", counted(), wait_calls, true},
     };

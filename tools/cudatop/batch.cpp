@@ -18,7 +18,7 @@ uint64_t interval_ns(const Snapshot& snapshot)
 // a name.
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {
-    if (names_none(column, row) && std::holds_alternative<std::monostate>(cell))
+    if (shows_none(column, row) && std::holds_alternative<std::monostate>(cell))
         return row.none;
     return column.device_side && std::holds_alternative<std::monostate>(cell) ? Cell(std::string("n/a")) : cell;
 }

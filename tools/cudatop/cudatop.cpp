@@ -68,7 +68,7 @@ RunPlan CudaTop::plan()
     plan.traced = "GPU use";
     set_hooks(plan.hooks);
     shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // page of a row
-    plan.one =
+    plan.noun =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;

@@ -147,7 +147,7 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
 // wait until an exit has been processed.
 std::set<ImageId> CudaTop::exited()
 {
-    std::set<ImageId> all = gone();
+    std::set<ImageId> all = exited();
     if (settings_.why && running_->loop.stopped()) {
         std::set<uint32_t> pids = processes().pids();
         for (const ImageId& image : processes().extract_exited(pids))
@@ -177,7 +177,7 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     since_opened_.add(counted_.calls, counted_.waits, seconds);
     track_users();
     for (const CallDelta& delta : counted_.calls)
-        gpus_->seen(delta.key);
+        gpus_->note_call(delta.key);
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
     counted_.facts = head_->facts(seconds, name_filter_->process_count());
     const std::set<ImageId> exited_now = exited();
@@ -204,11 +204,11 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
                              return suspensions_->of(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
                          }});
     if (live_)
-        show(gone());
+        show(exited());
     if (!live_ || output.for_programs())
-        print_tables(output, snapshot(gone()));
+        print_tables(output, snapshot(exited()));
     // What is shown again does not bring back those that are forgotten now.
-    counted_.forget(gone());
+    counted_.forget(exited());
 }
 
 } // namespace gpusnoop::cudatop

@@ -108,7 +108,7 @@ void AllocationGroups::add_held(Holdings& holdings, const std::set<ImageId>& end
         group.held.at(row.memory.holding).add(amount.count, amount.bytes);
         group.approximate |= holdings.approximate(row.image);
     }
-    for (const auto& [row, amount] : holdings.take_released())
+    for (const auto& [row, amount] : holdings.drain_released())
         add_released(row, amount);
 }
 

@@ -14,13 +14,13 @@ using C = Context;
 
 using F = Field<C, K, G>;
 
-constexpr auto held_in_json = of_made<C, Shown::json>;
+constexpr auto held_in_json = unless_failed<C, Shown::json>;
 
 // Kinds have a column each if they have no row each.
 template<Shown where>
 Shown by_kind(const C& c)
 {
-    return c.settings.holding ? Shown::no : of_made<C, where>(c);
+    return c.settings.holding ? Shown::no : unless_failed<C, where>(c);
 }
 
 // Known for whole processes only.
@@ -102,13 +102,13 @@ constexpr F fields[] = {
      where_set<C, &Settings::size>,
      [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); },
      "Allocations of at least this size and less than twice this size; with `--by size`."},
-    {level({"LIVE", "live_bytes", Unit::bytes, 7}), of_made<C>,
+    {level({"LIVE", "live_bytes", Unit::bytes, 7}), unless_failed<C>,
      [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); },
      "Bytes of device memory (device, array, pool, vmm) held at the end of the interval; if rows are grouped by kind, "
      "bytes of that kind. This and the following fields down to CHURN/s are not shown with `-x`. `>=` here and in "
      "COUNT "
      "marks a row with a process that is older than the trace: it may hold what it allocated before."},
-    {level({"COUNT", "live_allocations", Unit::count, 7}), of_made<C>,
+    {level({"COUNT", "live_allocations", Unit::count, 7}), unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
      },
@@ -118,7 +118,7 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_least(g, c)}); },
      "1 if LIVE and COUNT are marked, else 0."},
     F{{"~", "approximate", Unit::count, 1},
-      of_made_if<C, &C::approximate>,
+      unless_failed_if<C, &C::approximate>,
       [](const K&, const G& g, const C&) { return Cell(uint64_t{is_approximate(g)}); },
       "The figures of the process may be too low or too high (in JSON 1, else 0): the table was full for some "
       "allocations, or a context ended whose contents are unknown. The column appears only if there are any."}
@@ -171,12 +171,12 @@ constexpr F fields[] = {
     {{"", "allocated_bytes", Unit::bytes}, held_in_json, count_of<&G::allocated_bytes>, "Bytes allocated and freed."},
     {{"", "freed_bytes", Unit::bytes}, held_in_json, count_of<&G::freed_bytes>},
     {{"ALLOC/s", "allocs_per_second", Unit::rate, 8},
-     of_made<C>,
+     unless_failed<C>,
      rate_of<&G::allocs>,
      "Allocations and frees per second of the interval."},
-    {{"FREE/s", "frees_per_second", Unit::rate, 8}, of_made<C>, rate_of<&G::frees>, "", extra},
+    {{"FREE/s", "frees_per_second", Unit::rate, 8}, unless_failed<C>, rate_of<&G::frees>, "", extra},
     F{{"CHURN/s", "churn_bytes_per_second", Unit::rate, 7},
-      of_made<C>,
+      unless_failed<C>,
       [](const K&, const G& g, const C& c) { return per_second(g.churn_bytes(), c); },
       "Bytes allocated and freed, per second.",
       extra}
@@ -204,7 +204,7 @@ constexpr F fields[] = {
      "see `DESCRIPTION`."},
     {{"", "released_bytes", Unit::bytes}, held_in_json, count_of<&G::released_bytes>},
     {{"UNKNOWN", "unknown_frees", Unit::count, 7},
-     of_made_if<C, &C::unknown_frees>,
+     unless_failed_if<C, &C::unknown_frees>,
      count_of<&G::unknown_frees>,
      "Frees of memory whose allocation was not traced. The column appears only if there are any."},
     {{"", "untracked", Unit::count},

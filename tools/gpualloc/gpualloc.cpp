@@ -76,9 +76,9 @@ RunPlan GpuAlloc::plan()
     validate_options(settings_, options_);
     constexpr std::string_view no_state = "captured calls count as made, and devices are unknown";
     plan.traced = traced("allocations and frees");
-    plan.one = settings_.exited  ? "end of a process that allocated"
-               : settings_.leaks ? "unfreed allocation" + at_least(settings_.older_than_ns, "older")
-                                 : traced("allocation or free");
+    plan.noun = settings_.exited  ? "end of a process that allocated"
+                : settings_.leaks ? "unfreed allocation" + at_least(settings_.older_than_ns, "older")
+                                  : traced("allocation or free");
     plan.lines |= settings_.exited;
     shows_rows_ = settings_.rows() || settings_.histogram();
     plan.needs_returns = true;
@@ -122,7 +122,7 @@ bool GpuAlloc::tick(Output& output)
 {
     CallTool::tick(output);
     if (settings_.exited)
-        for (const ImageId& image : gone())
+        for (const ImageId& image : exited())
             print_exit(output, image, holdings_, processes(), clock_ns(CLOCK_REALTIME),
                        [this](const LeakKey& key) { return stack_of(key); });
     return false;
@@ -148,7 +148,7 @@ void GpuAlloc::print_rows(Output& output, uint64_t wall_ns, uint64_t interval_ns
     for (const CallDelta& delta : calls())
         groups.add(delta);
     if (settings_.rows() && !options_.failed_only) {
-        groups.add_held(holdings_, gone());
+        groups.add_held(holdings_, exited());
         groups.add_peaks(bpf_map__fd(skeleton().maps.held_bytes));
         if (nvml_)
             groups.add_nvml(*nvml_);

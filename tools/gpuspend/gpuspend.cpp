@@ -100,7 +100,7 @@ RunPlan GpuSpend::plan()
         plan.usual_interval = std::chrono::seconds(15); // as often as Prometheus asks, if nobody has told it otherwise
     using enum Layers;
     plan.traced = "GPU use";
-    plan.one = "use of a GPU";
+    plan.noun = "use of a GPU";
     plan.hooks.make_output = [this] { return make_output(); };
     plan.hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
     plan.hooks.check_results = [this] {

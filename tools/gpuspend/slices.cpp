@@ -49,7 +49,7 @@ Slices::Slices(const Settings& settings, const std::string& host_root, Processes
 void Slices::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
-    process_gpus_.seen(key);
+    process_gpus_.note_call(key);
     Used& used = used_[{key.image, key.device}];
     if (key.result || key.flags & CALL_RECORDED)
         return;

@@ -100,13 +100,13 @@ Cell cpu_cell(const K&, const G& g, const C& c)
 template<Shown where>
 Shown of_one_rank(const C& c)
 {
-    return c.settings.rank ? of_made<C, where>(c) : Shown::no;
+    return c.settings.rank ? unless_failed<C, where>(c) : Shown::no;
 }
 
 // What differs between the ranks of a communicator, in its rows only.
 Shown of_all_ranks(const C& c)
 {
-    return of_made<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
+    return unless_failed<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
 }
 
 Cell joined_cell(const G& g)
@@ -163,12 +163,12 @@ constexpr F fields[] = {
      [](const K& k, const G&, const C&) { return cell_if(k.stream); },
      "Handle of the stream (`--by stream`); unknown for calls that take none. Every process has handles of its own."},
     {{"CALLS/s", "", Unit::rate, 7},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); },
      "Calls by all ranks of the row."},
-    {{"CALLS", "calls", Unit::count, 7}, of_made<C>, sum<&CollectiveSums::calls>, "", extra},
+    {{"CALLS", "calls", Unit::count, 7}, unless_failed<C>, sum<&CollectiveSums::calls>, "", extra},
     {{"BYTES/s", "", Unit::bytes, 7},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
@@ -176,25 +176,27 @@ constexpr F fields[] = {
      "AlltoAll, Gather and Scatter, times the number of ranks. This is no bandwidth of any bus: when a call is "
      "executed "
      "is not seen."},
-    {{"BYTES", "bytes", Unit::bytes, 7}, of_made<C>, sum<&CollectiveSums::bytes>, "", extra},
+    {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
-     [](const C& c) { return c.settings.rank ? of_made<C, Shown::json>(c) : of_made<C>(c); }, // all have the same
+     [](const C& c) {
+         return c.settings.rank ? unless_failed<C, Shown::json>(c) : unless_failed<C>(c);
+     }, // all have the same
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
      "The median size of a call. In rows of ranks only with `--columns`: all have the same."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); },
      "How long a call takes on the CPU, with its part of the group's end; in JSON the sum. Collectives return when "
      "they "
      "are enqueued, so this is no time on the GPU."},
-    {{"", "enqueue_ns", Unit::count}, of_made<C, Shown::json>, sum<&CollectiveSums::enqueue_ns>},
+    {{"", "enqueue_ns", Unit::count}, unless_failed<C, Shown::json>, sum<&CollectiveSums::enqueue_ns>},
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
-     [](const C& c) { return c.of_ranks() ? of_made<C, Shown::text>(c) : Shown::no; },
+     [](const C& c) { return c.of_ranks() ? unless_failed<C, Shown::text>(c) : Shown::no; },
      [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); },
      "From when a rank arrived to when the last one did, of an average call; in JSON the sum over ranks. The CPU does "
      "not wait in the call: it is the GPU that does."},
     {{"", "wait_ns", Unit::count},
-     of_made<C, Shown::json>,
+     unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return if_joined(g, g.sums.wait_ns); }},
     {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
      of_all_ranks,
@@ -205,27 +207,27 @@ constexpr F fields[] = {
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
     {{"LAST", "last_rank", Unit::count, 4},
-     [](const C& c) { return c.of_ranks() ? Shown::no : of_made<C>(c); },
+     [](const C& c) { return c.of_ranks() ? Shown::no : unless_failed<C>(c); },
      [](const K&, const G& g, const C&) {
          const auto* late = latest(g);
          return late ? Cell(uint64_t{late->first}) : Cell();
      },
      "The rank that came last most often."},
     {{"LAST%", "", Unit::percent, 5},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return is_of_some(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
      },
      "In how many of the joined calls. In rows of ranks: in how many of its calls this one did. If no rank is slow, "
      "each has its share."},
     {{"", "last_calls", Unit::count},
-     of_made<C, Shown::json>,
+     unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? if_joined(g, last_calls(g, c).calls) : Cell(); }},
     {{"", "joined_calls", Unit::count},
-     of_made<C, Shown::json>,
+     unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
     {{"LATE(us)", "", Unit::ns_as_us, 8},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          const G::Late late = last_calls(g, c);
          return as_joined(g, mean(late.ns, late.calls));
@@ -234,7 +236,7 @@ constexpr F fields[] = {
      "JSON "
      "the sum."},
     {{"", "late_ns", Unit::count},
-     of_made<C, Shown::json>,
+     unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
     {{"CPU%", "", Unit::percent, 5},
      of_one_rank<Shown::text>,
@@ -248,12 +250,12 @@ constexpr F fields[] = {
     {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_covered_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::covered_ns>},
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
-     of_made_if<C, &C::unjoined>,
+     unless_failed_if<C, &C::unjoined>,
      sum<&CollectiveSums::unjoined>,
      "Collectives that some ranks have come to, and the others never did, or for which it is not known which one of "
      "theirs it belongs to. The column appears only if there are some."},
     {{"CAPTURED", "captured_calls", Unit::count, 8},
-     of_made<C>,
+     unless_failed<C>,
      sum<&CollectiveSums::captured>,
      "Calls that were captured into graphs.",
      extra},
@@ -272,12 +274,12 @@ constexpr F fields[] = {
      where_failed<C, Shown::json>,
      [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }},
     {{"UNSIZED", "unsized_calls", Unit::count, 7},
-     of_made<C>,
+     unless_failed<C>,
      sum<&CollectiveSums::unsized>,
      "Calls whose bytes are not known: of an unknown type, ncclAllToAllv, and signals.",
      extra},
     {{"JOIN", "join", Unit::text, 7},
-     of_made<C>,
+     unless_failed<C>,
      [](const K&, const G& g, const C&) { return joined_cell(g); },
      "How the ranks' calls are put together: `exact` (by number: the communicator was made while it was traced), "
      "`aligned` (see above), `not yet` (nothing that was seen tells), or `alone` (there is one rank here).",

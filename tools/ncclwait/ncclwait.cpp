@@ -87,7 +87,7 @@ RunPlan NcclWait::plan()
 {
     validate_options(settings_, options_);
     RunPlan plan{.traced = options_.failed_only ? "failed NCCL calls" : "NCCL calls",
-                 .one = "NCCL call",
+                 .noun = "NCCL call",
                  .lines = settings_.events};
     const std::string_view uncaptured = "calls captured into graphs count as executed";
     plan.programs = {

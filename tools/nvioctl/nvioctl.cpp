@@ -90,9 +90,9 @@ RunPlan NvIoctl::plan()
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     plan.traced = settings_.xid ? "Xid reports" : options_.failed_only ? "driver calls that fail" : "driver calls";
-    plan.one = settings_.xid ? "Xid report" : traced("driver call") + at_least(settings_.least_ns);
+    plan.noun = settings_.xid ? "Xid report" : traced("driver call") + at_least(settings_.least_ns);
     if (settings_.no_monitor)
-        plan.one += " (monitors left out)";
+        plan.noun += " (monitors left out)";
     plan.lines |= settings_.xid;
     shows_rows_ &= !settings_.xid;
     return finish_plan(std::move(plan));

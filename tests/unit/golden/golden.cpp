@@ -120,7 +120,7 @@ void ask(const std::string& words, Options& options, CallSettings& settings,
         else
             REQUIRE(own(word, stream));
     }
-    settings.take(options);
+    settings.apply(options);
 }
 
 std::span<const Probe> all_probes()

@@ -137,7 +137,7 @@ struct GpuAlloc {
             ended.context = 7;
             ended.key.image = golden::solver;
             holdings.learn(ended);
-            holdings.settle();
+            holdings.apply_ended_contexts();
             groups.add_held(holdings, {});
             for (auto& [key, group] : groups.groups())
                 if (group.who.images.size() == 1) {

@@ -26,21 +26,21 @@ CallDelta copies(uint64_t count, uint32_t pid = 1)
 TEST_CASE("what windows have stands for all the work", "[call_sample]")
 {
     CallSample sample(1000);
-    CHECK(sample.take(2000).empty()); // no window yet
+    CHECK(sample.drain(2000).empty()); // no window yet
     for (uint64_t at = 3000; at < 11000; at += 2000) {
         sample.open(at);
         sample.add(copies(5));
         sample.close(at + 500, 50);
     }
-    const std::vector<CallDelta> all = sample.take(11000); // 2,000 of 10,000
+    const std::vector<CallDelta> all = sample.drain(11000); // 2,000 of 10,000
     REQUIRE(all.size() == 1);
     CHECK(all[0][CALL_COUNT] == 100);
     CHECK(all[0][COPY_BYTES] == 1000);
     CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // four batches of none, five times
-    CHECK(sample.how_well().percent == Catch::Approx(20));
-    REQUIRE(sample.how_well().error);
-    CHECK(*sample.how_well().error == Catch::Approx(3.5)); // all windows are alike: how well the cost is known
-    CHECK(sample.take(12000).empty());
+    CHECK(sample.accuracy().percent == Catch::Approx(20));
+    REQUIRE(sample.accuracy().error);
+    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // all windows are alike: how well the cost is known
+    CHECK(sample.drain(12000).empty());
 }
 
 TEST_CASE("windows that differ make a larger error", "[call_sample]")
@@ -51,8 +51,8 @@ TEST_CASE("windows that differ make a larger error", "[call_sample]")
         sample.add(copies(i % 2 ? 10 : 30));
         sample.close(i * 1000 + 100, 0);
     }
-    CHECK(sample.take(8000).at(0)[CALL_COUNT] == 1600);
-    CHECK(*sample.how_well().error > 20);
+    CHECK(sample.drain(8000).at(0)[CALL_COUNT] == 1600);
+    CHECK(*sample.accuracy().error > 20);
 }
 
 TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_sample]")
@@ -65,10 +65,10 @@ TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_s
     sample.add(copies(2, 8));
     sample.add(copies(2, 8));
     sample.close(20, 0);
-    const std::vector<CallDelta> all = sample.take(20);
+    const std::vector<CallDelta> all = sample.drain(20);
     REQUIRE(all.size() == 2);
     CHECK(all[0][CALL_COUNT] + all[1][CALL_COUNT] == 10);
-    CHECK_FALSE(sample.how_well().error); // too few
+    CHECK_FALSE(sample.accuracy().error); // too few
 }
 
 TEST_CASE("what a process did as it ended is there", "[call_sample]")
@@ -77,7 +77,7 @@ TEST_CASE("what a process did as it ended is there", "[call_sample]")
     sample.open(100);
     sample.add(copies(3));
     sample.close(100, 0); // its clock has gone with it
-    CHECK(sample.take(100).empty());
-    CHECK(sample.take_last(100).at(0)[CALL_COUNT] == 3);
-    CHECK(sample.take_last(100).empty());
+    CHECK(sample.drain(100).empty());
+    CHECK(sample.drain_last(100).at(0)[CALL_COUNT] == 3);
+    CHECK(sample.drain_last(100).empty());
 }

@@ -72,7 +72,7 @@ public:
         for (const call_key& key : keys)
             rows_.erase(key);
     }
-    bool turn(uint8_t generation) override
+    bool switch_generation(uint8_t generation) override
     {
         turns++;
         generation_ = generation;

@@ -122,17 +122,17 @@ TEST_CASE("a context takes with it what is its own")
     holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // no context's
     holdings.context_ended(ended(5));
     CHECK(is(sum(holdings.now()), 4, 2764)); // what was allocated in it may not have been read yet
-    holdings.settle();
+    holdings.apply_ended_contexts();
     CHECK(is(sum(holdings.now()), 2, 764));
-    CHECK(is(sum(holdings.take_released()), 2, 2000));
-    CHECK(is(sum(holdings.take_released()), 0, 0));
+    CHECK(is(sum(holdings.drain_released()), 2, 2000));
+    CHECK(is(sum(holdings.drain_released()), 0, 0));
     CHECK(holdings.ended(5));
-    CHECK(holdings.room_to_make() == 2 + 1);
+    CHECK(holdings.sweepable_entries() == 2 + 1);
     // A free that was under way, and an address that is given out again.
     holdings.add(calls(KIND_FREE, 1, 1000, 5));
     holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
     CHECK(is(sum(holdings.now()), 2, 764));
-    CHECK(is(sum(holdings.take_released()), 0, 0));
+    CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 
 TEST_CASE("a context from before tracing may take with it what is of no known context")
@@ -140,11 +140,11 @@ TEST_CASE("a context from before tracing may take with it what is of no known co
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL));
     holdings.context_ended(ended(0));
-    holdings.settle();
+    holdings.apply_ended_contexts();
     CHECK(!holdings.approximate(process));
     holdings.add(calls(KIND_ALLOC, 1, 1000));
     holdings.context_ended(ended(0));
-    holdings.settle();
+    holdings.apply_ended_contexts();
     CHECK(holdings.approximate(process));
     CHECK(is(sum(holdings.now()), 2, 1064));
 }
@@ -159,7 +159,7 @@ TEST_CASE("what was freed unseen is released when its address is given out again
     holdings.add(first);
     holdings.replaced(replaced(1000, 5, 1));
     CHECK(holdings.now().empty());
-    CHECK(is(sum(holdings.take_released()), 1, 1000));
+    CHECK(is(sum(holdings.drain_released()), 1, 1000));
 }
 
 TEST_CASE("what went with its context and what was replaced may be told in any order")
@@ -174,9 +174,9 @@ TEST_CASE("what went with its context and what was replaced may be told in any o
         if (!replaced_first)
             holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
         holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
-        holdings.settle();
+        holdings.apply_ended_contexts();
         CHECK(holdings.now().empty());
-        CHECK(is(sum(holdings.take_released()), 3, 3000));
+        CHECK(is(sum(holdings.drain_released()), 3, 3000));
     }
 }
 
@@ -185,22 +185,22 @@ TEST_CASE("a process whose contexts have ended has entries until there is room a
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 3, 3000, 5));
     holdings.context_ended(ended(5));
-    holdings.settle();
+    holdings.apply_ended_contexts();
     CHECK(holdings.now().empty());
     CHECK(holdings.holds(process));
-    holdings.room_made();
+    holdings.mark_swept();
     CHECK(!holdings.holds(process));
-    CHECK(holdings.room_to_make() == 0);
+    CHECK(holdings.sweepable_entries() == 0);
     CHECK(holdings.ended(5)); // a free may be under way
-    holdings.room_made();
+    holdings.mark_swept();
     CHECK(!holdings.ended(5));
     holdings.add(calls(KIND_ALLOC, 3, 3000, 6));
     holdings.context_ended(ended(6));
-    holdings.settle();
+    holdings.apply_ended_contexts();
     holdings.forget({process});
     CHECK(!holdings.holds(process));
     CHECK(!holdings.ended(6));
-    CHECK(holdings.room_to_make() == 0);
+    CHECK(holdings.sweepable_entries() == 0);
 }
 
 TEST_CASE("what a process released is forgotten with it")
@@ -208,9 +208,9 @@ TEST_CASE("what a process released is forgotten with it")
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
     holdings.context_ended(ended(5));
-    holdings.settle();
+    holdings.apply_ended_contexts();
     holdings.forget({process});
-    CHECK(is(sum(holdings.take_released()), 0, 0));
+    CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 
 TEST_CASE("the dead hold nothing")

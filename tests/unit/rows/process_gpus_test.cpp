@@ -78,8 +78,8 @@ TEST_CASE("without NVML, one open file tells the GPU, and several do not", "[gpu
     CHECK(machine.of_call(1, 0) == "nvidia2");
     CHECK(machine.of_call(2, DEVICE_UNKNOWN).empty());
 
-    machine.gpus.seen(call(2, 1));
-    machine.gpus.seen(call(3, 0));
+    machine.gpus.note_call(call(2, 1));
+    machine.gpus.note_call(call(3, 0));
     machine.refresh({1, 2, 3});
     CHECK(machine.of(2) == "cuda:1 context ?nvidia0-3");
     CHECK(machine.of(3) == "cuda:0 context");
@@ -113,8 +113,8 @@ TEST_CASE("NVML's list comes first, and its minor numbers make files an index", 
     Machine machine(standin());
     machine.files = {{1, {0, 3}}, {2, {0}}, {3, {3}}, {4, {3}}, {5, {9}}};
     machine.nvml.refresh(second);
-    machine.gpus.seen(call(1, 0));
-    machine.gpus.seen(call(2, 0));
+    machine.gpus.note_call(call(1, 0));
+    machine.gpus.note_call(call(2, 0));
     machine.refresh({1, 2, 3, 4, 5});
     CHECK(machine.of(1) == "0,1 nvml");
     CHECK(machine.of(2) == "1 nvml");
@@ -127,6 +127,6 @@ TEST_CASE("NVML's list comes first, and its minor numbers make files an index", 
     CHECK(machine.of_call(2, 0) == "1");
     CHECK(machine.of_call(2, DEVICE_UNKNOWN) == "1");
     CHECK(machine.of_call(1, 0) == "cuda:0");
-    machine.gpus.seen(call(2, 1)); // a context that the list has not yet
+    machine.gpus.note_call(call(2, 1)); // a context that the list has not yet
     CHECK(machine.of_call(2, 1) == "cuda:1");
 }

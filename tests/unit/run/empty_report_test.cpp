@@ -26,26 +26,26 @@ Options given_pids(std::vector<pid_t> pids)
 TEST_CASE("an empty report says how many could have filled it")
 {
     const Options all;
-    CHECK(sentence({.one = "launch", .length = 5003ms, .users = 7}, all) ==
+    CHECK(sentence({.noun = "launch", .length = 5003ms, .users = 7}, all) ==
           "no launch in 5 s; 7 processes map CUDA; -v lists them");
-    CHECK(sentence({.one = "launch", .length = 2549ms, .users = 1}, all) ==
+    CHECK(sentence({.noun = "launch", .length = 2549ms, .users = 1}, all) ==
           "no launch in 2.5 s; 1 process maps CUDA; -v names it");
-    CHECK(sentence({.one = "failed copy", .length = 250ms, .users = 0}, all) ==
+    CHECK(sentence({.noun = "failed copy", .length = 250ms, .users = 0}, all) ==
           "no failed copy in 250 ms; no process maps CUDA");
-    CHECK(sentence({.one = "wait", .length = 2s, .users = 0, .unreadable_files = 1}, all) ==
+    CHECK(sentence({.noun = "wait", .length = 2s, .users = 0, .unreadable_files = 1}, all) ==
           "no wait in 2 s; a CUDA library cannot be read (see the warning)");
-    CHECK(sentence({.one = "wait", .length = 2s, .users = 0, .unreadable_files = 2}, all) ==
+    CHECK(sentence({.noun = "wait", .length = 2s, .users = 0, .unreadable_files = 2}, all) ==
           "no wait in 2 s; 2 CUDA libraries cannot be read (see the warnings)");
-    CHECK(sentence({.one = "wait", .length = 89600ms, .users = 0, .some_unreadable = true}, all) ==
+    CHECK(sentence({.noun = "wait", .length = 89600ms, .users = 0, .some_unreadable = true}, all) ==
           "no wait in 90 s; none of the processes that can be looked at maps CUDA");
-    CHECK(sentence({.one = "wait", .length = 1s, .users = 2}, given([](Options& o) { o.verbosity = 1; })) ==
+    CHECK(sentence({.noun = "wait", .length = 1s, .users = 2}, given([](Options& o) { o.verbosity = 1; })) ==
           "no wait in 1 s; 2 processes map CUDA");
 }
 
 TEST_CASE("an empty report names what was asked for")
 {
     const auto launches = [](const Options& options, EmptyReport report) {
-        report.one = "launch";
+        report.noun = "launch";
         report.length = 5s;
         return sentence(report, options);
     };
@@ -75,7 +75,7 @@ TEST_CASE("an empty report names what was asked for")
 
 TEST_CASE("an empty report of the kernel's driver says where there is none")
 {
-    CHECK(sentence({.one = "driver call", .length = 1s}, Options()) == "no driver call in 1 s");
-    CHECK(sentence({.one = "driver call", .length = 1s, .driver_missing = true}, Options()) ==
+    CHECK(sentence({.noun = "driver call", .length = 1s}, Options()) == "no driver call in 1 s");
+    CHECK(sentence({.noun = "driver call", .length = 1s, .driver_missing = true}, Options()) ==
           "no driver call in 1 s; no GPU driver is loaded");
 }

@@ -49,7 +49,7 @@ private:
 std::vector<uint64_t> take(Lines& lines, uint64_t end)
 {
     std::vector<uint64_t> taken;
-    const bool more = lines.take(
+    const bool more = lines.drain(
         end,
         [&](const void* record, size_t size) {
             CHECK(size == sizeof(call_event));
@@ -101,11 +101,11 @@ TEST_CASE("who has no time leaves the rest", "[lines]")
     sender.send(3);
     int taken = 0;
     const auto one = [&](const void*, size_t) { taken++; };
-    CHECK(lines.take(lines.sent(), one, {}));
+    CHECK(lines.drain(lines.sent(), one, {}));
     CHECK(taken == 1);
     CHECK(sender.ends().taken == 1);
-    CHECK(lines.take(lines.sent(), one, {}));
-    CHECK_FALSE(lines.take(lines.sent(), one, {}));
+    CHECK(lines.drain(lines.sent(), one, {}));
+    CHECK_FALSE(lines.drain(lines.sent(), one, {}));
     CHECK(taken == 3);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a line that is refused has been taken", "[lines]")
     Sender sender;
     Lines lines(sender.map(), places);
     sender.send(2);
-    CHECK_THROWS(lines.take(
+    CHECK_THROWS(lines.drain(
         lines.sent(), [](const void*, size_t) { throw Error("no"); }, never));
     CHECK(sender.ends().taken == 1);
     CHECK(take(lines, lines.sent()) == Numbers{1});
