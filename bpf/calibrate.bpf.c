@@ -20,12 +20,12 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return false;
 }
 
-INLINE bool is_coming(struct pt_regs* ctx)
+INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return false;
 }
 
-INLINE bool being_exchanged(void)
+INLINE bool is_switching_probes(void)
 {
     return false;
 }

@@ -45,7 +45,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
         return 1;
     struct call_key* key = &kept.call.key;
     u64 handle = register_argument(ctx, row, ARG_FUNC);
-    struct graph_exec* exec = exec_met(&key->image, handle);
+    struct graph_exec* exec = track_exec(&key->image, handle);
     key->kind = KIND_GRAPH_LAUNCH;
     kept.call.graph.exec = handle;
     if (exec) {
@@ -136,12 +136,12 @@ OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
     if (exec)
         key->subject = exec->number;
     if (!only_failed) /* else no return is followed */
-        graph_call_destroys(&key->image, key->kind, &words);
+        graph_destroy_begins(&key->image, key->kind, &words);
     keep_words(&kept, &words);
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
         return 0;
     if (!only_failed)
-        graph_call_destroyed(&key->image, key->kind, &words, key->subject, false);
+        graph_destroy_ends(&key->image, key->kind, &words, key->subject, false);
     return 1;
 }
 
@@ -164,9 +164,9 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
 {
     const struct image* image = &call->key.image;
     struct graph_exec* exec = words->exec ? exec_numbered(image, words->exec, call->key.subject) : 0;
-    struct graph* graph = exec                                ? 0
-                          : call->key.kind == KIND_GRAPH_GONE ? graph_going(image, words->child)
-                                                              : graph_of(image, words->graph);
+    struct graph* graph = exec                                   ? 0
+                          : call->key.kind == KIND_GRAPH_DESTROY ? graph_being_destroyed(image, words->child)
+                                                                 : graph_of(image, words->graph);
     call->graph.exec = words->exec;
     call->graph.graph = words->graph;
     if (exec) {
@@ -222,14 +222,14 @@ OWN_FRAME int graph_return_body(struct pt_regs* ctx)
             key->subject = made->number;
     }
     if (kind == KIND_GRAPH_UPDATE) {
-        u32 reason = UPDATE_UNTOLD;
+        u32 reason = UPDATE_REASON_UNKNOWN;
         bpf_probe_read_user(&reason, sizeof(reason), (void*)words.out);
         key->graph.reason = reason;
     }
     struct graph_exec* exec = describe(call, &words);
-    if (!key->result && kind == KIND_EXEC_GONE && exec)
+    if (!key->result && kind == KIND_EXEC_DESTROY && exec)
         send_exec_ended(&key->image, exec);
-    graph_call_destroyed(&key->image, kind, &words, key->subject, !key->result);
+    graph_destroy_ends(&key->image, kind, &words, key->subject, !key->result);
     count_graph(call, ended.entry_ns, ended.duration_ns, setup_ns);
     return 0;
 }
@@ -274,7 +274,7 @@ INLINE void count_direct_launch(struct pt_regs* ctx, struct task_struct* task)
 INLINE int node_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = captures_open || count_launches ? wanted_row_of_process(ctx, task) : 0;
+    u32 number = captures_open || count_launches ? traced_row_of_process(ctx, task) : 0;
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);

@@ -12,8 +12,8 @@ const volatile bool count_runtime = false;   /* --api runtime, both */
 const volatile bool stacks_of_calls = false; /* of some, see take_sample() */
 const volatile __u64 second = 1;             /* in jiffies */
 
-#define SAMPLES_WANTED 100 /* a second */
-#define SAMPLE_PAUSE 4     /* seconds */
+#define SAMPLES_PER_SECOND 100 /* a second */
+#define SAMPLE_PAUSE_SECONDS 4 /* seconds */
 
 /* What the return probe needs of the entry; the last two words, by kind of call. */
 struct kept_call {
@@ -78,25 +78,25 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 }
 
 /* A stack costs more than all else that a call does, so one is taken of each so many calls of a kind that a thread
- * makes: of as many as the last second says will make SAMPLES_WANTED in the next, so of all where there are fewer.
+ * makes: of as many as the last second says will make SAMPLES_PER_SECOND in the next, so of all where there are fewer.
  * Within it they are as many all the time, or what comes after a pause would be taken more often than the rest; but for
  * a thread that has become so much faster that it would pay for it. Never of each n-th exactly, which might be the same
  * call of a loop each time. */
-OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 of)
+OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
     if (!thread)
         return 0;
-    struct sampling* sampling = &thread->sampling[of & (SAMPLED - 1)];
+    struct sampling* sampling = &thread->sampling[kind & (SAMPLED - 1)];
     u64 now = bpf_jiffies64(), elapsed = now - sampling->since;
     u64 stride = sampling->stride, taken = ++sampling->taken;
-    if (elapsed >= second * SAMPLE_PAUSE)
+    if (elapsed >= second * SAMPLE_PAUSE_SECONDS)
         stride = 0;
     else if (elapsed >= second)
-        stride = (stride + 1) * taken / SAMPLES_WANTED;
-    else if (taken >= SAMPLES_WANTED * 4)
+        stride = (stride + 1) * taken / SAMPLES_PER_SECOND;
+    else if (taken >= SAMPLES_PER_SECOND * 4)
         stride = stride * 8 + 7;
-    if (elapsed >= second || taken >= SAMPLES_WANTED * 4) {
+    if (elapsed >= second || taken >= SAMPLES_PER_SECOND * 4) {
         sampling->since = now;
         sampling->taken = 0;
         sampling->stride = stride & 0xffffff;
@@ -109,18 +109,18 @@ OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 of)
 }
 
 /* However many calls were to be left out, a pause ends that. */
-INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row, u32 of,
-                        struct call_key* key)
+INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row,
+                        u32 kind, struct call_key* key)
 {
     FORGET(key->caller);
     FORGET(key->stack);
-    if (of == SAMPLED_POLLS && row->wait != WAIT_POLL)
+    if (kind == SAMPLED_POLLS && row->wait != WAIT_POLL)
         return;
-    struct sampling* sampling = thread ? &thread->sampling[of] : 0;
-    if (sampling && sampling->left && bpf_jiffies64() - sampling->since < second * SAMPLE_PAUSE)
+    struct sampling* sampling = thread ? &thread->sampling[kind] : 0;
+    if (sampling && sampling->left && bpf_jiffies64() - sampling->since < second * SAMPLE_PAUSE_SECONDS)
         sampling->left--;
     else
-        take_sample(ctx, key, of);
+        take_sample(ctx, key, kind);
 }
 
 /* What is read of every call alike; the image is there already. */
@@ -171,7 +171,7 @@ INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, s
 INLINE const volatile struct probe_row* begin_sampled_call(struct pt_regs* ctx, struct task_struct* task, u32 sampled,
                                                            u32 only, struct kept_call* kept)
 {
-    return begin_call_of_row(ctx, task, wanted_row_of(ctx, task, only), sampled, kept);
+    return begin_call_of_row(ctx, task, traced_row_of(ctx, task, only), sampled, kept);
 }
 
 INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct task_struct* task,
@@ -184,7 +184,7 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
 INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
                                                               struct kept_call* kept)
 {
-    return begin_call_of_row(ctx, task, wanted_row_of_process(ctx, task), SAMPLED_NONE, kept);
+    return begin_call_of_row(ctx, task, traced_row_of_process(ctx, task), SAMPLED_NONE, kept);
 }
 
 /* Keeps a call in its thread's state until it returns; 0 where there is no room for it, which is counted. */
@@ -220,7 +220,7 @@ INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct*
     if (!call) {
         /* Inner halves of runtime calls were left out at entry, on purpose. */
         if (!count_runtime)
-            lose_end(task, false);
+            lose_unmatched_return(task, false);
         return 0;
     }
     runtime_leave(ctx, thread);

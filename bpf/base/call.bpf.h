@@ -18,22 +18,22 @@
 MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
-const volatile __u64 line_wake = 0; /* bits of their number; see line_is_whole() */
+const volatile __u64 line_wake = 0; /* bits of their number; see publish_line() */
 
 #define LINE_TRIES 16 /* to be the one that takes the next place: each failure is another CPU's success */
 
 /* 0 where there is none that has been read. */
-INLINE struct line* take_place(u64* number)
+INLINE struct line* reserve_line(u64* number)
 {
     u32 first = 0;
-    struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
-    if (!ends)
+    struct line_positions* positions = bpf_map_lookup_elem(&lines, &first);
+    if (!positions)
         return 0;
     for (int i = 0; i < LINE_TRIES; i++) {
-        u64 sent = *(volatile u64*)&ends->sent;
-        if (sent - *(volatile u64*)&ends->taken >= line_places)
+        u64 sent = *(volatile u64*)&positions->reserved;
+        if (sent - *(volatile u64*)&positions->consumed >= line_places)
             return 0;
-        if (__sync_val_compare_and_swap(&ends->sent, sent, sent + 1) != sent)
+        if (__sync_val_compare_and_swap(&positions->reserved, sent, sent + 1) != sent)
             continue;
         *number = sent;
         u32 at = 1 + (u32)(sent % line_places);
@@ -53,12 +53,12 @@ OWN_FRAME int wake_reader(void)
 
 /* The line can be read; before, the reader stops at its place. The line that makes it an eighth more wakes the reader,
  * as with ring_flags(). */
-INLINE void line_is_whole(struct line* line, u64 number)
+INLINE void publish_line(struct line* line, u64 number)
 {
-    store_ordered(&line->whole, number + 1);
+    store_ordered(&line->published, number + 1);
     u32 first = 0;
-    struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
-    if (ends && !((number + 1 - *(volatile u64*)&ends->taken) & line_wake))
+    struct line_positions* positions = bpf_map_lookup_elem(&lines, &first);
+    if (positions && !((number + 1 - *(volatile u64*)&positions->consumed) & line_wake))
         wake_reader();
 }
 
@@ -82,7 +82,7 @@ const volatile __u64 least_ns = 0;         /* of calls with a duration, those th
 const volatile __u64 duration_unit_ns = 1; /* what buckets of the duration count in */
 
 /* The time of its entry is part of a call, also of one whose return nobody waits for. */
-INLINE bool times_entries(void)
+INLINE bool needs_entry_time(void)
 {
     return emit_events || (measure_latency && need_return);
 }
@@ -147,13 +147,13 @@ INLINE void describe_call(struct call_event* event, u32 type, struct task_struct
 INLINE void send_line(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     u64 number;
-    struct line* line = take_place(&number);
+    struct line* line = reserve_line(&number);
     if (!line) {
         lose(LOSS_EVENT, 1);
         return;
     }
     describe_call(&line->event, RECORD_CALL, task, call, entry_ns, duration_ns);
-    line_is_whole(line, number);
+    publish_line(line, number);
 }
 
 /* A call by itself, as the table is full: the front end has more room. */
@@ -177,13 +177,13 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
 {
     u32 first = 0;
     u64* last = bpf_map_lookup_elem(&introduced_last, &first);
-    u64 who =
+    u64 hash =
         (*(const u64*)&key->image * 0x9e3779b97f4a7c15ULL ^ key->cgroups.v2) * 0x9e3779b97f4a7c15ULL ^ key->cgroups.v1;
-    if (last && *last == who)
+    if (last && *last == hash)
         return;
     introduce(&key->image, key->cgroups);
     if (last)
-        *last = who;
+        *last = hash;
 }
 
 const volatile bool name_threads = false; /* rows by thread show its name */
@@ -228,17 +228,17 @@ INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key
 {
     introduce_row(task, key);
     u64 image = word_of_image(&key->image);
-    u32 turn =
-        GUARDED && !GUARDED_CALLS ? take_row_guarded(image, ENTRIES_OF(&calls)) : take_row(image, ENTRIES_OF(&calls));
-    if (turn == ROW_REFUSED)
+    u32 admission =
+        GUARDED && !GUARDED_CALLS ? admit_row_guarded(image, ENTRIES_OF(&calls)) : admit_row(image, ENTRIES_OF(&calls));
+    if (admission == ROW_REFUSED)
         return 0;
-    make_coarse_unless(key, opaque(turn == ROW_TAKEN ? ~0ULL : 0));
+    make_coarse_unless(key, opaque(admission == ROW_TAKEN ? ~0ULL : 0));
     bpf_map_update_elem(&calls, key, &no_calls, BPF_NOEXIST);
     return bpf_map_lookup_elem(&calls, key);
 }
 
 /* A row in front that was free belongs to this key, + 1; 0 where another task has come before. */
-INLINE u32 take_front_row(const struct call_key* key, struct front_row* row, u32 at)
+INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u32 at)
 {
     u64* words = (u64*)&row->key;
     u32 taken = 0;
@@ -274,7 +274,7 @@ INLINE u32 find_front_row(struct call_key* key)
     if (row->key.image.pid)
         return 0;
     introduce_row(bpf_get_current_task_btf(), key);
-    return take_front_row(key, row, at);
+    return claim_front_row(key, row, at);
 }
 
 VERIFIED_ONCE u32 front_row_of(struct call_key* key)
@@ -283,7 +283,7 @@ VERIFIED_ONCE u32 front_row_of(struct call_key* key)
 }
 
 /* Seldom, as it gets longer each time. */
-INLINE void keep_longest(struct call_stats* stats, u64 duration_ns)
+INLINE void update_max(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
     if (duration_ns > stats->v[CALL_MAX_NS])
@@ -297,14 +297,14 @@ INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
     if (measure_latency) {
         add(&stats->v[CALL_TOTAL_NS], duration_ns);
         if (duration_ns > stats->v[CALL_MAX_NS])
-            keep_longest(stats, duration_ns);
+            update_max(stats, duration_ns);
     }
 }
 
 /* Adds the sums of a call's kind. */
-INLINE void add_own(struct call_stats* stats, const u64* v)
+INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 {
-    for (u32 i = OWN_FIGURES; i < CALL_FIGURES; i++)
+    for (u32 i = FIRST_KIND_FIGURE; i < CALL_FIGURES; i++)
         if (v[i])
             add(&stats->v[i], v[i]);
 }

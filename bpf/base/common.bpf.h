@@ -86,9 +86,9 @@ PERCPU_ARRAY_MAP(hits, HITS, u64);
 
 INLINE void add(u64* to, u64 n);
 
-INLINE void hit(u32 what)
+INLINE void hit(u32 which)
 {
-    u64* count = count_hits ? bpf_map_lookup_elem(&hits, &what) : 0;
+    u64* count = count_hits ? bpf_map_lookup_elem(&hits, &which) : 0;
     if (count)
         add(count, 1);
 }
@@ -136,8 +136,8 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         program_begin(ctx);                                                                                            \
         hit(is_return ? HIT_RETURN : HIT_ENTRY);                                                                       \
         if (!is_return)                                                                                                \
-            skip_return = ENTRY(ctx, ##__VA_ARGS__) && !is_coming(ctx);                                                \
-        else if ((!being_exchanged() || !is_idle(ctx)) && !returns_nested(ctx))                                        \
+            skip_return = ENTRY(ctx, ##__VA_ARGS__) && !becomes_active(ctx);                                           \
+        else if ((!is_switching_probes() || !is_idle(ctx)) && !returns_nested(ctx))                                    \
             RETURN(ctx, ##__VA_ARGS__);                                                                                \
         program_end();                                                                                                 \
         return skip_return;                                                                                            \
@@ -160,9 +160,9 @@ INLINE void add(u64* to, u64 n)
 
 PERCPU_ARRAY_MAP(losses, LOSSES, u64);
 
-INLINE void lose(u32 what, u64 n)
+INLINE void lose(u32 loss, u64 n)
 {
-    u64* count = bpf_map_lookup_elem(&losses, &what);
+    u64* count = bpf_map_lookup_elem(&losses, &loss);
     if (count)
         add(count, n);
 }

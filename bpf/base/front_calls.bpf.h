@@ -29,14 +29,14 @@ INLINE struct front_call* front_call_at(u32 place)
     return bpf_map_lookup_elem(&front_calls, &place);
 }
 
-INLINE bool take_front_call(struct front_call* front, u64 owner)
+INLINE bool claim_front_call(struct front_call* front, u64 owner)
 {
     return !__sync_val_compare_and_swap(&front->owner, 0, owner);
 }
 
 /* Which place the thread has, or, where its call begins, takes; none: FRONT_CALLS. Seldom: somebody else has been at
  * the first of its places. */
-OWN_FRAME u32 other_place(u64 owner, u32 begins)
+OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
 {
     for (u32 i = 0; i < FRONT_TRIES; i++) {
         struct front_call* front = front_call_at(place_of_call(owner, i));
@@ -45,7 +45,7 @@ OWN_FRAME u32 other_place(u64 owner, u32 begins)
     }
     for (u32 i = 0; begins && i < FRONT_TRIES; i++) {
         struct front_call* front = front_call_at(place_of_call(owner, i));
-        if (front && take_front_call(front, owner)) {
+        if (front && claim_front_call(front, owner)) {
             front->stack = 0;
             return place_of_call(owner, i);
         }
@@ -61,12 +61,12 @@ INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_stru
     struct front_call* front = front_call_at(place_of_call(owner, 0));
     if (!front)
         return 0;
-    bool taken = !front->shared && take_front_call(front, owner);
+    bool taken = !front->shared && claim_front_call(front, owner);
     if (taken) {
         front->stack = 0;
     } else if (front->owner != owner) {
         front->shared = 1;
-        front = front_call_at(other_place(owner, true));
+        front = front_call_at(find_or_claim_place(owner, true));
         if (!front) {
             lose(LOSS_START, 1);
             return 0;
@@ -88,7 +88,7 @@ INLINE struct front_call* returning_front_call(struct pt_regs* ctx, struct task_
     u64 owner = front_owner(task), stack = SP_AT_ENTRY(ctx);
     struct front_call* front = front_call_at(place_of_call(owner, 0));
     if (front && front->owner != owner)
-        front = front->shared ? front_call_at(other_place(owner, false)) : 0;
+        front = front->shared ? front_call_at(find_or_claim_place(owner, false)) : 0;
     *lost = !front || front->stack < stack;
     return front && front->stack == stack ? front : 0;
 }

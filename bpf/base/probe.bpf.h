@@ -20,9 +20,9 @@ INLINE u64 hook_bit(u64 cookie)
     return 1ULL << (cookie >> COOKIE_HOOK_SHIFT & (HOOKS_MAX - 1));
 }
 
-INLINE bool being_exchanged(void)
+INLINE bool is_switching_probes(void)
 {
-    return attach_phase == ATTACH_COMING || attach_phase == ATTACH_BOTH;
+    return attach_phase == ATTACH_PENDING || attach_phase == ATTACH_BOTH;
 }
 
 /* Where both attachments are there, a thread that comes by a probe runs the program of the second, and then that of the
@@ -33,7 +33,7 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
     if (phase != ATTACH_BOTH)
-        return phase != ATTACH_COMING || second;
+        return phase != ATTACH_PENDING || second;
     struct task_struct* task = bpf_get_current_task_btf();
     if (filter_second && second && !is_target(task))
         return 1;
@@ -43,12 +43,12 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
         return 1;
     }
     if (second)
-        thread->seen_by_second |= hook_bit(cookie);
-    return !second && thread->seen_by_second & hook_bit(cookie);
+        thread->handled_by_second |= hook_bit(cookie);
+    return !second && thread->handled_by_second & hook_bit(cookie);
 }
 
 /* The probe with this cookie does not count, another one does. */
-INLINE bool idle(u64 cookie)
+INLINE bool is_idle_cookie(u64 cookie)
 {
     u32 phase = attach_phase;
     return (cookie & COOKIE_SECOND) != phase && is_idle_now(cookie, phase);
@@ -56,13 +56,13 @@ INLINE bool idle(u64 cookie)
 
 INLINE bool is_idle(struct pt_regs* ctx)
 {
-    return idle(bpf_get_attach_cookie(ctx));
+    return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
 /* The probe will count: also the return of a call that is being made when it begins to. */
-INLINE bool is_coming(struct pt_regs* ctx)
+INLINE bool becomes_active(struct pt_regs* ctx)
 {
-    return attach_phase == ATTACH_COMING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
+    return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
 }
 
 /* Driver calls that are parts of another driver call: a driver may forward to a second one (WSL, vGPU interposers), or
@@ -236,12 +236,12 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
-        if (being_exchanged() && is_idle(ctx))
+        if (is_switching_probes() && is_idle(ctx))
             return 0;
         return is_nested(ctx, only) ? 0 : only;
     }
     u64 cookie = bpf_get_attach_cookie(ctx);
-    if (idle(cookie))
+    if (is_idle_cookie(cookie))
         return 0;
     u32 number = rows_by_address ? row_number_by_address(ctx, (u32)cookie) : (u32)cookie & ~COOKIE_SECOND;
     return is_nested(ctx, number) ? 0 : number;
@@ -344,7 +344,7 @@ INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struc
 
 #define BYTES_MAX (1ULL << 48) /* more than there are addresses */
 
-INLINE bool times(u64* bytes, u64 factor)
+INLINE bool multiply_checked(u64* bytes, u64 factor)
 {
     if (factor && *bytes > BYTES_MAX / factor)
         return false;
@@ -359,42 +359,42 @@ INLINE bool times(u64* bytes, u64 factor)
 
 bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
 
-INLINE void look_for_left_wait(struct pt_regs* ctx)
+INLINE void check_left_wait(struct pt_regs* ctx)
 {
     if (waits_go_on)
         end_left_wait(PT_REGS_SP(ctx), LONG_WAIT_NS);
 }
 #else
-INLINE void look_for_left_wait(struct pt_regs* ctx) {}
+INLINE void check_left_wait(struct pt_regs* ctx) {}
 #endif
 
-INLINE u32 begun_row(struct pt_regs* ctx, u32 only)
+INLINE u32 fired_row(struct pt_regs* ctx, u32 only)
 {
-    look_for_left_wait(ctx);
+    check_left_wait(ctx);
     return row_number(ctx, only);
 }
 
 /* The number of the row whose probe has fired; 0 where nobody asked for the thread, or the probe does not count. */
-INLINE u32 wanted_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
+INLINE u32 traced_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
 {
-    return wanted(task) ? begun_row(ctx, only) : 0;
+    return is_traced(task) ? fired_row(ctx, only) : 0;
 }
 
-INLINE u32 wanted_row(struct pt_regs* ctx, struct task_struct* task)
+INLINE u32 traced_row(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted_row_of(ctx, task, 0);
+    return traced_row_of(ctx, task, 0);
 }
 
 /* The same of any thread of a process that somebody asked for. */
-INLINE u32 wanted_row_of_process(struct pt_regs* ctx, struct task_struct* task)
+INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
 {
-    return wanted_process(task) ? begun_row(ctx, 0) : 0;
+    return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
 /* A call returns that no entry has kept: a loss, if somebody asked for it. */
-OWN_FRAME int lose_end(struct task_struct* task, u32 of_process)
+OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
-    if (task && (of_process ? wanted_process(task) : wanted(task)))
+    if (task && (of_process ? is_traced_process(task) : is_traced(task)))
         lose(LOSS_END, 1);
     return 0;
 }
@@ -407,14 +407,14 @@ struct followed {
     const volatile struct probe_row* row;
 };
 
-#define FOLLOWED_ROW 0 /* the word of the open call that keeps the row's number; the others are the program's own */
-#define FOLLOWED_NO_FURTHER 0 /* in its place: the call says nothing more */
+#define FOLLOWED_ROW 0   /* the word of the open call that keeps the row's number; the others are the program's own */
+#define RETURN_IGNORED 0 /* in its place: the call says nothing more */
 
 /* False where the call is not followed. */
 INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();
-    u32 number = wanted_row_of_process(ctx, followed->task);
+    u32 number = traced_row_of_process(ctx, followed->task);
     if (!number)
         return false;
     followed->row = probe_row(number);
@@ -427,9 +427,9 @@ INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed
 
 /* The call says nothing more. It is kept all the same: where a return has a probe of its own, a call without an entry
  * would be told as lost. */
-INLINE int follow_no_further(struct followed* followed)
+INLINE int ignore_return(struct followed* followed)
 {
-    followed->call->word[FOLLOWED_ROW] = FOLLOWED_NO_FURTHER;
+    followed->call->word[FOLLOWED_ROW] = RETURN_IGNORED;
     return 0;
 }
 
@@ -440,12 +440,12 @@ INLINE bool followed_returns(struct pt_regs* ctx, u64 part, struct followed* fol
     followed->thread = thread_state(followed->task);
     followed->call = followed->thread ? close_call(ctx, followed->thread, part) : 0;
     if (!followed->call) {
-        lose_end(followed->task, true);
+        lose_unmatched_return(followed->task, true);
         return false;
     }
     u32 number = followed->call->word[FOLLOWED_ROW];
     followed->row = probe_row(number);
-    return number != FOLLOWED_NO_FURTHER;
+    return number != RETURN_IGNORED;
 }
 
 #endif

@@ -197,7 +197,7 @@ OWN_FRAME bool under_target(u64 id, struct kernfs_node* node)
     return verdict;
 }
 
-INLINE bool wanted_cgroup(struct task_struct* task)
+INLINE bool is_traced_cgroup(struct task_struct* task)
 {
     if (!filter_cgroups)
         return true;
@@ -264,18 +264,18 @@ INLINE bool is_target(struct task_struct* task)
 }
 
 /* What a process does before it is launched from (lookups, registrations) counts for all of its threads. */
-INLINE bool wanted_process(struct task_struct* task)
+INLINE bool is_traced_process(struct task_struct* task)
 {
     if (filter_pids && !is_target(task))
         return false;
-    return wanted_cgroup(task);
+    return is_traced_cgroup(task);
 }
 
-INLINE bool wanted(struct task_struct* task)
+INLINE bool is_traced(struct task_struct* task)
 {
     if (target_tid && (u32)task->pid != target_tid)
         return false;
-    if (!wanted_process(task))
+    if (!is_traced_process(task))
         return false;
     if (target_comm_mask[0])
         return comm_matches(task) || comm_matches(untrusted(task)->group_leader);
@@ -286,7 +286,7 @@ INLINE bool wanted(struct task_struct* task)
 __u64 traced_since = 0;
 
 /* The process is younger than that: all of its calls have been seen. */
-INLINE bool seen_whole(struct task_struct* task)
+INLINE bool is_fully_traced(struct task_struct* task)
 {
     u64 since = traced_since;
     return since && untrusted(task)->group_leader->start_boottime > since;

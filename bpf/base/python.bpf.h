@@ -226,8 +226,8 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
     walk->table = word_at(walk, walk->code.code + layout->table);
     u64 size = word_at(walk, walk->table + layout->bytes_size);
     struct python_code* record;
-    if (size <= PYTHON_TABLE_FEW)
-        record = bpf_ringbuf_reserve(&ring, sizeof(*record) + PYTHON_TABLE_FEW, 0);
+    if (size <= PYTHON_TABLE_SMALL)
+        record = bpf_ringbuf_reserve(&ring, sizeof(*record) + PYTHON_TABLE_SMALL, 0);
     else
         record = bpf_ringbuf_reserve(&ring, sizeof(*record) + PYTHON_TABLE_MAX, 0);
     if (!record) {
@@ -235,8 +235,8 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
         return false;
     }
     record->table_bytes = size;
-    bool readable = size <= PYTHON_TABLE_FEW ? read_table(walk, layout, record, PYTHON_TABLE_FEW)
-                                             : read_table(walk, layout, record, PYTHON_TABLE_MAX);
+    bool readable = size <= PYTHON_TABLE_SMALL ? read_table(walk, layout, record, PYTHON_TABLE_SMALL)
+                                               : read_table(walk, layout, record, PYTHON_TABLE_MAX);
     if (!readable)
         record->table_bytes = ~0U;
     describe_python_code(walk, layout, record);
@@ -267,7 +267,7 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     walk->data_span = walk->c_span = 0;
     walk->frame = walk->from_c = walk->depth_of_c = 0;
     struct python_stack* stack = &walk->stack;
-    stack->hash = stack->depth = stack->endless = stack->zero = 0;
+    stack->hash = stack->depth = stack->too_deep = stack->zero = 0;
     stack->outcome = PYTHON_WALKED;
     __builtin_memset(stack->comm, 0, sizeof(stack->comm));
     u64 thread = THREAD_POINTER(untrusted(task)), state = word_at(walk, thread + layout->slot);
@@ -276,10 +276,10 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
         return;
     }
     u64 frame = state ? word_at(walk, state + layout->frame) : 0;
-    if (frame && layout->frame_behind != PYTHON_NONE) {
+    if (frame && layout->frame_in_cframe != PYTHON_NONE) {
         if (frame - walk->sp < STACK_FAR_BYTES)
             walk->depth_of_c = frame - walk->sp;
-        frame = word_at(walk, frame + layout->frame_behind);
+        frame = word_at(walk, frame + layout->frame_in_cframe);
     }
     walk->frame = frame;
     if (!frame) {
@@ -316,7 +316,7 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
     stack->instruction_bytes = layout->instruction_bytes;
     stack->minor = layout->minor;
     stack->first_instruction = layout->first_instruction;
-    stack->endless = walk->frame && stack->outcome == PYTHON_WALKED;
+    stack->too_deep = walk->frame && stack->outcome == PYTHON_WALKED;
     u64 hash = mixed(mixed(stack->hash, *(u64*)&stack->image), (u64)stack->outcome << 32 | (u32)stack->native);
     hash = mixed(mixed(hash, walk->caller), walk->depth_of_c);
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
@@ -353,7 +353,7 @@ VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
     if (!find_place(walk))
         return NO_PLACE;
     if (!walk->is_new)
-        return walk->place | STACK_OF_PYTHON | (is_copied_again(&walk->known) ? STACK_AGAIN : 0);
+        return walk->place | STACK_OF_PYTHON | (is_copy_due(&walk->known) ? STACK_AGAIN : 0);
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 

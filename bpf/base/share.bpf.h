@@ -46,51 +46,51 @@ INLINE bool is_within_share(u64 own, u64 all, u64 capacity)
     return all < capacity && own < SHARE_FACTOR * (capacity - all);
 }
 
-INLINE bool take(const struct image* image, u32 table, u64 capacity)
+INLINE bool charge(const struct image* image, u32 table, u64 capacity)
 {
     struct share* share = share_of(image);
     struct shared_taken* all = all_taken();
     if (table >= SHARED_TABLES || !share || !all)
         return true;
-    if (!is_within_share(share->of[table], all->of[table], capacity))
+    if (!is_within_share(share->entries[table], all->entries[table], capacity))
         return false;
-    __sync_fetch_and_add(&share->of[table], 1);
-    __sync_fetch_and_add(&all->of[table], 1);
+    __sync_fetch_and_add(&share->entries[table], 1);
+    __sync_fetch_and_add(&all->entries[table], 1);
     return true;
 }
 
-INLINE void give(const struct image* image, u32 table)
+INLINE void refund(const struct image* image, u32 table)
 {
     struct share* share = bpf_map_lookup_elem(&shares, image);
     struct shared_taken* all = all_taken();
-    if (table >= SHARED_TABLES || !share || !all || !share->of[table])
+    if (table >= SHARED_TABLES || !share || !all || !share->entries[table])
         return;
-    __sync_fetch_and_add(&share->of[table], -1);
-    __sync_fetch_and_add(&all->of[table], -1);
+    __sync_fetch_and_add(&share->entries[table], -1);
+    __sync_fetch_and_add(&all->entries[table], -1);
 }
 
 /* 0 where the process has its share already. */
 VERIFIED_ONCE int take_share(u64 image_word, u32 table, u64 capacity)
 {
     struct image image = image_of_word(image_word);
-    return take(&image, table, capacity);
+    return charge(&image, table, capacity);
 }
 
 VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 {
     struct image image = image_of_word(image_word);
-    give(&image, table);
+    refund(&image, table);
     return 0;
 }
 
-enum row_turn {
+enum row_admission {
     ROW_REFUSED,
     ROW_TAKEN,
     ROW_COARSE, /* of less detail: neither the table nor the ring has room left for this process */
 };
 
 /* The same of rows of calls, which the front end deletes: it counts them again each time it has read them. */
-INLINE int row_turn(u64 image_word, u64 capacity)
+INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);
     struct share* share = share_of(&image);
@@ -112,15 +112,15 @@ INLINE int row_turn(u64 image_word, u64 capacity)
     return ROW_COARSE;
 }
 
-VERIFIED_ONCE int take_row(u64 image_word, u64 capacity)
+VERIFIED_ONCE int admit_row(u64 image_word, u64 capacity)
 {
-    return row_turn(image_word, capacity);
+    return row_admission(image_word, capacity);
 }
 
 /* For kernels that refuse global functions under the guard. */
-OWN_FRAME __attribute__((unused)) int take_row_guarded(u64 image_word, u64 capacity)
+OWN_FRAME __attribute__((unused)) int admit_row_guarded(u64 image_word, u64 capacity)
 {
-    return row_turn(image_word, capacity);
+    return row_admission(image_word, capacity);
 }
 
 struct bpf_map___head { /* what programs may read of struct bpf_map */
@@ -133,12 +133,12 @@ OWN_FRAME __attribute__((unused)) long put_shared(void* map, u32 table, const st
                                                   const void* value)
 {
     bool is_new = !bpf_map_lookup_elem(map, key);
-    bool taken = is_new && take(image, table, ENTRIES_OF(map));
+    bool taken = is_new && charge(image, table, ENTRIES_OF(map));
     long error = -7 /* E2BIG */;
     if (!is_new || taken)
         error = bpf_map_update_elem(map, key, value, BPF_ANY);
     if (error && taken)
-        give(image, table);
+        refund(image, table);
     return error;
 }
 

@@ -41,7 +41,7 @@ enum call_part {
 };
 
 struct open_call {
-    u64 place; /* the stack pointer at entry; in its lowest bits the part, and PLACE_TOLD */
+    u64 sp_part; /* the stack pointer at entry; in its lowest bits the part, and COUNT_IF_LEFT */
     u64 entry_ns;
     u64 word[OPEN_CALL_WORDS];
 };
@@ -92,7 +92,7 @@ struct thread_state {
     u64 waits_at;  /* the stack pointer of the call that is shown there */
     u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
     struct sampling sampling[SAMPLED];
-    u64 seen_by_second; /* hooks, see base/probe.bpf.h */
+    u64 handled_by_second; /* hooks, see base/probe.bpf.h */
     struct open_call open[OPEN_CALLS];
 };
 
@@ -146,7 +146,7 @@ INLINE bool in_trampoline(struct task_struct* task, u64 address)
     return page && address >= page && address < page + 4096;
 }
 
-#define RETURNS_LOOKED_AT 8 /* the innermost */
+#define RETURNS_CHECKED_MAX 8 /* the innermost */
 
 /* The call at whose entry the stack pointer was this has a return probe, and has not returned. */
 INLINE bool awaits_return(struct task_struct* task, u64 sp)
@@ -155,7 +155,7 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     if (RETURN_ADDRESS_STAYS)
         return !bpf_probe_read_user(&slot, sizeof(slot), (void*)sp) && in_trampoline(task, slot);
     struct return_instance* awaited = READ(task, utask, return_instances);
-    for (u32 i = 0; i < RETURNS_LOOKED_AT && awaited; i++) {
+    for (u32 i = 0; i < RETURNS_CHECKED_MAX && awaited; i++) {
         if (READ(awaited, stack) == sp)
             return true;
         awaited = READ(awaited, next);
@@ -163,7 +163,7 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_LOOKED_AT 16 /* from the driver's call up to the runtime's; NVIDIA's 11.8 has up to five */
+#define FRAMES_CHECKED_MAX 16 /* from the driver's call up to the runtime's; NVIDIA's 11.8 has up to five */
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost */
     u64 outer;
@@ -182,7 +182,7 @@ INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u
 {
     u64 place = fp, inner = sp;
     bool below = true;
-    for (u32 i = 0; i < FRAMES_LOOKED_AT; i++) {
+    for (u32 i = 0; i < FRAMES_CHECKED_MAX; i++) {
         struct frame_record frame;
         if (place < inner || place >= outer->sp || bpf_probe_read_user(&frame, sizeof(frame), (void*)place))
             break;
@@ -239,17 +239,17 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
         lose(LOSS_START, 1);
 }
 
-#define PLACE_BITS 7ULL
-#define PLACE_TOLD 4ULL /* the call is told where its thread leaves it: of all its parts, one has this */
+#define SP_FLAG_BITS 7ULL
+#define COUNT_IF_LEFT 4ULL /* the call is told where its thread leaves it: of all its parts, one has this */
 
-INLINE u64 stack_of(u64 place)
+INLINE u64 sp_of(u64 sp_part)
 {
-    return place & ~PLACE_BITS;
+    return sp_part & ~SP_FLAG_BITS;
 }
 
-INLINE bool is_place(u64 place, u64 stack, u64 part)
+INLINE bool is_call_at(u64 sp_part, u64 stack, u64 part)
 {
-    return (place | PLACE_TOLD) == (stack | part | PLACE_TOLD);
+    return (sp_part | COUNT_IF_LEFT) == (stack | part | COUNT_IF_LEFT);
 }
 
 INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
@@ -262,24 +262,24 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
 }
 
 /* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
- * this one, or from its own place, have been left without a return (longjmp, exception): that is told, and they give
- * their room back. */
+ * this one, or from its own place, have been left without a return (longjmp, exception): that is count_if_left, and
+ * they give their room back. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(PT_REGS_SP(ctx)), told = part < PART_MEMORY ? PLACE_TOLD : 0, found = OPEN_CALLS,
+    u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
         left = opaque(0);
     for (u32 i = 0; i < OPEN_CALLS; i++) {
         struct open_call* call = &thread->open[i];
-        u64 before = call->place;
-        if (stack_of(before) >= stack && !is_place(before, stack, part))
+        u64 before = call->sp_part;
+        if (sp_of(before) >= stack && !is_call_at(before, stack, part))
             continue;
-        left += before & PLACE_TOLD;
-        call->place = found == OPEN_CALLS ? stack | part | told : 0;
+        left += before & COUNT_IF_LEFT;
+        call->sp_part = found == OPEN_CALLS ? stack | part | count_if_left : 0;
         if (found == OPEN_CALLS)
             found = i;
     }
     if (left)
-        lose(LOSS_LEFT, left / PLACE_TOLD);
+        lose(LOSS_LEFT, left / COUNT_IF_LEFT);
     return open_call_at(thread, found);
 }
 
@@ -288,8 +288,8 @@ INLINE bool is_inside_call(const struct thread_state* thread, const struct open_
 {
     bool inside = false;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        inside |= &thread->open[i] != call && thread->open[i].place &&
-                  !((thread->open[i].place ^ call->place) & PLACE_BITS & ~PLACE_TOLD);
+        inside |= &thread->open[i] != call && thread->open[i].sp_part &&
+                  !((thread->open[i].sp_part ^ call->sp_part) & SP_FLAG_BITS & ~COUNT_IF_LEFT);
     return inside;
 }
 
@@ -310,13 +310,13 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
 /* The open call that returns now; its room is free again. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
-    u64 stack = stack_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;
+    u64 stack = sp_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        if (is_place(thread->open[i].place, stack, part))
+        if (is_call_at(thread->open[i].sp_part, stack, part))
             found = i;
     struct open_call* call = open_call_at(thread, found);
     if (call)
-        call->place = 0;
+        call->sp_part = 0;
     return call;
 }
 

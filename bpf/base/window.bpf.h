@@ -29,9 +29,9 @@ INLINE u32 copy_stack(u8* to, u64 sp)
 }
 
 /* Whether it is a call's turn whose stack is known. */
-INLINE bool is_copied_again(u32* calls)
+INLINE bool is_copy_due(u32* calls)
 {
-    return !(++*calls & (COPIED_AGAIN_EACH - 1));
+    return !(++*calls & (COPY_AGAIN_EVERY - 1));
 }
 
 #define KEEP_REGISTER(NUMBER, VALUE) found->kept[NUMBER] = VALUE;
@@ -179,7 +179,7 @@ VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
             __builtin_memcpy(place->address, window->stack.address, sizeof(place->address));
             send_stack_copy(key | STACK_OF_WINDOW, window->at);
         }
-    } else if (there == hash && is_copied_again(&window->known)) {
+    } else if (there == hash && is_copy_due(&window->known)) {
         send_stack_copy(key | STACK_OF_WINDOW, window->at | COPIED_AGAIN);
     }
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;

@@ -29,7 +29,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, image);
     if (space)
         return space;
-    struct address_space new = {.whole = first_call && seen_whole(task) && HAS_LOOPS};
+    struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
     introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
@@ -70,13 +70,13 @@ static long next_block(u32 index, struct range_walk* walk)
 #define RANGE_BLOCKS_MAX 128 /* no range has more */
 
 /* Returns the number of blocks. */
-VERIFIED_ONCE int set_range(const struct place_key* of, u64 bytes, u32 memory)
+VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory)
 {
-    if (!of || !bytes || of->number + bytes < of->number)
+    if (!start || !bytes || start->number + bytes < start->number)
         return 0;
-    struct range_walk walk = {.key = {.image = of->image, .epoch = of->epoch},
-                              .address = of->number,
-                              .end = of->number + bytes,
+    struct range_walk walk = {.key = {.image = start->image, .epoch = start->epoch},
+                              .address = start->number,
+                              .end = start->number + bytes,
                               .memory = memory};
     if (HAS_LOOPS)
         bpf_loop(RANGE_BLOCKS_MAX, next_block, &walk, 0);
@@ -167,7 +167,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     struct image image = image_of(at.task);
     struct address_space* space = address_space(at.task, &image, kind == KIND_INIT);
     if (!space || kind == KIND_INIT)
-        return follow_no_further(&at);
+        return ignore_return(&at);
     struct arguments arguments;
     begin_arguments(ctx, at.row, &arguments);
     u64* word = at.call->word;
@@ -180,7 +180,7 @@ INLINE int memory_entry_body(struct pt_regs* ctx)
     word[MEMORY_CALL_LOCATION] = read_argument(&arguments, at.row, ARG_LOCATION);
     if (arguments.error) {
         lose(LOSS_ARGUMENTS, 1);
-        return follow_no_further(&at);
+        return ignore_return(&at);
     }
     struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
     if (kind == KIND_FREE) {
@@ -255,7 +255,7 @@ INLINE int memory_return_body(struct pt_regs* ctx)
         return 0;
     struct place_key key = place_key(image, space->epoch, word[MEMORY_CALL_ADDRESS]);
     u64 bytes = 0, memory = MEMORY_UNKNOWN;
-    if (kind == KIND_MEMORY_GONE && !failed) {
+    if (kind == KIND_CONTEXT_DESTROY && !failed) {
         __sync_fetch_and_add(&space->epoch, 1);
         space->whole = 0;
         space->entries = 0;
@@ -301,11 +301,11 @@ INLINE bool is_host_mapping(u64 address)
 }
 
 /* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. */
-VERIFIED_ONCE u32 memory_at(const struct image* of, u64 address, u32 expected)
+VERIFIED_ONCE u32 memory_at(const struct image* owner, u64 address, u32 expected)
 {
-    if (!of)
+    if (!owner)
         return MEMORY_UNKNOWN;
-    struct image image = *of;
+    struct image image = *owner;
     struct address_space* space = bpf_map_lookup_elem(&address_spaces, &image);
     address = WITHOUT_TAG(address);
     struct range_key key = {.prefix = RANGE_BITS_BEFORE_ADDRESS + 64,

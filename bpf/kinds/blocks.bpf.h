@@ -183,9 +183,9 @@ INLINE struct file* file_of_call(struct task_struct* task)
 }
 
 /* The names are the directory entry's: no path is made, which may be long and takes locks. */
-INLINE void read_names(struct file* of, char* file, char* folder)
+INLINE void read_names(struct file* from, char* file, char* folder)
 {
-    struct dentry* entry = of ? READ(of, f_path.dentry) : 0;
+    struct dentry* entry = from ? READ(from, f_path.dentry) : 0;
     if (!entry)
         return;
     kernel_text(file, FILE_NAME, READ(entry, d_name.name));
@@ -294,7 +294,7 @@ struct mapping {
     bool anonymous;
 };
 
-static long take_file(struct task_struct* task, struct vm_area_struct* vma, struct mapping* mapping)
+static long note_mapping(struct task_struct* task, struct vm_area_struct* vma, struct mapping* mapping)
 {
     mapping->file = vma->vm_file;
     mapping->anonymous = !mapping->file;
@@ -307,7 +307,7 @@ INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
 {
     struct mapping mapping = {};
     if (address && bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
-        bpf_find_vma(task, address, take_file, &mapping, 0);
+        bpf_find_vma(task, address, note_mapping, &mapping, 0);
     return mapping;
 }
 

@@ -12,7 +12,7 @@
 /* Which device a thread works on: contexts are made on a device, and each thread has a current one. Contexts and
  * threads from before attach are unknown, and stay so until the thread switches. */
 
-#define HIP_DEVICE_UNTOLD (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
+#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
 
 struct context {
     u32 device; /* ordinal + 1 */
@@ -51,16 +51,16 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
 INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
     struct context* context = context_of(image, handle);
-    *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNTOLD;
+    *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNKNOWN;
 }
 
 /* Ordinal + 1: what the thread has set, or the first device. 0 unknown. */
 INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
 {
     u32 device = *device_by(thread, LAYER_HIP);
-    if (!device && seen_whole(task))
+    if (!device && is_fully_traced(task))
         return 1;
-    return device < HIP_DEVICE_UNTOLD ? device : 0;
+    return device < HIP_DEVICE_UNKNOWN ? device : 0;
 }
 
 INLINE void context_push(const struct image* image, struct thread_state* thread, u64 handle)
@@ -137,7 +137,7 @@ INLINE u32 life_argument(const volatile struct probe_row* row)
     switch (row->kind) {
     case KIND_STREAM_NEW:
         return ARG_OUT;
-    case KIND_STREAM_GONE:
+    case KIND_STREAM_DESTROY:
         return ARG_STREAM;
     }
     return has_argument(row, ARG_HANDLE) ? ARG_HANDLE : ARG_DEVICE;
@@ -151,12 +151,12 @@ INLINE int life_entry_body(struct pt_regs* ctx)
     u64 argument = register_argument(ctx, at.row, life_argument(at.row));
     struct image image = image_of(at.task);
     at.call->word[LIFE_ARGUMENT] = argument;
-    at.call->word[LIFE_CAPTURE] = at.row->kind == KIND_STREAM_GONE ? stream_leaves(&image, argument) : 0;
+    at.call->word[LIFE_CAPTURE] = at.row->kind == KIND_STREAM_DESTROY ? stream_destroy_begins(&image, argument) : 0;
     return 0;
 }
 
 /* The handle of the context that ends by this call, 0 if that is unknown. False: none ends. */
-INLINE bool ending_context(const struct followed* at, const struct image* image, u64 argument, u64* handle)
+INLINE bool is_context_ending(const struct followed* at, const struct image* image, u64 argument, u64* handle)
 {
     const volatile struct probe_row* row = at->row;
     begin_image(at->thread, image);
@@ -166,10 +166,10 @@ INLINE bool ending_context(const struct followed* at, const struct image* image,
     struct handle_number key = {.image = *image, .number = argument};
     struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
     *handle = primary && primary->holders ? primary->context : 0;
-    if (row->kind == KIND_MEMORY_GONE)
+    if (row->kind == KIND_CONTEXT_DESTROY)
         return true;
     /* A process that began before tracing did may have others that hold it. */
-    return primary && seen_whole(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
+    return primary && is_fully_traced(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
 INLINE void forget_context(const struct followed* at, const struct image* image, u64 handle)
@@ -193,11 +193,11 @@ INLINE int life_return_body(struct pt_regs* ctx)
         if (done)
             stream_created(&image, read_word(argument));
         break;
-    case KIND_STREAM_GONE:
-        stream_left(&image, argument, at.call->word[LIFE_CAPTURE], done);
+    case KIND_STREAM_DESTROY:
+        stream_destroy_ends(&image, argument, at.call->word[LIFE_CAPTURE], done);
         break;
     default:
-        if (done && ending_context(&at, &image, argument, &handle))
+        if (done && is_context_ending(&at, &image, argument, &handle))
             forget_context(&at, &image, handle);
     }
     return 0;
@@ -249,7 +249,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     begin_image(at.thread, &image);
     /* A capture that was invalidated ends with an error, and is over all the same. */
     struct capture ended;
-    if (kind == KIND_CAPTURE_END && !capture_goes_on((s32)PT_REGS_RC(ctx)))
+    if (kind == KIND_CAPTURE_END && !is_still_capturing((s32)PT_REGS_RC(ctx)))
         capture_end(&image, word[STATE_STREAM], &ended);
     if ((s32)PT_REGS_RC(ctx) != 0)
         return 0;
@@ -308,7 +308,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
 INLINE int note_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row_of_process(ctx, task);
+    u32 number = traced_row_of_process(ctx, task);
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);

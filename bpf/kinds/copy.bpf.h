@@ -27,7 +27,7 @@ INLINE void add_copy_to(struct call_stats* stats, const struct copy* copy)
 {
     u64 sums[CALL_FIGURES] = {};
     sums_of_copy(copy, sums);
-    add_own(stats, sums);
+    add_kind_sums(stats, sums);
 }
 
 VERIFIED_ONCE int record_copy_in_table(struct call* call, u64 entry_ns, u64 duration_ns)
@@ -186,8 +186,9 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
         in_elements =
             arrays || memory_by_number(row, from) == MEMORY_ARRAY || memory_by_number(row, to) == MEMORY_ARRAY;
     }
-    copy->sized = opaque(!arguments->error && !in_elements && times(&bytes, height) && times(&bytes, depth) &&
-                         times(&bytes, row->element_bytes) && bytes < BYTES_MAX);
+    copy->sized =
+        opaque(!arguments->error && !in_elements && multiply_checked(&bytes, height) &&
+               multiply_checked(&bytes, depth) && multiply_checked(&bytes, row->element_bytes) && bytes < BYTES_MAX);
     copy->bytes = copy->sized ? bytes : 0;
 }
 
@@ -208,7 +209,7 @@ INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct t
         return 0;
     struct call_key* key = &call->kept->call.key;
     key->kind = KIND_COPY;
-    if (times_entries())
+    if (needs_entry_time())
         call->entry_ns = bpf_ktime_get_ns();
     begin_arguments(ctx, row, arguments);
     if (per_stream || emit_events || captures_open) {
@@ -228,7 +229,7 @@ INLINE int copy_entry_body(struct pt_regs* ctx)
     struct arguments arguments;
     struct kept_call room = {};
     struct ended_call call = {.kept = &room};
-    const volatile struct probe_row* row = begin_copy(ctx, task, wanted_row(ctx, task), &arguments, &call);
+    const volatile struct probe_row* row = begin_copy(ctx, task, traced_row(ctx, task), &arguments, &call);
     if (!row)
         return 1;
     call.kept->call.copy.copies = 1;
@@ -384,7 +385,7 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = traced_row(ctx, task);
     if (!number)
         return 1;
     struct batch* batch = batch_of(task);
@@ -395,14 +396,14 @@ INLINE int batch_entry_body(struct pt_regs* ctx)
     struct ended_call call = {.kept = (struct kept_call*)room->word};
     struct batch_walk walk = {.batch = batch, .task = task, .call = &call};
     if (!begin_batch(ctx, number, &batch->arguments, &call, room)) {
-        room->place = 0;
+        room->sp_part = 0;
         return 1;
     }
     room->entry_ns = call.entry_ns;
     if (need_return)
         return 0;
     record_batch(&walk);
-    room->place = 0;
+    room->sp_part = 0;
     return 1;
 }
 
@@ -427,7 +428,7 @@ CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
  * driver calls, so that none of them tells that it was the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
-    return is_idle(ctx) || !wanted(bpf_get_current_task_btf());
+    return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());
 }
 
 INLINE int leave_return_body(struct pt_regs* ctx)

@@ -103,7 +103,7 @@ INLINE void read_command(struct driver_call* call)
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    if (node == NODE_NONE || !wanted(task))
+    if (node == NODE_NONE || !is_traced(task))
         return false;
     struct driver_call call = {};
     struct call_key* key = &call.key;
@@ -183,7 +183,7 @@ INLINE bool read_size(const struct driver_call* call, struct call_key* key, stru
     return true;
 }
 
-INLINE void remember(const struct call_key* key, u64 now, u64 duration_ns)
+INLINE void keep_recent_call(const struct call_key* key, u64 now, u64 duration_ns)
 {
     u32 pid = key->image.pid;
     struct recent_calls* calls = bpf_map_lookup_elem(&recent, &pid);
@@ -227,7 +227,7 @@ INLINE void end_driver_call(s64 returned)
     struct call_key* key = &call.key;
     read_result(&begun, key, returned);
     if (keep_recent)
-        remember(key, now, duration);
+        keep_recent_call(key, now, duration);
     if (duration < least_ns || (only_failed && !is_failure(key->driver.outcome, key->result)))
         return;
     key->duration = duration_bucket(duration);

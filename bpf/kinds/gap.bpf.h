@@ -41,7 +41,7 @@ INLINE struct gap_launch launch_of(const struct open_call* call)
 }
 
 /* That an open call ends, or begins. */
-INLINE struct open_period* gap_beside(const struct thread_state* thread, const struct open_call* call)
+INLINE struct open_period* gap_of_call(const struct thread_state* thread, const struct open_call* call)
 {
     if (!gaps_of_streams)
         return gap_of(thread);
@@ -61,7 +61,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
 /* Only their thread writes to a gap and to its counts. */
 OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
-    struct open_period* gap = gap_beside(thread, call);
+    struct open_period* gap = gap_of_call(thread, call);
     if (!gap && gaps_of_streams)
         gap = new_stream_gap(thread, call);
     if (!gap)
@@ -92,7 +92,7 @@ INLINE void count_gap(u32 place, u64 stream, const struct open_period* gap, u64 
     count->count++;
 }
 
-INLINE void tell_wakers(struct gap_record* record)
+INLINE void fill_wakers(struct gap_record* record)
 {
     __builtin_memset(record->wakers, 0, sizeof(record->wakers));
     u32 tid = record->gap.waker.tid, known = 0;
@@ -143,7 +143,7 @@ OWN_FRAME int count_running(struct gap_record* record)
     return 0;
 }
 
-INLINE void tell_gap(const struct open_period* gap, const struct thread_time* time, const struct open_call* call,
+INLINE void send_gap(const struct open_period* gap, const struct thread_time* time, const struct open_call* call,
                      u64 took)
 {
     struct gap_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
@@ -163,7 +163,7 @@ INLINE void tell_gap(const struct open_period* gap, const struct thread_time* ti
     record->before = gap->before;
     record->after = launch_of(call);
     record->zero = 0;
-    tell_wakers(record);
+    fill_wakers(record);
     count_running(record);
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
@@ -171,7 +171,7 @@ INLINE void tell_gap(const struct open_period* gap, const struct thread_time* ti
 /* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
 OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
-    struct open_period* gap = gap_beside(thread, call);
+    struct open_period* gap = gap_of_call(thread, call);
     if (!gap || !gap->since)
         return 0;
     u64 took = end_period(&gap->period, time);
@@ -179,7 +179,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
         if (count_gaps)
             count_gap(thread->place - 1, gaps_of_streams ? call->word[STREAM] : 0, gap, took);
         if (tell_gaps)
-            tell_gap(gap, time, call, took);
+            send_gap(gap, time, call, took);
     }
     gap->since = 0;
     return 0;
@@ -219,7 +219,7 @@ INLINE u64 part_of_call(const volatile struct probe_row* row)
     case KIND_REGISTER_HOST:
     case KIND_FREE:
     case KIND_PHYSICAL_NEW:
-    case KIND_PHYSICAL_HOLD:
+    case KIND_PHYSICAL_RETAIN:
     case KIND_PHYSICAL_FREE:
     case KIND_MAP:
     case KIND_UNMAP:
@@ -265,7 +265,7 @@ OWN_FRAME int begin_launch(struct pt_regs* ctx, struct thread_state* thread, str
 INLINE int call_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = traced_row(ctx, task);
     if (!number)
         return 1;
     struct thread_state* thread = thread_state_create(task);
@@ -280,7 +280,7 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     struct thread_time* time = time_of(thread);
     if (!time)
         return 0;
-    has_cpu(task, thread, time);
+    sync_on_cpu(task, thread, time);
     u64 around = is_inside_call(thread, call) ? time->now & TIME_CALL_BITS : 0;
     call->word[AROUND] = around;
     const volatile struct probe_row* row = probe_row(number);
@@ -289,7 +289,7 @@ INLINE int call_entry_body(struct pt_regs* ctx)
     call->word[LAUNCHES] = 0;
     if (wants_gaps() && !around && part == TIME_LAUNCH)
         begin_launch(ctx, thread, call, number);
-    turn(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0, UP_TO_NOW);
+    switch_part(time, TIME_CALL_BITS, around ?: part << TIME_CALL_SHIFT, 0, UP_TO_NOW);
     if (wants_gaps() && call->word[LAUNCHES])
         end_gap(thread, time, call);
     return 0;
@@ -302,12 +302,12 @@ INLINE void call_return_body(struct pt_regs* ctx)
     struct open_call* call = thread ? close_call(ctx, thread, PART_COUNT) : 0;
     struct thread_time* time = call ? time_of(thread) : 0;
     if (time) {
-        has_cpu(task, thread, time);
-        turn(time, TIME_CALL_BITS, call->word[AROUND], 0, UP_TO_NOW);
+        sync_on_cpu(task, thread, time);
+        switch_part(time, TIME_CALL_BITS, call->word[AROUND], 0, UP_TO_NOW);
         if (wants_gaps() && call->word[LAUNCHES])
             begin_gap(thread, time, call);
     } else if (!call) {
-        lose_end(task, false);
+        lose_unmatched_return(task, false);
     }
 }
 
@@ -315,7 +315,7 @@ INLINE void call_return_body(struct pt_regs* ctx)
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = traced_row(ctx, task);
     struct thread_time* time = number ? time_of(thread_state(task)) : 0;
     if (time) {
         time->collective = number;

@@ -31,22 +31,22 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
 
 /* What is being destroyed loses its handle before the call, which may be another's before the call returns: meanwhile
  * it is found by its number, which no handle looks like. */
-INLINE struct handle_number going_key(const struct image* image, u64 number)
+INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};
 }
 
-INLINE void goes(void* map, const struct image* image, u64 handle, u64 number, const void* value)
+INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 number, const void* value)
 {
-    struct handle_number key = {.image = *image, .number = handle}, going = going_key(image, number);
+    struct handle_number key = {.image = *image, .number = handle}, going = destroying_key(image, number);
     bpf_map_update_elem(map, &going, value, BPF_ANY);
     bpf_map_delete_elem(map, &key);
 }
 
 /* The call has returned. */
-INLINE void went(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool gone)
+INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool gone)
 {
-    struct handle_number going = going_key(image, number);
+    struct handle_number going = destroying_key(image, number);
     const void* value = number ? bpf_map_lookup_elem(map, &going) : 0;
     if (!value)
         return;
@@ -59,16 +59,16 @@ INLINE void went(void* map, u32 table, const struct image* image, u64 handle, u6
     bpf_map_delete_elem(map, &going);
 }
 
-INLINE struct graph* graph_going(const struct image* image, u64 number)
+INLINE struct graph* graph_being_destroyed(const struct image* image, u64 number)
 {
-    struct handle_number going = going_key(image, number);
+    struct handle_number going = destroying_key(image, number);
     return number ? bpf_map_lookup_elem(&graphs, &going) : 0;
 }
 
 INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
 {
     for (int i = 0; i < GRAPH_NODES; i++)
-        __sync_fetch_and_add(&to->of[i], nodes->of[i]);
+        __sync_fetch_and_add(&to->count[i], nodes->count[i]);
     if (nodes->unknown)
         to->unknown = 1;
 }
@@ -96,7 +96,7 @@ INLINE void graph_node_added(const struct image* image, u64 handle, u32 node, u6
         struct graph_nodes nodes = nodes_of_graph(image, child);
         add_nodes(&graph->nodes, &nodes);
     } else if (place < GRAPH_NODES) {
-        __sync_fetch_and_add(&graph->nodes.of[place], 1);
+        __sync_fetch_and_add(&graph->nodes.count[place], 1);
     }
 }
 
@@ -124,7 +124,7 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
 }
 
 /* Instantiated before tracing began. */
-INLINE struct graph_exec* exec_met(const struct image* image, u64 handle)
+INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
 {
     struct graph_exec* exec = exec_of(image, handle);
     if (exec)
@@ -140,7 +140,7 @@ INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u
     struct graph_exec* exec = exec_of(image, handle);
     if (exec && exec->number == number)
         return exec;
-    struct handle_number going = going_key(image, number);
+    struct handle_number going = destroying_key(image, number);
     return bpf_map_lookup_elem(&execs, &going);
 }
 
@@ -178,7 +178,7 @@ INLINE bool makes_graphs(u32 kind)
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
-    bool known = !capture_goes_on(result) && capture_end(image, words->stream, &ended);
+    bool known = !is_still_capturing(result) && capture_end(image, words->stream, &ended);
     if (!result) {
         words->graph = ended.graph ?: read_word(words->out);
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
@@ -194,19 +194,19 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
 {
     if (row->holding == HOLDING_GRAPH)
         return NODE_OTHER;
-    return row->node != NODE_UNTOLD ? row->node : node_of_type[type & 15];
+    return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
 /* A call that destroys has begun; words->child is free then. */
-INLINE void graph_call_destroys(const struct image* image, u32 kind, struct graph_words* words)
+INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
-    struct graph_exec* exec = kind == KIND_EXEC_GONE ? exec_of(image, words->exec) : 0;
-    struct graph* graph = kind == KIND_GRAPH_GONE ? graph_of(image, words->graph) : 0;
+    struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;
+    struct graph* graph = kind == KIND_GRAPH_DESTROY ? graph_of(image, words->graph) : 0;
     if (exec)
-        goes(&execs, image, words->exec, exec->number, exec);
+        begin_destroy(&execs, image, words->exec, exec->number, exec);
     if (graph)
-        goes(&graphs, image, words->graph, graph->number, graph);
-    if (kind == KIND_GRAPH_GONE)
+        begin_destroy(&graphs, image, words->graph, graph->number, graph);
+    if (kind == KIND_GRAPH_DESTROY)
         words->child = graph ? graph->number : 0;
 }
 
@@ -245,22 +245,22 @@ INLINE void follow_graph_call(const struct image* image, const volatile struct p
 }
 
 /* What was destroyed is forgotten; where that failed it has its handle back. */
-INLINE void graph_call_destroyed(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
-                                 bool gone)
+INLINE void graph_destroy_ends(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
+                               bool gone)
 {
-    if (kind == KIND_EXEC_GONE)
-        went(&execs, SHARED_EXECS, image, words->exec, number, gone);
-    else if (kind == KIND_GRAPH_GONE)
-        went(&graphs, SHARED_GRAPHS, image, words->graph, words->child, gone);
+    if (kind == KIND_EXEC_DESTROY)
+        finish_destroy(&execs, SHARED_EXECS, image, words->exec, number, gone);
+    else if (kind == KIND_GRAPH_DESTROY)
+        finish_destroy(&graphs, SHARED_GRAPHS, image, words->graph, words->child, gone);
 }
 
 /* Programs that follow graphs and captures for those who count something else. */
 
 INLINE void fill_from_nodes(struct call* call, const struct graph_nodes* nodes)
 {
-    call->graph.kernels = nodes->of[NODE_KERNEL];
-    call->graph.copies = nodes->of[NODE_COPY] + nodes->of[NODE_SET];
-    call->graph.others = nodes->of[NODE_HOST] + nodes->of[NODE_OTHER];
+    call->graph.kernels = nodes->count[NODE_KERNEL];
+    call->graph.copies = nodes->count[NODE_COPY] + nodes->count[NODE_SET];
+    call->graph.others = nodes->count[NODE_HOST] + nodes->count[NODE_OTHER];
     call->graph.unknown = nodes->unknown;
 }
 
@@ -268,7 +268,7 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
 {
     u64 sums[CALL_FIGURES] = {};
     sums_of_graph(&call->key, &call->graph, sums);
-    add_own(stats, sums);
+    add_kind_sums(stats, sums);
 }
 
 const volatile bool count_graphs = false; /* captures and instantiations, besides following them */
@@ -311,7 +311,7 @@ INLINE int follow_entry_body(struct pt_regs* ctx)
     struct image image = image_of(at.task);
     struct graph_exec* exec = graph.words.exec ? exec_of(&image, graph.words.exec) : 0;
     graph.exec = exec ? exec->number : 0;
-    graph_call_destroys(&image, at.row->kind, &graph.words);
+    graph_destroy_begins(&image, at.row->kind, &graph.words);
     __builtin_memcpy(&at.call->word[FOLLOWED_ROW + 1], &graph, sizeof(graph));
     return 0;
 }
@@ -333,8 +333,9 @@ INLINE int follow_return_body(struct pt_regs* ctx)
         follow_capture_end(&image, &graph.words, result, now);
     else if (!result)
         follow_graph_call(&image, at.row, &graph.words, graph.exec, now, 0);
-    graph_call_destroyed(&image, at.row->kind, &graph.words, graph.exec, !result);
-    if (count_graphs && (at.row->kind == KIND_CAPTURE_END || at.row->kind == KIND_GRAPH_INSTANTIATE) && wanted(at.task))
+    graph_destroy_ends(&image, at.row->kind, &graph.words, graph.exec, !result);
+    if (count_graphs && (at.row->kind == KIND_CAPTURE_END || at.row->kind == KIND_GRAPH_INSTANTIATE) &&
+        is_traced(at.task))
         count_followed(ctx, at.call, number);
     return 0;
 }

@@ -24,9 +24,9 @@ INLINE struct held_key held_key(const struct image* image, u64 number, u32 space
     return (struct held_key){.image = *image, .place = WITHOUT_TAG(number) ^ (u64)space << SPACE_SHIFT};
 }
 
-VERIFIED_ONCE int find_held(struct held_key* place, struct held* what)
+VERIFIED_ONCE int find_held(struct held_key* place, struct held* entry)
 {
-    if (!place || !what)
+    if (!place || !entry)
         return 0;
     struct held_key key = *place;
     struct held* found = bpf_map_lookup_elem(&held, &key);
@@ -36,12 +36,12 @@ VERIFIED_ONCE int find_held(struct held_key* place, struct held* what)
     }
     if (!found)
         return 0;
-    *what = *found;
+    *entry = *found;
     return 1;
 }
 
 /* False: it is not there, or somebody else has just done so. */
-VERIFIED_ONCE int take_held(struct held_key* place)
+VERIFIED_ONCE int remove_held(struct held_key* place)
 {
     if (!place)
         return 0;
@@ -53,12 +53,12 @@ VERIFIED_ONCE int take_held(struct held_key* place)
 }
 
 /* flags: BPF_NOEXIST or BPF_ANY. A negative error number where it is not there then. */
-VERIFIED_ONCE int put_held(struct held_key* place, struct held* what, u64 flags)
+VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags)
 {
-    if (!place || !what)
+    if (!place || !entry)
         return -22;
     struct held_key key = *place;
-    struct held new = *what;
+    struct held new = *entry;
     struct place_key beyond = place_key(key.image, 0, key.place);
     if (holds_beyond && held_since_full && bpf_map_lookup_elem(&held_beyond, &beyond))
         return flags == BPF_NOEXIST ? -17 /* EEXIST */ : bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
@@ -120,7 +120,7 @@ INLINE void subtract_context(const struct image* image, const struct context_hel
     struct shared_taken* all = all_taken();
     if (!bytes || !all)
         return;
-    __sync_fetch_and_add(&all->of[SHARED_HELD], -less->entries);
+    __sync_fetch_and_add(&all->entries[SHARED_HELD], -less->entries);
     __sync_fetch_and_add(&bytes->now, -less->bytes);
     __sync_fetch_and_add(&bytes->entries, -less->entries);
 }
@@ -142,20 +142,20 @@ INLINE bool may_hold(const struct image* image)
     struct held_bytes* bytes = bytes_of(image);
     struct shared_taken* all = all_taken();
     u64 capacity = ENTRIES_OF(&held) + (holds_beyond ? ENTRIES_OF(&held_beyond) : 0);
-    return !bytes || !all || is_within_share(bytes->entries, all->of[SHARED_HELD], capacity);
+    return !bytes || !all || is_within_share(bytes->entries, all->entries[SHARED_HELD], capacity);
 }
 
-INLINE void count_held(const struct image* image, const struct held* what)
+INLINE void count_held(const struct image* image, const struct held* entry)
 {
-    struct context_held* in_context = what->context ? bytes_of_context(image, what->context, true) : 0;
+    struct context_held* in_context = entry->context ? bytes_of_context(image, entry->context, true) : 0;
     struct held_bytes* bytes = bytes_of(image);
     struct shared_taken* all = all_taken();
     if (!bytes || !all) {
         lose(LOSS_STATE, 1);
         return;
     }
-    u64 of_device = is_device_memory(what->holding) ? what->bytes : 0;
-    __sync_fetch_and_add(&all->of[SHARED_HELD], 1);
+    u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
+    __sync_fetch_and_add(&all->entries[SHARED_HELD], 1);
     __sync_fetch_and_add(&bytes->entries, 1);
     if (in_context) {
         __sync_fetch_and_add(&in_context->entries, 1);
@@ -165,15 +165,15 @@ INLINE void count_held(const struct image* image, const struct held* what)
         add_bytes(bytes, of_device);
 }
 
-INLINE void uncount_held(const struct image* image, const struct held* what)
+INLINE void uncount_held(const struct image* image, const struct held* entry)
 {
-    struct context_held* in_context = what->context ? bytes_of_context(image, what->context, false) : 0;
+    struct context_held* in_context = entry->context ? bytes_of_context(image, entry->context, false) : 0;
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
     struct shared_taken* all = all_taken();
-    if (!bytes || !all || (what->context && !in_context))
+    if (!bytes || !all || (entry->context && !in_context))
         return; /* it went with its context */
-    __sync_fetch_and_add(&all->of[SHARED_HELD], -1);
-    u64 of_device = is_device_memory(what->holding) ? what->bytes : 0;
+    __sync_fetch_and_add(&all->entries[SHARED_HELD], -1);
+    u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
     __sync_fetch_and_add(&bytes->entries, -1);
     __sync_fetch_and_add(&bytes->now, -of_device);
     if (in_context) {
@@ -182,7 +182,7 @@ INLINE void uncount_held(const struct image* image, const struct held* what)
     }
 }
 
-INLINE void send_holding(u32 type, u32 context, const struct held_key* key, const struct held* what)
+INLINE void send_holding(u32 type, u32 context, const struct held_key* key, const struct held* entry)
 {
     struct holding_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
@@ -192,15 +192,15 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
     record->type = type;
     record->context = context;
     record->key = *key;
-    if (what)
-        record->held = *what;
+    if (entry)
+        record->held = *entry;
     else
         __builtin_memset(&record->held, 0, sizeof(record->held));
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
 /* What was there has been freed without being seen to. */
-INLINE void replace(struct held_key* key)
+INLINE void forget_missed_free(struct held_key* key)
 {
     struct held old = {};
     if (!find_held(key, &old))
@@ -210,7 +210,7 @@ INLINE void replace(struct held_key* key)
 }
 
 /* The call has allocated this. */
-OWN_FRAME int hold(struct task_struct* task, struct call* call, u64 place, u64 now)
+OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place, u64 now)
 {
     if (!task || !call)
         return 0;
@@ -235,7 +235,7 @@ OWN_FRAME int hold(struct task_struct* task, struct call* call, u64 place, u64 n
     call->memory.context = new.context;
     int error = may_hold(&key.image) ? put_held(&key, &new, BPF_NOEXIST) : -7 /* E2BIG */;
     if (error == -17 /* EEXIST */) {
-        replace(&key);
+        forget_missed_free(&key);
         error = put_held(&key, &new, BPF_ANY);
     }
     if (error) {
@@ -248,27 +248,27 @@ OWN_FRAME int hold(struct task_struct* task, struct call* call, u64 place, u64 n
 }
 
 /* It is freed, or about to be: whose call it counts for. In lines, each call stands for itself. */
-INLINE void fill_from_held(struct call* call, const struct held* what)
+INLINE void fill_from_held(struct call* call, const struct held* entry)
 {
     struct call_key* key = &call->key;
-    key->memory.holding = what->holding;
-    key->device = what->device;
-    key->subject = what->context;
+    key->memory.holding = entry->holding;
+    key->device = entry->device;
+    key->subject = entry->context;
     if (!emit_events) {
-        key->caller = what->caller;
-        key->cgroups = what->cgroups;
-        key->tid = what->tid;
-        key->stack = what->stack;
-        key->function = what->function;
+        key->caller = entry->caller;
+        key->cgroups = entry->cgroups;
+        key->tid = entry->tid;
+        key->stack = entry->stack;
+        key->function = entry->function;
     }
-    call->memory.bytes = what->bytes;
-    call->memory.since_ns = what->since_ns;
-    call->memory.context = what->context;
-    call->memory.sized = what->bytes != 0;
+    call->memory.bytes = entry->bytes;
+    call->memory.since_ns = entry->since_ns;
+    call->memory.context = entry->context;
+    call->memory.sized = entry->bytes != 0;
 }
 
 /* ... and back: the call has failed. */
-INLINE struct held held_again(const struct call* call)
+INLINE struct held held_from_call(const struct call* call)
 {
     const struct call_key* key = &call->key;
     return (struct held){
@@ -341,7 +341,7 @@ OWN_FRAME int forget_handle(const struct image* image, u64 handle)
 }
 
 /* A release that has not come to be: the handle has its reference back. */
-INLINE void hold_handle_again(const struct image* image, u64 handle, u64 number)
+INLINE void restore_handle(const struct image* image, u64 handle, u64 number)
 {
     struct place_key key = place_key(*image, 0, handle);
     struct physical* physical = physical_of(image, number);
@@ -385,14 +385,14 @@ OWN_FRAME int forget_physical(const struct image* image, u64 number)
 
 /* Contexts that end, and the memory that they take with them. */
 
-INLINE int gone_return_body(struct pt_regs* ctx)
+INLINE int context_end_return_body(struct pt_regs* ctx)
 {
     struct followed at;
     if (!followed_returns(ctx, PART_STATE, &at) || (s32)PT_REGS_RC(ctx) != 0)
         return 0;
     struct held_key record = {.image = image_of(at.task)};
     u64 argument = at.call->word[LIFE_ARGUMENT], handle = 0;
-    if (!ending_context(&at, &record.image, argument, &handle))
+    if (!is_context_ending(&at, &record.image, argument, &handle))
         return 0;
     struct context* context = context_of(&record.image, handle);
     u32 number = context ? context->number : 0;
@@ -408,6 +408,6 @@ INLINE int gone_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-CALL_PROGRAMS(gone, life_entry_body, gone_return_body)
+CALL_PROGRAMS(gone, life_entry_body, context_end_return_body)
 
 #endif

@@ -218,7 +218,7 @@ INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_
     return count_runtime;
 }
 
-OWN_FRAME int read_one(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
+OWN_FRAME int read_launch_own_frame(struct pt_regs* ctx, u32 number, u64 block, struct call* launch)
 {
     if (ctx && launch)
         read_launch(ctx, number, block, launch);
@@ -237,7 +237,7 @@ static long record_listed(u32 index, struct list_walk* walk)
 {
     struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
-    read_one(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
+    read_launch_own_frame(walk->ctx, kept->row, kept->list + index * row->block_words * 8u, &kept->call);
     record_launch(&kept->call, false, walk->call->entry_ns, walk->call->duration_ns);
     return 0;
 }
@@ -264,11 +264,11 @@ INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const
         return;
     struct ended_call call = {.kept = (struct kept_call*)open->word, .entry_ns = now};
     record_list(ctx, &call);
-    open->place = 0;
+    open->sp_part = 0;
 }
 
-OWN_FRAME int launched_by_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
-                                  struct image* image)
+OWN_FRAME int counted_at_runtime_own_frame(struct pt_regs* ctx, const volatile struct probe_row* row,
+                                           struct task_struct* task, struct image* image)
 {
     return counted_at_runtime(ctx, row, task, image);
 }
@@ -276,7 +276,7 @@ OWN_FRAME int launched_by_runtime(struct pt_regs* ctx, const volatile struct pro
 INLINE int launch_begins(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row_of(ctx, task, often ? often_launched : 0);
+    u32 number = traced_row_of(ctx, task, often ? often_launched : 0);
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
@@ -286,12 +286,13 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
     key->image = image_of(task);
     if (row->layer == LAYER_RUNTIME)
         mark_launch(ctx, row, task);
-    else if (often ? counted_at_runtime(ctx, row, task, &key->image) : launched_by_runtime(ctx, row, task, &key->image))
+    else if (often ? counted_at_runtime(ctx, row, task, &key->image)
+                   : counted_at_runtime_own_frame(ctx, row, task, &key->image))
         return 1;
     begin_key(ctx, task, row, number, SAMPLED_LAUNCHES, key);
     key->launch.blocks = key->launch.threads = BUCKET_NONE;
 
-    u64 now = times_entries() || measure_gap ? bpf_ktime_get_ns() : 0;
+    u64 now = needs_entry_time() || measure_gap ? bpf_ktime_get_ns() : 0;
     if (measure_gap) {
         u64 gap = gap_since_last(task, &key->image, now);
         if (!gap)
@@ -307,7 +308,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
     } else if (often) {
         read_launch(ctx, number, block, &kept.call);
     } else {
-        read_one(ctx, number, block, &kept.call);
+        read_launch_own_frame(ctx, number, block, &kept.call);
     }
     if (need_return)
         return keep_call(ctx, task, &kept, now) ? 0 : 1;

@@ -38,7 +38,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     u64 depth = read_argument_alike(arguments, row, ARG_DEPTH) ?: 1;
     u64 levels = has_argument(row, ARG_LEVELS) ? read_argument_alike(arguments, row, ARG_LEVELS) : 1;
     u64 elements = width;
-    if (!element || !times(&elements, height) || !times(&elements, depth) || !times(&elements, element))
+    if (!element || !multiply_checked(&elements, height) || !multiply_checked(&elements, depth) ||
+        !multiply_checked(&elements, element))
         return false;
     *bytes = 0;
     for (u32 i = 0; i < LEVELS_MAX && i < levels; i++) {
@@ -60,8 +61,8 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
     } else if (has_argument(row, ARG_PITCH)) {
         bytes = read_argument_alike(arguments, row, ARG_BYTES);
         rows = read_argument_alike(arguments, row, ARG_HEIGHT);
-        sized =
-            times(&rows, read_argument_alike(arguments, row, ARG_DEPTH)) && rows == (u32)rows && times(&bytes, rows);
+        sized = multiply_checked(&rows, read_argument_alike(arguments, row, ARG_DEPTH)) && rows == (u32)rows &&
+                multiply_checked(&bytes, rows);
     } else {
         bytes = read_argument_alike(arguments, row, ARG_BYTES);
         sized = has_argument(row, ARG_BYTES);
@@ -99,7 +100,7 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
         return 0;
     u64 sums[CALL_FIGURES] = {};
     sums_of_memory(memory, sums);
-    add_own(stats, sums);
+    add_kind_sums(stats, sums);
     if (key->result) {
         guard_begin();
         stats->v[MEMORY_LAST_BYTES] = memory->bytes;
@@ -139,7 +140,7 @@ INLINE bool is_captured(struct arguments* arguments, const volatile struct probe
     return under_capture(&key->image, stream);
 }
 
-OWN_FRAME int read_stack_apart(struct pt_regs* ctx, struct call_key* key)
+OWN_FRAME int read_stack_own_frame(struct pt_regs* ctx, struct call_key* key)
 {
     if (ctx && key)
         read_stack(ctx, key, COPIED_AT_ENTRY);
@@ -160,7 +161,7 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
     key->kind = opaque(row->kind == KIND_TRIM ? KIND_TRIM : KIND_ALLOC);
     begin_arguments(ctx, row, &arguments);
     if (stacks_of_allocations && !per_stack)
-        read_stack_apart(ctx, key);
+        read_stack_own_frame(ctx, key);
     if (per_device || follow)
         key->device = opaque(device_of_thread(&key->image, task, row->layer));
     if (has_argument(row, ARG_LOCATION)) {
@@ -199,7 +200,7 @@ INLINE bool read_results(const volatile struct probe_row* row, struct kept_call*
     if (has_argument(row, ARG_PITCH)) {
         error |= bpf_probe_read_user(&pitch, 8, (void*)memory->pitch_at);
         memory->bytes = kept->pitch_rows;
-        memory->sized = opaque(!error && times(&memory->bytes, pitch));
+        memory->sized = opaque(!error && multiply_checked(&memory->bytes, pitch));
     }
     memory->since_ns = 0;
     return !error;
@@ -235,7 +236,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
             return 0; /* of no bytes, by the runtime: there is nothing */
         u64 place = readable ? place_made(row, kept) : 0;
         if (place)
-            hold(task, &kept->call, place, bpf_ktime_get_ns());
+            track_held(task, &kept->call, place, bpf_ktime_get_ns());
         else
             key->flags |= CALL_UNTRACKED;
         if (!readable)
@@ -267,22 +268,22 @@ INLINE int free_entry_body(struct pt_regs* ctx)
         key->flags |= CALL_RECORDED;
     FORGET(key->flags);
     struct held_key place = held_key(&key->image, address, space_of(row->holding));
-    struct held what = {};
-    if (follow && find_held(&place, &what)) {
-        fill_from_held(&kept.call, &what);
+    struct held entry = {};
+    if (follow && find_held(&place, &entry)) {
+        fill_from_held(&kept.call, &entry);
         /* What a graph allocates it allocates again when it runs again: only its own node frees it for good. */
-        if (what.holding == HOLDING_GRAPH && !in_graph)
+        if (entry.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
-            kept.taken_out = opaque(take_held(&place));
-    } else if (!wanted(task)) {
+            kept.taken_out = opaque(remove_held(&place));
+    } else if (!is_traced(task)) {
         return 1;
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
     if (keep_call(ctx, task, &kept, now))
         return 0;
     if (kept.taken_out)
-        put_held(&place, &what, BPF_NOEXIST);
+        put_held(&place, &entry, BPF_NOEXIST);
     return 1;
 }
 
@@ -297,14 +298,14 @@ INLINE int free_return_body(struct pt_regs* ctx)
     if (!kept->call.memory.address)
         return 0; /* frees nothing, and never fails */
     if (kept->taken_out) {
-        struct held what = held_again(&kept->call);
+        struct held entry = held_from_call(&kept->call);
         if (key->result) {
             u32 holding = probe_row(kept->row)->holding;
             struct held_key place = held_key(&key->image, kept->call.memory.address, space_of(holding));
-            if (put_held(&place, &what, BPF_NOEXIST))
+            if (put_held(&place, &entry, BPF_NOEXIST))
                 lose(LOSS_STATE, 1);
         } else {
-            uncount_held(&key->image, &what);
+            uncount_held(&key->image, &entry);
         }
     }
     count_memory(task, &kept->call, ended.entry_ns, ended.duration_ns);
@@ -315,42 +316,42 @@ CALL_PROGRAMS(free, free_entry_body, free_return_body)
 
 OWN_FRAME int describe_held(struct held_key* place, struct call* call)
 {
-    struct held what = {};
-    if (!place || !call || !find_held(place, &what))
+    struct held entry = {};
+    if (!place || !call || !find_held(place, &entry))
         return 0;
-    fill_from_held(call, &what);
+    fill_from_held(call, &entry);
     return 1;
 }
 
 /* 0: nothing is mapped there. */
 OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
 {
-    struct held what = {};
-    if (!place || !since_ns || !find_held(place, &what) || what.holding != HOLDING_MAPPED)
+    struct held entry = {};
+    if (!place || !since_ns || !find_held(place, &entry) || entry.holding != HOLDING_MAPPED)
         return 0;
-    *since_ns = what.since_ns;
-    return what.bytes;
+    *since_ns = entry.since_ns;
+    return entry.bytes;
 }
 
 /* Takes an entry out, and tells a call of it. False where there was none. */
-OWN_FRAME int take_out(struct held_key* place, struct call* call)
+OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
 {
-    struct held what = {};
-    if (!place || !call || !find_held(place, &what) || !take_held(place))
+    struct held entry = {};
+    if (!place || !call || !find_held(place, &entry) || !remove_held(place))
         return 0;
-    fill_from_held(call, &what);
-    uncount_held(&place->image, &what);
+    fill_from_held(call, &entry);
+    uncount_held(&place->image, &entry);
     return 1;
 }
 
 /* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
  * frees. False where there was none. */
-OWN_FRAME int let_go(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
+OWN_FRAME int count_freed(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
         return 0;
     struct call call = ended->kept->call;
-    if (!take_out(place, &call))
+    if (!remove_allocation_held(place, &call))
         return 0;
     count_memory(task, &call, ended->entry_ns, ended->duration_ns);
     return 1;
@@ -367,7 +368,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     struct call_key* key = &kept.call.key;
     begin_arguments(ctx, row, &arguments);
     key->kind = KIND_FREE;
-    kept.is_wanted = opaque(wanted(task));
+    kept.is_wanted = opaque(is_traced(task));
     kept.call.memory.bytes = read_argument(&arguments, row, ARG_BYTES);
     if (row->kind == KIND_UNMAP)
         kept.call.memory.address = read_argument(&arguments, row, ARG_ADDRESS);
@@ -385,28 +386,28 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     }
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
         return 0;
-    hold_handle_again(&key->image, kept.call.memory.address, kept.physical);
+    restore_handle(&key->image, kept.call.memory.address, kept.physical);
     return 1;
 }
 
 /* The last holder has let go of physical memory, and it is mapped nowhere. */
-INLINE void free_physical(struct task_struct* task, const struct ended_call* ended, u64 number)
+INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;
     struct held_key place = held_key(image, number, SPACE_PHYSICAL);
     forget_physical(image, number);
-    let_go(task, ended, &place);
+    count_freed(task, ended, &place);
 }
 
-INLINE void released(struct task_struct* task, struct ended_call* ended)
+INLINE void finish_release(struct task_struct* task, struct ended_call* ended)
 {
     struct call_key* key = &ended->kept->call.key;
     u64 number = ended->kept->physical;
     struct physical* physical = physical_of(&key->image, number);
     if (physical && key->result) {
-        hold_handle_again(&key->image, ended->kept->call.memory.address, number);
+        restore_handle(&key->image, ended->kept->call.memory.address, number);
     } else if (physical && physical->references <= 0 && physical->mappings <= 0) {
-        free_physical(task, ended, number);
+        count_physical_freed(task, ended, number);
         return;
     }
     if (physical && !key->result)
@@ -436,11 +437,11 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
         return 1;
     if (since_ns < ended->entry_ns) {
         ended->kept->call.memory.address = walk->address;
-        let_go(walk->task, ended, &place);
+        count_freed(walk->task, ended, &place);
         ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */
         u64 number = drop_mapping(image, walk->address);
         if (number)
-            free_physical(walk->task, ended, number);
+            count_physical_freed(walk->task, ended, number);
     }
     walk->address += bytes;
     return 0;
@@ -448,7 +449,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
 
 #define MAPPINGS_MAX (1 << 16) /* that one call takes away */
 
-INLINE void unmapped(struct task_struct* task, struct ended_call* ended)
+INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
 {
     struct memory_call* memory = &ended->kept->call.memory;
     struct unmap_walk walk = {
@@ -473,14 +474,14 @@ OWN_FRAME int handle_return_body(struct pt_regs* ctx)
     u32 kind = probe_row(ended.kept->row)->kind;
     key->device = DEVICE_UNKNOWN;
     if (kind == KIND_PHYSICAL_FREE && follow) {
-        released(task, &ended);
-    } else if (kind == KIND_PHYSICAL_HOLD) {
+        finish_release(task, &ended);
+    } else if (kind == KIND_PHYSICAL_RETAIN) {
         u64 number = number_of_handle(&key->image, read_word(ended.kept->call.memory.address));
         struct physical* physical = key->result ? 0 : physical_of(&key->image, number);
         if (physical)
             __sync_fetch_and_add(&physical->references, 1);
     } else if (kind == KIND_UNMAP && follow && !key->result) {
-        unmapped(task, &ended);
+        finish_unmap(task, &ended);
     } else if (ended.kept->is_wanted) {
         key->memory.holding = probe_row(ended.kept->row)->holding;
         count_memory(task, &ended.kept->call, ended.entry_ns, ended.duration_ns);

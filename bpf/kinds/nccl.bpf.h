@@ -70,7 +70,7 @@ INLINE struct comm* comm_in_table(const struct handle_number* key)
 }
 
 /* A row that nobody has, or a process that has ended, is the caller's. */
-INLINE struct front_comm* take_front_comm(u32 at)
+INLINE struct front_comm* claim_front_comm(u32 at)
 {
     struct front_comm* front = bpf_map_lookup_elem(&front_comms, &at);
     if (!front || !__sync_val_compare_and_swap(&front->taken, 0, 1))
@@ -87,7 +87,7 @@ INLINE void add_comm(const struct handle_number* key, struct comm* fresh)
     u32 at = front_comm_place(key);
     if (!take_share(word_of_image(&key->image), SHARED_COMMS, ENTRIES_OF(&comms)))
         return;
-    struct front_comm* front = key->number ? take_front_comm(at) : 0;
+    struct front_comm* front = key->number ? claim_front_comm(at) : 0;
     if (front) {
         front->comm = *fresh;
         fresh->front = at + 1;
@@ -155,7 +155,7 @@ INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
     return !bpf_probe_read_user(identity, sizeof(*identity), (void*)address) && is_plausible(identity);
 }
 
-INLINE void identify(u64 word, const struct handle_number* key, struct comm* comm, bool is_new)
+INLINE void send_identity(u64 word, const struct handle_number* key, struct comm* comm, bool is_new)
 {
     struct comm_identity identity = {};
     comm->known = read_identity(word, key->number, &identity);
@@ -193,7 +193,7 @@ OWN_FRAME struct comm* find_comm(u64 word, const struct handle_number* key, u32 
         return 0;
     }
     if (!comm->known)
-        identify(word, key, comm, is_new);
+        send_identity(word, key, comm, is_new);
     return comm;
 }
 
@@ -214,7 +214,7 @@ enum collective_word {
 INLINE int coll_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = traced_row(ctx, task);
     if (!number)
         return 1;
     struct front_call* call = begin_front_call(ctx, task);
@@ -243,17 +243,17 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
         if (!comm || !comm->known)
             comm = find_comm(word_of_file(ctx), &key, 0);
         call->word[KEPT_COMM] = comm ? comm->number : 0;
-        if (row->kind != KIND_COMM_ASKED)
+        if (row->kind != KIND_COMM_QUERY)
             call->word[KEPT_SEQUENCE] = comm ? __sync_fetch_and_add(&comm->calls, 1) + 1 : 0;
         call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
     }
-    if (row->kind == KIND_COMM_GONE)
+    if (row->kind == KIND_COMM_DESTROY)
         forget_comm(&key); /* the address may be another one's before this returns */
     call->entry_ns = bpf_ktime_get_ns();
     return 0;
 }
 
-VERIFIED_ONCE int note_comm(u64 word, u64 handle)
+VERIFIED_ONCE int track_comm(u64 word, u64 handle)
 {
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)
@@ -264,11 +264,11 @@ VERIFIED_ONCE int note_comm(u64 word, u64 handle)
 }
 
 /* Which are known as soon as they are complete. */
-INLINE void note_comms(struct pt_regs* ctx, const struct front_call* call)
+INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
     for (u32 i = 0; i < COMMS_AT_ONCE && i < count; i++)
-        note_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
+        track_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
 /* Taken as the call returns: on entry the frame of its caller may not be found. */
@@ -331,7 +331,7 @@ INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const stru
 }
 
 /* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
-INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
+INLINE void use_unknown_comm(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
     struct comm* comm = find_comm(word_of_file(ctx), &key, 0);
@@ -339,19 +339,19 @@ INLINE void of_none(struct pt_regs* ctx, struct task_struct* task, struct front_
     call->word[KEPT_SEQUENCE] = 0;
 }
 
-INLINE void coll_ends(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
+INLINE void finish_collective(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     s32 result = PT_REGS_RC(ctx);
     u32 kind = probe_row(call->word[KEPT_ROW])->kind;
     bool failed = collective_failed(result);
     if (kind == KIND_COMM_NEW && !failed) {
-        note_comms(ctx, call);
-    } else if (kind == KIND_COMM_ASKED && !failed) {
+        track_comms(ctx, call);
+    } else if (kind == KIND_COMM_QUERY && !failed) {
         if (call->word[KEPT_OUT])
             send_error(ctx, task, call);
     } else {
         if (failed && !call->word[KEPT_COMM])
-            of_none(ctx, task, call);
+            use_unknown_comm(ctx, task, call);
         send_collective(ctx, task, call, result, false);
     }
 }
@@ -362,10 +362,10 @@ INLINE int coll_return_body(struct pt_regs* ctx)
     bool lost = false;
     struct front_call* call = returning_front_call(ctx, task, &lost);
     if (call) {
-        coll_ends(ctx, task, call);
+        finish_collective(ctx, task, call);
         end_front_call(call);
     } else if (lost) {
-        lose_end(task, false);
+        lose_unmatched_return(task, false);
     }
     return 0;
 }

@@ -8,7 +8,7 @@
 
 /* Threads that leave a CPU, and come back: the scheduler tells. */
 
-#define FAR_UP (64 << 10)
+#define OUTERMOST_DISTANCE_MAX (64 << 10)
 
 /* It is further up its stack than its outermost call began: it has left that without a return (longjmp, exception).
  * Not where it is far from there: a signal's handler may have a stack of its own. */
@@ -16,18 +16,18 @@ INLINE bool has_left_call(struct task_struct* task, const struct thread_state* t
 {
     u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        if (stack_of(thread->open[i].place) > outermost)
-            outermost = stack_of(thread->open[i].place);
-    return sp > outermost && sp - outermost < FAR_UP;
+        if (sp_of(thread->open[i].sp_part) > outermost)
+            outermost = sp_of(thread->open[i].sp_part);
+    return sp > outermost && sp - outermost < OUTERMOST_DISTANCE_MAX;
 }
 
 OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
 {
     struct thread_state* thread = thread_state(task);
-    struct thread_time* time = any_time_of(thread, task);
+    struct thread_time* time = time_of_any(thread, task);
     if (!time)
         return 0;
-    has_cpu(task, thread, time);
+    sync_on_cpu(task, thread, time);
     u64 call = time->now & TIME_CALL_BITS;
     if (call && thread && has_left_call(task, thread))
         call = 0;
@@ -49,16 +49,16 @@ OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
                 take_stacks(ctx, time);
         }
     }
-    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0, UP_TO_NOW);
+    switch_part(time, TIME_OFF_BITS | TIME_CALL_BITS, call | off, 0, UP_TO_NOW);
     return 0;
 }
 
 OWN_FRAME int enter_cpu(struct task_struct* task)
 {
     struct thread_state* thread = thread_state(task);
-    struct thread_time* time = any_time_of(thread, task);
+    struct thread_time* time = time_of_any(thread, task);
     if (time)
-        end_absence(task, thread, time, UP_TO_NOW);
+        back_on_cpu(task, thread, time, UP_TO_NOW);
     return 0;
 }
 
@@ -77,7 +77,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(waking, struct task_struct* task)
 {
     if (may_have_time(task))
-        wake(ctx, task);
+        on_wakeup(ctx, task);
     return 0;
 }
 
@@ -88,7 +88,7 @@ int BPF_PROG(faulted, unsigned long address)
     struct task_struct* task = bpf_get_current_task_btf();
     if (!may_have_time(task))
         return 0;
-    struct thread_time* time = any_time_of(thread_state(task), task);
+    struct thread_time* time = time_of_any(thread_state(task), task);
     if (time)
         time->fault = address;
     return 0;
@@ -123,16 +123,16 @@ OWN_FRAME int begin_interrupt(u32 part)
     if (!may_have_time(task))
         return 0;
     struct thread_state* thread = thread_state(task);
-    struct thread_time* time = any_time_of(thread, task);
+    struct thread_time* time = time_of_any(thread, task);
     if (!time)
         return 0;
-    has_cpu(task, thread, time);
+    sync_on_cpu(task, thread, time);
     u64 off = time->now & TIME_OFF_BITS;
     if (off == TIME_ENDED || off == TIME_HARDIRQ)
         return 0;
     if (part == TIME_HARDIRQ)
         time->interrupted = off;
-    turn(time, TIME_OFF_BITS, part, 0, UP_TO_NOW);
+    switch_part(time, TIME_OFF_BITS, part, 0, UP_TO_NOW);
     return 0;
 }
 
@@ -142,9 +142,10 @@ OWN_FRAME int end_interrupt(u32 part)
     struct task_struct* task = bpf_get_current_task_btf();
     if (!may_have_time(task))
         return 0;
-    struct thread_time* time = any_time_of(thread_state(task), task);
+    struct thread_time* time = time_of_any(thread_state(task), task);
     if (time && (time->now & TIME_OFF_BITS) == part)
-        turn(time, TIME_OFF_BITS, part == TIME_HARDIRQ ? time->interrupted & TIME_OFF_BITS : TIME_CPU, 0, UP_TO_NOW);
+        switch_part(time, TIME_OFF_BITS, part == TIME_HARDIRQ ? time->interrupted & TIME_OFF_BITS : TIME_CPU, 0,
+                    UP_TO_NOW);
     return 0;
 }
 

@@ -135,7 +135,7 @@ INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = wanted_row(ctx, task);
+    u32 number = traced_row(ctx, task);
     if (number)
         mark_launch(ctx, probe_row(number), task);
     return 1;
@@ -269,7 +269,7 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 
 /* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
  * CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
-INLINE bool capture_goes_on(s32 result)
+INLINE bool is_still_capturing(s32 result)
 {
     return result == 903 || result == 908;
 }
@@ -290,7 +290,7 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
 
 /* A stream is being destroyed, and its handle may be another one's before the call returns. Returns the number of the
  * capture that it leaves, 0 for none. */
-INLINE u64 stream_leaves(const struct image* image, u64 stream)
+INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
 {
     struct stream_key key = stream_key(image, stream);
     u64 number = capture_number(image, stream);
@@ -300,7 +300,7 @@ INLINE u64 stream_leaves(const struct image* image, u64 stream)
 }
 
 /* The call has returned. A capture whose first stream is destroyed cannot be ended. */
-INLINE void stream_left(const struct image* image, u64 stream, u64 number, bool destroyed)
+INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 number, bool destroyed)
 {
     struct stream_key key = stream_key(image, stream);
     struct capture* capture = capture_numbered(image, number);
@@ -313,9 +313,9 @@ INLINE void stream_left(const struct image* image, u64 stream, u64 number, bool 
 /* A stream has been created. One that had its handle may have ended with its context. */
 INLINE void stream_created(const struct image* image, u64 stream)
 {
-    u64 number = captures_open ? stream_leaves(image, stream) : 0;
+    u64 number = captures_open ? stream_destroy_begins(image, stream) : 0;
     if (number)
-        stream_left(image, stream, number, true);
+        stream_destroy_ends(image, stream, number, true);
 }
 
 INLINE void event_recorded(const struct image* image, u64 event, u64 stream)
@@ -351,7 +351,7 @@ INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
     FORGET(node);
     if (node < GRAPH_NODES)
-        __sync_fetch_and_add(&capture->nodes.of[node], n);
+        __sync_fetch_and_add(&capture->nodes.count[node], n);
 }
 
 /* Streams join captures by events. */
@@ -359,14 +359,14 @@ INLINE void add_node(struct capture* capture, u64 node, u32 n)
 INLINE int event_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    u32 number = captures_open ? wanted_row_of_process(ctx, task) : 0;
+    u32 number = captures_open ? traced_row_of_process(ctx, task) : 0;
     if (!number)
         return 1;
     const volatile struct probe_row* row = probe_row(number);
     struct image image = image_of(task);
     u64 stream = stream_argument(row, register_argument(ctx, row, ARG_STREAM));
     u64 event = register_argument(ctx, row, ARG_HANDLE);
-    if (row->kind == KIND_EVENT_GONE)
+    if (row->kind == KIND_EVENT_DESTROY)
         event_destroyed(&image, event);
     else if (row->kind == KIND_EVENT_RECORD)
         event_recorded(&image, event, stream);

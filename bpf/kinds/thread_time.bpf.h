@@ -51,7 +51,7 @@ INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time
 }
 
 /* It has a CPU: for how long it had none. */
-INLINE u64 was_away(struct task_struct* task, const struct thread_time* time)
+INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
 {
     return task->sched_info.last_arrival - time->clock_before;
 }
@@ -82,7 +82,7 @@ INLINE bool may_have_time(struct task_struct* task)
     return marks[task->pid & (MARKS - 1)];
 }
 
-INLINE void mark(u32 tid, s32 change)
+INLINE void mark_thread(u32 tid, s32 change)
 {
     __sync_fetch_and_add(&marks[tid & (MARKS - 1)], change);
 }
@@ -100,7 +100,7 @@ INLINE void read_cpu_use(struct task_struct* task, struct cpu_use* use)
 {
     use->used_ns = task->se.sum_exec_runtime;
     use->waited_ns = task->sched_info.run_delay;
-    use->turns = task->sched_info.pcount;
+    use->timeslices = task->sched_info.pcount;
 }
 
 /* The first call of a thread. */
@@ -124,7 +124,7 @@ OWN_FRAME int begin_time(struct thread_state* thread)
     if (!follow_switches)
         read_cpu_use(task, &time->at_begin);
     store_ordered(&time->begin_ns, bpf_ktime_get_ns());
-    mark(task->pid, 1);
+    mark_thread(task->pid, 1);
     return 0;
 }
 
@@ -133,7 +133,7 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 /* Replaces some bits of what a thread is in. The time since that began, but at most so much of it, belongs to what it
  * was in, but for what it has waited for a CPU; and to whoever has replaced the word: the scheduler comes in between
  * where a program can be preempted. */
-OWN_FRAME int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
+OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {
         u64 before = *(volatile u64*)&time->now;
@@ -162,7 +162,7 @@ OWN_FRAME int turn(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 a
             add(&time->ns[of_part], elapsed - queued);
         return 0;
     }
-    lose(LOSS_TURN, 1);
+    lose(LOSS_TIME_PART, 1);
     return 0;
 }
 

@@ -105,7 +105,7 @@ INLINE int wait_entry_body(struct pt_regs* ctx)
         return 1;
     bool shown = show_waiting && key->wait.wait != WAIT_POLL;
     if (shown || is_counted_elsewhere(key->wait.wait))
-        call->place &= ~PLACE_TOLD;
+        call->sp_part &= ~COUNT_IF_LEFT;
     if (shown)
         begin_waiting(ctx, task, thread, key, now);
     return 0;

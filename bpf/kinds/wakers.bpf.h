@@ -9,13 +9,13 @@
 
 /* Threads that have a CPU again. */
 
-OWN_FRAME int end_absence(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
+OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
                           u64 at_most)
 {
     u32 part = time_part_of(time->now);
     bool counts = (count_blocks || count_files) && thread && is_blocked(part);
     u64 before = counts ? time->ns[part] : 0;
-    turn(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time), at_most);
+    switch_part(time, TIME_OFF_BITS, TIME_CPU, end_queueing(task, time), at_most);
     if (counts && count_blocks)
         count_block(thread, time, part, time->ns[part] - before);
     if (counts && count_files && (part == TIME_DISK || part == TIME_FAULT))
@@ -26,11 +26,11 @@ OWN_FRAME int end_absence(struct task_struct* task, const struct thread_state* t
 /* The thread has a CPU, and may have got it without a word: a kernel need not run programs at each switch (6.18 of a
  * Firecracker guest does not at those away from some threads of the guest's own, and does not count that as skipped).
  * The scheduler's account of it says since when. */
-INLINE void has_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
+INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
     if (off != TIME_CPU && off != TIME_ENDED && !is_interrupted(off))
-        end_absence(task, thread, time, was_away(task, time));
+        back_on_cpu(task, thread, time, off_cpu_ns(task, time));
 }
 
 /* The thread ends, or becomes another program. */
@@ -40,16 +40,16 @@ INLINE void end_time(struct task_struct* task, u32 tid)
     struct thread_time* time = time_of(thread);
     if (!time)
         return;
-    has_cpu(task, thread, time);
+    sync_on_cpu(task, thread, time);
     thread->place = 0;
     for (u32 i = 0; i < OPEN_CALLS; i++)
-        thread->open[i].place = 0;
-    mark(tid, -1);
+        thread->open[i].sp_part = 0;
+    mark_thread(tid, -1);
     time->faults = task->maj_flt - time->faults_before;
     read_comm(task, (u64*)time->comm);
     if (!follow_switches)
         read_cpu_use(task, &time->at_end);
-    turn(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);
+    switch_part(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);
 }
 
 /* What wakes a blocked thread: another thread, its own timeout, a signal, or an interrupt. */
@@ -207,7 +207,7 @@ INLINE struct open_period* gap_of(const struct thread_state* thread)
 }
 
 /* Of a thread that calls, or wakes one. */
-INLINE struct thread_time* any_time_of(const struct thread_state* thread, struct task_struct* task)
+INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct task_struct* task)
 {
     struct thread_time* time = time_of(thread);
     if (time || !follow_wakers)
@@ -244,13 +244,13 @@ OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
         followed->time.begin_ns = followed->woke_ns = bpf_ktime_get_ns();
         followed->time.tid = tid;
         followed->steps = steps;
-        mark(tid, 1);
+        mark_thread(tid, 1);
     }
     return 0;
 }
 
 /* The thread has woken one of ours, which is so many steps from one that calls. */
-OWN_FRAME int has_woken(struct task_struct* task, u32 steps)
+OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
         return 0;
@@ -260,8 +260,8 @@ OWN_FRAME int has_woken(struct task_struct* task, u32 steps)
     if (followed->steps <= steps)
         return 0; /* it is nearer itself: this is no end of what it did for ours */
     struct thread_time* time = &followed->time;
-    has_cpu(task, 0, time);
-    turn(time, 0, 0, 0, UP_TO_NOW);
+    sync_on_cpu(task, 0, time);
+    switch_part(time, 0, 0, 0, UP_TO_NOW);
     end_period(&followed->open, time);
     followed->before = followed->open;
     __builtin_memcpy(followed->open.ns, time->ns, sizeof(time->ns));
@@ -295,10 +295,10 @@ INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct t
     read_comm(task, (u64*)waker->comm);
     describe_block(blocked_one, time, waker);
     if (is_known)
-        has_woken(task, steps);
+        note_wakeup(task, steps);
 }
 
-OWN_FRAME int wake(void* ctx, struct task_struct* task)
+OWN_FRAME int on_wakeup(void* ctx, struct task_struct* task)
 {
     const struct thread_state* thread = thread_state(task);
     struct thread_time* time = time_of(thread);
@@ -318,7 +318,7 @@ OWN_FRAME int wake(void* ctx, struct task_struct* task)
 INLINE void end_following(u32 tid)
 {
     if (follow_wakers && marks[tid & (MARKS - 1)] && !bpf_map_delete_elem(&followed_threads, &tid))
-        mark(tid, -1);
+        mark_thread(tid, -1);
 }
 
 #endif

@@ -47,7 +47,7 @@ struct memory_form {
 };
 
 struct graph_form {
-    __u8 reason; /* of an update: enum CUgraphExecUpdateResult; UPDATE_UNTOLD */
+    __u8 reason; /* of an update: enum CUgraphExecUpdateResult; UPDATE_REASON_UNKNOWN */
     __u8 zero[3];
 };
 
@@ -139,31 +139,31 @@ enum call_figure {
     CALL_TOTAL_NS, /* latency */
     CALL_MAX_NS,
     CALL_LAST, /* time of the last call, in jiffies or ns: which CPU has the last shape or size */
-    OWN_FIGURES,
-    CALL_FIGURES = OWN_FIGURES + 4,
+    FIRST_KIND_FIGURE,
+    CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
 
 enum launch_figure {
-    LAUNCH_SHAPE = OWN_FIGURES, /* struct launch_shape, of the last launch */
+    LAUNCH_SHAPE = FIRST_KIND_FIGURE, /* struct launch_shape, of the last launch */
 };
 
 enum copy_figure {
-    COPY_BYTES = OWN_FIGURES,
+    COPY_BYTES = FIRST_KIND_FIGURE,
     COPY_SMALL,     /* copies of less than SMALL_COPY bytes */
     COPY_UNSIZED,   /* copies whose bytes are not known */
     COPY_CONTINUED, /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
 };
 
 enum memory_figure {
-    MEMORY_BYTES = OWN_FIGURES,
+    MEMORY_BYTES = FIRST_KIND_FIGURE,
     MEMORY_UNSIZED,    /* calls whose bytes are not known */
     MEMORY_LAST_BYTES, /* of the last call: of rows that failed */
 };
 
 enum graph_figure {
-    GRAPH_KERNELS = OWN_FIGURES, /* that launches started */
-    GRAPH_SETUP_NS,              /* of captures, from begin to end; of instantiations */
-    GRAPH_UNKNOWN,               /* launches of graphs whose nodes are not known */
+    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* that launches started */
+    GRAPH_SETUP_NS,                    /* of captures, from begin to end; of instantiations */
+    GRAPH_UNKNOWN,                     /* launches of graphs whose nodes are not known */
 };
 
 struct call_stats {
@@ -243,15 +243,15 @@ static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 
 
 /* The place of line N is element 1 + N modulo their number. */
 struct line {
-    __u64 whole; /* N + 1 once line N is in this place */
+    __u64 published; /* N + 1 once line N is in this place */
     struct call_event event;
 };
 
 /* In element 0: how far they are. */
-struct line_ends {
-    __u64 sent; /* lines that have been given a place. Changed by the kernel side */
-    __u64 elsewhere[15];
-    __u64 taken; /* lines that have been read: their places are free. Changed by the front end */
+struct line_positions {
+    __u64 reserved; /* lines that have been given a place. Changed by the kernel side */
+    __u64 padding[15];
+    __u64 consumed; /* lines that have been read: their places are free. Changed by the front end */
 };
 
 #endif

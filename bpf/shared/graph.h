@@ -9,8 +9,8 @@
 #include "process.h"
 
 struct graph_nodes {
-    __u32 of[GRAPH_NODES]; /* by enum graph_node; those of child graphs among them */
-    __u32 unknown;         /* there are others: the graph was there before tracing began */
+    __u32 count[GRAPH_NODES]; /* by enum graph_node; those of child graphs among them */
+    __u32 unknown;            /* there are others: the graph was there before tracing began */
 };
 
 /* By its handle, as long as that stands for this one. */
@@ -30,7 +30,7 @@ struct graph_exec {
 };
 
 /* How an update ended: enum CUgraphExecUpdateResult; here one that nobody told. */
-#define UPDATE_UNTOLD 0xff
+#define UPDATE_REASON_UNKNOWN 0xff
 
 /* What is known of it goes with it; its last calls are still to be shown. */
 struct exec_record {

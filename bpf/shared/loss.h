@@ -20,7 +20,7 @@ enum loss {
     LOSS_LEFT,      /* a call was left without a return (longjmp, exception): no result, no duration */
     LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
     LOSS_THREAD,    /* a thread found no room: its time is not told */
-    LOSS_TURN,      /* a thread went from one part of its time to another, which was not kept */
+    LOSS_TIME_PART, /* a thread went from one part of its time to another, which was not kept */
     LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
     LOSS_BLOCK,     /* a block found no room: it is in no row of stacks */
     LOSS_WAKER,     /* a thread that wakes others found no room: it is not known what it did */

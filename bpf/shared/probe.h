@@ -23,8 +23,8 @@
 /* Which attachment counts. */
 enum attach_phase {
     ATTACH_FIRST = 0,
-    ATTACH_COMING = 1, /* the first; the second is being made */
-    ATTACH_BOTH = 2,   /* the second, and the first what the second has not seen */
+    ATTACH_PENDING = 1, /* the first; the second is being made */
+    ATTACH_BOTH = 2,    /* the second, and the first what the second has not seen */
     ATTACH_SECOND = COOKIE_SECOND,
 };
 
@@ -140,36 +140,36 @@ enum probe_kind {
     KIND_REGISTER_HOST, /* ARG_BYTES of host memory at ARG_ADDRESS are pinned from now on */
     KIND_FREE,          /* ARG_ADDRESS is free again, or no longer pinned */
     KIND_PHYSICAL_NEW,  /* *ARG_OUT is a handle of physical memory at ARG_LOCATION */
-    KIND_PHYSICAL_HOLD, /* *ARG_OUT is a handle that there is already, once more */
-    KIND_PHYSICAL_FREE, /* of ARG_HANDLE */
-    KIND_MAP,           /* ARG_BYTES of physical memory ARG_HANDLE are at ARG_ADDRESS from now on */
+    KIND_PHYSICAL_RETAIN, /* *ARG_OUT is a handle that there is already, once more */
+    KIND_PHYSICAL_FREE,   /* of ARG_HANDLE */
+    KIND_MAP,             /* ARG_BYTES of physical memory ARG_HANDLE are at ARG_ADDRESS from now on */
     KIND_UNMAP,
-    KIND_MEMORY_GONE,    /* the context ARG_HANDLE ends, the primary one of ARG_DEVICE, or what HIP has on the thread's
-                          * device, and its memory with it */
-    KIND_CONTEXT_LET_GO, /* the primary context of ARG_DEVICE, which ends with the last of its holders */
-    KIND_TRIM,           /* a pool gives back what it keeps beyond what is allocated from it */
-    KIND_INIT,           /* the first call of a process */
-    KIND_GRAPH_NEW,      /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
-    KIND_GRAPH_NODE,     /* ARG_GRAPH gets a node: the row tells of which kind, or ARG_NODE_TYPE, or it is ARG_CHILD */
-    KIND_GRAPH_GONE,     /* ARG_GRAPH is destroyed */
+    KIND_CONTEXT_DESTROY, /* the context ARG_HANDLE ends, the primary one of ARG_DEVICE, or what HIP has on the thread's
+                           * device, and its memory with it */
+    KIND_CONTEXT_RELEASE, /* the primary context of ARG_DEVICE, which ends with the last of its holders */
+    KIND_TRIM,            /* a pool gives back what it keeps beyond what is allocated from it */
+    KIND_INIT,            /* the first call of a process */
+    KIND_GRAPH_NEW,       /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
+    KIND_GRAPH_NODE,      /* ARG_GRAPH gets a node: the row tells of which kind, or ARG_NODE_TYPE, or it is ARG_CHILD */
+    KIND_GRAPH_DESTROY,   /* ARG_GRAPH is destroyed */
     KIND_GRAPH_INSTANTIATE, /* *ARG_OUT executes ARG_GRAPH */
     KIND_GRAPH_UPLOAD,      /* ARG_FUNC, which executes, gets ready */
     KIND_GRAPH_UPDATE,      /* ARG_FUNC executes ARG_GRAPH from now on, or not: *ARG_OUT tells why */
     KIND_GRAPH_SET,         /* ARG_FUNC has a node with other parameters */
-    KIND_EXEC_GONE,         /* ARG_FUNC is destroyed */
+    KIND_EXEC_DESTROY,      /* ARG_FUNC is destroyed */
     KIND_EVENT_RECORD,      /* ARG_HANDLE, in ARG_STREAM */
     KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
-    KIND_EVENT_GONE,        /* ARG_HANDLE is destroyed */
+    KIND_EVENT_DESTROY,     /* ARG_HANDLE is destroyed */
     KIND_STREAM_NEW,        /* *ARG_OUT is a stream */
-    KIND_STREAM_GONE,       /* ARG_STREAM is destroyed */
+    KIND_STREAM_DESTROY,    /* ARG_STREAM is destroyed */
     KIND_COLLECTIVE,        /* of all ranks of the communicator ARG_HANDLE: ARG_BYTES elements of the type ARG_FORMAT */
     KIND_MESSAGE,           /* the same, of two of them */
     KIND_GROUP_BEGIN,       /* what follows on this thread is enqueued when the group ends */
     KIND_GROUP_END,
-    KIND_GROUP_DROP, /* it ends, and nothing is enqueued */
-    KIND_COMM_NEW,   /* *ARG_OUT is a communicator; with ARG_COUNT, so many are there */
-    KIND_COMM_GONE,  /* ARG_HANDLE ends */
-    KIND_COMM_ASKED, /* ARG_HANDLE goes on, or not: *ARG_OUT is why, where there is one */
+    KIND_GROUP_DROP,   /* it ends, and nothing is enqueued */
+    KIND_COMM_NEW,     /* *ARG_OUT is a communicator; with ARG_COUNT, so many are there */
+    KIND_COMM_DESTROY, /* ARG_HANDLE ends */
+    KIND_COMM_QUERY,   /* ARG_HANDLE goes on, or not: *ARG_OUT is why, where there is one */
     KINDS,
 };
 
@@ -232,7 +232,7 @@ enum graph_node {
     NODE_SET,
     NODE_HOST,
     GRAPH_NODES,
-    NODE_UNTOLD = GRAPH_NODES, /* by the row */
+    NODE_UNSPECIFIED = GRAPH_NODES, /* by the row */
 };
 
 enum wait {

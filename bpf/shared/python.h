@@ -19,7 +19,7 @@
 #define STACK_OF_PYTHON 0x400000 /* in a stack's id: it is in the table of these, which has the native one's id */
 
 #define PYTHON_TEXT_MAX 256    /* bytes of a name or a path that are sent; of longer ones the end */
-#define PYTHON_TABLE_FEW 704   /* bytes of a line table that are sent, of most code */
+#define PYTHON_TABLE_SMALL 704 /* bytes of a line table that are sent, of most code */
 #define PYTHON_TABLE_MAX 61440 /* and of any; lines behind that are not known */
 
 #define PYTHON_NONE 0xff /* of a field that this version has not */
@@ -29,8 +29,8 @@ struct python_layout {
     __u64 start_ns; /* of the process, CLOCK_BOOTTIME, to the clock tick: another one may have its number later */
     __s32 slot;     /* from the thread pointer to the thread's state */
     __u16 thread_id;
-    __u16 frame;       /* in the state: its innermost frame, or what points to that */
-    __u8 frame_behind; /* in what that is; PYTHON_NONE: it is the frame itself */
+    __u16 frame;          /* in the state: its innermost frame, or what points to that */
+    __u8 frame_in_cframe; /* in what that is; PYTHON_NONE: it is the frame itself */
     /* in a frame */
     __u8 code;
     __u8 previous;
@@ -80,7 +80,7 @@ struct python_stack {
     __s32 native; /* the id of the native stack */
     __u32 depth;  /* in frames, of which the table has those outlined above */
     __u8 outcome;
-    __u8 endless;           /* it did not end within PYTHON_DEPTH_MAX frames */
+    __u8 too_deep;          /* it did not end within PYTHON_DEPTH_MAX frames */
     __u8 instruction_bytes; /* as in the layout, as are the next ones */
     __u8 minor;
     __u16 first_instruction;
@@ -101,7 +101,7 @@ struct python_code {
     __u16 zero;
     char file[PYTHON_TEXT_MAX];
     char name[PYTHON_TEXT_MAX];
-    /* Behind it the table of its lines, for which PYTHON_TABLE_FEW or PYTHON_TABLE_MAX bytes have room. */
+    /* Behind it the table of its lines, for which PYTHON_TABLE_SMALL or PYTHON_TABLE_MAX bytes have room. */
 };
 
 /* Code is known by that. */

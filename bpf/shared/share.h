@@ -23,14 +23,14 @@ enum shared_table {
 
 /* Entries of one process. */
 struct share {
-    __u64 of[SHARED_TABLES];
+    __u64 entries[SHARED_TABLES];
     __u64 rows; /* of calls, made since rows_since */
     __u64 rows_since;
 };
 
 /* Entries of all processes. The front end subtracts what it deletes. */
 struct shared_taken {
-    __u64 of[SHARED_TABLES];
+    __u64 entries[SHARED_TABLES];
     __u64 rows;       /* of calls; set by the front end each time it has read them */
     __u64 rows_since; /* changes when the rows of all processes are replaced by new ones */
 };

@@ -60,7 +60,7 @@ enum copied_at {
 };
 /* With one of these: the id is known, and has been seen so many times since. */
 #define COPIED_AGAIN 0x100
-#define COPIED_AGAIN_EACH 1024 /* a power of two */
+#define COPY_AGAIN_EVERY 1024 /* a power of two */
 
 /* Bytes of a stack, copied when its id was assigned: enough to find callers without frame pointers. */
 struct stack_copy {

@@ -50,8 +50,8 @@ enum time_part {
 /* What a thread has had of the CPUs since it is there, as its schedstat in /proc has it. */
 struct cpu_use {
     __u64 used_ns;
-    __u64 waited_ns; /* ready to run, but without one */
-    __u64 turns;     /* times that it was given one */
+    __u64 waited_ns;  /* ready to run, but without one */
+    __u64 timeslices; /* times that it was given one */
 };
 
 struct thread_time {

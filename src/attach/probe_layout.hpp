@@ -55,7 +55,7 @@ public:
     consteval explicit LayoutParser(Machine machine = host) : machine_(machine)
     {
         row_.element_bytes = 1;
-        row_.node = NODE_UNTOLD;
+        row_.node = NODE_UNSPECIFIED;
         for (operand& op : row_.args)
             op = {WORD_ZERO, PART_WHOLE};
         for (int factor : {ARG_BYTES, ARG_HEIGHT, ARG_DEPTH})

@@ -47,8 +47,8 @@ constexpr TableEntry driver_table[] = {
     {"cuStreamCreate", KIND_STREAM_NEW, "(out)"},
     {"cuStreamCreateWithPriority", KIND_STREAM_NEW, "(out)"},
     {"cuGreenCtxStreamCreate", KIND_STREAM_NEW, "(out)"},
-    {"cuStreamDestroy", KIND_STREAM_GONE, "(stream)"},
-    {"cuStreamDestroy_v2", KIND_STREAM_GONE, "(stream)"},
+    {"cuStreamDestroy", KIND_STREAM_DESTROY, "(stream)"},
+    {"cuStreamDestroy_v2", KIND_STREAM_DESTROY, "(stream)"},
 
     // Kernel names
     {"cuModuleGetFunction", KIND_GET_FUNCTION, "(out, _, name)"},

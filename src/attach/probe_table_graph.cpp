@@ -23,7 +23,7 @@ constexpr TableEntry graph_table[] = {
     // CUgraphNodeParams: a type, then what goes with it
     {"cuGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphAddNode_v2", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})"},
-    {"cuGraphDestroy", KIND_GRAPH_GONE, "(graph)"},
+    {"cuGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},
 
     // Executing
     {"cuGraphInstantiate", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
@@ -46,14 +46,14 @@ constexpr TableEntry graph_table[] = {
     {"cuGraphExecBatchMemOpNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"cuGraphExecNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"cuGraphNodeSetEnabled", KIND_GRAPH_SET, "(func)"},
-    {"cuGraphExecDestroy", KIND_EXEC_GONE, "(func)"},
+    {"cuGraphExecDestroy", KIND_EXEC_DESTROY, "(func)"},
 
     // Streams join a capture by waiting for an event that was recorded in it.
     {"cuEventRecord[_ptsz]", KIND_EVENT_RECORD, "(handle, stream)"},
     {"cuEventRecordWithFlags[_ptsz]", KIND_EVENT_RECORD, "(handle, stream)"},
     {"cuStreamWaitEvent[_ptsz]", KIND_EVENT_WAIT, "(stream, handle)"},
-    {"cuEventDestroy", KIND_EVENT_GONE, "(handle)"},
-    {"cuEventDestroy_v2", KIND_EVENT_GONE, "(handle)"},
+    {"cuEventDestroy", KIND_EVENT_DESTROY, "(handle)"},
+    {"cuEventDestroy_v2", KIND_EVENT_DESTROY, "(handle)"},
 
     // The same, runtime
     {"cudaStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
@@ -77,7 +77,7 @@ constexpr TableEntry graph_table[] = {
     {"cudaGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, *{0 int node_type, 16 child})", cudart12},
     {"cudaGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})", cudart13},
     {"cudaGraphAddNode_v2", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})", cudart12},
-    {"cudaGraphDestroy", KIND_GRAPH_GONE, "(graph)"},
+    {"cudaGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},
     {"cudaGraphInstantiate", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"cudaGraphInstantiateWithFlags", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"cudaGraphInstantiateWithParams[_ptsz]", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
@@ -98,7 +98,7 @@ constexpr TableEntry graph_table[] = {
     {"cudaGraphExecExternalSemaphoresWaitNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"cudaGraphExecNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"cudaGraphNodeSetEnabled", KIND_GRAPH_SET, "(func)"},
-    {"cudaGraphExecDestroy", KIND_EXEC_GONE, "(func)"},
+    {"cudaGraphExecDestroy", KIND_EXEC_DESTROY, "(func)"},
 };
 
 } // namespace

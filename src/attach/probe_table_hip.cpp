@@ -64,7 +64,7 @@ constexpr TableEntry hip_table[] = {
     {"hipDevicePrimaryCtxRetain", KIND_CONTEXT_NEW, "(out, int device)"},
     {"hipCtxSetCurrent", KIND_DEVICE_SET, "(handle)"},
     {"hipCtxPushCurrent", KIND_DEVICE_SET, "(handle)"},
-    {"hipDeviceReset", KIND_MEMORY_GONE, ""},
+    {"hipDeviceReset", KIND_CONTEXT_DESTROY, ""},
 
     // Copies
     {"hipMemcpy[_spt]", KIND_COPY, "(dst, src, bytes, int direction)"},
@@ -196,7 +196,7 @@ constexpr TableEntry hip_table[] = {
     {"hipMemCreate", KIND_PHYSICAL_NEW, "physical (out, bytes, *{4 int location, 8 int device})", hip52},
     {"hipMemCreate", KIND_PHYSICAL_NEW, "physical (out, bytes, *{8 int location, 12 int device})", after52},
     {"hipMemImportFromShareableHandle", KIND_PHYSICAL_NEW, "imported-physical (out)"},
-    {"hipMemRetainAllocationHandle", KIND_PHYSICAL_HOLD, "(out)"},
+    {"hipMemRetainAllocationHandle", KIND_PHYSICAL_RETAIN, "(out)"},
     {"hipMemRelease", KIND_PHYSICAL_FREE, "(handle)"},
     {"hipMemMap", KIND_MAP, "mapped-memory (address, bytes, _, handle)"},
     {"hipMemUnmap", KIND_UNMAP, "mapped-memory (address, bytes)"},
@@ -205,7 +205,7 @@ constexpr TableEntry hip_table[] = {
     {"hipEventRecord[_spt]", KIND_EVENT_RECORD, "(handle, stream)"},
     {"hipEventRecordWithFlags", KIND_EVENT_RECORD, "(handle, stream)"},
     {"hipStreamWaitEvent[_spt]", KIND_EVENT_WAIT, "(stream, handle)"},
-    {"hipEventDestroy", KIND_EVENT_GONE, "(handle)"},
+    {"hipEventDestroy", KIND_EVENT_DESTROY, "(handle)"},
     {"hipStreamBeginCapture[_spt]", KIND_CAPTURE_BEGIN, "(stream)"},
     {"hipStreamBeginCaptureToGraph", KIND_CAPTURE_BEGIN, "(stream, graph)"},
     {"hipStreamEndCapture[_spt]", KIND_CAPTURE_END, "(stream, out)"},
@@ -213,7 +213,7 @@ constexpr TableEntry hip_table[] = {
     {"hipStreamCreateWithFlags", KIND_STREAM_NEW, "(out)"},
     {"hipStreamCreateWithPriority", KIND_STREAM_NEW, "(out)"},
     {"hipExtStreamCreateWithCUMask", KIND_STREAM_NEW, "(out)"},
-    {"hipStreamDestroy", KIND_STREAM_GONE, "(stream)"},
+    {"hipStreamDestroy", KIND_STREAM_DESTROY, "(stream)"},
     {"hipGraphCreate", KIND_GRAPH_NEW, "(out)"},
     {"hipGraphClone", KIND_GRAPH_NEW, "(out, graph)"},
     {"hipGraphAddKernelNode", KIND_GRAPH_NODE, "kernel-node (_, graph)"},
@@ -233,7 +233,7 @@ constexpr TableEntry hip_table[] = {
     {"hipGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, *{0 int node_type, 16 child})"},
     {"hipDrvGraphAddMemcpyNode", KIND_GRAPH_NODE, "copy-node (_, graph)"},
     {"hipDrvGraphAddMemsetNode", KIND_GRAPH_NODE, "set-node (_, graph)"},
-    {"hipGraphDestroy", KIND_GRAPH_GONE, "(graph)"},
+    {"hipGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},
     {"hipGraphInstantiate", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"hipGraphInstantiateWithFlags", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"hipGraphInstantiateWithParams", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
@@ -256,7 +256,7 @@ constexpr TableEntry hip_table[] = {
     {"hipDrvGraphExecMemcpyNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"hipDrvGraphExecMemsetNodeSetParams", KIND_GRAPH_SET, "(func)"},
     {"hipGraphNodeSetEnabled", KIND_GRAPH_SET, "(func)"},
-    {"hipGraphExecDestroy", KIND_EXEC_GONE, "(func)"},
+    {"hipGraphExecDestroy", KIND_EXEC_DESTROY, "(func)"},
 };
 
 } // namespace

@@ -56,14 +56,14 @@ constexpr TableEntry nccl_table[] = {
     {"ncclCommSplit", KIND_COMM_NEW, "(_, _, _, out)"},
     {"ncclCommShrink", KIND_COMM_NEW, "(_, _, _, out)"},
     {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
-    {"ncclCommDestroy", KIND_COMM_GONE, "(handle)"},
-    {"ncclCommAbort", KIND_COMM_GONE, "(handle)"},
+    {"ncclCommDestroy", KIND_COMM_DESTROY, "(handle)"},
+    {"ncclCommAbort", KIND_COMM_DESTROY, "(handle)"},
     // Of which only failures are told.
-    {"ncclCommGetAsyncError", KIND_COMM_ASKED, "(handle, out)"}, // 2.4.2
-    {"ncclCommFinalize", KIND_COMM_ASKED, "(handle)"},           // 2.14.3
-    {"ncclCommRevoke", KIND_COMM_ASKED, "(handle)"},             // 2.28.7
-    {"ncclCommSuspend", KIND_COMM_ASKED, "(handle)"},            // 2.29.7
-    {"ncclCommResume", KIND_COMM_ASKED, "(handle)"},             // 2.29.7
+    {"ncclCommGetAsyncError", KIND_COMM_QUERY, "(handle, out)"}, // 2.4.2
+    {"ncclCommFinalize", KIND_COMM_QUERY, "(handle)"},           // 2.14.3
+    {"ncclCommRevoke", KIND_COMM_QUERY, "(handle)"},             // 2.28.7
+    {"ncclCommSuspend", KIND_COMM_QUERY, "(handle)"},            // 2.29.7
+    {"ncclCommResume", KIND_COMM_QUERY, "(handle)"},             // 2.29.7
 };
 
 } // namespace

@@ -116,7 +116,7 @@ inline constexpr CallSet wait_calls = calls_of({KIND_WAIT, KIND_COPY, KIND_FREE}
 inline constexpr CallSet alloc_calls =
     calls_of({KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM});
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
-inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_HOLD, KIND_UNMAP});
+inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_RETAIN, KIND_UNMAP});
 
 // address.bpf.h: where addresses lead to. Not those of objects and addresses that nothing is copied to or from.
 constexpr bool changes_memory(const probe_row& row)
@@ -125,7 +125,7 @@ constexpr bool changes_memory(const probe_row& row)
 }
 inline constexpr CallSet memory_calls =
     calls_of({KIND_ALLOC, KIND_REGISTER_HOST, KIND_FREE, KIND_PHYSICAL_NEW, KIND_PHYSICAL_FREE, KIND_MAP, KIND_UNMAP,
-              KIND_MEMORY_GONE, KIND_INIT},
+              KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
 // context.bpf.h: names of kernels, captures, the device that a thread works on; and what needs no result
@@ -136,21 +136,21 @@ inline constexpr CallSet device_calls = calls_of(
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
 // context.bpf.h: streams, where captures are followed; contexts, in tools that follow no memory
-inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_GONE});
-inline constexpr CallSet context_ends = calls_of({KIND_MEMORY_GONE, KIND_CONTEXT_LET_GO});
+inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_DESTROY});
+inline constexpr CallSet context_ends = calls_of({KIND_CONTEXT_DESTROY, KIND_CONTEXT_RELEASE});
 inline constexpr std::string_view stale_streams =
     "launches count as captured if their stream has the handle of a capturing "
     "one that was destroyed";
 inline constexpr std::string_view stale_devices = "devices are wrong once a context is destroyed";
 
 // graph.bpf.h: what a launch of a graph stands for, with captures
-inline constexpr CallSet graph_calls = calls_of(
-    {KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE, KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_GONE});
-inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_GONE});
+inline constexpr CallSet graph_calls = calls_of({KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_DESTROY,
+                                                 KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_DESTROY});
+inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_DESTROY});
 
 // nccl.bpf.h
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
-                                                KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_GONE, KIND_COMM_ASKED});
+                                                KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_DESTROY, KIND_COMM_QUERY});
 
 // ... and what returns when work is done.
 constexpr bool waits_for_work(const probe_row& row)

@@ -64,7 +64,7 @@ void Attacher::attach_system_wide()
     system_wide_ = true;
     paused_.clear();
     linker_.begin_second_attachment();
-    options_.set_phase(ATTACH_COMING);
+    options_.set_phase(ATTACH_PENDING);
     for (CudaFile* file : files)
         attach(file, 0);
     options_.set_phase(ATTACH_BOTH);

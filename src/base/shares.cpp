@@ -29,10 +29,10 @@ void Shares::release(std::span<const image> exited)
         share left{};
         if (bpf_map_lookup_elem(shares_fd_, &each, &left) == 0 && bpf_map_delete_elem(shares_fd_, &each) == 0)
             for (size_t table = 0; table < SHARED_TABLES; table++)
-                subtract(all.of[table], left.of[table]);
+                subtract(all.entries[table], left.entries[table]);
         held_bytes held{};
         if (held_fd_ >= 0 && bpf_map_lookup_elem(held_fd_, &each, &held) == 0)
-            subtract(all.of[SHARED_HELD], held.entries);
+            subtract(all.entries[SHARED_HELD], held.entries);
     }
 }
 

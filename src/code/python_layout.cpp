@@ -20,7 +20,7 @@ constexpr python_layout usual = {
     .slot = 0,
     .thread_id = 152,
     .frame = 72,
-    .frame_behind = PYTHON_NONE,
+    .frame_in_cframe = PYTHON_NONE,
     .code = 0,
     .previous = 8,
     .instruction = 56,
@@ -74,7 +74,7 @@ constexpr python_layout of_3_11()
 {
     python_layout layout = usual;
     layout.frame = 56;
-    layout.frame_behind = 8;
+    layout.frame_in_cframe = 8;
     layout.code = 32;
     layout.previous = 48;
     layout.owner = PYTHON_NONE;
@@ -92,7 +92,7 @@ constexpr python_layout of_3_12()
     python_layout layout = usual;
     layout.thread_id = 136;
     layout.frame = 56;
-    layout.frame_behind = 0;
+    layout.frame_in_cframe = 0;
     layout.first_instruction = 192;
     return layout;
 }

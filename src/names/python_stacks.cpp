@@ -165,7 +165,7 @@ std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
         result.remark = fmt::format("[thread {} runs no Python]", name);
     } else if (kept.outcome == PYTHON_UNREADABLE) {
         result.remark = "[Python frames could not be read]";
-    } else if (kept.endless) {
+    } else if (kept.too_deep) {
         result.remark = fmt::format("[more than {} frames]", PYTHON_DEPTH_MAX);
     }
     return result;

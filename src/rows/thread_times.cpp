@@ -161,7 +161,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
     CpuTime now{.wall_ns = wall_ns,
                 .used_ns = time.at_end.used_ns,
                 .ready_ns = time.at_end.waited_ns,
-                .turns = time.at_end.turns};
+                .turns = time.at_end.timeslices};
     if (!has_ended(time)) {
         const auto share = schedstat_reads_++ < schedstat_reads_max
                                ? thread_cpu_time(static_cast<pid_t>(time.image.pid), static_cast<pid_t>(time.tid))
@@ -176,7 +176,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
         reported = {.wall_ns = 0,
                     .used_ns = time.at_begin.used_ns,
                     .ready_ns = time.at_begin.waited_ns,
-                    .turns = time.at_begin.turns};
+                    .turns = time.at_begin.timeslices};
     if (now.turns < reported.turns) // another thread with its number; or the kernel keeps no account
         return {};
     CpuTime since{.wall_ns = now.wall_ns - reported.wall_ns,

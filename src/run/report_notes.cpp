@@ -46,7 +46,7 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                     "calls were left by a jump or an exception: not counted, as they have no result and no duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
-    t[LOSS_TURN] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
+    t[LOSS_TIME_PART] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: in no histogram"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocks did not fit in a table: in no row"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is not known"};

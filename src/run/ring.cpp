@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-static_assert(sizeof(line_ends) <= sizeof(line));
+static_assert(sizeof(line_positions) <= sizeof(line));
 
 uint32_t Lines::places_in(uint64_t bytes)
 {
@@ -28,7 +28,7 @@ Lines::Lines(int map, uint32_t places) : array_(map, size_t{1} + places), places
 
 uint64_t Lines::sent() const
 {
-    return ends().sent;
+    return positions().reserved;
 }
 
 bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until)
@@ -36,7 +36,7 @@ bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::tim
     const PublishOnReturn publish(*this);
     while (taken_ != end) {
         const volatile line& place = array_[1 + taken_ % places_];
-        if (load_acquire(place.whole) != taken_ + 1)
+        if (load_acquire(place.published) != taken_ + 1)
             return false; // its thread has been preempted on the way: it comes next time
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
@@ -50,7 +50,7 @@ bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::tim
 
 void Lines::publish_taken()
 {
-    store_release<__u64>(ends().taken, taken_); // behind all reading
+    store_release<__u64>(positions().consumed, taken_); // behind all reading
 }
 
 Ring::Ring(bpf_object* object, Take take)

@@ -43,7 +43,7 @@ private:
         ~PublishOnReturn() { lines_.publish_taken(); }
         Lines& lines_;
     };
-    volatile line_ends& ends() const { return reinterpret_cast<volatile line_ends&>(array_[0]); }
+    volatile line_positions& positions() const { return reinterpret_cast<volatile line_positions&>(array_[0]); }
 
     SharedArray<line> array_;
     uint32_t places_;

@@ -191,12 +191,12 @@ BLOCK(line)
 {
     u32 first = 0;
     u64 number;
-    struct line* line = take_place(&number);
-    struct line_ends* ends = bpf_map_lookup_elem(&lines, &first);
-    if (!line || !ends)
+    struct line* line = reserve_line(&number);
+    struct line_positions* positions = bpf_map_lookup_elem(&lines, &first);
+    if (!line || !positions)
         return 0;
     line->event.time_ns = 1;
-    line_is_whole(line, number);
-    ends->taken = number + 1; /* there is no reader */
+    publish_line(line, number);
+    positions->consumed = number + 1; /* there is no reader */
     return 0;
 }

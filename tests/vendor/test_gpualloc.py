@@ -13,9 +13,9 @@ case = functools.partial(harness.case, tool="gpualloc")
 each_driver = {version: version for version in drivers}
 
 Row = namedtuple("Row", "name layer kind arguments")
-kinds = {"ALLOC", "REGISTER_HOST", "PHYSICAL_NEW", "MAP", "TRIM", "FREE", "PHYSICAL_FREE", "PHYSICAL_HOLD", "UNMAP"}
-others = {"MEMORY_GONE", "CONTEXT_LET_GO", "CAPTURE_BEGIN", "CAPTURE_END", "STREAM_NEW", "STREAM_GONE", "CONTEXT_CREATE",
-          "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH", "CONTEXT_POP", "DEVICE_SET"}
+kinds = {"ALLOC", "REGISTER_HOST", "PHYSICAL_NEW", "MAP", "TRIM", "FREE", "PHYSICAL_FREE", "PHYSICAL_RETAIN", "UNMAP"}
+others = {"CONTEXT_DESTROY", "CONTEXT_RELEASE", "CAPTURE_BEGIN", "CAPTURE_END", "STREAM_NEW", "STREAM_DESTROY",
+          "CONTEXT_CREATE", "CONTEXT_NEW", "CONTEXT_SET", "CONTEXT_PUSH", "CONTEXT_POP", "DEVICE_SET"}
 table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", KIND_(\w+),\s*(\{?[^}]*)\}')
 
 
@@ -40,7 +40,7 @@ def rows_of(layer, library, of=kinds):
 def counted(row):
     """What the tool counts of a call with zeros to point to and 0 for all other arguments: neither a free of nothing, nor
     one more reference that is not given."""
-    return row.kind != "PHYSICAL_HOLD" and not (row.kind == "FREE" and "(address" not in row.arguments)
+    return row.kind != "PHYSICAL_RETAIN" and not (row.kind == "FREE" and "(address" not in row.arguments)
 
 
 def unreadable(row):

@@ -46,7 +46,7 @@ template<graph_node node>
 Cell node_cell(const K&, const G& g, const C&)
 {
     const auto* nodes = nodes_of(g);
-    return nodes ? Cell(uint64_t{nodes->of[node]}) : Cell();
+    return nodes ? Cell(uint64_t{nodes->count[node]}) : Cell();
 }
 
 bool has_birth(const G& g)

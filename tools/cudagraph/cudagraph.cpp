@@ -31,8 +31,8 @@ bool can_be_captured(const probe_row& row)
 
 constexpr CallSet graph_launch_calls = calls_of({KIND_GRAPH_LAUNCH});
 constexpr CallSet life_calls =
-    calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_GONE,
-              KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE, KIND_GRAPH_SET, KIND_EXEC_GONE});
+    calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END, KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_DESTROY,
+              KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPLOAD, KIND_GRAPH_UPDATE, KIND_GRAPH_SET, KIND_EXEC_DESTROY});
 constexpr CallSet trim_calls = calls_of({KIND_TRIM}, [](const probe_row& row) { return row.holding == HOLDING_GRAPH; });
 constexpr CallSet memory_node_calls = calls_of({KIND_ALLOC, KIND_FREE}, is_memory_node);
 constexpr CallSet node_calls =

@@ -70,7 +70,7 @@ std::string_view graph_call_name(uint8_t kind)
         return "create";
     case KIND_GRAPH_NODE:
         return "add";
-    case KIND_GRAPH_GONE:
+    case KIND_GRAPH_DESTROY:
         return "destroy";
     case KIND_GRAPH_INSTANTIATE:
         return "instantiate";
@@ -80,7 +80,7 @@ std::string_view graph_call_name(uint8_t kind)
         return "update";
     case KIND_GRAPH_SET:
         return "set";
-    case KIND_EXEC_GONE:
+    case KIND_EXEC_DESTROY:
         return "exec-destroy";
     case KIND_TRIM:
         return "trim";
@@ -99,7 +99,7 @@ std::string_view update_reason(uint8_t reason)
 
 uint64_t node_count(const graph_nodes& nodes)
 {
-    return std::accumulate(std::begin(nodes.of), std::end(nodes.of), uint64_t{0});
+    return std::accumulate(std::begin(nodes.count), std::end(nodes.count), uint64_t{0});
 }
 
 void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
@@ -147,7 +147,7 @@ void GraphGroup::add(const CallDelta& delta, bool of_instantiations)
     case KIND_GRAPH_SET:
         sets += ok ? n : 0;
         break;
-    case KIND_EXEC_GONE:
+    case KIND_EXEC_DESTROY:
         destroyed += ok ? n : 0;
         break;
     }

@@ -121,14 +121,14 @@ void Collectives::add(const collective_call& call)
     case KIND_GROUP_DROP:
         group_ends(call, kind == KIND_GROUP_DROP);
         break;
-    case KIND_COMM_GONE:
+    case KIND_COMM_DESTROY:
         if (Rank* const rank = rank_numbered(call.comm))
             rank->gone = rank->destroyed = true;
         if (failed)
             count(call, 0, call.result);
         break;
     case KIND_COMM_NEW:
-    case KIND_COMM_ASKED:
+    case KIND_COMM_QUERY:
         count(call, 0, call.result);
         break;
     case KIND_COLLECTIVE:

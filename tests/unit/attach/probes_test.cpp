@@ -275,16 +275,16 @@ TEST_CASE("memory has a kind, and what it takes to follow it")
             CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
             break;
         case KIND_PHYSICAL_NEW:
-        case KIND_PHYSICAL_HOLD:
+        case KIND_PHYSICAL_RETAIN:
             CHECK(has(probe, ARG_OUT));
             break;
         case KIND_PHYSICAL_FREE:
             CHECK(has(probe, ARG_HANDLE));
             break;
-        case KIND_MEMORY_GONE:
+        case KIND_CONTEXT_DESTROY:
             CHECK(has(probe, ARG_HANDLE) + has(probe, ARG_DEVICE) == (probe.library != Library::hip));
             break;
-        case KIND_CONTEXT_LET_GO:
+        case KIND_CONTEXT_RELEASE:
             CHECK(has(probe, ARG_DEVICE));
             break;
         default:
@@ -401,11 +401,11 @@ TEST_CASE("nodes of graphs are told, and graphs known")
         const probe_row& row = probe.row;
         auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         const bool node = row.kind == KIND_GRAPH_NODE;
-        CHECK(node >= (row.node != NODE_UNTOLD));
+        CHECK(node >= (row.node != NODE_UNSPECIFIED));
         CHECK(has(probe, ARG_NODE_TYPE) == named("GraphAddNode"));
         CHECK(has(probe, ARG_CHILD) == (named("GraphAddNode") || named("AddChildGraph")));
         if (node) {
-            CHECK((row.node != NODE_UNTOLD) != has(probe, ARG_CHILD));
+            CHECK((row.node != NODE_UNSPECIFIED) != has(probe, ARG_CHILD));
             CHECK((row.node == NODE_KERNEL) == named("AddKernel"));
             CHECK((row.node == NODE_COPY) == named("AddMemcpy"));
             CHECK((row.node == NODE_SET) == named("AddMemset"));
@@ -413,11 +413,12 @@ TEST_CASE("nodes of graphs are told, and graphs known")
         }
         const bool makes = row.kind == KIND_GRAPH_NEW || row.kind == KIND_GRAPH_INSTANTIATE;
         CHECK(makes <= has(probe, ARG_OUT));
-        const bool of_graph = node || row.kind == KIND_GRAPH_GONE || row.kind == KIND_GRAPH_INSTANTIATE ||
+        const bool of_graph = node || row.kind == KIND_GRAPH_DESTROY || row.kind == KIND_GRAPH_INSTANTIATE ||
                               row.kind == KIND_GRAPH_UPDATE || row.holding == HOLDING_GRAPH;
         CHECK((of_graph && !named("MemTrim")) <= has(probe, ARG_GRAPH));
         const bool of_exec = row.kind == KIND_GRAPH_LAUNCH || row.kind == KIND_GRAPH_UPLOAD ||
-                             row.kind == KIND_GRAPH_UPDATE || row.kind == KIND_GRAPH_SET || row.kind == KIND_EXEC_GONE;
+                             row.kind == KIND_GRAPH_UPDATE || row.kind == KIND_GRAPH_SET ||
+                             row.kind == KIND_EXEC_DESTROY;
         CHECK(of_exec <= has(probe, ARG_FUNC));
     }
 }

@@ -37,10 +37,10 @@ graph_exec an_exec()
     exec.born_ns = 1'000'000'000;
     exec.instantiate_ns = 1'234'567;
     exec.graph = 0x7f00aa00;
-    exec.nodes.of[NODE_KERNEL] = 48;
-    exec.nodes.of[NODE_COPY] = 3;
-    exec.nodes.of[NODE_SET] = 2;
-    exec.nodes.of[NODE_HOST] = 1;
+    exec.nodes.count[NODE_KERNEL] = 48;
+    exec.nodes.count[NODE_COPY] = 3;
+    exec.nodes.count[NODE_SET] = 2;
+    exec.nodes.count[NODE_HOST] = 1;
     return exec;
 }
 
@@ -143,7 +143,7 @@ struct CudaGraph {
             graph_calls(solver, KIND_GRAPH_UPLOAD, "cuGraphUpload", 3, 5, 40'000),
             graph_calls(solver, KIND_LAUNCH, "cuLaunchKernel", 0, 36, 4'000),
             graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // under capture
-            graph_calls(server, KIND_EXEC_GONE, "cuGraphExecDestroy", 4, 1, 3'000),
+            graph_calls(server, KIND_EXEC_DESTROY, "cuGraphExecDestroy", 4, 1, 3'000),
         };
         all[9][GRAPH_KERNELS] = 0;
         all[9][GRAPH_UNKNOWN] = 7;

@@ -14,7 +14,7 @@ namespace {
 std::vector<Probe> nccl_probes()
 {
     const probe_kind kinds[] = {KIND_COLLECTIVE, KIND_MESSAGE,    KIND_GROUP_BEGIN,
-                                KIND_GROUP_END,  KIND_GROUP_DROP, KIND_COMM_GONE};
+                                KIND_GROUP_END,  KIND_GROUP_DROP, KIND_COMM_DESTROY};
     return probes(Library::nccl, kinds);
 }
 

@@ -27,13 +27,13 @@ Fd create()
 class Sender {
 public:
     int map() const { return map_.get(); }
-    volatile line_ends& ends() { return reinterpret_cast<volatile line_ends&>(array_[0]); }
-    uint64_t take_place() { return std::exchange(ends().sent, ends().sent + 1); }
+    volatile line_positions& positions() { return reinterpret_cast<volatile line_positions&>(array_[0]); }
+    uint64_t take_place() { return std::exchange(positions().reserved, positions().reserved + 1); }
     void write(uint64_t number)
     {
         volatile line& place = array_[1 + number % places];
         place.event.time_ns = number;
-        place.whole = number + 1;
+        place.published = number + 1;
     }
     void send(int lines)
     {
@@ -71,10 +71,10 @@ TEST_CASE("lines come in their order, all around the array", "[lines]")
     CHECK(take(lines, lines.sent()).empty());
     sender.send(6);
     CHECK(take(lines, 4) == Numbers{0, 1, 2, 3});
-    CHECK(sender.ends().taken == 4);
+    CHECK(sender.positions().consumed == 4);
     sender.send(6);
     CHECK(take(lines, lines.sent()) == Numbers{4, 5, 6, 7, 8, 9, 10, 11});
-    CHECK(sender.ends().taken == 12);
+    CHECK(sender.positions().consumed == 12);
 }
 
 TEST_CASE("a line that is still being written is waited for, by those behind it, too", "[lines]")
@@ -86,7 +86,7 @@ TEST_CASE("a line that is still being written is waited for, by those behind it,
         sender.send(1);
         CHECK(take(lines, lines.sent()) == Numbers{late - 2, late - 1});
         CHECK(take(lines, lines.sent()).empty());
-        CHECK(sender.ends().taken == late);
+        CHECK(sender.positions().consumed == late);
         sender.write(late);
         CHECK(take(lines, lines.sent()) == Numbers{late, late + 1});
         sender.send(4);
@@ -103,7 +103,7 @@ TEST_CASE("who has no time leaves the rest", "[lines]")
     const auto one = [&](const void*, size_t) { taken++; };
     CHECK(lines.drain(lines.sent(), one, {}));
     CHECK(taken == 1);
-    CHECK(sender.ends().taken == 1);
+    CHECK(sender.positions().consumed == 1);
     CHECK(lines.drain(lines.sent(), one, {}));
     CHECK_FALSE(lines.drain(lines.sent(), one, {}));
     CHECK(taken == 3);
@@ -116,7 +116,7 @@ TEST_CASE("a line that is refused has been taken", "[lines]")
     sender.send(2);
     CHECK_THROWS(lines.drain(
         lines.sent(), [](const void*, size_t) { throw Error("no"); }, never));
-    CHECK(sender.ends().taken == 1);
+    CHECK(sender.positions().consumed == 1);
     CHECK(take(lines, lines.sent()) == Numbers{1});
 }
 
