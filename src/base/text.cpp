@@ -186,6 +186,25 @@ std::string human_bytes(uint64_t bytes)
     return fmt::format("{:.1f}{}", value, "KMGTPE"[unit]);
 }
 
+std::string prose_bytes(uint64_t bytes)
+{
+    if (bytes < 1024)
+        return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");
+    std::string text = human_bytes(bytes);
+    const char unit = text.back();
+    text.pop_back();
+    if (text.ends_with(".0"))
+        text.resize(text.size() - 2);
+    return fmt::format("{} {}iB", text, unit);
+}
+
+std::string prose_count(double count)
+{
+    if (count < 9999.5)
+        return fmt::format("{:.0f}", count);
+    return count < 999'500 ? fmt::format("{:.0f}k", count / 1e3) : fmt::format("{:.1f}M", count / 1e6);
+}
+
 namespace {
 
 // Daemons and sudo often run in the locale "C", where wcwidth() knows no character beyond ASCII.

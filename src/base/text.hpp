@@ -105,7 +105,9 @@ std::optional<Number> parse_number(std::string_view text, int base = 10)
 void for_each_field(std::string_view text,
                     const std::function<void(std::string_view key, std::string_view value)>& each);
 
-std::string human_bytes(uint64_t bytes); // 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
+std::string human_bytes(uint64_t bytes); // for tables: 1023 -> "1023", 1536 -> "1.5K", 12345678 -> "11.8M"
+std::string prose_bytes(uint64_t bytes); // for sentences: 100 -> "100 bytes", 1536 -> "1.5 KiB", 16 << 30 -> "16 GiB"
+std::string prose_count(double count);   // for sentences: 4521 -> "4521", 200318 -> "200k", 1234567 -> "1.2M"
 
 // Columns that characters take on a terminal.
 

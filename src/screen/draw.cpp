@@ -162,7 +162,7 @@ void ListDrawing::troubles()
         return;
     const std::vector<Trouble>& all = *snapshot_.troubles;
     if (all.empty() && !snapshot_.rows.empty())
-        canvas_.write(0, region.y, "Nothing looks wrong from the host's side.", Style::dim);
+        canvas_.write(0, region.y, "No problem found (host side only).", Style::dim);
     size_t widest = 0;
     const size_t shown = std::min(all.size(), static_cast<size_t>(region.height));
     for (const Trouble& trouble : std::span(all).first(shown))

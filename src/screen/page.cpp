@@ -107,10 +107,10 @@ Page troubles_page(const Snapshot& snapshot)
         page.lines.push_back({fmt::format("{:<2} {}", trouble.mark, trouble.who), style_of(trouble.severity)});
         page.lines.push_back({"   " + trouble.words});
         page.lines.push_back({fmt::format("   next: {}", trouble.next)});
-        page.lines.push_back({fmt::format("   said where {}", trouble.why), Style::dim});
+        page.lines.push_back({fmt::format("   rule: {}", trouble.why), Style::dim});
     }
     if (page.lines.empty())
-        page.lines.push_back({"Nothing looks wrong from the host's side.", Style::dim});
+        page.lines.push_back({"No problem found (host side only).", Style::dim});
     return page;
 }
 

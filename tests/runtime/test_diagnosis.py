@@ -21,13 +21,13 @@ copies = "copy 500 bytes={bytes} fn={fn} gap_us=100"
 together = {
     "waits": {
         "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
-                 r"has waited \d+(\.\d)? s for the device, launched nothing since"),
+                 r"waiting for the GPU for \d+(\.\d)? s; no launches since"),
         "hung_in_a_copy": ("background; name NCCL-Service; sleep 60000; end; copy 1 fn=cudaMemcpy block_us=60000000", "hangs", {"warning", "alarm"},
-                           r"has waited \d+(\.\d)? s for a synchronous copy, launched nothing since; NCCL runs in it: ncclwait --ras .*"),
+                           r"waiting for a synchronous copy for \d+(\.\d)? s; no launches since; it uses NCCL: ncclwait --ras .*"),
         "one_thread_waits": ("background; sync 1 fn=cuCtxSynchronize block_us=60000000; end; forever; launch vecadd 1 grid=64 gap_us=2000; end",
                              None, None, None),
         "spins": ("sync 1 fn=cuCtxSynchronize delay_us=500000; launch vecadd 1", "spins", {"note"},
-                  r"waits \d+% of the time, and spins meanwhile: \d+% of a CPU"),
+                  r"busy-waiting for the GPU \d+% of the time, burning \d+% of a CPU"),
         "sleeps_in_waits": ("sync 1 fn=cuCtxSynchronize block_us=500000; launch vecadd 1", None, None, None),
     },
     "failures": {
@@ -36,7 +36,7 @@ together = {
         "few_waits_fail": ("sync 1 fn=cuStreamSynchronize result=719; sync 9 fn=cuStreamSynchronize; sleep 50", "wait", {"warning"},
                            r"\d+ of \d+ waits fail: CUDA_ERROR_LAUNCH_FAILED"),
         "refused": ("alloc all 17179869184 result=2; sleep 50", "refused", {"alarm"},
-                    r"(\d+) of \1 allocations refused, the last of 16\.0G: OUT_OF_MEMORY"),
+                    r"all \d+ allocations fail: OUT_OF_MEMORY \(last request: 16 GiB\)"),
         "wrong_frees": ("alloc a 1000; free a; free a again result=1; sleep 50", "memory", {"warning"},
                         r"\d+ of \d+ allocations and frees fail: CUDA_ERROR_INVALID_VALUE"),
         "copies_fail": ("copy 1 fn=cuMemcpyHtoD_v2 result=700; sleep 50", "copy", {"alarm"},
@@ -44,34 +44,34 @@ together = {
         "calls_after_shutdown": ("alloc a 1000; free a; free a again result=4; sync 1 fn=cuStreamSynchronize result=4; "
                                  "copy 1 fn=cuMemcpyHtoD_v2 result=4; sleep 50", None, None, None),
         "instantiations_fail": ("graph instantiate G X result=2; graph launch Y 1; sleep 50", "graph", {"alarm"},
-                                r"(all )?\d+ (of \d+ )?captures and instantiations of graphs fail: CUDA_ERROR_OUT_OF_MEMORY"),
+                                r"(all )?\d+ (of \d+ )?graph captures and instantiations fail: CUDA_ERROR_OUT_OF_MEMORY"),
     },
     "memory_and_polls": {
-        "grows": ("alloc result 8388608; sleep 100", "grows", {"note"}, r"grows by [\d.]+M/s of device memory, and frees none"),
+        "grows": ("alloc result 8388608; sleep 100", "grows", {"note"}, r"allocates [\d.]+ MiB/s of device memory and frees nothing"),
         "grows_and_frees": ("alloc result 8388608; alloc other 65536; free other; sleep 100", None, None, None),
         "polls": ("sync 5000 fn=cuStreamQuery result=600; launch vecadd 1 grid=64", "polls", {"note", "warning"},
-                  r"asks \d+ times/s whether work is done"),
+                  r"polls for completion \d+k? times/s"),
         "polls_at_times": ("sync 100 fn=cuStreamQuery result=600; sleep 100", None, None, None),
     },
     "copies": {
         "small_copies": (copies.format(bytes=2048, fn="cuMemcpyHtoD_v2"), "copies", {"warning"},
-                         r"copies \d+ times/s, 100% of them smaller than 64K, 100% synchronous"),
+                         r"\d+k? copies/s, all under 64 KiB, all synchronous"),
         "large_copies": (copies.format(bytes=65536, fn="cuMemcpyHtoD_v2"), None, None, None),
         "small_copies_without_waiting": (copies.format(bytes=2048, fn="cuMemcpyHtoDAsync_v2"), "copies", {"note"},
-                                         r"copies \d+ times/s, 100% of them smaller than 64K, 0% synchronous"),
+                                         r"\d+k? copies/s, all under 64 KiB, none synchronous"),
     },
     "graphs": {
         "captures": ("capture begin; launch vecadd 50 stream=1; capture end; graph 1; sleep 50", "captures", {"warning"},
-                     r"captures graphs \d+\.\d times/s, instantiates \d+\.\d/s \(re-capture storm\): \d+ launches/s are recorded, \d+/s are made"),
+                     r"rebuilds graphs \(re-capture storm\): \d+\.\d captures/s, \d+\.\d instantiations/s; \d+k? launches/s recorded, \d+k?/s executed"),
         "instantiates": ("graph instantiate G X; graph launch X 1; graph execdestroy X; sleep 50", "captures", {"warning"},
-                         r"instantiates graphs \d+\.\d times/s: 0 launches/s are recorded, \d+/s are made"),
+                         r"instantiates graphs \d+\.\d times/s; 0 launches/s recorded, \d+k?/s executed"),
         "captures_at_times": ("capture begin; launch vecadd 500 stream=1; capture end; graph 100; sleep 1000", None, None, None),
         "captured_once": ("capture begin; launch vecadd 5000 stream=1; capture end; forever; graph 1; sleep 10; end", None, None, None),
     },
     "launches": {
         "launches": ("launch vecadd 100 grid=8,2,2 gap_us=1000; sync 1", None, None, None),
         "small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 5 grid=32; sync 1", "blocks", {"note"},
-                           r"9[0-9]% of \d+ launches/s are of fewer than 32 blocks, too few to fill a GPU"),
+                           r"tiny grids: 9[0-9]% of \d+k? launches/s have under 32 blocks, too few to fill a GPU"),
         "many_small_launches": ("launch vecadd 100 grid=31 gap_us=1000; launch saxpy 15 grid=32; sync 1", None, None, None),
         "few_small_launches": ("launch vecadd 10; sleep 200", None, None, None),
         "small_launches_in_memory": ("launch vecadd 100 fn=cuLaunchKernelEx gap_us=1000", None, None, None),
@@ -116,7 +116,7 @@ def known_with_latency():
     """What launches return, and how long they take, is not known by their entry."""
     wanted = {"launch saxpy 3 grid=64 result=719; sleep 20": ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED"),
               "launch vecadd 1000 grid=64 delay_us=200":
-              ("launches", r"is bound by launches: a thread spends \d+% of its time in launch calls")}
+              ("launches", r"launch-bound: one thread spends \d+% of its time in launch calls")}
     workloads = [Workload(f"forever; {script}; end") for script in wanted]
     pids = ",".join(str(workload.pid) for workload in workloads)
     without, tool = (Tool("-p", pids, "-i", "1", "-d", "4", *more) for more in ([], ["-l"]))
@@ -140,7 +140,7 @@ def copies_from():
     tool.finish(), why.finish()
     found = said(tool, workload.pid)
     equal({row["rule"] for row in found}, {"copies"}, f"rules that speak: {found}")
-    check(found and all(re.search(r"100% synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
+    check(found and all(re.search(r"all synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
           f"the function: {found}")
     check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"the stack: {why.text}")
 
@@ -178,8 +178,8 @@ def starves(others):
         return equal(found, [], f"nobody is beside it: {told}")
     check(found, f"{others} beside it: {told}")
     for row in found:
-        words = re.fullmatch(r"a thread that calls CUDA waits \d+% of its time for a CPU: (\d+) threads run or could run "
-                             r"on (\d+) CPUs; the process may use 1 of them", row["diagnosis"])
+        words = re.fullmatch(r"CUDA thread is ready but gets no CPU \d+% of the time: (\d+) runnable threads "
+                             r"on (\d+) CPUs; the process may use 1 CPU", row["diagnosis"])
         check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"words: {row}")
         check(int(words[1]) >= others, f"all of them could run: {row}")
     severity = "warning" if share > 65 else "note" if share < 55 else found[-1]["severity"]
@@ -199,17 +199,17 @@ def why():
         tool.finish()
     row, = idle.rows
     equal((row["rule"], row["severity"], row["next"]), ("idle", "note", f"cudagap -p {well.pid} --why"), "by NVML")
-    check(re.fullmatch(r"leaves its GPU idle, which is busy 3% of the time: .* (\d+)% of its time, .*", row["diagnosis"]), f"words: {row}")
+    check(re.fullmatch(r"GPU only 3% busy: .* (\d+)% of the time, .*", row["diagnosis"]), f"words: {row}")
     equal(busy.rows[0]["severity"], "none", f"nothing, where the GPU is busy: {busy.rows}")
     of_hung, of_hung_json, of_well, of_well_json = tools
-    check(re.search(rf"!? +{hung.pid} solver +has waited \d\.\d s for the device, launched nothing since$", of_hung.text, re.M),
+    check(re.search(rf"!? +{hung.pid} solver +waiting for the GPU for \d\.\d s; no launches since$", of_hung.text, re.M),
           f"words: {of_hung.text}")
     check(re.search(r"^ +cudaDeviceSynchronize\+", of_hung.text, re.M), f"the stack: {of_hung.text}")
     check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"the command: {of_hung.text}")
     row, = of_hung_json.rows
     equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "in JSON")
     check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"details: {row}")
-    check("nothing looks wrong from the host's side in" in of_well.text, f"nothing: {of_well.text}")
+    check("no problem found in" in of_well.text, f"nothing: {of_well.text}")
     for tool in of_hung, of_well:
         check("no use of a GPU" not in tool.text, f"there was some: {tool.text}")
     row, = of_well_json.rows
@@ -226,12 +226,12 @@ def stopped_in_a_wait():
     rows = lambda rule: [row for row in said(tool, workload.pid) if row["rule"] == rule]
     os.kill(workload.pid, signal.SIGSTOP)
     stopped = wait_until(lambda: rows("stopped"), "it is said to be stopped")[0]
-    check(re.fullmatch(r"is stopped by a signal, in a wait for the device that began \d\.\d s ago", stopped["diagnosis"]), f"{stopped}")
+    check(re.fullmatch(r"stopped by a signal while waiting for the GPU; the wait began \d\.\d s ago", stopped["diagnosis"]), f"{stopped}")
     equal((stopped["severity"], stopped["tid"]), ("warning", workload.pid), f"{stopped}")
     equal(rows("hangs"), [], "no hang")
     os.kill(workload.pid, signal.SIGCONT)
     hangs = wait_until(lambda: rows("hangs"), "it hangs")[0]
-    words = re.fullmatch(r"has waited (\d+\.\d) s for the device, launched nothing since; (\d+\.\d) s more it was stopped or frozen", hangs["diagnosis"])
+    words = re.fullmatch(r"waiting for the GPU for (\d+\.\d) s; no launches since; stopped or frozen for another (\d+\.\d) s", hangs["diagnosis"])
     check(words and float(words[1]) >= 2 and float(words[2]) >= 1, f"{hangs}")
     tool.stop()
 
@@ -240,8 +240,8 @@ def stopped_in_a_wait():
 def first_screen(size):
     """Whose trouble it is, and what: without a key, soon, and however many do well beside them."""
     columns, lines, others = size
-    wanted = {"sweep": "all .* waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", "loader": "copies .* times/s, 100% of them smaller",
-              "notebook": "grows by"}
+    wanted = {"sweep": "all .* waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", "loader": ".* copies/s, all under 64 KiB",
+              "notebook": "allocates .* and frees"}
     scripts = {"sweep": incidents["waits_fail"][0], "loader": incidents["small_copies"][0], "notebook": incidents["grows"][0]}
     well = [Workload("wait {go}; forever; launch vecadd 1; sleep 500; end", "workload-driver", start=False) for _ in range(others)]
     programs = {name: Workload(f"name {name}; forever; {script}; end") for name, script in scripts.items()}
@@ -265,13 +265,13 @@ def first_screen(size):
 
 # Six nights on call: what one program among many does, and what is said of it. `hung` began before anybody looked.
 nights = {
-    "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"copies \d+ times/s, \d+% of them smaller"),
-    "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"grows by [\d.]+M/s of device memory, and"),
+    "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"\d+k? copies/s, all under 64 KiB"),
+    "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"allocates [\d.]+ MiB/s of device memory and"),
     "hung": ("launch vecadd 5; touch {dir}/hangs; sync 1 fn=cudaDeviceSynchronize block_us=600000000",
-             r"waits for the device since before tracing began"),
-    "polls": ("forever; sync 5000 fn=cuEventQuery result=600 delay_us=3; launch scale 1; end", r"asks \d+ times/s whether work is done"),
+             r"waiting for the GPU for over [\d.]+ s \(began before tracing\)"),
+    "polls": ("forever; sync 5000 fn=cuEventQuery result=600 delay_us=3; launch scale 1; end", r"polls for completion \d+k? times/s"),
     "captures": ("forever; capture begin; launch vecadd 30 stream=1; capture end; graph 1; sleep 100; end",
-                 r"captures graphs [\d.]+ times/s, instantiates"),
+                 r"rebuilds graphs \(re-capture storm\): [\d.]+ captures/s"),
     "neighbour": ("forever; launch vecadd 20 grid=64; sleep 10; end", r"shares GPU 0 with neighbour \({pid}\b"),
 }
 

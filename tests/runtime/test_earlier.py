@@ -206,7 +206,7 @@ def verdicts():
     tool = tops.Tool("-j", "1", "4").finish()
     told = [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] in (workload.pid, busy.pid)]
     equal({(row["pid"], row["rule"]) for row in told}, {(workload.pid, "hangs")}, "whose trouble it is, and which")
-    check(re.match(r"waits for the device since before tracing began, more than \d\.\d s, launched nothing meanwhile",
+    check(re.match(r"waiting for the GPU for over \d\.\d s \(began before tracing\); no launches since",
                    told[0]["diagnosis"]), f"its words: {told[0]}")
     rows = [row for row in tool.rows if row["by"] == "pid" and row["pid"] == workload.pid]
     check(rows[-1]["blocked_percent"] > 95, f"it waits all the time: {rows[-1]}")

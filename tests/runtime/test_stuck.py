@@ -48,7 +48,7 @@ def in_flight_before_tracing(pace):
     time.sleep(0.5)
     tool = Tool("-p", workload.pid, "--why", "-d", "6s").finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(row["diagnosis"].startswith("in cuMemAlloc_v2 for over "), f"words: {row}")
+    check(row["diagnosis"].startswith("stuck in cuMemAlloc_v2 for over "), f"words: {row}")
 
 
 others = {

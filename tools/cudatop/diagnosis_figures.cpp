@@ -12,14 +12,9 @@ namespace {
 
 std::string_view wait_text(uint8_t wait)
 {
-    constexpr std::array<std::string_view, WAITS> texts = {"the device",
-                                                           "a stream",
-                                                           "the device",
-                                                           "an event",
-                                                           "a value",
-                                                           "a synchronous copy",
-                                                           "the device to free memory",
-                                                           "work"};
+    constexpr std::array<std::string_view, WAITS> texts = {
+        "the GPU", "a stream", "the GPU", "an event", "a value", "a synchronous copy", "the GPU before freeing memory",
+        "work"};
     return wait < texts.size() ? texts[wait] : texts[WAIT_NONE];
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 using Found = std::optional<Finding>;
 
-// Rates are looked at once they cover this long.
-constexpr double settled_seconds = 0.9;
+// A rate over a shorter time than this may be a burst.
+constexpr double min_rate_seconds = 0.9;
 
 double percent(uint64_t part, uint64_t whole)
 {
@@ -27,6 +27,12 @@ double percent(uint64_t part, uint64_t whole)
 double per_second(uint64_t count, const Signs& signs)
 {
     return signs.seconds > 0 ? static_cast<double>(count) / signs.seconds : 0;
+}
+
+// "all", "none", "97%"
+std::string share_text(uint64_t part, uint64_t whole)
+{
+    return part >= whole ? "all" : part == 0 ? "none" : fmt::format("{:.0f}%", percent(part, whole));
 }
 
 // "2.4 s", "48 s", "12 min", "3.5 h"
@@ -39,76 +45,77 @@ std::string time_text(double seconds)
     return seconds < 7200 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
 
+// "all 12 waits fail", "2 of 4 copies fail", "1 of 1 copies fail"
+std::string failure_text(uint64_t failed, uint64_t calls, std::string_view name)
+{
+    return failed >= calls && calls > 1 ? fmt::format("all {} {} fail", calls, name)
+                                        : fmt::format("{} of {} {} fail", failed, calls, name);
+}
+
 template<Calls calls>
 Found fails(const Signs& signs)
 {
-    constexpr double most = 50;
-    constexpr std::string_view names[] = {"launches",
-                                          "captures and instantiations of graphs",
-                                          "copies",
-                                          "waits",
-                                          "allocations and frees",
-                                          "calls into the driver"};
+    constexpr double alarm_percent = 50;
+    constexpr std::string_view names[] = {
+        "launches", "graph captures and instantiations", "copies", "waits", "allocations and frees", "driver calls"};
     static_assert(std::size(names) == static_cast<size_t>(Calls::count));
-    const Failing& of = signs.of(calls);
-    if (!of.failed)
+    const Failing& failing = signs.failures(calls);
+    if (!failing.failed)
         return {};
-    const std::string_view what = names[static_cast<size_t>(calls)];
-    const std::string how_many = of.failed >= of.calls ? fmt::format("all {} {} fail", of.calls, what)
-                                                       : fmt::format("{} of {} {} fail", of.failed, of.calls, what);
-    return Finding{percent(of.failed, of.calls) >= most ? Severity::alarm : Severity::warning,
-                   fmt::format("{}: {}{}", how_many, of.error,
-                               of.seconds >= window_seconds ? fmt::format(" (for {})", time_text(of.seconds)) : "")};
+    const std::string_view name = names[static_cast<size_t>(calls)];
+    return Finding{
+        percent(failing.failed, failing.calls) >= alarm_percent ? Severity::alarm : Severity::warning,
+        fmt::format("{}: {}{}", failure_text(failing.failed, failing.calls, name), failing.error,
+                    failing.seconds >= window_seconds ? fmt::format(" (for {})", time_text(failing.seconds)) : "")};
 }
 
 Found hangs(const Signs& signs)
 {
-    constexpr double waits = 2, hangs = 10;
+    constexpr double min_seconds = 2, alarm_seconds = 10;
     if (!signs.wait || !signs.idle_since || !signs.suspension.empty())
         return {};
     const double seconds = signs.wait->seconds - signs.suspended_seconds;
-    if (seconds < waits)
+    if (seconds < min_seconds)
         return {};
     std::string words =
         signs.wait->earlier
-            ? fmt::format("waits for {} since before tracing began, more than {}, launched nothing "
-                          "meanwhile",
-                          signs.wait->what, time_text(seconds))
-            : fmt::format("has waited {} for {}, launched nothing since", time_text(seconds), signs.wait->what);
+            ? fmt::format("waiting for {} for over {} (began before tracing)", signs.wait->name, time_text(seconds))
+            : fmt::format("waiting for {} for {}", signs.wait->name, time_text(seconds));
+    words += "; no launches since";
     if (signs.suspended_seconds > 0)
-        words += fmt::format("; {} more it was stopped or frozen", time_text(signs.suspended_seconds));
+        words += fmt::format("; stopped or frozen for another {}", time_text(signs.suspended_seconds));
     if (signs.has_nccl)
-        words += "; NCCL runs in it: ncclwait --ras tells which rank is behind";
-    return Finding{seconds >= hangs ? Severity::alarm : Severity::warning, std::move(words)};
+        words += "; it uses NCCL: ncclwait --ras shows which rank is the straggler";
+    return Finding{seconds >= alarm_seconds ? Severity::alarm : Severity::warning, std::move(words)};
 }
 
 Found stopped(const Signs& signs)
 {
-    constexpr double waits = 2;
-    if (!signs.wait || signs.suspension.empty() || !signs.idle_since || signs.wait->seconds < waits)
+    constexpr double min_seconds = 2;
+    if (!signs.wait || signs.suspension.empty() || !signs.idle_since || signs.wait->seconds < min_seconds)
         return {};
     return Finding{Severity::warning,
-                   fmt::format("is {}, in a wait for {} that began {} ago{}", signs.suspension, signs.wait->what,
+                   fmt::format("{} while waiting for {}; the wait began {} ago{}", signs.suspension, signs.wait->name,
                                time_text(signs.wait->seconds), signs.wait->earlier ? " or earlier" : "")};
 }
 
 Found stuck(const Signs& signs)
 {
-    constexpr double slow = 2, hangs = 10;
-    if (!signs.stuck || signs.stuck->seconds < slow)
+    constexpr double min_seconds = 2, alarm_seconds = 10;
+    if (!signs.stuck || signs.stuck->seconds < min_seconds)
         return {};
-    return Finding{signs.stuck->seconds >= hangs ? Severity::alarm : Severity::warning,
-                   fmt::format("in {} for over {}", signs.stuck->what, time_text(signs.stuck->seconds))};
+    return Finding{signs.stuck->seconds >= alarm_seconds ? Severity::alarm : Severity::warning,
+                   fmt::format("stuck in {} for over {}", signs.stuck->name, time_text(signs.stuck->seconds))};
 }
 
 Found driver_call(const Signs& signs)
 {
-    constexpr double slow = 2, hangs = 10;
-    if (!signs.driver_call || signs.driver_call->seconds < slow)
+    constexpr double min_seconds = 2, alarm_seconds = 10;
+    if (!signs.driver_call || signs.driver_call->seconds < min_seconds)
         return {};
-    return Finding{signs.driver_call->seconds >= hangs ? Severity::alarm : Severity::warning,
-                   fmt::format("has been in a call into the driver for {}: {}", time_text(signs.driver_call->seconds),
-                               signs.driver_call->what)};
+    return Finding{signs.driver_call->seconds >= alarm_seconds ? Severity::alarm : Severity::warning,
+                   fmt::format("stuck in a driver call for {}: {}", time_text(signs.driver_call->seconds),
+                               signs.driver_call->name)};
 }
 
 Found gpu_error(const Signs& signs)
@@ -116,142 +123,148 @@ Found gpu_error(const Signs& signs)
     if (!signs.xid)
         return {};
     const std::optional<Xid> known = gpusnoop::xid(*signs.xid);
-    return Finding{Severity::alarm, fmt::format("had an error of its GPU, Xid {}{}", *signs.xid,
-                                                known ? fmt::format(": {}", known->meaning) : "")};
+    return Finding{Severity::alarm,
+                   fmt::format("GPU error, Xid {}{}", *signs.xid, known ? fmt::format(": {}", known->meaning) : "")};
 }
 
 Found refused(const Signs& signs)
 {
-    constexpr double most = 50;
+    constexpr double alarm_percent = 50;
     if (!signs.refused)
         return {};
-    return Finding{percent(signs.refused, signs.allocations) >= most ? Severity::alarm : Severity::warning,
-                   fmt::format("{} of {} allocations refused, the last of {}: OUT_OF_MEMORY", signs.refused,
-                               signs.allocations, human_bytes(signs.refused_bytes))};
+    return Finding{percent(signs.refused, signs.allocations) >= alarm_percent ? Severity::alarm : Severity::warning,
+                   fmt::format("{}: OUT_OF_MEMORY (last request: {})",
+                               failure_text(signs.refused, signs.allocations, "allocations"),
+                               prose_bytes(signs.refused_bytes))};
 }
 
 Found grows(const Signs& signs)
 {
-    constexpr double long_enough = 1.8, per_second_least = 1 << 20, soon = 600, very_soon = 120;
+    // After warning_seconds, the growth is more than the loading of a model.
+    constexpr double min_seconds = 1.8, warning_seconds = 10, min_bytes_per_second = 1 << 20;
+    constexpr double warning_full_seconds = 600, alarm_full_seconds = 120;
     const double rate = signs.seconds > 0 ? static_cast<double>(signs.grown_bytes) / signs.seconds : 0;
-    if (signs.frees || signs.growing_seconds < long_enough || rate < per_second_least)
+    if (signs.frees || signs.growing_seconds < min_seconds || rate < min_bytes_per_second)
         return {};
-    Finding finding{Severity::note, fmt::format("grows by {}/s of device memory, and frees none",
-                                                human_bytes(static_cast<uint64_t>(rate)))};
-    if (signs.growing_seconds >= 10)
-        finding.severity = Severity::warning; // a model that is loaded is there by then, or never mind
-    if (signs.free_bytes) {
-        const double full = static_cast<double>(*signs.free_bytes) / rate;
-        if (full < soon)
-            finding.severity = full < very_soon ? Severity::alarm : Severity::warning;
-        finding.words += fmt::format(": GPU {} is full in {}", signs.free_gpu, time_text(full));
+    Finding finding{signs.growing_seconds >= warning_seconds ? Severity::warning : Severity::note, {}};
+    const std::string growth = prose_bytes(static_cast<uint64_t>(rate));
+    if (!signs.free_bytes) {
+        finding.words = fmt::format("allocates {}/s of device memory and frees nothing", growth);
+        return finding;
     }
+    const double seconds_to_full = static_cast<double>(*signs.free_bytes) / rate;
+    if (seconds_to_full < warning_full_seconds)
+        finding.severity = seconds_to_full < alarm_full_seconds ? Severity::alarm : Severity::warning;
+    finding.words = fmt::format("GPU {} full in {}: allocates {}/s and frees nothing", signs.free_gpu,
+                                time_text(seconds_to_full), growth);
     return finding;
 }
 
 Found copies(const Signs& signs)
 {
-    constexpr double most = 90;
+    constexpr double warning_percent = 90;
     if (!copies_are_small(signs))
         return {};
-    const double waiting = percent(signs.synchronous, signs.copies);
-    return Finding{waiting >= most ? Severity::warning : Severity::note,
-                   fmt::format("copies {:.0f} times/s, {:.0f}% of them smaller than 64K, {:.0f}% synchronous{}",
-                               per_second(signs.copies, signs), percent(signs.small_copies, signs.copies), waiting,
-                               signs.copied_from.empty() ? "" : ", from " + signs.copied_from)};
+    return Finding{
+        percent(signs.synchronous, signs.copies) >= warning_percent ? Severity::warning : Severity::note,
+        fmt::format("{} copies/s, {} under 64 KiB, {} synchronous{}", prose_count(per_second(signs.copies, signs)),
+                    share_text(signs.small_copies, signs.copies), share_text(signs.synchronous, signs.copies),
+                    signs.copied_from.empty() ? "" : ", from " + signs.copied_from)};
 }
 
 Found polls(const Signs& signs)
 {
-    constexpr double often = 5000, much = 50;
-    if (signs.seconds < settled_seconds || per_second(signs.polls, signs) < often)
+    constexpr double min_per_second = 5000, warning_cpu_percent = 50;
+    if (signs.seconds < min_rate_seconds || per_second(signs.polls, signs) < min_per_second)
         return {};
-    const bool burns = signs.cpu_percent >= much;
-    return Finding{burns ? Severity::warning : Severity::note,
-                   fmt::format("asks {:.0f} times/s whether work is done{}", per_second(signs.polls, signs),
-                               burns ? fmt::format(", and uses {:.0f}% of a CPU", signs.cpu_percent) : "")};
+    const bool burns_cpu = signs.cpu_percent >= warning_cpu_percent;
+    return Finding{burns_cpu ? Severity::warning : Severity::note,
+                   fmt::format("polls for completion {} times/s{}", prose_count(per_second(signs.polls, signs)),
+                               burns_cpu ? fmt::format(", burning {:.0f}% of a CPU", signs.cpu_percent) : "")};
 }
 
 Found spins(const Signs& signs)
 {
-    constexpr double much = 80;
-    if (signs.seconds < settled_seconds || signs.waiting_percent < much || signs.cpu_percent < much)
+    constexpr double min_waiting_percent = 80, min_cpu_percent = 80;
+    if (signs.seconds < min_rate_seconds || signs.waiting_percent < min_waiting_percent ||
+        signs.cpu_percent < min_cpu_percent)
         return {};
-    return Finding{Severity::note, fmt::format("waits {:.0f}% of the time, and spins meanwhile: {:.0f}% of a CPU",
+    return Finding{Severity::note, fmt::format("busy-waiting for the GPU {:.0f}% of the time, burning {:.0f}% of a CPU",
                                                signs.waiting_percent, signs.cpu_percent)};
 }
 
 Found starves(const Signs& signs)
 {
-    constexpr double much = 30, most = 60;
-    if (signs.seconds < settled_seconds || signs.starving_percent < much)
+    constexpr double min_percent = 30, warning_percent = 60;
+    if (signs.seconds < min_rate_seconds || signs.starving_percent < min_percent)
         return {};
-    std::string words =
-        fmt::format("a thread that calls CUDA waits {:.0f}% of its time for a CPU", signs.starving_percent);
+    std::string words = fmt::format("CUDA thread is ready but gets no CPU {:.0f}% of the time", signs.starving_percent);
     if (signs.load)
-        words += fmt::format(": {:.0f} threads run or could run on {:.0f} CPUs", signs.load->running, signs.load->cpus);
+        words += fmt::format(": {:.0f} runnable threads on {:.0f} CPUs", signs.load->running, signs.load->cpus);
     if (signs.cpus && (!signs.load || signs.cpus < signs.load->cpus))
-        words += fmt::format("; the process may use {} of them", signs.cpus);
-    return Finding{signs.starving_percent >= most ? Severity::warning : Severity::note, std::move(words)};
+        words += fmt::format("; the process may use {} CPU{}", signs.cpus, signs.cpus == 1 ? "" : "s");
+    return Finding{signs.starving_percent >= warning_percent ? Severity::warning : Severity::note, std::move(words)};
 }
 
-// Without NVML nobody knows whether the GPU has work left from before.
+// Needs NVML: a GPU whose host thread sleeps may still have queued work.
 Found idles(const Signs& signs)
 {
-    constexpr double long_enough = 2.8, often = 10, much = 60, busy = 20;
-    if (signs.seconds < long_enough || per_second(signs.launches, signs) < often || signs.off_cpu_percent < much ||
-        signs.gpu_percent.value_or(100) >= busy)
+    constexpr double min_seconds = 2.8, min_launches_per_second = 10, min_off_cpu_percent = 60, max_gpu_percent = 20;
+    if (signs.seconds < min_seconds || per_second(signs.launches, signs) < min_launches_per_second ||
+        signs.off_cpu_percent < min_off_cpu_percent || signs.gpu_percent.value_or(100) >= max_gpu_percent)
         return {};
-    return Finding{
-        Severity::note,
-        fmt::format("leaves its GPU idle, which is busy {:.0f}% of the time: the thread that launches sleeps "
-                    "or is blocked {:.0f}% of its time, and not in waits for the GPU",
-                    *signs.gpu_percent, signs.off_cpu_percent)};
+    return Finding{Severity::note, fmt::format("GPU only {:.0f}% busy: the launching thread is asleep or blocked "
+                                               "{:.0f}% of the time, not waiting for the GPU",
+                                               *signs.gpu_percent, signs.off_cpu_percent)};
 }
 
 Found captures(const Signs& signs)
 {
-    constexpr double long_enough = 1.8, often = 2;
+    constexpr double min_seconds = 1.8, min_per_second = 2;
     const double captured = per_second(signs.captures, signs), instantiated = per_second(signs.instantiations, signs);
-    if (signs.capturing_seconds < long_enough || std::max(captured, instantiated) < often)
+    if (signs.capturing_seconds < min_seconds || std::max(captured, instantiated) < min_per_second)
         return {};
-    const std::string does =
-        !signs.captures ? fmt::format("instantiates graphs {:.1f} times/s", instantiated)
-        : !signs.instantiations
-            ? fmt::format("captures graphs {:.1f} times/s", captured)
-            : fmt::format("captures graphs {:.1f} times/s, instantiates {:.1f}/s (re-capture storm)", captured,
-                          instantiated);
-    return Finding{Severity::warning,
-                   fmt::format("{}: {:.0f} launches/s are recorded, {:.0f}/s are made", does,
-                               per_second(signs.captured, signs), per_second(signs.launches, signs))};
+    const std::string rates = !signs.captures ? fmt::format("instantiates graphs {:.1f} times/s", instantiated)
+                              : !signs.instantiations
+                                  ? fmt::format("captures graphs {:.1f} times/s", captured)
+                                  : fmt::format("rebuilds graphs (re-capture storm): {:.1f} captures/s, {:.1f} "
+                                                "instantiations/s",
+                                                captured, instantiated);
+    return Finding{Severity::warning, fmt::format("{}; {} launches/s recorded, {}/s executed", rates,
+                                                  prose_count(per_second(signs.captured, signs)),
+                                                  prose_count(per_second(signs.launches, signs)))};
 }
 
 Found launches(const Signs& signs)
 {
-    constexpr double much = 60;
-    if (signs.seconds < settled_seconds || signs.launching_percent < much)
+    constexpr double min_percent = 60;
+    if (signs.seconds < min_rate_seconds || signs.launching_percent < min_percent)
         return {};
     return Finding{Severity::warning,
-                   fmt::format("is bound by launches: a thread spends {:.0f}% of its time in launch calls, {:.0f}/s",
-                               signs.launching_percent, per_second(signs.launches, signs))};
+                   fmt::format("launch-bound: one thread spends {:.0f}% of its time in launch calls; {} launches/s",
+                               signs.launching_percent, prose_count(per_second(signs.launches, signs)))};
 }
 
 Found few_blocks(const Signs& signs)
 {
-    constexpr double long_enough = 2.8;
-    if (signs.small_seconds < long_enough || !are_small(signs.small_grids, signs.grids, signs.seconds))
+    constexpr double min_seconds = 2.8;
+    if (signs.small_seconds < min_seconds || !are_small(signs.small_grids, signs.grids, signs.seconds))
         return {};
-    return Finding{Severity::note,
-                   fmt::format("{:.0f}% of {:.0f} launches/s are of fewer than {} blocks, too few to fill a GPU",
-                               percent(signs.small_grids, signs.grids), per_second(signs.grids, signs), FEW_BLOCKS)};
+    const std::string rate = prose_count(per_second(signs.grids, signs));
+    return Finding{
+        Severity::note,
+        fmt::format("tiny grids: {} {} launches/s have under {} blocks, too few to fill a GPU",
+                    signs.small_grids >= signs.grids ? "all" : share_text(signs.small_grids, signs.grids) + " of", rate,
+                    FEW_BLOCKS)};
 }
 
 Found shares(const Signs& signs)
 {
-    constexpr double most = 80;
-    if (signs.seconds < settled_seconds || !signs.launches || !signs.neighbour || signs.neighbour->percent < most)
+    constexpr double min_percent = 80;
+    if (signs.seconds < min_rate_seconds || !signs.launches || !signs.neighbour ||
+        signs.neighbour->percent < min_percent)
         return {};
-    return Finding{Severity::note, fmt::format("shares GPU {} with {}, which makes {:.0f}% of the launches there",
+    return Finding{Severity::note, fmt::format("shares GPU {} with {}, which makes {:.0f}% of that GPU's launches",
                                                signs.neighbour->gpu, signs.neighbour->name, signs.neighbour->percent)};
 }
 
@@ -259,7 +272,7 @@ Found fails_in_driver(const Signs& signs)
 {
     Found found = fails<Calls::driver>(signs);
     if (found && found->severity == Severity::warning)
-        found->severity = Severity::note; // the driver's libraries ask for much that a driver does not have
+        found->severity = Severity::note; // libraries routinely try driver commands that are not supported
     return found;
 }
 
@@ -273,53 +286,57 @@ Found restarts(const Signs& signs)
                                last_error.empty() ? "" : "; last error: " + last_error)};
 }
 
-// Of equal severity, the first comes first.
+// In the order in which verdicts of equal severity are shown.
 constexpr Rule table[] = {
-    {"xid", "the driver reported an error of the GPU (Xid) for the process", "nvioctl --xid", gpu_error, true},
-    {"hangs", "a wait goes on for 2 s (a warning) or 10 s, and no thread of the process has launched anything since",
+    {"xid", "the driver reported a GPU error (Xid) for the process", "nvioctl --xid", gpu_error, true},
+    {"hangs",
+     "a wait has lasted 2 s (warning) or 10 s (alarm), and no thread of the process has launched anything since",
      "cudasync -p PID -U", hangs},
-    {"stopped",
-     "a wait goes on for 2 s, and its thread is stopped by a signal or a debugger, or frozen with its cgroup",
+    {"stopped", "a wait has lasted 2 s, and its thread is stopped by a signal or a debugger, or frozen with its cgroup",
      "grep -E '^(State|TracerPid)' /proc/PID/status", stopped},
-    {"stuck", "a call of the API that is no wait goes on for 2 s (a warning) or 10 s", "cudagap -p PID --why", stuck},
-    {"driver", "a call into the driver goes on for 2 s (a warning) or 10 s", "nvioctl -p PID", driver_call},
-    {"launch", "launches fail; known with --latency", "cudalaunch -p PID -x", fails<Calls::launches>, true},
-    {"wait", "waits fail: what went wrong on the GPU is mostly told by them", "cudasync -p PID -x", fails<Calls::waits>,
-     true},
-    {"graph", "captures or instantiations of graphs fail", "cudagraph -p PID -x", fails<Calls::graphs>, true},
-    {"copy", "copies fail; without --latency those alone that wait", "cudamemcpy -p PID -x", fails<Calls::copies>,
-     true},
-    {"refused", "allocations fail for want of memory", "gpualloc -p PID -x", refused, true},
-    {"memory", "allocations or frees fail otherwise", "gpualloc -p PID -x", fails<Calls::memory>, true},
-    {"ioctl", "calls into the driver fail, by the driver's own word", "nvioctl -p PID -x", fails_in_driver},
+    {"stuck", "an API call other than a wait has not returned for 2 s (warning) or 10 s (alarm)",
+     "cudagap -p PID --why", stuck},
+    {"driver", "a driver call has not returned for 2 s (warning) or 10 s (alarm)", "nvioctl -p PID", driver_call},
+    {"launch", "launches fail; needs --latency", "cudalaunch -p PID -x", fails<Calls::launches>, true},
+    {"wait", "waits fail: errors of kernels usually surface there", "cudasync -p PID -x", fails<Calls::waits>, true},
+    {"graph", "graph captures or instantiations fail", "cudagraph -p PID -x", fails<Calls::graphs>, true},
+    {"copy", "copies fail; without --latency, only synchronous ones are checked", "cudamemcpy -p PID -x",
+     fails<Calls::copies>, true},
+    {"refused", "allocations fail: out of memory", "gpualloc -p PID -x", refused, true},
+    {"memory", "allocations or frees fail for another reason", "gpualloc -p PID -x", fails<Calls::memory>, true},
+    {"ioctl", "driver calls fail, by the status that the driver returns", "nvioctl -p PID -x", fails_in_driver},
     {"restarts",
-     "processes of one name in one container, service or cgroup end and are started again: 3 starts or more in 60 s "
-     "(an alarm where calls fail in them)",
+     "processes of one name in one container, service or cgroup exit and restart: 3 starts in 60 s (alarm if their "
+     "calls fail)",
      "cudatop --why -d 60s", restarts, false, true},
     {"grows",
-     "device memory grows by 1M/s or more, and nothing is freed, for 2 s and two reports (a warning from 10 s on, or "
-     "where the GPU is full within 10 min)",
+     "device memory grows by 1 MiB/s without a free, for 2 s and two reports: a leak? (warning after 10 s, or if the "
+     "GPU will be full within 10 min; alarm: within 2 min)",
      "gpualloc -p PID --leaks", grows},
-    {"copies", "500 copies/s or more, 90% of them smaller than 64K (a warning where 90% are synchronous)",
-     "cudamemcpy -p PID -U", copies},
-    {"polls", "5000 questions/s or more whether work is done (a warning where they cost half a CPU)",
+    {"copies", "500 copies/s, 90% of them under 64 KiB (warning if 90% are synchronous)", "cudamemcpy -p PID -U",
+     copies},
+    {"polls", "5000 polls for completion per second (warning if the process uses half a CPU: busy-waiting)",
      "cudasync -p PID -U", polls},
     {"starves",
-     "a thread that calls CUDA is ready to run for 30% of its time (a warning: 60%) and has no CPU: others have them, "
-     "or its cgroup's quota is used up",
+     "a thread that calls CUDA is ready to run but has no CPU 30% of the time (warning: 60%): the CPUs are busy, or "
+     "its "
+     "cgroup is throttled (CPU quota used up)",
      "cudagap -p PID --why", starves},
     {"idle",
-     "the thread that launches most, of 10 launches/s or more, sleeps or is blocked for 60% of its time, outside of "
-     "waits for the GPU, and by NVML its GPUs are busy for less than 20%, for 3 s",
+     "for 3 s, the GPUs of the process are under 20% busy (NVML), and the thread that launches most, 10 times/s or "
+     "more, "
+     "is asleep or blocked 60% of the time, outside waits for the GPU",
      "cudagap -p PID --why", idles},
-    {"captures", "2 graphs/s or more are captured or instantiated, for 2 s and two reports",
-     "cudagraph -p PID --storms", captures},
-    {"launches", "a thread spends 60% of its time in launch calls; known with --latency", "cudalaunch -p PID -l",
-     launches},
-    {"blocks", "100 launches/s or more, 90% of them of fewer than 32 blocks, for 3 s; where the grid is in registers",
+    {"captures", "2 graph captures or instantiations per second, for 2 s and two reports", "cudagraph -p PID --storms",
+     captures},
+    {"launches", "a thread spends 60% of its time in launch calls (launch-bound); needs --latency",
+     "cudalaunch -p PID -l", launches},
+    {"blocks",
+     "for 3 s, 100 launches/s, 90% of them with under 32 blocks; counts only launches that pass the grid in registers",
      "cudalaunch -p PID", few_blocks},
-    {"spins", "a thread waits for 80% of its time, and the process uses 80% of a CPU", "cudasync -p PID -U", spins},
-    {"shares", "another process on the same GPU makes 80% of the launches there; known by NVML or the device files",
+    {"spins", "busy-waiting: a thread waits 80% of the time while the process uses 80% of a CPU", "cudasync -p PID -U",
+     spins},
+    {"shares", "another process makes 80% of the launches on the same GPU; needs NVML or the open device files",
      "cudatop --by device", shares},
 };
 
@@ -327,15 +344,16 @@ constexpr Rule table[] = {
 
 bool copies_are_small(const Signs& signs)
 {
-    constexpr double often = 500, most = 90;
-    return signs.seconds >= settled_seconds && per_second(signs.copies, signs) >= often &&
-           percent(signs.small_copies, signs.copies) >= most;
+    constexpr double min_per_second = 500, min_percent = 90;
+    return signs.seconds >= min_rate_seconds && per_second(signs.copies, signs) >= min_per_second &&
+           percent(signs.small_copies, signs.copies) >= min_percent;
 }
 
 bool are_small(uint64_t small_grids, uint64_t grids, double seconds)
 {
-    constexpr double often = 100, most = 90;
-    return seconds > 0 && static_cast<double>(grids) / seconds >= often && percent(small_grids, grids) >= most;
+    constexpr double min_per_second = 100, min_percent = 90;
+    return seconds > 0 && static_cast<double>(grids) / seconds >= min_per_second &&
+           percent(small_grids, grids) >= min_percent;
 }
 
 std::span<const Rule> rules()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one process, in figures: plain data, which rules look at.
+// Figures about one process over the last seconds: the input of the rules, as plain data.
 #pragma once
 
 #include "tools/cudatop/machine_load.hpp"
@@ -12,86 +12,87 @@
 
 namespace gpusnoop {
 
-// Kinds of calls that fail apart from each other.
+// Kinds of calls whose failures are counted separately.
 enum class Calls : uint8_t { launches, graphs, copies, waits, memory, driver, count };
 
 struct Failing {
-    uint64_t calls = 0; // those that failed among them
+    uint64_t calls = 0; // including the failed ones
     uint64_t failed = 0;
-    std::string error;  // that most of them failed with, by name
-    double seconds = 0; // since one failed first
+    std::string error;  // name of the most frequent error
+    double seconds = 0; // since the first failure
 };
 
 // A call that has not returned.
 struct UnfinishedCall {
     double seconds = 0;   // so far, or since tracing began
-    std::string what;     // "the device", "a stream"; of a driver call its name
-    bool earlier = false; // it began before tracing did
+    std::string name;     // of a wait: "the GPU", "a stream"; of another call: its function or driver command
+    bool earlier = false; // it began before tracing
 };
 
-// Of another process on one of its GPUs: the one that launches most.
+// The process with the most launches on a GPU that this process uses, too.
 struct Neighbour {
-    std::string gpu;    // as the column GPU has it
-    std::string name;   // and pid, and whose it is
-    double percent = 0; // of the launches on that GPU
+    std::string gpu;    // as in the column GPU
+    std::string name;   // command name, pid and owner
+    double percent = 0; // its share of the launches on that GPU
 };
 
-// Processes that end and are started again.
+// Processes that exit and are started again.
 struct RestartLoop {
     uint64_t starts = 0;
-    double seconds = 0;     // since the first of them
-    std::string last_error; // of one of these processes, in words; empty: none
+    double seconds = 0;     // since the first start
+    std::string last_error; // verdict on the last of these processes whose calls failed; empty: none
 };
 
 struct Signs {
-    double seconds = 0; // that the counts cover, up to now
+    double seconds = 0; // covered by the counts, up to now
 
     std::optional<UnfinishedCall> wait; // the longest
-    std::string suspension;             // of its thread: "stopped by a signal"; empty: it is not
-    double suspended_seconds = 0;       // of the wait, up to now
-    bool idle_since = false;            // nothing was launched while it went on, by any thread
-    bool has_nccl = false;              // NCCL's threads run in the process, if it waits for long
-    double cpu_percent = 0;             // of one CPU, of the whole process
-    double starving_percent = 0; // of the time of the calling thread that was ready to run without a CPU for longest
-    double off_cpu_percent =
-        0; // of the time of the thread that launches most: off the CPUs, ready for none, in no wait
-    std::optional<double> gpu_percent; // of the time in which the busiest of its GPUs was busy, by NVML
-    unsigned cpus = 0;                 // that the process may run on; 0: not looked at, or not known
-    std::optional<MachineLoad> load{}; // on average, at the ends of intervals in which a thread had no CPU
+    std::string suspension;             // of the waiting thread: "stopped by a signal"; empty: it is not suspended
+    double suspended_seconds = 0;       // part of the wait so far in which its thread was suspended
+    bool idle_since = false;            // no thread has launched anything since the wait began
+    bool has_nccl = false;              // the process has NCCL threads; checked only during long waits
+    double cpu_percent = 0;             // of one CPU, by all threads of the process
+    // Shares of one thread's time. starving: ready to run, without a CPU; of the calling thread that starved most.
+    // off_cpu: asleep or blocked, outside waits for the GPU; of the thread that launches most.
+    double starving_percent = 0;
+    double off_cpu_percent = 0;
+    std::optional<double> gpu_percent; // busy time of the busiest of its GPUs, by NVML
+    unsigned cpus = 0;                 // that the process may run on; 0: unknown
+    std::optional<MachineLoad> load{}; // average over the ends of intervals in which a thread starved
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
-    const Failing& of(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
+    const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
 
-    uint64_t launches = 0;        // of kernels and of graphs; none of those that were captured
-    uint64_t grids = 0;           // of those of kernels, with a known number of blocks
-    uint64_t small_grids = 0;     // of fewer than FEW_BLOCKS
-    double small_seconds = 0;     // most of many were so, without a pause
-    double launching_percent = 0; // of the time of the thread that launches most; 0 where that is not measured
+    uint64_t launches = 0;        // of kernels and graphs, without captured ones
+    uint64_t grids = 0;           // kernel launches whose number of blocks is known
+    uint64_t small_grids = 0;     // of these, with fewer than FEW_BLOCKS
+    double small_seconds = 0;     // for how long most grids have been small
+    double launching_percent = 0; // share of its time that the busiest thread spends in launch calls; 0 if not measured
     uint64_t captured = 0;        // launches
-    uint64_t captures = 0;        // that became graphs
+    uint64_t captures = 0;        // that produced a graph
     uint64_t instantiations = 0;
-    double capturing_seconds = 0; // or instantiating, without a pause
+    double capturing_seconds = 0; // for how long graphs have been captured or instantiated
 
     uint64_t copies = 0;
     uint64_t small_copies = 0; // of known size
     uint64_t synchronous = 0;
-    std::string copied_from; // the function that most of those came from which had a stack; empty: not known
+    std::string copied_from; // function that makes most of the copies with a sampled stack; empty: unknown
 
     uint64_t polls = 0;
-    double waiting_percent = 0; // of the time of the thread that waits most
+    double waiting_percent = 0; // share of its time that the thread with the longest waits spends in them
 
-    uint64_t refused = 0;       // allocations, for want of memory
-    uint64_t allocations = 0;   // that were asked for
-    uint64_t refused_bytes = 0; // by the last of them
+    uint64_t refused = 0; // allocations that failed: out of memory
+    uint64_t allocations = 0;
+    uint64_t refused_bytes = 0; // of the last refused allocation
     int64_t grown_bytes = 0;    // device memory
     uint64_t frees = 0;
-    double growing_seconds = 0;         // interval by interval, without a free
-    std::optional<uint64_t> free_bytes; // of the GPU with the least, of those it is on; by NVML
+    double growing_seconds = 0;         // for how long memory has grown without a free
+    std::optional<uint64_t> free_bytes; // on the fullest of its GPUs, by NVML
     unsigned free_gpu = 0;
 
-    std::optional<UnfinishedCall> stuck;       // the longest call that is no wait
+    std::optional<UnfinishedCall> stuck;       // the longest API call other than a wait
     std::optional<UnfinishedCall> driver_call; // the longest
-    std::optional<uint32_t> xid;               // the last error that the driver reported for it
+    std::optional<uint32_t> xid;               // the last error that the driver reported for the process
     std::optional<Neighbour> neighbour;
     std::optional<RestartLoop> restarts;
 };

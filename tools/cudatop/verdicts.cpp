@@ -131,27 +131,27 @@ void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& s
         begin_table(*to, snapshot.wall_ns, seconds);
         for (const WhyLine& line : lines) {
             std::vector<std::string> below = line.frames;
-            if (to == output.for_people()) { // programs have keys for the rest
+            if (to == output.for_people()) { // programs read owner and command from their JSON keys
                 for (std::string& frame : below)
                     frame.insert(0, "  ");
                 if (!line.verdict.owner.empty())
-                    below.insert(below.begin(), "of " + line.verdict.owner);
+                    below.insert(below.begin(), "owner: " + line.verdict.owner);
                 below.push_back("next: " + line.verdict.next);
             }
             to->row(columns_of_verdicts, row_of(line.verdict), {"details", below});
         }
-        const auto say = [to](std::string severity, std::string words) {
+        const auto add_message = [to](std::string severity, std::string words) {
             to->row(columns_of_verdicts,
                     {std::string("diagnosis"), std::string(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(), Cell(),
                      Cell(), std::move(severity), Cell(), std::move(words)},
                     {});
         };
         if (lines.empty())
-            say("none", fmt::format("nothing looks wrong from the host's side in {:.1f} s; {} process{} inspected{}",
-                                    seconds, processes, processes == 1 ? "" : "es",
-                                    exited ? fmt::format(", {} of them exited", exited) : ""));
+            add_message("none", fmt::format("no problem found in {:.1f} s (host side only); {} process{} inspected{}",
+                                            seconds, processes, processes == 1 ? "" : "es",
+                                            exited ? fmt::format(", {} of them exited", exited) : ""));
         if (dropped)
-            say("note", fmt::format("{} more about processes that exited", dropped));
+            add_message("note", fmt::format("{} more verdicts on processes that exited are not shown", dropped));
     }
 }
 

@@ -113,3 +113,20 @@ TEST_CASE("bytes for people", "[text]")
     CHECK(human_bytes(uint64_t{80} << 30) == "80.0G");
     CHECK(human_bytes(UINT64_MAX) == "16.0E");
 }
+
+TEST_CASE("bytes and counts in sentences", "[text]")
+{
+    CHECK(prose_bytes(0) == "0 bytes");
+    CHECK(prose_bytes(1) == "1 byte");
+    CHECK(prose_bytes(1023) == "1023 bytes");
+    CHECK(prose_bytes(1536) == "1.5 KiB");
+    CHECK(prose_bytes((1 << 20) - 1) == "1 MiB");
+    CHECK(prose_bytes(uint64_t{16} << 30) == "16 GiB");
+    CHECK(prose_count(0) == "0");
+    CHECK(prose_count(4521.4) == "4521");
+    CHECK(prose_count(9999.6) == "10k");
+    CHECK(prose_count(200318) == "200k");
+    CHECK(prose_count(999'499) == "999k");
+    CHECK(prose_count(999'501) == "1.0M");
+    CHECK(prose_count(1234567) == "1.2M");
+}

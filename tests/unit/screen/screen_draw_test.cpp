@@ -250,22 +250,22 @@ TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
                        "",       {std::move(row)}};
     };
     stage.snapshot.troubles = {
-        trouble(3, "!!", "solver 1003", "has waited 12 s for the device, launched nothing since", "1003")};
-    CHECK(stage.lines()[4] == "!! solver 1003 has waited 12 s for the device, launched nothing since");
+        trouble(3, "!!", "solver 1003", "waiting for the GPU for 12 s; no launches since", "1003")};
+    CHECK(stage.lines()[4] == "!! solver 1003 waiting for the GPU for 12 s; no launches since");
     CHECK(stage.lines()[5].ends_with("SYNC%"));
     for (const char* name : {"loader 1001", "a\x1b[31mb 1002", "poller 1004", "notebook 1005"})
         stage.snapshot.troubles->push_back(trouble(2, "!", name, "copies too much\nof it", "1001"));
-    CHECK(stage.lines()[4].starts_with("!! solver 1003     has waited 12 s"));
+    CHECK(stage.lines()[4].starts_with("!! solver 1003     waiting for the GPU for 12 s"));
     CHECK(stage.lines()[5] == "!  loader 1001     copies too much\\x0Aof it");
     CHECK(stage.lines()[6].starts_with("!  a\\x1B[31mb 1002 copies"));
     CHECK(stage.lines()[6].ends_with(" +2 (!)"));
     stage.press(U"!");
     CHECK(stage.shows("notebook 1005"));
     CHECK(stage.shows("next: cudasync -p 1"));
-    CHECK(stage.shows("said where it is so"));
+    CHECK(stage.shows("rule: it is so"));
     stage.press(key::escape);
     stage.snapshot.troubles->clear();
-    CHECK(stage.lines()[4] == "Nothing looks wrong from the host's side.");
+    CHECK(stage.lines()[4] == "No problem found (host side only).");
     stage.snapshot.troubles.reset();
     CHECK(stage.lines()[4].ends_with("SYNC%"));
 }
