@@ -18,11 +18,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ScanQueue::Clock::duration tick_budget = 50ms; // signals and reports wait that long
-// In which no look gets on, or of five in all, before tracing begins without those that are not scanned yet: longer
-// than a helper may hang, for what they do until they have their probes is missed.
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // delays signals and reports
+// Tracing begins without the unfinished scans after this time without progress, or five times that in total. Longer
+// than the hang timeout of helpers, as calls of unscanned processes are lost.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
-// In which a driver that is new loads the one that it forwards to, as most do at once.
+// A driver that forwards calls loads the second driver within this time; most do so at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
 
 } // namespace
@@ -41,7 +41,7 @@ Attacher::~Attacher()
     try {
         detach(extract_links());
     } catch (const std::bad_alloc&) {
-        // Without memory for a list of them they go one by one, with the attachments.
+        // Out of memory for the list: the destructors of the attachments detach the links one by one.
     }
 }
 
@@ -128,8 +128,8 @@ Attacher::Attached Attacher::attach_waiting()
 
 void Attacher::scan_at_start()
 {
-    // A driver that nobody has mapped yet can have its probes before the first call. Members of a cgroup are not known
-    // before they come.
+    // Installed drivers get their probes before a process maps them. For a cgroup this is not possible, because its
+    // future members are unknown.
     std::vector<Targets::Scan> scans;
     for (pid_t pid : scope_.processes())
         scans.push_back({pid});
@@ -142,7 +142,7 @@ void Attacher::scan_at_start()
         this->step();
         if (!warned && ScanQueue::Clock::now() - begin > stall_timeout) {
             warned = true;
-            warn(fmt::format("files that processes map take long to be read: tracing begins once they are, "
+            warn(fmt::format("files that processes map are slow to read; tracing begins once they are read, "
                              "in {} s at the latest",
                              4 * stall_timeout / 1s));
         }
@@ -153,7 +153,7 @@ void Attacher::scan_at_start()
             this->scan(scan.pid);
     unscanned_ = Targets::describe_unfinished(scans);
     if (!unscanned_.empty())
-        unscanned_ += ": calls before that are not counted";
+        unscanned_ += "; calls until the scan completes are not counted";
 }
 
 void Attacher::attach_at_start()
@@ -167,7 +167,7 @@ void Attacher::attach_at_start()
         };
         system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
-    // Drivers in reach are attached before the processes that map them are known.
+    // Installed drivers are attached before the processes that map them are known.
     second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {
@@ -189,7 +189,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
         const auto now = ScanQueue::Clock::now();
         if (const auto search = second_driver_until_.find(pid); search != second_driver_until_.end())
             search->second = now + second_driver_window;
-        if (!found.held) // else it has waited for that long itself
+        if (!found.held) // else the process itself has waited for the scan
             scan_queue_.scanned(pid, found.took, now);
         if (found.held && found.complete)
             options_.release(*found.held);
@@ -227,7 +227,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
     return attached;
 }
 
-// Before the file is attached: a call that passes through two drivers must not be counted at both.
+// Called before the file is attached, so that a call that passes through two drivers is not counted twice.
 void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
 {
     if (!file.is_driver() || found.installed)
@@ -261,7 +261,7 @@ void Attacher::release_unused()
     Links links;
     for (CudaFile* file : targets_.unused()) {
         extract_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
-        verbose(fmt::format("{}: nobody uses it any more", file->path));
+        verbose(fmt::format("{}: no process uses it any more", file->path));
         forwarding_.erase(file);
         targets_.drop(file);
     }
@@ -280,8 +280,8 @@ void Attacher::report_missing_runtime(pid_t pid, const std::vector<CudaFile*>& f
         std::ranges::any_of(files, [](const CudaFile* file) { return file->library == Library::runtime; }) ||
         !without_runtime_.insert(pid).second)
         return;
-    targets_.complain(fmt::format("process {} calls the driver, but has no CUDA runtime with symbols: the program uses "
-                                  "no runtime, or a stripped static one; --api driver counts its calls",
+    targets_.complain(fmt::format("process {} has no CUDA runtime with symbols: its program calls the driver directly, "
+                                  "or links a stripped static runtime; --api driver counts its calls",
                                   pid));
 }
 
@@ -361,17 +361,17 @@ bool Attacher::link_all(Attachment& attachment)
         Links made;
         extract_links(attachment, made);
         attachment.refused = true;
-        // A process that ends while it is being attached to is nobody's fault.
+        // Not reported if the process has exited meanwhile.
         if (pid == 0 || (process_name(pid) && !other_running_thread(pid)))
             targets_.complain(error.what());
         return false;
     }
 }
 
-// Before the first probe of the file: half of them would count half of the calls.
+// Checked before the first probe of the file, as half of the probes would count half of the calls.
 void Attacher::check_descriptors(const CudaFile& file) const
 {
-    constexpr size_t reserve = 16; // for whatever else is opened
+    constexpr size_t reserve = 16; // descriptors for other purposes
     size_t needed = 0;
     for (const Hook& hook : hooks_)
         needed += linker_.descriptors(hook, file);
@@ -396,7 +396,7 @@ void Attacher::link(const Hook& hook, Attachment& attachment)
     try {
         linker_.attach(hook, {*attachment.file, attachment.pid}, links_of(hook, attachment));
     } catch (const FileSuspended&) {
-        // Its links are detached already.
+        // Its links were detached before the exception.
     }
     linking_ = nullptr;
 }
@@ -415,7 +415,7 @@ void Attacher::attach_name_probes(bool on)
                 if (!hook.always)
                     link(hook, attachment);
         } catch (const Error& error) {
-            verbose(error.what()); // names are worth having, not worth ending for
+            verbose(error.what()); // names are not essential
         }
     }
 }

@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// Begins with an instruction that the kernel emulates, as the functions of CUDA libraries do.
+// The function begins with an instruction that the kernel emulates, as functions of CUDA libraries do.
 #if defined(__aarch64__)
 #define DO_NOTHING "adr x16, ."
 #else
@@ -46,7 +46,7 @@ namespace {
 
 constexpr const char* own_file = "/proc/self/exe";
 
-// A function of this program that does nothing, as a file to be probed. Throws Error.
+// This program's empty function as a file to probe. Throws Error.
 CudaFile own_function()
 {
     const auto address = reinterpret_cast<uint64_t>(&gpusnoop_do_nothing);
@@ -57,7 +57,7 @@ CudaFile own_function()
     self.path = own_file;
     self.file = Fd(open(own_file, O_RDONLY | O_CLOEXEC));
     if (mapping == all.end() || !self.file)
-        throw Error("this program cannot read itself");
+        throw Error("cannot read this program's own file");
     self.places.push_back({.probe = 0, .offset = address - mapping->start + mapping->file_offset});
     return self;
 }
@@ -72,7 +72,7 @@ public:
             throw Error(refusal_of(-error, log.text()).text());
     }
 
-    // Its entry alone, or entry and return.
+    // Attaches to the entry of the function or, with returns, to entry and return.
     Links attach(bool returns)
     {
         Links links;
@@ -80,14 +80,14 @@ public:
         return links;
     }
 
-    // Calls the function once.
+    // Calls the function once and returns true if that was recorded.
     bool is_hit() const
     {
         gpusnoop_do_nothing();
         return skeleton_->bss->taken != 0;
     }
 
-    // Calls it often enough to fill the samples.
+    // Calls the function until the samples are full.
     std::optional<uint64_t> median() const
     {
         auto& data = *skeleton_->bss;
@@ -108,7 +108,7 @@ private:
     Linker linker_;
 };
 
-// Nanoseconds that a call takes with what is attached now: the least of several tries, for the machine is shared.
+// Nanoseconds per call with the probes attached now. The minimum of several tries, as other processes disturb some.
 double time_of_a_call()
 {
     constexpr int tries = 9, calls = 200;
@@ -122,7 +122,7 @@ double time_of_a_call()
     return static_cast<double>(least) / calls;
 }
 
-// The helper that measures may be killed, and would leave an event of tracefs behind.
+// Avoids tracefs, because a helper that is killed would leave its uprobe event behind.
 Tier measured_in(Tier tier)
 {
     return tier == Tier::tracefs ? Tier::perf : tier;
@@ -158,7 +158,7 @@ ProbeCostMeter::ProbeCostMeter(Tier tier)
     helper_.emplace([tier](Helper::Task& task) { task.connection.send(message_of(probe_cost(tier))); });
 }
 
-// The kernel takes its time to detach the probes of a process that is killed.
+// Waits, as the kernel is slow to detach the probes of a killed process.
 ProbeCostMeter::~ProbeCostMeter()
 {
     if (helper_)
@@ -169,7 +169,7 @@ ProbeCostMeter::~ProbeCostMeter()
 
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
-    const bool ended = helper_ && helper_->ended(); // before what it sent is read
+    const bool ended = helper_ && helper_->ended(); // checked first, or a message sent before its exit might be missed
     if (helper_ && !cost_)
         if (const auto message = helper_->connection().receive(std::chrono::milliseconds(0)))
             cost_ = read_message<std::optional<ProbeCost>>(message->bytes).value_or(std::nullopt);
@@ -182,7 +182,7 @@ std::string why_tier_fails(Tier tier)
 try {
     Calibration calibration(tier);
     const Links links = calibration.attach(true);
-    return calibration.is_hit() ? std::string() : "the kernel took the probes, but they are not hit";
+    return calibration.is_hit() ? std::string() : "the kernel accepted the probes, but they are not hit";
 } catch (const Error& error) {
     return error.what();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share of the probes in every duration they measure.
+// Measures the cost of a probe: its share in measured durations, and what it takes from the traced thread.
 #pragma once
 
 #include "attach/tier.hpp"
@@ -11,28 +11,28 @@
 
 namespace gpusnoop {
 
-// Median nanoseconds that a function which does nothing seems to take, measured on this machine in this tier; nullopt
-// where that could not be found out. Takes about 50 ms.
+// Median duration that probes measure for an empty function, in ns, on this machine in this tier. nullopt if the
+// measurement fails. Takes about 50 ms.
 std::optional<uint64_t> duration_floor_ns(Tier tier);
 
-// Tries this tier: attaches entry and return to a function of our own, calls it and looks whether both were hit. Empty
-// where it works; else why not, in a sentence.
+// Tries the tier: attaches entry and return probes to a function of this program, calls it, and checks that the probes
+// were hit. Returns an empty string if the tier works, else the reason.
 std::string why_tier_fails(Tier tier);
 
-// What a hit of a probe takes from the traced thread, ns, beside what its program does.
+// Cost of a probe hit to the traced thread, in ns, without the run time of the BPF program.
 struct ProbeCost {
     double entry_ns = 0;
     double return_ns = 0;
 };
-// Measured on this machine in this tier by a process of its own: that takes half a second, and the loop does not wait.
-// No Reader: it measures once, unasked.
+// Measures the cost in a helper, on this machine in this tier. It takes half a second, and the loop does not wait. Not
+// a Reader, because the helper measures once, without a question.
 class ProbeCostMeter {
 public:
     explicit ProbeCostMeter(Tier tier);
     ~ProbeCostMeter();
     ProbeCostMeter(const ProbeCostMeter&) = delete;
     ProbeCostMeter& operator=(const ProbeCostMeter&) = delete;
-    // nullopt: not yet, or it could not be found out.
+    // nullopt: not measured yet, or the measurement failed.
     const std::optional<ProbeCost>& cost();
 
 private:

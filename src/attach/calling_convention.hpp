@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a function has its arguments on each machine, by the rules of its ABI.
+// Calling conventions of x86-64 and arm64: the register or stack slot of each argument.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ constexpr Machine host = Machine::arm64;
 constexpr Machine host = Machine::x86_64;
 #endif
 
-// Where an argument is, or its first word.
+// Location of an argument or, if it has several words, of its first word.
 struct ArgumentPlace {
     enum Kind : uint8_t {
         in_register,
-        on_stack, // in an 8-byte slot, the first one is 0
-        pointed,  // behind the pointer that the register holds
+        on_stack, // in an 8-byte slot; the first slot is 0
+        pointed,  // in memory that a register points to
     } kind = in_register;
-    uint8_t number = 0; // of the register, or of the slot
+    uint8_t number = 0; // register or slot
 
     bool operator==(const ArgumentPlace&) const = default;
 };
 
-// Asked for the arguments of a call, one after the other: integers, pointers and structures of integers.
+// Assigns locations to the arguments of a call, in their order. Supports integers, pointers and structures of integers.
 class CallingConvention {
 public:
     consteval explicit CallingConvention(Machine machine) : machine_(machine) {}
@@ -41,16 +41,16 @@ public:
                                                      : ArgumentPlace{ArgumentPlace::on_stack, slots_++};
     }
 
-    // A structure of so many words, passed by value. Up to two lie like arguments of their own, but never in part in
-    // a register (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2, by which no register is used any more behind such a one). A
-    // larger one lies among the slots of x86-64, and on arm64 behind a pointer that takes an argument's place.
+    // A structure of this many words, passed by value. Up to two words are passed like separate arguments, but all in
+    // registers or all on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). On arm64, no argument after a structure on
+    // the stack is in a register. A larger structure is on the stack on x86-64; on arm64 a pointer to it is passed.
     consteval ArgumentPlace structure(size_t words)
     {
         const bool arm64 = machine_ == Machine::arm64;
         if (words > 2 && arm64) {
             const ArgumentPlace pointer = word();
             if (pointer.kind != ArgumentPlace::in_register)
-                throw std::logic_error("a structure behind a pointer on the stack");
+                throw std::logic_error("a pointer to a structure must be in a register");
             return {ArgumentPlace::pointed, pointer.number};
         }
         const auto count = static_cast<uint8_t>(words);
@@ -65,7 +65,7 @@ private:
     consteval uint8_t registers_of_arguments() const { return machine_ == Machine::arm64 ? 8 : 6; }
 
     Machine machine_;
-    uint8_t registers_ = 0, slots_ = 0; // those that are taken
+    uint8_t registers_ = 0, slots_ = 0; // already in use
 };
 
 } // namespace gpusnoop

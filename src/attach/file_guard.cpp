@@ -21,14 +21,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Without a lease we cannot detect that a writer still has the file open, so we wait until it has been quiet.
+// Without a lease we cannot detect that a writer still has the file open, so we wait for a time without writes.
 constexpr FileGuard::Clock::duration quiet_after_write = 10s, quiet_after_close = 1s;
 
-// File systems of this machine. To open or close a file of another one (FUSE, network) may block for ever, and none of
-// those grants leases.
+// True for local file systems. On others (FUSE, network) opening or closing a file may block forever, and none of them
+// grants leases.
 bool is_local(uint64_t file_system)
 {
-    constexpr uint32_t zfs = 0x2fc12fc1, bcachefs = 0xca451a4e; // no header has these
+    constexpr uint32_t zfs = 0x2fc12fc1, bcachefs = 0xca451a4e; // not in linux/magic.h
     constexpr uint32_t local[] = {
         EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, zfs,
         bcachefs,         EROFS_SUPER_MAGIC_V1, SQUASHFS_MAGIC,    TMPFS_MAGIC,      RAMFS_MAGIC};
@@ -39,7 +39,7 @@ bool is_local(uint64_t file_system)
 
 FileGuard::Stamp FileGuard::stamp_of(const Fd& file)
 {
-    // As the kernel knows it: a file system in user space is not asked.
+    // From the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &st);
     return {.modified_ns = st.stx_mtime.tv_sec * 1'000'000'000 + st.stx_mtime.tv_nsec, .size = st.stx_size};
@@ -48,7 +48,7 @@ FileGuard::Stamp FileGuard::stamp_of(const Fd& file)
 FileGuard::FileGuard(Fd& file, const FileId& id)
 {
     if (is_local(id.file_system)) {
-        // The lease is that of the inode which this descriptor leads to: on overlayfs, the overlay's, which all writers
+        // The lease is on the inode behind this descriptor. On overlayfs that is the overlay's inode, which all writers
         // in the container open.
         Fd readable(
             open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -65,7 +65,7 @@ bool FileGuard::is_broken(const Fd& file, bool thorough) const
 {
     if (!file || open_)
         return false;
-    // While a writer waits, the kernel already shows the type that the lease will have (fcntl_getlease()).
+    // While a writer waits, the kernel already reports the lease's future type (fcntl_getlease()).
     return (lease_ ? fcntl(file.get(), F_GETLEASE) != F_RDLCK : written_) || (thorough && stamp_of(file) != stamp_);
 }
 
@@ -82,7 +82,7 @@ bool FileGuard::retake(const Fd& file)
 {
     if (lease_) {
         if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
-            lease_ = errno == EAGAIN; // else there are none any more (fs.leases-enable)
+            lease_ = errno == EAGAIN; // other errors: leases were disabled (fs.leases-enable)
             return false;
         }
     } else {
@@ -118,9 +118,10 @@ WriteSignals::WriteSignals()
     sigaddset(&set, SIGIO);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     leases_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // where that is refused, there are none
+    watches_ =
+        Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if refused, writes without a lease are detected by time and size
     if (!leases_)
-        throw Error("signals cannot be waited for: " + errno_text(errno));
+        throw Error("cannot create a signalfd: " + errno_text(errno));
 }
 
 bool WriteSignals::drain_leases()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guard over the bytes of a probed file.
+// Guard that detects writes to a probed file, before they happen if possible.
 //
-// The kernel copies the instruction under a probe once, and executes that copy until the probe is gone
-// (prepare_uprobe() in kernel/events/uprobes.c, since Linux 3.5). If the file is overwritten in place, the kernel puts
-// breakpoints at the old places into the new code, and each process that maps the file crashes. A read lease makes
-// writers wait in open() or truncate() until release(). Without a lease, a write is noticed only after it has happened.
+// The kernel copies the instruction under a probe once, and executes that copy until the probe is removed
+// (prepare_uprobe() in kernel/events/uprobes.c, since Linux 3.5). If the file is overwritten in place, the kernel sets
+// breakpoints at the old offsets in the new code, and every process that maps the file crashes. A read lease makes
+// writers wait in open() or truncate() until release(). Without a lease, a write is detected only afterwards.
 #pragma once
 
 #include "base/fd.hpp"
@@ -23,24 +23,24 @@ class FileGuard {
 public:
     using Clock = std::chrono::steady_clock;
 
-    FileGuard() = default; // of nothing
-    // file: O_PATH; replaced by a descriptor open for reading where a lease is possible.
+    FileGuard() = default; // guards no file
+    // file: O_PATH; replaced by a descriptor open for reading if a lease is possible.
     FileGuard(Fd& file, const FileId& id);
 
-    // A writer has the file open, or release() was called: the bytes may change at any time.
+    // True if a writer has the file open, or after release(): its bytes may change at any time.
     bool is_open() const { return open_; }
-    // A writer waits or has written. thorough: also compares times and size, for writes that neither a lease nor
-    // inotify reports (a shared mapping, another host).
+    // True if a writer waits or has written. thorough: also compares modification time and size, for writes that
+    // neither a lease nor inotify reports (a shared mapping, another host).
     bool is_broken(const Fd& file, bool thorough) const;
-    // Lets writers continue. To be called after the probes were detached.
+    // Lets writers continue. Call it after the probes are detached.
     void release(const Fd& file);
-    // True once no writer has the file open (with a lease) or none has written for a while (without). The guard is in
-    // place again then.
+    // Tries to guard the file again. Returns true once no writer has it open (with a lease), or none has written for a
+    // while (without).
     bool retake(const Fd& file);
 
-    // There is no lease: the file should be added to an inotify instance.
+    // True without a lease: the caller should add the file to an inotify instance.
     bool needs_watch() const { return !lease_; }
-    int watch() const { return watch_; } // descriptor of that instance's watch; -1: none
+    int watch() const { return watch_; } // inotify watch descriptor; -1: none
     void set_watch(int watch) { watch_ = watch; }
     void on_watch_event(uint32_t mask); // IN_*
 
@@ -55,27 +55,27 @@ private:
     bool lease_ = false;
     bool open_ = false;
     bool written_ = false; // inotify has reported a write
-    bool closed_ = false;  // ... and that the writer has closed the file
+    bool closed_ = false;  // inotify has reported that the writer closed the file
     int watch_ = -1;
     Stamp stamp_;
-    Clock::time_point changed_; // last time that a write was noticed
+    Clock::time_point changed_; // time of the last detected write
 };
 
-// SIGIO, which reports that a writer waits for a lease, and the inotify instance for files without one.
+// Sources of write notifications: SIGIO for files with a lease, inotify for the others.
 class WriteSignals {
 public:
-    WriteSignals(); // blocks SIGIO for good: it would end the process. Throws Error.
+    WriteSignals(); // blocks SIGIO, whose default action ends the process. Throws Error.
 
     int lease_descriptor() const { return leases_.get(); }  // readable after SIGIO
     int watch_descriptor() const { return watches_.get(); } // inotify
-    bool drain_leases();                                    // true: some lease may be broken
-    // The next inotify event: its watch, or -1 where events were lost, and its mask.
+    bool drain_leases();                                    // true: a writer may be waiting for a lease
+    // The next inotify event: its watch (-1 if events were lost) and its mask.
     std::optional<std::pair<int, uint32_t>> next_event();
     void remove(int watch);
 
 private:
     Fd leases_, watches_;
-    std::string buffer_; // of events
+    std::string buffer_; // inotify events
 };
 
 } // namespace gpusnoop

@@ -29,7 +29,7 @@ constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds scan_budget(200);
 constexpr size_t unreadable_max = 16; // per scan: paths are up to 4 KiB, a message is up to 128
 
-// A page of the file in this process, for as long as the object is there.
+// Mapping of one page of the file in this process.
 class MappedPage {
 public:
     explicit MappedPage(const Fd& file)
@@ -81,7 +81,7 @@ void FileSearch::serve(Helper::Task& task)
 void FileSearch::answer(const SearchAnswer& answer, int file)
 {
     if (!task_->connection.send(message_of(answer), file))
-        _exit(0); // nobody listens any more
+        _exit(0); // the owner has exited
 }
 
 void FileSearch::add_not_cuda(const Key& key)
@@ -119,10 +119,10 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
         return end;
     const auto begin = std::chrono::steady_clock::now();
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
-    // Addresses grow, and the kernel maps the executable below its libraries.
+    // Mappings are sorted by address, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
     std::ranges::stable_partition(
-        all, [this](const Mapping& m) { return has_cuda_name(m.path); }); // before files that are slow
+        all, [this](const Mapping& m) { return has_cuda_name(m.path); }); // first, as other files may be slow
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
         const Key key(mapping.device, mapping.inode);
@@ -147,7 +147,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     return end;
 }
 
-// It has no mapping yet, by which /proc would name it.
+// The file is not mapped yet, so /proc has no mapping of it.
 SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
 {
     SearchEnd end;
@@ -166,7 +166,7 @@ SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
-        submit(*found, mapping, false); // one that cannot be opened is reported when it is mapped
+        submit(*found, mapping, false); // a failure to open it is reported once it is mapped
     return end;
 }
 
@@ -211,7 +211,7 @@ FileSearch::Version FileSearch::version_of(const FoundFile& found, const Mapping
     return {{mapping.device, mapping.inode}, found.device, found.inode, found.changed_ns};
 }
 
-// Adds the file to the report, unless the process has exited or has unmapped it meanwhile.
+// Adds the file to the answer, unless the process has exited or has unmapped it meanwhile.
 void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const
 {
     const auto is_same = [&](const Mapping& m) {
@@ -222,8 +222,8 @@ void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& map
         end.unreadable.push_back({mapping.path, mapping.device, mapping.inode, error});
 }
 
-// Sends the file to the owner, and what is in it if the owner does not know it. False with errno if it cannot be
-// opened.
+// Sends the file to the owner, and its functions if the owner does not know it. Returns false with errno if the file
+// cannot be opened.
 bool FileSearch::submit(const FoundFile& found, const Mapping& mapping, bool is_program)
 {
     Fd file = open_found(found);
@@ -284,7 +284,7 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
     } catch (const Error&) {
         if (by_name)
             throw;
-        return {}; // a file of data, or one that we need not understand
+        return {}; // not an ELF file, or a malformed one that need not be supported
     }
     const Elf& elf = *opened;
     const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
@@ -304,8 +304,8 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
         locate(found, elf, runtime_of(elf.soname()));
         return found;
     }
-    // nvcc links the runtime statically unless told otherwise, and NCCL may be, too: into executables and into
-    // libraries, both of which then carry device code.
+    // nvcc links the runtime statically by default, and NCCL can be linked statically, too. The executables and
+    // libraries that contain them also contain device code.
     if (!is_program && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
         return {};
     locate(found, elf, any_runtime);
@@ -328,7 +328,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
         }
     }
     std::set<std::string_view> defined;
-    std::set<uint64_t> taken; // two names of one function are one probe
+    std::set<uint64_t> taken; // aliases of a function share a probe
     DispatchTables tables(elf);
     for (const Symbol& symbol : elf.functions(names)) {
         auto row = wanted.find(symbol.name);

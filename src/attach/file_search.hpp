@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA libraries among the mappings of a process, and the functions in them. All that is read here is the process' own:
-// it may be made to hang, to grow, or to attack its reader. So it is read in a helper (reader/helper.hpp), which may
-// read what root may, and nothing else.
+// Search for CUDA libraries among the mappings of a process, and for the functions in them. The process controls these
+// files, and can make their reader hang, run out of memory or crash. So they are read in a sandboxed helper
+// (reader/helper.hpp), which can read what root can and do nothing else.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -29,18 +29,18 @@ class FileSearch {
 public:
     using Key = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them
 
-    // probes: what to look for; must outlive the object. count_runtime: see Targets.
+    // probes: the functions to find; must outlive the object. count_runtime: see Targets.
     FileSearch(std::span<const Probe> probes, bool count_runtime)
         : probes_(probes), count_runtime_(count_runtime),
           nccl_(std::ranges::find(probes, Library::nccl, &Probe::library) != probes.end())
     {}
 
-    // What a file is called that is to be examined for this tool.
+    // True if the path names a library that this tool probes.
     bool has_cuda_name(std::string_view path) const
     {
         return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
     }
-    // Which library a file of that name is.
+    // The library that a file of this name is.
     Library library_named(std::string_view path) const
     {
         return is_driver(path) ? Library::driver
@@ -48,32 +48,33 @@ public:
                : nccl_         ? Library::nccl
                                : Library::runtime;
     }
-    // Others may have a copy of the library in them: any file may, of any process.
+    // True if any file may contain the library, as it can be linked statically.
     bool searches_all_files() const { return count_runtime_ || nccl_; }
-    // A file of that name may have something to probe in it.
+    // True if a file of this name may contain functions to probe.
     bool may_have_probes(std::string_view path) const
     {
         return searches_all_files() || has_cuda_name(path) || is_memfd(path);
     }
 
-    static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries take 10
+    static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries need 10 MiB
 
-    // A helper's whole life: answers requests until its owner has gone.
+    // Main function of a helper: answers requests until its owner exits.
     void serve(Helper::Task& task);
 
-    // Files that are not to be looked at: they have no CUDA in them, unless they are called so.
+    // Files without CUDA functions. They are skipped, unless has_cuda_name().
     void add_not_cuda(const Key& key);
     bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
-    // Nor these, whatever they are called: a helper did not survive it.
+    // Files over which a helper hung or crashed. They are always skipped.
     void block(const Key& key) { blocked_.insert(key); }
     bool is_blocked(const Key& key) const { return blocked_.contains(key); }
 
-    // What a helper says it is at: a file, or no file of those that can be refused.
+    // Status of a helper as text: the key and path of the file it works on. A key of zeros: no file that can be
+    // blocked.
     static std::string status_of(const Key& key, std::string_view path);
     static std::pair<Key, std::string> parse_status(std::string_view at);
 
 private:
-    // A file as it was when it was told of. Its inode is kept open as long as its number means something.
+    // Version of a file. The owner keeps its files open, so that their inode numbers are not reused.
     struct Version {
         Key key;
         uint64_t device, inode;
@@ -95,11 +96,12 @@ private:
 
     std::span<const Probe> probes_;
     bool count_runtime_;
-    bool nccl_; // is what calls are counted of
+    bool nccl_; // calls of NCCL are counted
     std::set<Key> not_cuda_, blocked_;
-    std::map<Version, uint32_t> known_; // files by number, in a helper: another user of one is told without a question
-    uint32_t dropped_ = 0;              // files, when these were told
-    Helper::Task* task_ = nullptr;      // while it serves
+    std::map<Version, uint32_t>
+        known_;                    // in a helper: file numbers by version, to answer without submitting a file again
+    uint32_t dropped_ = 0;         // SearchRequest::dropped of the last request
+    Helper::Task* task_ = nullptr; // set in serve()
 };
 
 } // namespace gpusnoop

@@ -42,8 +42,9 @@ bool KnownFiles::has_room(pid_t pid, uint64_t owner)
     };
     if (files_.size() >= files_max) {
         if (limits_reported_.emplace(false, 0).second)
-            complaints_.add(
-                fmt::format("{} CUDA libraries are traced; no more will be while these are in use", files_max));
+            complaints_.add(fmt::format(
+                "{} CUDA libraries are traced, which is the limit; others are not traced while these are in use",
+                files_max));
         return false;
     }
     if (count([pid](const CudaFile& file) { return file.users.contains(pid); }) >= files_of_process_max) {

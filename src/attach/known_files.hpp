@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA files that are known, each once, however many processes map it; and those known to be of no use.
+// Registry of CUDA files: one entry per file, however many processes map it. Also remembers files without probes.
 #pragma once
 
 #include "attach/file_guard.hpp"
@@ -20,7 +20,7 @@
 
 namespace gpusnoop {
 
-// What is not traced, and why, in sentences; no more of them than anybody reads.
+// Messages about files that cannot be traced; capped.
 class Complaints {
 public:
     static constexpr size_t max = 256;
@@ -38,73 +38,72 @@ private:
     std::vector<std::string> all_;
 };
 
-// A file with CUDA functions in it, and where.
-
-// One function of the probe table in one file.
+// A function of the probe table in a file.
 struct Place {
     unsigned probe = 0;  // index into the tool's probes
-    uint64_t offset = 0; // in the file, where the probe goes
-    uint64_t delta = 0;  // how far that is behind the function's first byte
+    uint64_t offset = 0; // file offset of the probe
+    uint64_t delta = 0;  // from the function's first byte to the probe
     bool emulated = false;
 };
 
 inline constexpr std::string_view deleted_suffix = " [deleted]";
 
+// A file with CUDA functions to probe.
 struct CudaFile {
-    uint32_t number = 0; // from 1 on, never given twice
-    std::string path;    // as the process that first showed it sees it; "[deleted]" at the end where it is gone
+    uint32_t number = 0; // starts at 1; never reused
+    std::string path;    // as seen by the first process found to map it; ends in deleted_suffix if deleted
     FileId id;
     Library library = Library::driver;
-    uint32_t cookie_word = 0; // that its probes have in their cookies (bpf/shared/probe.h)
-    // Keeps the inode, so that its number is not given to another file. O_PATH where the file system may block; else
-    // open for reading, for the guard.
+    uint32_t cookie_word = 0; // part of its probes' cookies (bpf/shared/probe.h)
+    // Keeps the inode number from being reused. O_PATH if the file system may block; else open for reading, for the
+    // guard.
     Fd file;
     FileGuard guard{};
-    bool suspended = false;                                // without probes, until its bytes have been examined again
-    bool examining = false;                                // they are now
-    FileGuard::Clock::time_point suspended_at, examine_at; // examine_at: not before
+    bool suspended = false;                                // has no probes until a helper has reexamined it
+    bool examining = false;                                // a helper is reexamining it
+    FileGuard::Clock::time_point suspended_at, examine_at; // examine_at: earliest time to reexamine it
     unsigned times_suspended = 0, times_reported = 0;
-    unsigned helpers_lost = 0; // while they examined it again
+    unsigned helpers_lost = 0; // helpers that hung or crashed while reexamining it
     std::vector<Place> places;
     std::vector<std::string> missing; // functions of the table that this file does not define
-    std::set<pid_t> users;            // that map it, or have and live
-    uint64_t owner = 0;               // of the process that first showed it: owner_of()
-    uint64_t mount_namespace = 0;     // of the last one that did
+    std::set<pid_t> users;            // running processes that map it or have mapped it
+    uint64_t owner = 0;               // owner_of() the first process found to map it
+    uint64_t mount_namespace = 0;     // of the last process found to map it
 
     bool is_driver() const { return library == Library::driver || library == Library::hip; }
-    std::string open_path() const; // a path that leads to this very file, in this process
+    std::string open_path() const; // path of this file in this process, even if it is deleted
 };
 
 class KnownFiles {
 public:
-    // A process may map as many files called libcuda.so as it likes, and each costs us descriptors and links.
+    // Limits, as a process can map any number of files named libcuda.so, and each needs descriptors and links.
     static constexpr size_t files_max = 1024;
-    static constexpr size_t files_of_owner_max = 512; // one user leaves as many to others
+    static constexpr size_t files_of_owner_max = 512; // leaves as many to other users
     static constexpr size_t files_of_process_max = 64;
 
     explicit KnownFiles(Complaints& complaints) : complaints_(complaints) {}
 
-    CudaFile* find(const FileId& id) const; // null: it is not known
+    CudaFile* find(const FileId& id) const; // null: unknown
     CudaFile* by_number(uint32_t number) const;
     std::vector<CudaFile*> all() const;
-    // Whether there may be one more of this process and owner; once for each of them it is told where not.
+    // Returns true if the limits allow another file of this process and owner. Reports each exceeded limit once.
     bool has_room(pid_t pid, uint64_t owner);
-    CudaFile& add(std::unique_ptr<CudaFile> file); // gives it its number; valid until it is dropped
+    CudaFile& add(std::unique_ptr<CudaFile> file); // sets its number; valid until drop()
     void drop(CudaFile* file);
-    bool move(CudaFile* file, const FileId& id);  // false: another one is known by that
-    uint32_t dropped() const { return dropped_; } // or moved, so far
+    bool move(CudaFile* file, const FileId& id);  // false: the id belongs to another file
+    uint32_t dropped() const { return dropped_; } // files dropped or moved so far
     bool nearly_full() const { return files_.size() > files_max * 3 / 4; }
 
-    // Those that no living process has mapped, neither now nor when this was asked last.
+    // Files that no running process maps, now and at the previous call.
     std::vector<CudaFile*> idle();
 
-    // A file as it was when it was looked at; without a descriptor it may become another one.
+    // Version of a file. The inode number of a file that is not kept open can be reused, hence the time.
     struct Version {
         FileId id;
         int64_t changed_ns = 0;
         auto operator<=>(const Version&) const = default;
     };
-    // Called like CUDA, with nothing to probe in it.
+    // True for a file with a CUDA library's name and no functions to probe.
     bool is_useless(const Version& version) const { return useless_.contains(version); }
     void add_useless(const Version& version);
 
@@ -112,9 +111,9 @@ private:
     Complaints& complaints_;
     std::map<FileId, std::unique_ptr<CudaFile>> files_;
     uint32_t numbers_ = 0, dropped_ = 0;
-    std::set<CudaFile*> idle_; // at the last look
+    std::set<CudaFile*> idle_; // at the last call of idle()
     std::set<Version> useless_;
-    std::set<std::pair<bool, uint64_t>> limits_reported_; // processes (false) and owners that have been complained of
+    std::set<std::pair<bool, uint64_t>> limits_reported_; // processes (false) and owners (true)
 };
 
 } // namespace gpusnoop

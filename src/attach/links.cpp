@@ -21,7 +21,8 @@
 namespace gpusnoop {
 namespace {
 
-// Probes by their offset in a page, for the program that all places of an event share.
+// Rows of the map rows_by_place: the probes of one uprobe event by their offset in a page. The BPF program needs it,
+// because all places of an event share a cookie.
 class RowsByPlace {
 public:
     RowsByPlace(int map, uint32_t event) : map_(map), event_(event) {}
@@ -48,7 +49,7 @@ private:
     std::vector<uint32_t> places_;
 };
 
-// The perf event is closed before its uprobe event is removed: the kernel refuses to remove one in use.
+// The order of destruction matters: the kernel refuses to remove a uprobe event while its perf event is open.
 struct EventLink {
     std::unique_ptr<RowsByPlace> rows;
     UprobeEvent event;
@@ -69,7 +70,7 @@ uint64_t in_page(const Place& place)
     return place.offset % 4096;
 }
 
-// As few groups as will do so that no two places of a group lie at the same address within their pages.
+// Groups of places with distinct offsets within a page.
 std::vector<std::vector<Place>> distinguishable_in_page(const std::vector<Place>& places)
 {
     std::vector<std::vector<Place>> groups;
@@ -108,8 +109,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
     attributes.size = sizeof(attributes);
     attributes.type = PERF_TYPE_TRACEPOINT;
     attributes.config = id;
-    // With a pid, the kernel sets a uprobe's breakpoints in that process' memory alone; without one, the program runs
-    // on every CPU, whichever the event is opened on.
+    // With a pid, the kernel sets a uprobe's breakpoints in the memory of that process only. Without one, the program
+    // runs on every CPU, although the event is opened on CPU 0.
     Fd event(static_cast<int>(
         syscall(SYS_perf_event_open, &attributes, pid ? pid : -1, pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC)));
     LIBBPF_OPTS(bpf_link_create_opts, options);
@@ -120,8 +121,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
     return std::make_shared<std::pair<Fd, Fd>>(std::move(event), std::move(link)); // the link is closed first
 }
 
-// Each detach waits for a grace period of the kernel (30 to 70 ms). They wait together, or the end of a run over many
-// files would take seconds. These threads touch nothing but their own links.
+// Detaching waits for an RCU grace period (30 to 70 ms). Threads wait for them in parallel, or detaching from many
+// files would take seconds.
 void detach(Links links)
 {
     constexpr size_t threads_max = 32;
@@ -136,7 +137,7 @@ void detach(Links links)
         while (others.size() + 1 < std::min(links.size(), threads_max))
             others.emplace_back(work);
     } catch (const std::exception&) {
-        // A limit of tasks or of memory: those that there are do it all.
+        // A limit of tasks or memory: the threads that could be started do all the work.
     }
     work();
 }
@@ -145,13 +146,13 @@ Linker::Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::
     : object_(object), hooks_(hooks), tier_(tier), step_(std::move(step))
 {
     if (hooks.size() > HOOKS_MAX)
-        throw std::logic_error("more hooks than a thread can tell apart");
+        throw std::logic_error("more than HOOKS_MAX hooks");
     choose_programs(hooks);
     if (tier != Tier::tracefs)
         return;
     tracefs_.emplace();
     if (const unsigned left = remove_leftover_events(*tracefs_).removed)
-        verbose(fmt::format("{} uprobe events of runs that were killed have been removed", left));
+        verbose(fmt::format("removed {} uprobe events that killed runs had left behind", left));
 }
 
 bpf_program* Linker::program(const Hook& hook, std::string_view suffix) const
@@ -167,7 +168,7 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 {
     bpf_program* each = nullptr;
     bpf_object__for_each_program (each, object_)
-        if (bpf_program__section_name(each) == std::string_view("uprobe")) // of others somebody else decides
+        if (bpf_program__section_name(each) == std::string_view("uprobe")) // the others are chosen elsewhere
             bpf_program__set_autoload(each, false);
     const bool multi = tier_ == Tier::session || tier_ == Tier::multi;
     auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
@@ -186,7 +187,7 @@ void Linker::choose_programs(std::span<const Hook> hooks)
     }
 }
 
-// Identifies a probe to the BPF programs (bpf/shared/probe.h).
+// Cookie that identifies a probe to the BPF programs (bpf/shared/probe.h).
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto hook_number = static_cast<uint64_t>(&hook - hooks_.data());
@@ -225,7 +226,7 @@ void Linker::attach(const Hook& hook, const Target& target, Links& links)
         }
         [[fallthrough]];
     case Tier::multi:
-        // The return first: an entry without its return would leave state behind.
+        // Returns first: an entry without its return would leave state behind.
         if (hook.returns)
             links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, target));
         links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, target));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hook x the places of a file -> links. Knows the four tiers; nothing else does.
+// Attaches a hook's BPF programs to the functions of a file. Only this file distinguishes the four tiers of attaching.
 #pragma once
 
 #include "attach/targets.hpp"
@@ -21,35 +21,34 @@ struct bpf_program;
 
 namespace gpusnoop {
 
-// A program, or a pair for entry and return, and the probes it serves. In the object it is called NAME_entry,
-// NAME_return and NAME_session; the kernel keeps 15 bytes of that, so NAME has 7 at most.
+// A BPF program, or a pair for entry and return, and the probes it serves. The programs of the BPF object are named
+// NAME_entry, NAME_return and NAME_session. The kernel keeps 15 bytes of a name, so NAME has 7 at most.
 struct Hook {
     std::string program;
-    bool returns = false;         // with a return probe
-    std::vector<unsigned> probes; // indices into the tool's probes
-    bool always = true;           // false: attached only on Attacher::attach_name_probes()
-    std::string_view without{};   // what is not known without it, in a sentence; empty: the tool is nothing without it
-    bool sampled = false;         // may be away for a while (Attacher::pause()): its calls are scaled
-    std::string_view
-        instead_of{}; // the program of a hook that serves these probes, too, where the kernel refuses this one
+    bool returns = false;          // also needs return probes
+    std::vector<unsigned> probes;  // indices into the tool's probes
+    bool always = true;            // false: attached on demand, by Attacher::attach_name_probes()
+    std::string_view without{};    // the loss if the kernel refuses it, for messages; empty: the tool needs it
+    bool sampled = false;          // its calls may be sampled (Attacher::pause())
+    std::string_view instead_of{}; // program of the hook that serves these probes if the kernel refuses this one
 };
 
-// What keeps a program attached: its destructor detaches.
+// Keeps a program attached; its destructor detaches it.
 using Link = std::shared_ptr<void>;
 using Links = std::vector<Link>;
 
-Link own_link(bpf_link* link); // as libbpf made it
-Link own_link(Fd fd);          // as the kernel did
+Link own_link(bpf_link* link); // from libbpf
+Link own_link(Fd fd);          // from BPF_LINK_CREATE
 
-// Attaches a program to a tracepoint, by its tracepoint_id(). pid 0: of every process. Null with errno if the kernel
-// refuses it.
+// Attaches a program to a tracepoint, by its tracepoint_id(). pid 0: for every process. Returns null with errno if
+// the kernel refuses.
 Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid = 0, uint64_t cookie = 0);
 
-void detach(Links links); // all at once
+void detach(Links links); // in parallel
 
 class Linker {
 public:
-    // To be called between open and load: chooses the programs and their attach types. The hooks stay where they are.
+    // Call it between open and load: it chooses the programs and their attach types. hooks: must outlive the object.
     // step: called between the links of a hook; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
@@ -57,13 +56,13 @@ public:
         const CudaFile& file;
         pid_t pid; // 0: every process
     };
-    // Adds to the links even where it throws Error: those that were made before.
+    // Throws Error. The links made before the error are in links.
     void attach(const Hook& hook, const Target& where, Links& links);
 
-    // How many the links of this hook take.
+    // Number of descriptors that the links of this hook need.
     size_t descriptors(const Hook& hook, const CudaFile& file) const;
 
-    // What has been attached will be attached once more, before that is detached.
+    // From now on attaches a second time, before the first attachment is detached (see COOKIE_SECOND).
     void begin_second_attachment() { second_ = true; }
 
 private:
@@ -81,7 +80,7 @@ private:
     std::function<void()> step_;
     bool second_ = false;
     std::optional<Tracefs> tracefs_;
-    uint32_t events_ = 0; // made so far
+    uint32_t events_ = 0; // uprobe events made so far
 };
 
 } // namespace gpusnoop

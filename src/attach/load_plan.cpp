@@ -71,7 +71,7 @@ bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
         return true;
     if (!first_)
         first_ = refusal;
-    if (!of_hook) // no other programs would be taken
+    if (!of_hook) // another tier would change nothing
         return false;
     if (!forced_ && tier_ != Tier::perf) {
         tier_ = static_cast<Tier>(static_cast<int>(tier_) + 1);
@@ -100,7 +100,7 @@ std::vector<std::string> LoadPlan::remarks(std::span<const Hook> all) const
 
 namespace {
 
-constexpr const char* license = "Dual BSD/GPL"; // of all objects
+constexpr const char* license = "Dual BSD/GPL"; // of all BPF objects
 
 struct Deferred {
     bpf_program* program;
@@ -108,7 +108,7 @@ struct Deferred {
     bpf_prog_load_opts options;
     int error = 0;
 
-    // Into the descriptor that libbpf knows it by.
+    // Loads the program and replaces the stub in libbpf's descriptor.
     void load()
     {
         const Fd loaded(bpf_prog_load(BPF_PROG_TYPE_KPROBE, bpf_program__name(program), license, code.data(),
@@ -117,25 +117,26 @@ struct Deferred {
     }
 };
 
-// Of what this thread has libbpf load; null: nothing is put off.
+// Programs that this thread loads later; null: libbpf loads the real programs.
 std::vector<Deferred>*& current()
 {
     thread_local std::vector<Deferred>* all = nullptr;
     return all;
 }
 
-// Called by C, which nothing may be thrown through.
+// Called from C, so it must not throw.
 int prepare(bpf_program* program, bpf_prog_load_opts* options, long confidential)
 try {
     const bpf_insn* const given = bpf_program__insns(program);
     std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
     if (confidential)
         restore_user_reads(code);
-    if (!current() || options->fd_array) // which libbpf frees as soon as it has loaded all
+    if (!current() || options->fd_array) // libbpf frees fd_array after the load
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
     Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;
-    later.options.expected_attach_type = bpf_program__expected_attach_type(program); // which libbpf sets afterwards
+    later.options.expected_attach_type =
+        bpf_program__expected_attach_type(program); // set here, as libbpf sets it only after this call
     bpf_insn nothing[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
         {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
@@ -150,7 +151,7 @@ try {
     return -ENOMEM;
 }
 
-// The longest first, so that none is left alone at the end.
+// Starts with the longest programs, so that the threads end at about the same time.
 void load_all(std::vector<Deferred>& all)
 {
     std::vector<size_t> order(all.size());
@@ -166,7 +167,7 @@ void load_all(std::vector<Deferred>& all)
         while (others.size() + 1 < std::min<size_t>(all.size(), allowed_cpus(getpid())))
             others.emplace_back(work);
     } catch (const std::exception&) {
-        // A limit of tasks or of memory: those that there are do it all.
+        // A limit of tasks or memory: the threads that could be started do all the work.
     }
     work();
 }
@@ -194,10 +195,10 @@ int load_in_parallel(const std::function<int()>& load)
     return refused == all.end() ? 0 : refused->error;
 }
 
-void load_into_kernel(const std::function<int()>& load, bool together)
+void load_into_kernel(const std::function<int()>& load, bool in_parallel)
 {
     const LoadLog log;
-    if (const int error = together ? load_in_parallel(load) : load())
+    if (const int error = in_parallel ? load_in_parallel(load) : load())
         throw LoadError(refusal_of(-error, log.text()));
 }
 

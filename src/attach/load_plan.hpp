@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is tried when the kernel refuses programs: the next way of attaching, and when none is left, the tool without
-// what it can do without.
+// Fallbacks after the kernel refuses a BPF program: first the next way of attaching (tier), then the tool without its
+// optional programs.
 #pragma once
 
 #include "attach/links.hpp"
@@ -18,45 +18,44 @@ namespace gpusnoop {
 
 class LoadPlan {
 public:
-    // forced: no other tier than this.
+    // forced: tries no other tier.
     LoadPlan(Tier best, bool forced) : best_(best), tier_(best), forced_(forced) {}
 
     Tier tier() const { return tier_; }
-    // The tool's, less those whose programs are left out.
+    // all: the tool's hooks. Returns those whose programs are not left out.
     std::vector<Hook> hooks(std::vector<Hook> all) const;
     bool leaves_out(const std::string& hook) const { return left_out_.contains(hook); }
     std::vector<std::string> hooks_left_out(std::span<const Hook> all) const;
-    // Programs that no hook names, for functions of the kernel: others do their work.
+    // Left-out programs that belong to no hook: optional programs on kernel functions.
     std::vector<std::string> programs_left_out() const;
 
-    // After a refusal; all: the tool's hooks. False where there is nothing left to try: cause() says why.
+    // Chooses the next fallback. all: the tool's hooks. Returns false if there is none; cause() has the reason.
     bool step(const Refusal& refusal, std::span<const Hook> all);
-    // The refusal in the best tier, which decides.
+    // The refusal in the best tier.
     const Refusal& cause() const { return *first_; }
 
-    // What is not as it should be, in sentences, once something has been loaded.
+    // Messages about the fallbacks in use, after a successful load.
     std::vector<std::string> remarks(std::span<const Hook> all) const;
 
 private:
     Tier best_;
     Tier tier_;
     bool forced_;
-    std::optional<Refusal> first_;            // since the last program was left out
-    std::map<std::string, Refusal> left_out_; // by hook, or program
+    std::optional<Refusal> first_;            // first refusal since the last program was left out
+    std::map<std::string, Refusal> left_out_; // by hook or program name
 };
 
-// The programs on functions of libraries, verified on all CPUs at once. The verifier takes most of the time of a start,
-// and libbpf has it look at one program after the other: so libbpf loads one that does nothing in the place of each,
-// and those that are meant follow together, into the same descriptors.
+// Loads uprobe programs in parallel. Verification takes most of the start-up time, and libbpf verifies programs one
+// after the other. So libbpf loads stubs, and then threads load the real programs into the same descriptors.
 
-// Once, before a BPF object is opened. confidential: see attach/refusal.hpp.
+// Call it once, before a BPF object is opened. confidential: is_confidentiality_lockdown().
 void set_load_handler(bool confidential);
 
-// load: has libbpf load an object, on this thread. Its error, or that of a program: nobody says then which it is, and
-// why, as libbpf does where it loads the programs itself.
+// load: makes libbpf load an object, on this thread. Returns its error, or the error of a program. Unlike with a serial
+// load, there is no log that names the program and the reason.
 int load_in_parallel(const std::function<int()>& load);
 
-// The same, or as libbpf does it. Throws LoadError.
-void load_into_kernel(const std::function<int()>& load, bool together);
+// Loads in parallel or serially. Throws LoadError.
+void load_into_kernel(const std::function<int()>& load, bool in_parallel);
 
 } // namespace gpusnoop

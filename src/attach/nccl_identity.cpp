@@ -14,8 +14,8 @@ namespace {
 
 static_assert((COMM_HAS_MAGIC | (COMM_HAS_MAGIC - 1)) <= COOKIE_WORD_MAX);
 
-constexpr size_t function_bytes_max = 4096; // of such a function; 1238 in NCCL 2.29
-// In older ones nothing in front of the rank is the same in all ranks: 2.16.
+constexpr size_t function_bytes_max = 4096; // of a function that returns a field; at most 1238 in NCCL 2.29
+// Before 2.16, the bytes before the rank are not equal in all ranks.
 constexpr uint32_t oldest_version = 21600;
 constexpr uint32_t magic_version = 22100;
 
@@ -23,7 +23,7 @@ class Functions {
 public:
     Functions(const Elf& elf, std::span<const std::string_view> names) : elf_(elf), functions_(elf.functions(names)) {}
 
-    // Nothing where there is none of that name.
+    // Empty if there is no function of this name.
     Code code(std::string_view name)
     {
         const auto function = std::ranges::find(functions_, name, &Symbol::name);
@@ -36,10 +36,10 @@ public:
 private:
     const Elf& elf_;
     std::vector<Symbol> functions_;
-    std::vector<uint8_t> bytes_; // of the last one asked for
+    std::vector<uint8_t> bytes_; // of the last function requested
 };
 
-// 0 where it is not told.
+// 0 if unknown.
 uint32_t version_of(const Elf& elf, const Decoder& decoder)
 {
     constexpr std::string_view names[] = {"ncclGetVersion"};
@@ -50,7 +50,7 @@ uint32_t version_of(const Elf& elf, const Decoder& decoder)
 
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder)
 {
-    // The first three in the order of their fields.
+    // In the order of the fields that they return.
     constexpr std::string_view names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
     if (version_of(elf, decoder) < oldest_version)
         return std::nullopt;

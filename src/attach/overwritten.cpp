@@ -16,17 +16,17 @@
 
 namespace gpusnoop {
 
-// Files that are written while they are probed.
+// Files that are overwritten while they are probed.
 
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned reports_per_file_max = 8; // its owner may overwrite it all the time
-// Limits how frequent_interval a file is detached, examined and attached whose owner opens it for writing all the time.
+constexpr unsigned reports_per_file_max = 8; // its owner may overwrite it over and over
+// Limits how often a file is detached, reexamined and attached if its owner keeps opening it for writing.
 constexpr unsigned suspensions_before_pause = 8;
 constexpr FileGuard::Clock::duration frequent_interval = 10s, suspension_pause = 5s;
-constexpr FileGuard::Clock::duration examination_retry = 1s; // if no helper was free
+constexpr FileGuard::Clock::duration examination_retry = 1s; // when no helper was free
 
 } // namespace
 
@@ -48,7 +48,7 @@ std::vector<CudaFile*> Targets::overwritten(bool thorough)
     drain_write_signals();
     if (!std::exchange(check_leases_, false) && !thorough)
         return broken;
-    for (auto& [number, search] : searches_) // nothing is attached yet
+    for (auto& [number, search] : searches_) // files that are being examined have no probes yet
         if (search.examining && search.examining->guard.is_broken(search.examining->where, false))
             search.examining->guard.release(search.examining->where);
     for (CudaFile* file : files_.all())
@@ -89,7 +89,7 @@ void Targets::examine_suspended()
 
 SearchVerdict Targets::judge_again(Search& search, Candidate found) const
 {
-    if (!search.suspended_file) // it was dropped meanwhile
+    if (!search.suspended_file) // the file was dropped meanwhile
         return {};
     search.examining = std::move(found);
     return {.examine = true};
@@ -100,13 +100,14 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     if (!file)
         return;
     file->examining = false;
-    if (file->guard.is_open()) // a writer came meanwhile
+    if (file->guard.is_open()) // a writer has opened it meanwhile
         return;
     file->guard.set_watch(examined.watch);
     if (!is_valid(examined))
         examined = {};
     const bool moved = id != file->id;
-    if (moved && !files_.move(file, id)) { // a process that maps the new inode was found first: this one is of no use
+    if (moved &&
+        !files_.move(file, id)) { // the new inode is already known, as another process maps it: this entry is useless
         file->guard.release(file->file);
         file->examine_at = FileGuard::Clock::time_point::max();
         if (!files_.find(id)->suspended)
@@ -121,7 +122,7 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     }
     file->suspended = false;
     if (examined.complaint.empty() && file->places.empty())
-        examined.complaint = "it has none of the functions looked for";
+        examined.complaint = "it defines none of the functions to probe";
     found_.push_back({.files = {file}, .reexamined = true, .moved = moved, .why = std::move(examined.complaint)});
 }
 
@@ -161,41 +162,41 @@ void Attacher::report_suspended(CudaFile* file, bool was_attached)
     if (file->times_reported == std::min(file->times_suspended, reports_per_file_max))
         return;
     file->times_reported = std::min(file->times_suspended, reports_per_file_max);
-    remarks_.push_back(fmt::format("{} {}, and its calls are not counted until it is whole again", file->path,
+    remarks_.push_back(fmt::format("{} {}; its calls are not counted until it is complete again", file->path,
                                    was_attached ? "is being overwritten: its probes are detached"
                                                 : "is open for writing: its probes are not attached"));
     if (file->times_reported == reports_per_file_max)
-        remarks_.back() += " (reported for the last time)";
+        remarks_.back() += " (not reported again for this file)";
 }
 
 void Attacher::attach_again(const Targets::Found& found)
 {
     CudaFile* const file = found.files.front();
-    const bool known_by_another = found.moved && file->suspended; // its new inode is, and probed already
+    const bool known_by_another = found.moved && file->suspended; // another entry has the new inode, with probes
     for (auto& [key, attachment] : attachments_)
         if (key.first == file) {
             attachment.refused = false;
             link_all(attachment);
         }
-    if (found.moved) // processes may map the file that it was before
+    if (found.moved) // they may still map the old inode
         for (const pid_t pid : file->users)
             scan(pid);
     if ((file->suspended && !known_by_another) || file->times_suspended > reports_per_file_max)
         return;
     if (found.moved && !file->users.empty())
         remarks_.push_back(
-            fmt::format("{} was copied up by its overlay: processes that mapped it before are counted only "
-                        "if another path leads to the old file",
+            fmt::format("{} was copied up by overlayfs: calls of processes that mapped it before are counted "
+                        "only if another path leads to the old file",
                         file->path));
     if (!found.why.empty())
-        remarks_.push_back(fmt::format("{} was overwritten, and is not traced any longer: {}", file->path, found.why));
+        remarks_.push_back(fmt::format("{} was overwritten and is no longer traced: {}", file->path, found.why));
     else
         remarks_.push_back(fmt::format(
-            "{} is whole again: its probes are attached; its calls were not counted for {:.2f} s", file->path,
+            "{} is complete again: its probes are attached; its calls were not counted for {:.2f} s", file->path,
             std::chrono::duration<double>(FileGuard::Clock::now() - file->suspended_at).count()));
 }
 
-// Files that no process maps and that their path leads to no longer.
+// Files that no process maps and whose path no longer leads to them.
 
 namespace {
 
@@ -212,7 +213,7 @@ uint64_t inode_of(const Fd& file)
     return st.stx_ino;
 }
 
-// Each with a process that lives in it.
+// Mount namespaces in use, each with a process in it.
 std::map<uint64_t, pid_t> mount_namespaces_in_use()
 {
     std::map<uint64_t, pid_t> all;
@@ -229,14 +230,14 @@ std::vector<CudaFile*> Targets::unused()
     if (candidates.empty() || files_.nearly_full())
         return candidates;
     find_unreachable(candidates);
-    // Meanwhile a process may have come that maps it.
+    // A process may have mapped a file meanwhile.
     std::erase_if(candidates,
                   [this](const CudaFile* file) { return !file->users.empty() || !unreachable_.contains(file->id); });
     unreachable_.clear();
     return candidates;
 }
 
-// A few at a time, and for no longer than that: others have their turn the next time.
+// Checks a few paths per call, within path_check_budget. Later calls check the other paths.
 void Targets::find_unreachable(std::span<CudaFile* const> files)
 {
     const auto until = Clock::now() + path_check_budget;

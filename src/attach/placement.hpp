@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a function a uprobe costs least. A probe on an instruction that the kernel does not emulate is
-// single-stepped, which on a virtual machine costs 30 times as much.
+// Placement of a uprobe within its function, where it is cheapest. The kernel single-steps instructions that it cannot
+// emulate, which costs 30 times as much on a virtual machine.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -13,12 +13,12 @@
 namespace gpusnoop {
 
 struct Placement {
-    uint64_t delta = 0;    // bytes behind the function's first one
-    bool emulated = false; // the kernel emulates the instruction there
+    uint64_t delta = 0;    // bytes from the function's start
+    bool emulated = false; // true if the kernel emulates the instruction there
 };
 
-// code: the function's first bytes (16 are enough). The probe may sit behind an instruction only if that leaves rsp,
-// the argument registers and the return address untouched and cannot leave the straight line.
+// code: the function's first bytes (16 are enough). The probe may follow an instruction only if that does not branch
+// and does not change rsp, the argument registers or the return address.
 Placement place_on_x86_64(std::span<const uint8_t> code);
 Placement place_on_arm64(std::span<const uint8_t> code);
 
@@ -31,11 +31,11 @@ inline Placement place(std::span<const uint8_t> code)
 #endif
 }
 
-// Where the probe of a function sits that only looks another one up. On the one in front it would be single-stepped;
-// the one behind begins with an instruction that is emulated, has the same arguments, and returns to the same caller.
+// Placement for trampolines, which forward to another function through a table. A probe on the trampoline would be
+// single-stepped. The other function has the same arguments and returns to the same caller.
 
-// Where in the file the function begins that a probe is to sit in, and where there: this one, or where it would be
-// single-stepped and another one is known that all arguments of the row come to, that.
+// Returns the file offset of the function to probe and the placement in it. That is the target if the function is a
+// trampoline whose probe would be single-stepped and which passes on all arguments of the row. Else it is the function.
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row);
 

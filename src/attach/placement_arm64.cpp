@@ -7,8 +7,8 @@
 namespace gpusnoop {
 namespace {
 
-// What arm_probe_decode_insn() of arch/arm64/kernel/probes/decode-insn.c finds a handler for. Linux 7.3 simulates nop
-// too, 6.12 does not: not counted on.
+// Instructions that arm_probe_decode_insn() of arch/arm64/kernel/probes/decode-insn.c simulates. nop is left out, as
+// Linux 7.3 simulates it, but 6.12 does not.
 struct Simulated {
     uint32_t mask, value;
 };
@@ -23,8 +23,8 @@ constexpr Simulated simulated[] = {
 
 } // namespace
 
-// Behind the first instruction that touches sp or x30 a return probe would not fire, so a probe never moves; and all
-// but a few functions of drivers begin with one that is simulated.
+// The probe is always at the first instruction: after one that changes sp or x30, a return probe would not fire. Nearly
+// all driver functions begin with a simulated instruction.
 Placement place_on_arm64(std::span<const uint8_t> code)
 {
     uint32_t word = 0;

@@ -28,9 +28,9 @@ struct Opcode {
     }
 };
 
-// What branch_setup_xol_ops() and push_setup_xol_ops() of arch/x86/kernel/uprobes.c take, and so never single-step. A
-// branch behind a 66 prefix is refused with ENOTSUPP, a push behind any prefix but REX.B (41) is single-stepped: no
-// opcode here is a prefix, so neither can match. Kernels from about 6.16 emulate long nops too: not counted on.
+// Instructions that branch_setup_xol_ops() and push_setup_xol_ops() of arch/x86/kernel/uprobes.c emulate. The kernel
+// refuses a branch after a 66 prefix (ENOTSUPP) and single-steps a push after any prefix but REX.B (41). No opcode here
+// is a prefix, so neither matches. Long nops are left out, as only kernels from about 6.16 on emulate them.
 constexpr Opcode emulated_opcodes[] = {
     {1, {0x50}, {0xf8}},             // push %rax..%rdi
     {2, {0x41, 0x50}, {0xff, 0xf8}}, // push %r8..%r15
@@ -42,7 +42,7 @@ constexpr Opcode emulated_opcodes[] = {
     {1, {0xe8}, {0xff}},             // call near
 };
 
-// More than real prologues need (endbr64, load, compare), and a bound on how far from the entry a probe can land.
+// Real prologues need fewer (endbr64, load, compare). Limits the distance of the probe from the entry.
 constexpr int max_steps = 4;
 
 } // namespace
@@ -52,7 +52,7 @@ Placement place_on_x86_64(std::span<const uint8_t> code)
     size_t delta = 0;
     for (int step = 0; step <= max_steps; step++) {
         const auto rest = code.subspan(delta);
-        // The kernel judges by the opcode, so the operand may lie behind the bytes at hand.
+        // The kernel checks only the opcode, so the operand may be beyond the end of code.
         if (std::ranges::any_of(emulated_opcodes, [&](const Opcode& opcode) { return opcode.begins(rest); }))
             return {delta, true};
         const size_t harmless = x86_64_decoder().harmless(rest);

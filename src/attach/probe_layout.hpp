@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language in which the probe table says where a call keeps its arguments.
+// Language of the probe table for the arguments of a call, and its compile-time parser.
 #pragma once
 
 #include "attach/calling_convention.hpp"
@@ -14,7 +14,7 @@
 
 namespace gpusnoop {
 
-// Calls that HIP has as CUDA has them, and structures that they share.
+// Layouts that CUDA and HIP share.
 inline constexpr const char* launch_params =
     "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, int smem, stream)";
 inline constexpr const char* launch_dim3 = "(func, dim3 grid, dim3 block, _, smem, stream)";
@@ -38,18 +38,18 @@ inline constexpr const char* copies_3d =
 // CUDA_ARRAY3D_DESCRIPTOR and HIP_ARRAY3D_DESCRIPTOR
 inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 depth, 24 int format, 28 int channels})";
 
-// A call is written as its C prototype has it: what it does, then its arguments in their order, with names for those
-// that are read. "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem, stream)":
-//   dst          an argument of 64 bits; those behind the last that is read are left out
-//   int device   one of 32
-//   _            one that is not read
-//   dim3 grid    the structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; dst? in it is read where no other memory has to be
+// A layout is written like a C prototype: attributes of the call, then its arguments in order, with names for the
+// arguments to read. Examples: "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem, stream)".
+//   dst          a 64-bit argument; arguments after the last one that is read are left out
+//   int device   a 32-bit argument
+//   _            an argument that is not read
+//   dim3 grid    a structure of three integers, by value
+//   [bytes, _]   any other structure of 64-bit words, by value; dst? is read only if no other block of memory is
 //   *{8 bytes, 16 int format, 56}
-//                a pointer to a structure with these at bytes 8 and 16; where it is a list, each has 56 bytes
-//   out pitch+8  an argument that is two things: a pointer to a result, and 8 bytes before another one
-// A text may be in two parts, as in "(func)" and "async (_, stream)". A mistake does not compile. Where a machine has
-// the arguments follows from its calling convention.
+//                a pointer to a structure with fields at bytes 8 and 16; for an array of structures, each has 56 bytes
+//   out pitch+8  an argument with two meanings: it points to a result, and pitch is stored 8 bytes later
+// A layout may have two parts, such as "(func)" and "async (_, stream)". A mistake does not compile. The registers and
+// stack slots of the arguments follow from the machine's calling convention.
 class LayoutParser {
 public:
     consteval explicit LayoutParser(Machine machine = host) : machine_(machine)
@@ -125,7 +125,7 @@ private:
         for (auto [text, value] : names)
             if (text == name)
                 return value;
-        throw std::logic_error("no such argument");
+        throw std::logic_error("unknown argument name");
     }
 
     consteval void attribute(std::string_view name)
@@ -151,7 +151,7 @@ private:
             {"p2p", &probe_row::direction, DIRECTION_P2P},
             {"set", &probe_row::direction, DIRECTION_SET},
             {"prefetch", &probe_row::direction, DIRECTION_PREFETCH},
-            // Where the address leads to, and what the process holds by it: copies ask for one, owners for the other.
+            // Each name sets two fields: the type of memory, for copies, and what the process holds, for accounting.
             {"device-memory", &probe_row::memory, MEMORY_DEVICE},
             {"device-memory", &probe_row::holding, HOLDING_DEVICE},
             {"pool-memory", &probe_row::memory, MEMORY_DEVICE},
@@ -193,7 +193,7 @@ private:
             known |= text == name;
         }
         if (!known)
-            throw std::logic_error("no such attribute");
+            throw std::logic_error("unknown attribute");
     }
 
     consteval void arguments()
@@ -201,7 +201,7 @@ private:
         CallingConvention convention(machine_);
         do {
             skip(' ');
-            if (skip_word("dim3 ")) { // x and y are one word
+            if (skip_word("dim3 ")) { // x and y share a word
                 const ArgumentPlace place = convention.structure(2);
                 const int first = argument_called(word());
                 row_.args[first] = read(place, 0, PART_LOW);
@@ -225,7 +225,7 @@ private:
         optional_.reset();
     }
 
-    // All that a word is: of an argument, or of a structure that is one.
+    // The meanings of a word, which is an argument or a part of a structure passed by value.
     consteval void names(ArgumentPlace place, unsigned at)
     {
         while (!rest_.empty() && !is_one_of(rest_.front(), ",])")) {
@@ -233,7 +233,7 @@ private:
                 continue;
             if (skip('*')) {
                 if (place.kind != ArgumentPlace::in_register)
-                    throw std::logic_error("a structure behind a pointer on the stack");
+                    throw std::logic_error("a pointer to a structure must be in a register");
                 fields({ArgumentPlace::pointed, place.number});
                 continue;
             }
@@ -248,7 +248,7 @@ private:
             if (skip('+'))
                 (name == "out"     ? row_.out_offset
                  : name == "pitch" ? row_.pitch_offset
-                                   : throw std::logic_error("only results have an offset")) =
+                                   : throw std::logic_error("only out and pitch may have an offset")) =
                     static_cast<uint8_t>(number());
         }
     }
@@ -259,7 +259,7 @@ private:
         do {
             skip(' ');
             const unsigned offset = number();
-            if (rest_.starts_with('}')) { // where the next of a list begins
+            if (rest_.starts_with('}')) { // size of an array element
                 use_block(block_base(structure), offset / 8);
                 break;
             }
@@ -283,7 +283,7 @@ private:
         return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
     }
 
-    // The word so many behind the place.
+    // The word at this index after the place.
     consteval operand read(ArgumentPlace place, unsigned at, uint8_t part)
     {
         if (place.kind == ArgumentPlace::in_register)
@@ -303,7 +303,7 @@ private:
     consteval void use_block(uint8_t base, unsigned words)
     {
         if (words > BLOCK_WORDS_MAX || (row_.block_base != BLOCK_NONE && row_.block_base != base))
-            throw std::logic_error("one block of memory per call");
+            throw std::logic_error("a call may use one block of memory only");
         row_.block_base = base;
         row_.block_words = std::max(row_.block_words, static_cast<uint8_t>(words));
     }
@@ -314,7 +314,7 @@ private:
     {
         unsigned n = 0;
         if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9')
-            throw std::logic_error("a number was expected");
+            throw std::logic_error("expected a number");
         for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1))
             n = n * 10 + static_cast<unsigned>(rest_.front() - '0');
         return n;
@@ -339,7 +339,7 @@ private:
     consteval void expect(char c)
     {
         if (!skip(c))
-            throw std::logic_error("a bracket was expected");
+            throw std::logic_error("expected a bracket");
     }
 
     static consteval bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
@@ -351,7 +351,7 @@ private:
         return text;
     }
 
-    // What is read where the block that a call has memory read from is its own, or nobody's.
+    // An argument that is read only if its block of memory is the only one that the call needs.
     struct Optional {
         argument which;
         ArgumentPlace place;
@@ -365,9 +365,9 @@ private:
 };
 
 struct Layout {
-    probe_row row;                                                                // of this machine
+    probe_row row;                                                                // for this machine
     consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
-    // What a call shares with others, and what is its own.
+    // shared: the part that several calls share; own: the rest.
     consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
 };
 

@@ -5,10 +5,10 @@
 namespace gpusnoop {
 namespace {
 
-// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; one CUDA_MEMCPY3D_BATCH_OP.
+// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; CUDA_MEMCPY3D_BATCH_OP.
 constexpr const char* copy_3d = "(*{32 int src_type, 40 src_host, 48 src, "
                                 "120 int dst_type, 128 dst_host, 136 dst, 176 bytes, 184 height, 192 depth})";
-constexpr const char* one_of_copies_3d =
+constexpr const char* single_copy_3d =
     "async operand-types elements ("
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
 
@@ -26,7 +26,7 @@ constexpr TableEntry driver_table[] = {
     {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
     {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
-    // Launches, runtime. __cudaLaunchKernel is not here: it is a jump to cudaLaunchKernel (12.4, 13.0).
+    // Launches, runtime. __cudaLaunchKernel is left out, as it jumps to cudaLaunchKernel (12.4, 13.0).
     {"cudaLaunchKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchKernelExC[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 smem, 32 stream}, func)"},
@@ -35,7 +35,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
     {"cudaStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
-    // What legacy launches use
+    // Parameters of legacy launches
     {"cuFuncSetBlockShape", KIND_SHAPE, "(handle, int block_x, int block_y, int block_z)"},
     {"cuFuncSetSharedSize", KIND_SHAPE, "(handle, int smem)"},
 
@@ -73,8 +73,9 @@ constexpr TableEntry driver_table[] = {
     {"cuCtxPopCurrent_v2", KIND_CONTEXT_POP, "(out)"},
     {"cudaSetDevice", KIND_DEVICE_SET, "(int device)"},
 
-    // Copies, driver. A symbol whose _v2 is here takes 32-bit addresses without it (CUDA 3.1): those are left out, as
-    // nothing that was built since calls them.
+    // Copies, driver. The symbols without _v2 take 32-bit addresses (CUDA 3.1). They are left out, as only programs
+    // built
+    // with CUDA 3.1 or older call them.
     {"cuMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes)"},
     {"cuMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, stream)"},
     {"cuMemcpyHtoD_v2[_ptds]", KIND_COPY, "h2d (dst, src, bytes)"},
@@ -104,7 +105,7 @@ constexpr TableEntry driver_table[] = {
     {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
     {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}},
     {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595
-    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, one_of_copies_3d},          // without a count: one
+    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, single_copy_3d}, // without a count: one copy
 
     // Sets and prefetches, driver
     {"cuMemsetD8_v2[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
@@ -125,8 +126,8 @@ constexpr TableEntry driver_table[] = {
     {"cuMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
-    // Copies, runtime. ToSymbol and FromSymbol take the address of a variable's twin on the host, where nothing is
-    // copied to or from: that side is the device.
+    // Copies, runtime. ToSymbol and FromSymbol take the address of a device variable's host shadow. That side is device
+    // memory, so its address is not read.
     {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
     {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
     {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
@@ -158,7 +159,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}, cudart12},
     {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}, cudart13},
 
-    // Sets and prefetches, runtime. A cudaPitchedPtr and a cudaExtent by value lie on the stack.
+    // Sets and prefetches, runtime. cudaPitchedPtr and cudaExtent are passed by value.
     {"cudaMemset[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
     {"cudaMemsetAsync[_ptsz]", KIND_COPY, "async set (dst, _, bytes, stream)"},
     {"cudaMemset2D[_ptds]", KIND_COPY, "set (dst, _, _, bytes, height)"},
@@ -173,7 +174,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)", cudart13},
 
-    // Waits. cuStreamWaitEvent is not here: the host does not wait in it.
+    // Waits. cuStreamWaitEvent is left out, as the host does not wait in it.
     {"cuStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream (stream)"},
     {"cuCtxSynchronize", KIND_WAIT, "wait-context"},
     {"cuCtxSynchronize_v2", KIND_WAIT, "wait-context (handle)"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row of the probe table says: a function, what kind of call it is, where its arguments are.
+// Row of the probe table: a function, its kind of call, and the layout of its arguments.
 #pragma once
 
 #include "attach/probe_layout.hpp"
@@ -11,11 +11,11 @@
 
 namespace gpusnoop {
 
-// "cuCtxSynchronize", or "cuMemcpy[_ptds]" where the same function for per-thread default streams is exported, too, as
-// NAME_ptds, NAME_ptsz or, of HIP, NAME_spt. A mistake does not compile.
+// Symbol such as "cuCtxSynchronize". "cuMemcpy[_ptds]" is a function that the library also exports for per-thread
+// default streams. The suffix is _ptds or _ptsz, and in HIP _spt. A mistake does not compile.
 struct SymbolText {
     std::string_view name;
-    std::string_view variant; // what the other function's name has behind it; empty: there is none
+    std::string_view variant; // suffix of the per-thread variant; empty: none
     Library library;
 
     consteval SymbolText(const char* text) // NOLINT: implicit, for the table
@@ -29,15 +29,15 @@ struct SymbolText {
             variant = name.substr(bracket);
             name = name.substr(0, bracket);
             if (variant != "[_ptsz]" && variant != "[_ptds]" && variant != "[_spt]")
-                throw std::logic_error("no such variant");
+                throw std::logic_error("unknown suffix");
             variant = variant.substr(1, variant.size() - 2);
         }
         if (library == Library::driver && !(name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z'))
-            throw std::logic_error("a function of no library that is known");
+            throw std::logic_error("a function of an unknown library");
     }
 
 private:
-    // HIP has functions of C++, too.
+    // HIP also exports C++ functions.
     consteval bool is_hip() const
     {
         return name.starts_with("hip") || name.starts_with("__hip") || name.starts_with("_Z24hip");
@@ -51,8 +51,8 @@ struct TableEntry {
     uint8_t runtimes = any_runtime; // bits of Runtime
 };
 
-// The table, in parts: launches, copies and waits, with what gives them names and places; memory; graphs; collectives;
-// all of HIP.
+// The parts of the table: launches, copies, waits, and the calls that give them names and devices; memory; graphs;
+// collectives; all of HIP.
 std::span<const TableEntry> call_entries();
 std::span<const TableEntry> memory_entries();
 std::span<const TableEntry> graph_entries();

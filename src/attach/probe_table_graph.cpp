@@ -20,7 +20,7 @@ constexpr TableEntry graph_table[] = {
     {"cuGraphAddExternalSemaphoresSignalNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
     {"cuGraphAddExternalSemaphoresWaitNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
     {"cuGraphAddBatchMemOpNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
-    // CUgraphNodeParams: a type, then what goes with it
+    // CUgraphNodeParams: the type of the node, then its parameters
     {"cuGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphAddNode_v2", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},
@@ -55,7 +55,7 @@ constexpr TableEntry graph_table[] = {
     {"cuEventDestroy", KIND_EVENT_DESTROY, "(handle)"},
     {"cuEventDestroy_v2", KIND_EVENT_DESTROY, "(handle)"},
 
-    // The same, runtime
+    // Graphs, runtime
     {"cudaStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
     {"cudaStreamBeginCaptureToGraph[_ptsz]", KIND_CAPTURE_BEGIN, "(stream, graph)"},
     {"cudaStreamEndCapture[_ptsz]", KIND_CAPTURE_END, "(stream, out)"},

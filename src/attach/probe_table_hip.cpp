@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// HIP 5 to 7: hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2; what is newer, from its source. libamdhip64 is AMD's driver
-// and runtime in one, and argument places are the same in all of them but for a few structures.
+// Probe table of HIP 5 to 7, from hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2, and newer functions from its source.
+// libamdhip64 is AMD's driver and runtime in one. Argument places differ between versions in a few structures only.
 //
-// Some functions are not here, because they call others that are, and would count twice: hipMemcpyFromSymbolAsync, and
+// Left out, as they call other functions of the table and would count twice: hipMemcpyFromSymbolAsync, and
 // in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost (hipHostMalloc); hipMemAllocPitch (hipMallocPitch);
-// hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 hipMemcpyPeer and its like, hipGraphExecChildGraphNodeSetParams. Nor
-// are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, which change no
-// thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
+// hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer functions and hipGraphExecChildGraphNodeSetParams.
+// Also left out are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, as they
+// change no thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
 #include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
 
@@ -28,8 +28,8 @@ constexpr const char* copy_3d_6 = "hip6-types (*{32 int src_type, 40 src_host, 4
                                   "112 int dst_type, 120 dst_host, 128 dst, 160 bytes, 168 height, 176 depth})";
 
 constexpr TableEntry hip_table[] = {
-    // Launches. Those of Ext and Hcc say how many work items there are, not blocks; the names of C++ are those that the
-    // libraries of 5.x have, and what rocBLAS calls.
+    // Launches. The Ext and Hcc functions take the grid in work items, not in blocks. The C++ names are exported by
+    // libraries of 5.x and called by rocBLAS.
     {"hipLaunchKernel[_spt]", KIND_LAUNCH, launch_dim3},
     {"hipExtLaunchKernel", KIND_LAUNCH, launch_dim3},
     {"hipLaunchCooperativeKernel[_spt]", KIND_LAUNCH, "(func, dim3 grid, dim3 block, _, int smem, stream)"},
@@ -50,7 +50,7 @@ constexpr TableEntry hip_table[] = {
     {"hipLaunchHostFunc[_spt]", KIND_HOST_FUNC, "(stream, func)"},
     {"hipStreamAddCallback[_spt]", KIND_HOST_FUNC, "(stream, func)"},
 
-    // Kernel names. What hipLaunchKernel is given is the address of a variable, not of a function.
+    // Kernel names. hipLaunchKernel takes the address of a variable, not of a function.
     {"__hipRegisterFunction", KIND_REGISTER, "(_, handle, _, name)"},
     {"hipModuleGetFunction", KIND_GET_FUNCTION, "(out, _, name)"},
     {"hipLibraryGetKernel", KIND_GET_FUNCTION, "(out, _, name)"},

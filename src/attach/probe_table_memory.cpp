@@ -6,7 +6,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr TableEntry memory_table[] = {
-    // Memory. Freeing some of it may wait for the device.
+    // Memory, driver. A free may wait for the device (wait-free).
     {"cuMemAlloc_v2", KIND_ALLOC, "device-memory (out, bytes)"},
     {"cuMemAllocPitch_v2", KIND_ALLOC, "device-memory (out, pitch, bytes, height)"},
     {"cuMemAllocManaged", KIND_ALLOC, "managed-memory (out, bytes)"},
@@ -25,13 +25,13 @@ constexpr TableEntry memory_table[] = {
     {"cuMipmappedArrayCreate", KIND_ALLOC, {array_3d, "(_, _, int levels)"}},
     {"cuArrayDestroy", KIND_FREE, "array (address)"},
     {"cuMipmappedArrayDestroy", KIND_FREE, "array (address)"},
-    // CUmemAllocationProp and CUmemPoolProps begin alike.
+    // CUmemAllocationProp and CUmemPoolProps begin with the same fields.
     {"cuMemPoolCreate", KIND_ALLOC, "pool (out, *{8 int location, 12 int device})"},
     {"cuMemPoolImportFromShareableHandle", KIND_ALLOC, "pool (out)"},
     {"cuMemPoolDestroy", KIND_FREE, "pool (address)"},
     {"cuMemPoolTrimTo", KIND_TRIM, "pool (handle)"},
     {"cuDeviceGraphMemTrim", KIND_TRIM, "graph-node (int device)"},
-    // Somebody else's memory: what is imported by a handle does not tell its size.
+    // Memory of other processes and APIs. The size of memory imported by a handle is unknown.
     {"cuIpcOpenMemHandle", KIND_ALLOC, "imported-memory (out)"},
     {"cuIpcOpenMemHandle_v2", KIND_ALLOC, "imported-memory (out)"},
     {"cuIpcCloseMemHandle", KIND_FREE, "imported-memory wait-free (address)"},

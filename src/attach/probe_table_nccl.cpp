@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL 2.3 to 2.31, and RCCL, which has its functions: nccl.h. Where both spell one differently, both are here.
+// Probe table of NCCL 2.3 to 2.31 and of RCCL, which has the same functions (nccl.h). If their spellings of a function
+// differ, both are listed.
 #include "attach/probe_table.hpp"
 
 namespace gpusnoop {
@@ -7,11 +8,11 @@ namespace {
 
 constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
 constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
-constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // and what has a root as well
+constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // also other calls with a root
 constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
 constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
 constexpr const char* message_arguments = "(_, bytes, int format, _, handle, stream)";
-constexpr const char* made = "(out)";
+constexpr const char* new_communicator = "(out)";
 
 constexpr TableEntry nccl_table[] = {
     {"ncclAllReduce", KIND_COLLECTIVE, all_reduce},
@@ -23,7 +24,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclAlltoAll", KIND_COLLECTIVE, all_gather}, // 2.28.3
     {"ncclGather", KIND_COLLECTIVE, broadcast},
     {"ncclScatter", KIND_COLLECTIVE, broadcast},
-    // The same with a structure of options behind the others: 2.31
+    // Variants with a structure of options as the last argument: 2.31
     {"ncclAllReduceConfig", KIND_COLLECTIVE, all_reduce},
     {"ncclReduceConfig", KIND_COLLECTIVE, reduce},
     {"ncclBroadcastConfig", KIND_COLLECTIVE, broadcast},
@@ -32,7 +33,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclAlltoAllConfig", KIND_COLLECTIVE, all_gather},
     {"ncclGatherConfig", KIND_COLLECTIVE, broadcast},
     {"ncclScatterConfig", KIND_COLLECTIVE, broadcast},
-    // RCCL. How much AllToAllv sends is in an array.
+    // RCCL. The sizes of AllToAllv are in an array, which is not read.
     {"ncclAllToAll", KIND_COLLECTIVE, all_gather},
     {"ncclAllToAllv", KIND_COLLECTIVE, "(_, _, _, _, _, _, int format, handle, stream)"},
     {"ncclAllReduceWithBias", KIND_COLLECTIVE, all_reduce},
@@ -47,18 +48,18 @@ constexpr TableEntry nccl_table[] = {
     {"ncclGroupEnd", KIND_GROUP_END, ""},
     {"ncclGroupSimulateEnd", KIND_GROUP_DROP, ""}, // 2.22.3
 
-    // An id by value is on the stack.
-    {"ncclCommInitRank", KIND_COMM_NEW, made},
-    {"ncclCommInitRankConfig", KIND_COMM_NEW, made},
-    {"ncclCommInitRankScalable", KIND_COMM_NEW, made},
-    {"ncclCommInitRankMulti", KIND_COMM_NEW, made}, // RCCL 5
+    // The communicator id, passed by value, is on the stack.
+    {"ncclCommInitRank", KIND_COMM_NEW, new_communicator},
+    {"ncclCommInitRankConfig", KIND_COMM_NEW, new_communicator},
+    {"ncclCommInitRankScalable", KIND_COMM_NEW, new_communicator},
+    {"ncclCommInitRankMulti", KIND_COMM_NEW, new_communicator}, // RCCL 5
     {"ncclCommInitAll", KIND_COMM_NEW, "(out, int count)"},
     {"ncclCommSplit", KIND_COMM_NEW, "(_, _, _, out)"},
     {"ncclCommShrink", KIND_COMM_NEW, "(_, _, _, out)"},
     {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
     {"ncclCommDestroy", KIND_COMM_DESTROY, "(handle)"},
     {"ncclCommAbort", KIND_COMM_DESTROY, "(handle)"},
-    // Of which only failures are told.
+    // Calls of which only failures are reported.
     {"ncclCommGetAsyncError", KIND_COMM_QUERY, "(handle, out)"}, // 2.4.2
     {"ncclCommFinalize", KIND_COMM_QUERY, "(handle)"},           // 2.14.3
     {"ncclCommRevoke", KIND_COMM_QUERY, "(handle)"},             // 2.28.7

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// THE table: every API function a tool may probe, and where it keeps its arguments. Argument places were taken from
-// cuda.h and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/attach/abi).
+// Probe table: every API function that a tool may probe, and the places of its arguments. The places are from cuda.h
+// and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/attach/abi).
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -22,7 +22,7 @@ enum class Library : uint8_t {
     hip,     // libamdhip64.so*: AMD's driver and runtime in one
 };
 
-// Which versions of a runtime a row holds for; the driver's ABI is frozen per symbol name.
+// Versions of a runtime that a row is valid for. The driver's ABI is frozen per symbol name.
 enum Runtime : uint8_t {
     any_runtime = 0,
     cudart11 = 1,
@@ -40,31 +40,31 @@ struct Probe {
     probe_row row{};
 };
 
-// By LAYER_x of its calls: every library but NCCL, whose are not told apart from the driver's.
+// The library of a LAYER_x. NCCL calls have the driver's layer.
 Library library_of(uint8_t layer);
 
-// All rows of these kinds in one library, each variant (_ptsz) a row of its own.
+// All rows of these kinds in one library. Each variant (_ptsz) has its own row.
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 
-// The functions that wait, of these layers, at the numbers of their rows less one; others have no name there.
+// For each probe, its symbol if the function waits and its layer is counted (driver, runtime; HIP always), else an
+// empty string.
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
-// Major version behind a soname as a bit of Runtime: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
-// any_runtime where it has none: the static runtime does not tell its version, so only rows that hold for all versions
-// apply to it.
+// Major version of a soname as a bit of Runtime: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
+// any_runtime if it has none: the version of a static runtime is unknown, so only rows for all versions apply to it.
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
 // "CUDA_ERROR_INVALID_VALUE" for a CUresult, "cudaErrorInvalidValue" for a cudaError_t, "ncclInvalidArgument" for a
-// ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" when unknown.
+// ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" if unknown.
 std::string result_name(Library library, int result);
 
-// Which calls the programs of the kernel side are for. A tool attaches the programs whose counts it shows.
+// Sets of calls that BPF programs serve. A tool attaches the programs whose counts it shows.
 
-// Rows of the probe table, by kind.
+// Set of rows of the probe table.
 struct CallSet {
-    uint64_t kinds = 0;                       // a bit each
-    bool (*only)(const probe_row&) = nullptr; // which of these kinds; null: all
+    uint64_t kinds = 0;                       // one bit per probe_kind
+    bool (*only)(const probe_row&) = nullptr; // restricts the rows of these kinds; null: all
 
     bool has_kind(int kind) const { return kinds >> kind & 1; }
     bool has(const probe_row& row) const { return has_kind(row.kind) && (!only || only(row)); }
@@ -79,7 +79,7 @@ consteval CallSet calls_of(std::initializer_list<probe_kind> kinds, bool (*only)
     return set;
 }
 
-// By which the kernel side knows the first that is one of these; 0: none is.
+// Number by which BPF programs know the first probe that is in calls; 0: none.
 inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 {
     const auto found = std::ranges::find_if(probes, [&](const Probe& probe) { return calls.has(probe.row); });
@@ -90,27 +90,27 @@ inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
-// Those that a program of their own is for, which knows the row: one of the functions of a kind.
+// Frequent functions, one per kind. A faster program for that function alone, with a fixed row, may serve it.
 constexpr bool is_often(const probe_row& row)
 {
     return row.often && !row.per_thread_stream;
 }
 inline constexpr CallSet often_launched = calls_of({KIND_LAUNCH}, is_often);
 inline constexpr CallSet often_launched_graphs = calls_of({KIND_GRAPH_LAUNCH}, is_often);
-inline constexpr std::string_view slower_launches = "it takes longer to count launches";
+inline constexpr std::string_view slower_launches = "counting a launch costs more";
 
-// copy.bpf.h: one copy, and many at once
+// copy.bpf.h: single copies, and batches
 inline constexpr CallSet copy_calls = calls_of({KIND_COPY});
 inline constexpr CallSet batch_calls = calls_of({KIND_COPY_BATCH, KIND_COPY_BATCH_3D});
 
-// wait.bpf.h. Sets are called synchronous and return before they are done; they wait for nothing.
-constexpr bool waits(const probe_row& row)
+// wait.bpf.h. Synchronous sets (memset) are left out, as they return before the device is done.
+constexpr bool blocks_host(const probe_row& row)
 {
     if (row.kind == KIND_COPY)
         return !row.asynchronous && row.direction != DIRECTION_SET;
     return row.kind == KIND_WAIT || (row.kind == KIND_FREE && row.wait == WAIT_FREE && !row.asynchronous);
 }
-inline constexpr CallSet wait_calls = calls_of({KIND_WAIT, KIND_COPY, KIND_FREE}, waits);
+inline constexpr CallSet wait_calls = calls_of({KIND_WAIT, KIND_COPY, KIND_FREE}, blocks_host);
 
 // memory.bpf.h
 inline constexpr CallSet alloc_calls =
@@ -118,7 +118,7 @@ inline constexpr CallSet alloc_calls =
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_RETAIN, KIND_UNMAP});
 
-// address.bpf.h: where addresses lead to. Not those of objects and addresses that nothing is copied to or from.
+// address.bpf.h: types of memory by address. Excludes objects and addresses that cannot be copied to or from.
 constexpr bool changes_memory(const probe_row& row)
 {
     return (row.kind != KIND_ALLOC && row.kind != KIND_FREE) || row.memory != MEMORY_UNKNOWN;
@@ -128,22 +128,22 @@ inline constexpr CallSet memory_calls =
               KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
-// context.bpf.h: names of kernels, captures, the device that a thread works on; and what needs no result
+// context.bpf.h: kernel names, captures, the current device of a thread; note_calls need no return probe
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
-// context.bpf.h: streams, where captures are followed; contexts, in tools that follow no memory
+// context.bpf.h: streams, for tools that track captures; ends of contexts, for tools that do not track memory
 inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_DESTROY});
 inline constexpr CallSet context_ends = calls_of({KIND_CONTEXT_DESTROY, KIND_CONTEXT_RELEASE});
 inline constexpr std::string_view stale_streams =
-    "launches count as captured if their stream has the handle of a capturing "
-    "one that was destroyed";
-inline constexpr std::string_view stale_devices = "devices are wrong once a context is destroyed";
+    "launches count as captured if their stream reuses the handle of a stream that was destroyed "
+    "during a capture";
+inline constexpr std::string_view stale_devices = "devices are wrong after a context is destroyed";
 
-// graph.bpf.h: what a launch of a graph stands for, with captures
+// graph.bpf.h: the contents of graphs, including captured ones
 inline constexpr CallSet graph_calls = calls_of({KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_DESTROY,
                                                  KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_DESTROY});
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_DESTROY});
@@ -152,7 +152,7 @@ inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_W
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
                                                 KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_DESTROY, KIND_COMM_QUERY});
 
-// ... and what returns when work is done.
+// nccl.bpf.h: waits that return when the device has finished work
 constexpr bool waits_for_work(const probe_row& row)
 {
     return row.wait == WAIT_STREAM || row.wait == WAIT_CONTEXT || row.wait == WAIT_EVENT;

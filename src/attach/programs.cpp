@@ -25,7 +25,7 @@ bool includes(Layers layers, Library library)
 
 bool serves(const Program& program, const Probe& probe)
 {
-    return includes(program.of, probe.library) && program.calls.has(probe.row);
+    return includes(program.layers, probe.library) && program.calls.has(probe.row);
 }
 
 std::vector<Probe> probes_of(std::span<const Program> programs)
@@ -35,7 +35,7 @@ std::vector<Probe> probes_of(std::span<const Program> programs)
         std::vector<probe_kind> kinds;
         for (int kind = 0; kind < KINDS; kind++)
             if (std::ranges::any_of(programs, [&](const Program& program) {
-                    return includes(program.of, library) && program.calls.has_kind(kind);
+                    return includes(program.layers, library) && program.calls.has_kind(kind);
                 }))
                 kinds.push_back(static_cast<probe_kind>(kind));
         for (Probe& probe : probes(library, kinds))
@@ -74,13 +74,13 @@ ProbePlan plan_probes(std::span<const Program> programs)
 
 namespace {
 
-// add r9, gs:[this_cpu_off], of emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). No other code of a BPF program uses r9.
+// add r9, gs:[this_cpu_off], of emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). The JIT compiler uses r9 for nothing else.
 constexpr std::array adds_cpu_to_r9 = {std::byte{0x65}, std::byte{0x4c}, std::byte{0x03}, std::byte{0x0c},
                                        std::byte{0x25}};
-// add x27, x27, x10, of emit_percpu_ptr() (6.17). Before, x27 was for addresses on the stack, by a constant.
+// add x27, x27, x10, of emit_percpu_ptr() (6.17). Older kernels add only constants to x27.
 constexpr std::array adds_cpu_to_x27 = {std::byte{0x7b}, std::byte{0x03}, std::byte{0x0a}, std::byte{0x8b}};
 
-// The code of all functions of a program; empty where the kernel does not show it (kptr_restrict), or has made none.
+// The machine code of a program; empty if the kernel hides it (kptr_restrict) or interprets the program.
 std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& room)
 {
     for (;;) {
@@ -122,12 +122,12 @@ bool may_use_private_stack(const bpf_object* object)
 namespace {
 
 constexpr uint64_t runs_min = 1000;
-constexpr double stats_overhead_ns = 57; // what an empty program shows (6.18, EPYC)
+constexpr double stats_overhead_ns = 57; // reported for an empty program (6.18, EPYC)
 
 } // namespace
 
 ProgramTimes::ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks)
-    : counting_(bpf_enable_stats(BPF_STATS_RUN_TIME))
+    : statistics_(bpf_enable_stats(BPF_STATS_RUN_TIME))
 {
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object)
@@ -139,7 +139,7 @@ ProgramTimes::ProgramTimes(const bpf_object* object, const std::vector<std::stri
 
 const std::optional<double>& ProgramTimes::mean_ns()
 {
-    if (mean_ns_ || !counting_)
+    if (mean_ns_ || !statistics_)
         return mean_ns_;
     uint64_t runs = 0, ns = 0;
     for (const int fd : programs_) {
@@ -152,7 +152,7 @@ const std::optional<double>& ProgramTimes::mean_ns()
     }
     if (runs >= runs_min) {
         mean_ns_ = std::max(static_cast<double>(ns) / static_cast<double>(runs) - stats_overhead_ns, 0.0);
-        counting_ = Fd();
+        statistics_ = Fd();
     }
     return mean_ns_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tool probes, as a table: which of its BPF programs serves which calls, of which library.
+// Table of a tool's BPF programs: each row names a program, the calls it serves, and their library.
 #pragma once
 
 #include "attach/calling_convention.hpp"
@@ -17,25 +17,24 @@
 
 namespace gpusnoop {
 
-// What is attached to the kernel itself, whoever does it.
-
-// Programs on functions of the kernel and its modules.
+// Interface of programs that are attached to functions of the kernel and its modules.
 class KernelHooks {
 public:
     virtual ~KernelHooks() = default;
 
-    // After load, and each second: hooks what has come since. True where there was anything. Throws Error.
+    // Attaches to drivers that were loaded since the last call. Call it after load and then every second. Returns true
+    // if there were any. Throws Error.
     virtual bool hook_new_drivers() = 0;
-    // What it waits for, in a sentence; empty where there is something to trace.
+    // Message on the driver it waits for; empty if there is something to trace.
     virtual std::string waits_for() const = 0;
-    // What is there and cannot be traced, in a sentence; empty where there is no such thing.
+    // Message on drivers that cannot be traced; empty if there are none.
     virtual std::string not_traced() const = 0;
     virtual unsigned functions() const = 0;
     virtual std::string ways() const = 0;
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
-// HIP has one layer, which counts whichever of CUDA's does.
+// HIP has one layer. It is counted together with whichever of CUDA's layers is counted.
 enum class Layers : uint8_t {
     none = 0,
     cuda_driver = 1,
@@ -47,19 +46,19 @@ enum class Layers : uint8_t {
     both = driver | runtime,
 };
 
-// A row of the table. The rows of one program add up.
+// A row of the table. A program may have several rows.
 struct Program {
     std::string_view name; // as in Hook
-    Layers of = Layers::both;
+    Layers layers = Layers::both;
     CallSet calls{};
-    bool returns = false;          // with a return probe
+    bool returns = false;          // as in Hook
     std::string_view without{};    // as in Hook
     bool always = true;            // as in Hook
-    bool sampled = false;          // as in Hook; only where a call is all done at its entry
-    std::string_view instead_of{}; // as in Hook; that program stands above it in the table
+    bool sampled = false;          // as in Hook; only for programs that need no return probe
+    std::string_view instead_of{}; // as in Hook; that program must precede it in the table
 };
 
-// The functions to probe, each once, and the programs that are attached to them, in the order of the table.
+// The functions to probe, without duplicates, and the hooks, in the order of the table.
 struct ProbePlan {
     std::vector<Probe> probes;
     std::vector<Hook> hooks;
@@ -68,36 +67,35 @@ ProbePlan plan_probes(std::span<const Program> programs);
 
 } // namespace gpusnoop
 
-// Whose stack a BPF program runs on, by the machine code that the kernel has made of it.
+// Detects from the JIT-compiled code of a BPF program whether it uses a private stack, which belongs to the CPU.
 struct bpf_object;
 
 namespace gpusnoop {
 
-// True where code takes the stack from the CPU it runs on.
+// True if the code uses a private stack.
 bool uses_private_stack(std::span<const std::byte> code, Machine machine = host);
 
-// True where some uprobe program of a loaded object does so, or its code cannot be seen.
+// True if a uprobe program of a loaded object uses a private stack, or if its code cannot be read.
 bool may_use_private_stack(const bpf_object* object);
 
 } // namespace gpusnoop
 
-// What the kernel's own statistics say of how long BPF programs run (5.8, d46edd671a14).
+// Run time of BPF programs, from the kernel's statistics (BPF_ENABLE_STATS, 5.8, d46edd671a14).
 struct bpf_object;
 
 namespace gpusnoop {
 
 class ProgramTimes {
 public:
-    // Of the programs of these hooks (Hook::program). While it counts, each run takes some 50 ns more.
+    // Measures the programs of these hooks (Hook::program). Each run takes some 50 ns more while it measures.
     ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks);
 
-    // Mean of a run, in ns; nullopt: too few so far, or the kernel does not say. Once it is known, nothing is counted
-    // any more.
+    // Mean run time in ns; nullopt: too few runs so far, or no statistics. Once known, the measurement stops.
     const std::optional<double>& mean_ns();
 
 private:
     std::vector<int> programs_; // not owned
-    Fd counting_;
+    Fd statistics_;
     std::optional<double> mean_ns_;
 };
 

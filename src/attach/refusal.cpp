@@ -26,7 +26,7 @@ LoadLog*& current_log()
     return log;
 }
 
-// Called by C, which nothing may be thrown through.
+// Called from C, so it must not throw.
 int on_libbpf(libbpf_print_level level, const char* format, va_list arguments)
 try {
     const bool shown = verbosity() >= 2, kept = level != LIBBPF_DEBUG && current_log();
@@ -50,7 +50,7 @@ try {
     return 0;
 }
 
-// What stands between two texts, where both are there; of several, the last.
+// The text between the last occurrence of before and the next occurrence of after.
 std::optional<std::string> between(std::string_view text, std::string_view before, std::string_view after)
 {
     const size_t at = text.rfind(before);
@@ -63,14 +63,14 @@ std::optional<std::string> between(std::string_view text, std::string_view befor
     return std::string(text.substr(0, end));
 }
 
-// libbpf: prog 'launch_entry': BPF program load failed: Invalid argument
+// The program named in "libbpf: prog 'launch_entry': BPF program load failed: Invalid argument".
 std::string refused_program(std::string_view log)
 {
     const size_t at = log.find("': BPF program load failed");
     return at == std::string_view::npos ? "" : between(log.substr(0, at + 1), "prog '", "'").value_or("");
 }
 
-// The functions of the kernel that a program cannot call: helpers and kfuncs, as the verifier and libbpf name them.
+// The helper or kfunc that a program cannot call, from messages of the verifier and libbpf.
 std::optional<std::string> missing_function(std::string_view log)
 {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 6> forms{{
@@ -87,8 +87,8 @@ std::optional<std::string> missing_function(std::string_view log)
     return std::nullopt;
 }
 
-// The verifier's last words: the line above "processed 12 insns (limit 1000000) ...".
-std::string last_words(std::string_view log)
+// The verifier's error message: the line above "processed 12 insns (limit 1000000) ...".
+std::string verifier_message(std::string_view log)
 {
     const size_t end = log.rfind("\nprocessed ");
     if (end == std::string_view::npos)
@@ -119,9 +119,9 @@ Refusal refusal_of(int error, std::string_view log)
     const bool locked = log.find("ulimit -l") != std::string_view::npos;
     if (error == ENOMEM || locked)
         return because(RefusalCause::memory, locked ? "ulimit -l" : map.value_or(""));
-    // The verifier's own EPERM and EACCES come with words; without any, it was not asked.
-    const std::string words = last_words(log);
-    if ((error == EPERM || error == EACCES) && words.empty())
+    // EPERM or EACCES from the verifier has a message. Without one, BPF is forbidden.
+    const std::string message = verifier_message(log);
+    if ((error == EPERM || error == EACCES) && message.empty())
         return because(RefusalCause::permission);
     if (auto function = missing_function(log))
         return because(RefusalCause::function, *function);
@@ -131,8 +131,8 @@ Refusal refusal_of(int error, std::string_view log)
         return because(RefusalCause::too_large);
     if (refusal.program.empty() && map)
         return because(RefusalCause::map, *map);
-    if (!words.empty())
-        return because(RefusalCause::verifier, words);
+    if (!message.empty())
+        return because(RefusalCause::verifier, message);
     return refusal;
 }
 
@@ -145,14 +145,13 @@ std::string Refusal::reason() const
         return detail.empty() ? std::string("it is too large for this kernel's verifier")
                               : fmt::format("the verifier gave up after {} instructions", detail);
     case RefusalCause::verifier:
-        return fmt::format("the verifier says \"{}\"", detail);
+        return fmt::format("the verifier reports \"{}\"", detail);
     case RefusalCause::map:
         return fmt::format("the map {} cannot be created: {}", detail, errno_text(error));
     case RefusalCause::memory:
         if (detail == "ulimit -l")
             return "the limit of locked memory is too low";
-        return detail.empty() ? std::string("there is not enough memory")
-                              : fmt::format("there is not enough memory for the map {}", detail);
+        return detail.empty() ? std::string("out of memory") : fmt::format("out of memory for the map {}", detail);
     case RefusalCause::permission:
         return fmt::format("BPF is not permitted here: {}", errno_text(error));
     case RefusalCause::unknown:
@@ -172,15 +171,15 @@ std::string Refusal::hint() const
 {
     switch (cause) {
     case RefusalCause::permission:
-        return "a seccomp filter, a security module or a missing capability forbids it: run it on the host, or in a "
+        return "a seccomp filter, a security module or a missing capability forbids it: run the tool on the host, or "
+               "in a "
                "privileged container";
     case RefusalCause::memory:
         if (detail == "ulimit -l")
             return "raise it with ulimit -l unlimited";
-        return "raise the memory limit of its cgroup, or lower --table-rows, --ring-mb or --live-entries";
+        return "raise the memory limit of the tool's cgroup, or lower --table-rows, --ring-mb or --live-entries";
     default:
-        return fmt::format("this kernel (Linux {}) may be untested; -vv shows everything it reported",
-                           kernel_release());
+        return fmt::format("this kernel (Linux {}) may be untested; run with -vv for the full log", kernel_release());
     }
 }
 
@@ -197,11 +196,11 @@ LoadLog::~LoadLog()
 void LoadLog::add(std::string_view message)
 {
     // The log of a large program may have megabytes, and the reason is at its end.
-    constexpr size_t most = 1 << 16;
-    if (message.size() > most) {
+    constexpr size_t kept_bytes = 1 << 16;
+    if (message.size() > kept_bytes) {
         text_ += message.substr(0, 256);
         text_ += '\n';
-        message.remove_prefix(message.size() - most);
+        message.remove_prefix(message.size() - kept_bytes);
     }
     text_ += message;
 }
@@ -213,7 +212,7 @@ void quiet_libbpf()
 
 namespace {
 
-// On one byte of the program's own stack.
+// Tries to load a program that calls the read helper on a byte of its own stack.
 bool may_call(bpf_func_id function)
 {
     const bpf_insn code[] = {

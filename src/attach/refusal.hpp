@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the kernel did not load a BPF object, in a sentence: from the error, and from what libbpf and the verifier said.
+// Reason why the kernel refused a BPF object, found in the error code and the log of libbpf and the verifier.
 #pragma once
 
 #include "base/error.hpp"
@@ -13,11 +13,11 @@
 namespace gpusnoop {
 
 enum class RefusalCause : uint8_t {
-    function,   // of the kernel, which a program calls, is missing or has changed
+    function,   // a kernel function that a program calls is missing or has changed
     too_large,  // the verifier gave up
-    verifier,   // ... or found fault with a program
+    verifier,   // the verifier rejected a program
     map,        // a map cannot be created
-    memory,     // there is not enough, or it may not be locked
+    memory,     // out of memory, or the locked-memory limit is too low
     permission, // BPF as a whole is forbidden
     unknown,
 };
@@ -25,20 +25,20 @@ enum class RefusalCause : uint8_t {
 struct Refusal {
     RefusalCause cause = RefusalCause::unknown;
     int error = 0;       // errno
-    std::string program; // the one that was refused; empty: not a program's fault
-    std::string detail;  // by the cause: function, map, the verifier's last words; may be empty
+    std::string program; // the refused program; empty if no single program is the cause
+    std::string detail;  // by cause: function, map, or the verifier's message; may be empty
 
     std::string reason() const; // "the verifier gave up after 1000001 instructions"
     std::string text() const;   // "the kernel refused the BPF program launch_entry: " and the reason
-    std::string hint() const;   // what the user can do
+    std::string hint() const;   // advice for the user
 };
 
 std::string kernel_release(); // "6.12.1-amd64"
 
-// log: what libbpf has said since the load began, in any version from 1.1 on.
+// log: output of libbpf during the load, from version 1.1 on.
 Refusal refusal_of(int error, std::string_view log);
 
-// Thrown where an object was refused, so that something else can be tried.
+// Thrown if the kernel refuses an object. The caller may try a fallback.
 class LoadError : public Error {
 public:
     explicit LoadError(Refusal refusal) : Error(refusal.text(), refusal.hint()), refusal_(std::move(refusal)) {}
@@ -48,7 +48,8 @@ private:
     Refusal refusal_;
 };
 
-// As long as it lives it keeps what libbpf says. One at a time. With -vv that is shown as well.
+// Captures the output of libbpf on this thread during its lifetime. With -vv, the output is also printed. One at a
+// time.
 class LoadLog {
 public:
     LoadLog();
@@ -63,17 +64,17 @@ private:
     std::string text_;
 };
 
-// From now on libbpf is silent, but for -vv: its warnings explain a failure only to those who know it.
+// Silences libbpf, except with -vv, as its warnings help only users who know its internals.
 void quiet_libbpf();
 
-// Programs in a kernel that is locked down in confidentiality mode: they may read the memory of processes, and not that
-// of the kernel by a function. libbpf (1.3 to 1.7) asks for the latter, takes the answer for both, and has all of them
-// call functions of before 5.5 instead, which that mode forbids, too.
+// In a kernel in confidentiality lockdown, BPF programs may read the memory of processes, but not kernel memory by a
+// helper function. libbpf (1.3 to 1.7) tests only the helper for kernel memory. If that is refused, it replaces both
+// helpers by those from before 5.5, which the lockdown forbids, too.
 
-// By trying: what says so is in securityfs, which a container need not have.
+// Tested by loading programs, as securityfs, which has the lockdown state, may be absent in containers.
 bool is_confidentiality_lockdown();
 
-// What libbpf has replaced: in that mode, a program has no other reads (bpf/base/machine.bpf.h).
+// Undoes the replacement. All reads of the programs are of process memory in this mode (bpf/base/machine.bpf.h).
 void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

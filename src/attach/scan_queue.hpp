@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue of processes whose mappings are to be scanned. Rate-limits scans per process: a 500 ms burst, which loading
+// Queue of processes to scan for mapped files. Rate-limits scans per process: a 500 ms burst, which loading
 // PyTorch needs, then 5% of elapsed time.
 #pragma once
 
@@ -22,19 +22,19 @@ public:
         due_.try_emplace(pid, now + std::max(taken_.used(pid, now) - burst, Clock::duration::zero()) * share);
     }
 
-    // The next one that is due.
+    // The next process that is due.
     std::optional<pid_t> next(Clock::time_point now)
     {
         const auto next = std::ranges::find_if(due_, [now](const auto& entry) { return entry.second <= now; });
         return next == due_.end() ? std::nullopt : std::optional(due_.extract(next).key());
     }
 
-    // To be called after each scan.
+    // Call it after each scan.
     void scanned(pid_t pid, Clock::duration took, Clock::time_point now) { taken_.use(pid, took, now); }
 
 private:
     static constexpr Clock::duration burst = std::chrono::milliseconds(500);
-    static constexpr int share = 20; // after the burst, one part of so many of the time
+    static constexpr int share = 20; // after the burst, 1/share of elapsed time
 
     std::map<pid_t, Clock::time_point> due_;
     TimeAccounts<pid_t> taken_{share};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search for files that a helper works on, and the file that it examines.
+// State of a scan: the request that a helper works on, and the file that it examines.
 #pragma once
 
 #include "attach/targets.hpp"
@@ -23,22 +23,22 @@ struct Targets::Search {
     using Clock = std::chrono::steady_clock;
 
     SearchRequest request{};
-    CudaFile* suspended_file = nullptr; // the file of SearchRequest::Kind::reexamine; null if it was dropped
+    CudaFile* suspended_file = nullptr; // for SearchRequest::Kind::reexamine; null if dropped meanwhile
     std::optional<uint64_t> held{};     // see Targets::Held
     pid_t helper = -1;
-    uint64_t user = 0; // that the request's process belongs to
+    uint64_t user = 0; // of the request's process
     std::optional<Candidate> examining{};
     std::vector<CudaFile*> files{};
     Clock::time_point begin{};
-    uint64_t busy_before_ns = 0; // of the helper, when this search began
+    uint64_t busy_before_ns = 0; // busy_ns() at begin
 
-    // Time that the helper has run, or waited for a CPU.
+    // Time in which the helper ran or waited for a CPU.
     static uint64_t busy_ns(pid_t helper)
     {
         const auto share = thread_cpu_time(helper, helper);
         return share ? share->used_ns + share->waited_ns : 0;
     }
-    // Time that this search was blocked by files, without that for a CPU: a busy machine does not count.
+    // Time in which files blocked this scan. Excludes waiting for a CPU, so a busy machine does not count.
     Clock::duration blocked(Clock::time_point now) const
     {
         const uint64_t busy = busy_ns(helper);

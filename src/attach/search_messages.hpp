@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Targets and the processes that search for it (file_search.hpp) tell each other.
+// Messages between Targets and its helpers (file_search.hpp).
 #pragma once
 
 #include "attach/known_files.hpp"
@@ -15,22 +15,22 @@ namespace gpusnoop {
 
 struct SearchRequest {
     enum class Kind : uint8_t {
-        mapped,      // the CUDA files that the process maps executable
-        installed,   // the drivers that it would load from the usual places
-        opened,      // the file that comes with the request, which it is about to map
-        path_checks, // what the questions ask
-        reexamine,   // the file that comes with the request and was overwritten
+        mapped,      // find the CUDA files that the process maps executable
+        installed,   // find the drivers that it would load from the usual folders
+        opened,      // examine the attached file, which it is about to map
+        path_checks, // answer the questions
+        reexamine,   // examine the attached file, which was overwritten
     };
-    struct Question { // whether this path leads one of these processes to the file with this inode
+    struct Question { // does this path lead one of these processes to the file with this inode?
         std::string path;
         uint64_t inode = 0;
         std::vector<pid_t> pids;
     };
     Kind kind = Kind::mapped;
     pid_t pid = 0;
-    uint32_t dropped = 0; // files so far: where it has changed, numbers that were told may mean none
+    uint32_t dropped = 0; // files dropped so far; if it changes, file numbers from earlier verdicts are invalid
     std::vector<Question> questions;
-    std::string path{}; // of the opened file, as /proc shows it, or of the file to examine again
+    std::string path{}; // of the attached file; of an opened one as /proc shows it
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
@@ -43,13 +43,13 @@ void fields(auto& each, same_as_const<SearchRequest> auto& r)
     each(r.kind, r.pid, r.dropped, r.questions, r.path);
 }
 
-// A file, which comes with a descriptor of it (O_PATH).
+// A file that a scan has found; its descriptor (O_PATH) is attached to the message.
 struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
-    uint64_t device = 0, inode = 0; // as /proc shows them, of an opened file as stat() does; 0: neither
-    uint64_t page = 0;              // where the helper has it mapped, for FileIds; 0: nowhere
-    int64_t changed_ns = 0;         // when, as far as the kernel knows
+    uint64_t device = 0, inode = 0; // as /proc shows them; of an opened file from stat(); 0: unknown
+    uint64_t page = 0;              // address of the helper's mapping of it, for FileIds; 0: none
+    int64_t changed_ns = 0;         // time of the last change, as cached by the kernel
 };
 
 void fields(auto& each, same_as_const<FileCandidate> auto& f)
@@ -57,10 +57,10 @@ void fields(auto& each, same_as_const<FileCandidate> auto& f)
     each(f.path, f.deleted, f.device, f.inode, f.page, f.changed_ns);
 }
 
-// The answer to a candidate. An inotify instance that comes with it is to watch the file before it is examined.
+// Answer to a candidate. If an inotify instance is attached, the helper adds the file to it before examining the file.
 struct SearchVerdict {
-    bool examine = false; // else it is known
-    uint32_t number = 0;  // by which it is, where it has functions to probe
+    bool examine = false; // false: the file is known or not wanted
+    uint32_t number = 0;  // CudaFile::number of a known file; 0: none
 };
 
 void fields(auto& each, same_as_const<SearchVerdict> auto& v)
@@ -68,12 +68,12 @@ void fields(auto& each, same_as_const<SearchVerdict> auto& v)
     each(v.examine, v.number);
 }
 
-// What is in the candidate that was to be examined.
+// Contents of an examined candidate.
 struct ExaminedFile {
-    bool cuda = false; // the rest is of those that have to do with CUDA
+    bool cuda = false; // false: not a CUDA file; the other fields are unset
     Library library = Library::driver;
     uint32_t cookie_word = 0; // as in CudaFile
-    int watch = -1;           // of the inotify instance that came with the verdict
+    int watch = -1;           // inotify watch descriptor; -1: none
     std::vector<Place> places;
     std::vector<std::string> missing;
     std::string complaint;
@@ -89,7 +89,7 @@ void fields(auto& each, same_as_const<ExaminedFile> auto& f)
     each(f.cuda, f.library, f.cookie_word, f.watch, f.places, f.missing, f.complaint);
 }
 
-// A file named like a CUDA library that a process maps, and that the helper could not open.
+// A mapped file with a CUDA library's name that the helper could not open.
 struct UnreadableFile {
     std::string path;
     uint64_t device = 0, inode = 0; // as /proc shows them
@@ -101,11 +101,12 @@ void fields(auto& each, same_as_const<UnreadableFile> auto& u)
     each(u.path, u.device, u.inode, u.error);
 }
 
+// Last message of an answer.
 struct SearchEnd {
-    bool complete = true;        // false: there was no time for more
-    bool refused = false;        // its mappings may not be read
-    std::vector<uint32_t> known; // numbers of files that it maps: what they are was told with those of others
-    std::vector<uint8_t> leads;  // 0 or 1 for each question
+    bool complete = true;        // false: the scan ran out of time
+    bool refused = false;        // the mappings may not be read
+    std::vector<uint32_t> known; // numbers of mapped files that were already registered
+    std::vector<uint8_t> leads;  // for each question: 1 if the path leads to the file
     std::vector<UnreadableFile> unreadable;
 };
 
@@ -114,7 +115,7 @@ void fields(auto& each, same_as_const<SearchEnd> auto& e)
     each(e.complete, e.refused, e.known, e.leads, e.unreadable);
 }
 
-// Exactly one of them.
+// Has exactly one of its members.
 struct SearchAnswer {
     std::optional<FileCandidate> candidate;
     std::optional<ExaminedFile> examined;

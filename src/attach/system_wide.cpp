@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes on every process in place of those on single ones.
+// Switch from probes on single processes to probes on every process.
 #include "attach/attach.hpp"
 
 #include "base/error.hpp"
@@ -16,43 +16,45 @@ void Attacher::main_thread_exited(pid_t pid)
         scan(pid);
 }
 
-// Links and perf events for one process name a task, not a number: that of the main thread, which has exited.
+// Links and perf events refer to a task, not to a process id: to the main thread, which has exited.
 void Attacher::main_thread_replaced(pid_t pid)
 {
     if (!attached_to(pid) || !attach_without_main_thread(pid))
         return;
-    targets_.complain(fmt::format("process {}: another thread than the main one executed a program: its calls until it "
-                                  "got probes again are not counted",
+    targets_.complain(fmt::format("process {}: a thread other than the main thread called exec; calls before the "
+                                  "probes were attached again are not counted",
                                   pid));
 }
 
-// Probes for one process go into the memory of the thread that the link or perf event names (uprobe_multi_link_filter()
-// in kernel/trace/bpf_trace.c, __uprobe_perf_filter() in kernel/trace/trace_uprobe.c), and an exited thread has none. A
-// link can name the main thread only (46ba0e49b642), and whichever thread a perf event names may exit. So the probes
-// are for every process. Returns false where they must not be.
+// Makes the probes system-wide for a process whose main thread has exited. The kernel sets per-process probes in the
+// memory of the task that the link or perf event refers to (uprobe_multi_link_filter() in kernel/trace/bpf_trace.c,
+// __uprobe_perf_filter() in kernel/trace/trace_uprobe.c), and an exited thread has no memory. A link can refer to the
+// main thread only (46ba0e49b642), and any thread that a perf event refers to may exit. Returns false if system-wide
+// probes are unsafe.
 bool Attacher::attach_without_main_thread(pid_t pid)
 {
     if (!options_.may_attach_system_wide()) {
         if (without_main_thread_.insert(pid).second)
-            targets_.complain(fmt::format("process {}: its main thread has exited, so this kernel cannot limit probes "
-                                          "to the process; on all processes, return probes would kill those under "
-                                          "seccomp: some or all of its calls are not counted",
+            targets_.complain(fmt::format("process {}: some or all of its calls are not counted: its main thread has "
+                                          "exited, so only system-wide probes could trace it, and on this kernel "
+                                          "return probes kill processes under seccomp",
                                           pid));
         return false;
     }
-    verbose(fmt::format("process {}: its main thread has exited: every process gets the probes", pid));
+    verbose(fmt::format("process {}: its main thread has exited; switching to system-wide probes", pid));
     const bool had_probes = attached_to(pid);
     attach_system_wide();
-    // The first call takes a perf event's breakpoint away that is no longer for its memory (uprobe_perf_func()).
+    // At the next hit, the kernel removes the breakpoint of the perf event (uprobe_perf_func()).
     if (had_probes && options_.tier > Tier::multi)
         targets_.complain(
-            fmt::format("process {}: its probes ended with its main thread; its calls until every process "
-                        "got probes are not counted",
+            fmt::format("process {}: its probes ended with its main thread; calls before the probes became "
+                        "system-wide are not counted",
                         pid));
     return true;
 }
 
-// The kernel checks the process against each attachment of a probe, so many attachments cost more than one for all.
+// The kernel checks the process against every attachment of a probe, so one system-wide attachment is cheaper than
+// many.
 void Attacher::attach_system_wide()
 {
     std::set<CudaFile*> files;

@@ -23,10 +23,10 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t helpers_max = 4;
-constexpr long helpers_for_slow_users_max = 2; // the others are for other users
+constexpr long helpers_for_slow_users_max = 2; // of helpers_max; the others serve other users
 constexpr Clock::duration retry_delay = 500ms;
 
-// A file that cannot be examined yet.
+// Placeholder for a file that cannot be examined yet.
 ExaminedFile unexamined_file(Library library)
 {
     ExaminedFile file;
@@ -53,7 +53,7 @@ Targets::Targets(std::span<const Probe> probes, bool count_runtime)
             epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
     }
     if (!epoll_)
-        throw Error("helpers cannot be watched: " + errno_text(errno));
+        throw Error("cannot create an epoll instance: " + errno_text(errno));
 }
 
 Targets::~Targets() = default;
@@ -80,11 +80,11 @@ Reader::Service Targets::service()
                     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) ? errno : 0;
                 },
             .consequence = "it is not traced",
-            .user_consequence = "no other one of them is traced",
+            .user_consequence = "other processes of this user are not traced",
             .report = [this](std::string why) { complain(std::move(why)); },
             .processes = helpers_max,
             .questions = 1,
-            .limits_shares = false}; // may_use_helper() does
+            .limits_shares = false}; // may_use_helper() limits them
 }
 
 bool Targets::ready()
@@ -97,7 +97,7 @@ bool Targets::ready()
     return is_ready;
 }
 
-// Returns false if no helper takes it.
+// Returns false if the request was not sent, as no helper is free.
 bool Targets::ask(Search search, int file)
 {
     search.request.dropped = files_.dropped();
@@ -114,7 +114,7 @@ bool Targets::ask(Search search, int file)
     return true;
 }
 
-// Users whose files are slow get half of the helpers at most.
+// Users whose files are slow to read may use half of the helpers.
 bool Targets::may_use_helper(uint64_t user)
 {
     const auto now = Clock::now();
@@ -132,7 +132,7 @@ void Targets::scan(pid_t pid, bool installed)
     SearchRequest request{
         .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
     if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
-        found_.push_back( // later, as if it had been slow again
+        found_.push_back( // rescanned later, as after a slow scan
             {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 
@@ -153,7 +153,7 @@ void Targets::scan(Held held)
 std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
 {
     poll(found_.empty() ? longest : 0ms);
-    reader_.poll(); // also for helpers that hang
+    reader_.poll(); // also detects helpers that hang
     return std::exchange(found_, {});
 }
 
@@ -165,13 +165,14 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
     const auto begin = Clock::now();
     auto last_progress = begin;
     size_t next = 0;
-    const auto waits = [&] {
+    const auto has_pending = [&] {
         const auto now = Clock::now();
         return std::ranges::any_of(
             searches_, [&](const auto& search) { return !search.second.is_for_slow_user(reader_.blame(), now); });
     };
-    // A machine that is busy takes its time for each; one process that hangs takes it from none.
-    while ((next < scans.size() || waits()) && Clock::now() - last_progress < time && Clock::now() - begin < 5 * time) {
+    // Progress extends the time, so a busy machine can finish all scans. A scan that hangs does not delay the others.
+    while ((next < scans.size() || has_pending()) && Clock::now() - last_progress < time &&
+           Clock::now() - begin < 5 * time) {
         step();
         for (; next < scans.size() && ready(); ++next)
             if (reader_.blame().is_slow(owner_of(scans[next].pid).value_or(0), Clock::now()))
@@ -187,7 +188,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         for (Found& some : found(10ms)) {
             if (some.ended && !some.complete)
                 scans.push_back({some.pid, some.installed});
-            if (!some.helper_lost) // each look has got on by a file at least
+            if (!some.helper_lost) // a message means that a scan has progressed by at least one file
                 last_progress = Clock::now();
             all.push_back(std::move(some));
         }
@@ -209,10 +210,10 @@ std::string Targets::describe_unfinished(std::span<const Scan> left)
             processes.insert(scan.pid);
     if (processes.empty())
         return {};
-    return fmt::format("{} could not be looked at in time, as files take long to be read",
+    return fmt::format("{} could not be scanned in time, as files are slow to read",
                        processes.size() == 1
                            ? fmt::format("process {}", *processes.begin())
-                           : fmt::format("{} processes ({} is one)", processes.size(), *processes.begin()));
+                           : fmt::format("{} processes (process {} is one)", processes.size(), *processes.begin()));
 }
 
 void Targets::poll(std::chrono::milliseconds longest)
@@ -289,7 +290,7 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
     return {.examine = true};
 }
 
-// Files that have functions to probe stay known, and open.
+// Files that have functions to probe stay registered and open.
 void Targets::apply_examined(Search& search, ExaminedFile examined)
 {
     Candidate found = *std::exchange(search.examining, std::nullopt);
@@ -301,12 +302,12 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
     found.guard.set_watch(examined.watch);
     if (found.guard.is_broken(found.where, true))
         found.guard.release(found.where);
-    const bool may_change =
-        found.guard.is_open() && search_.has_cuda_name(candidate.path); // then this is not its last word
+    const bool may_change = found.guard.is_open() &&
+                            search_.has_cuda_name(candidate.path); // if so, it is examined once the writer closes it
     if (may_change)
         examined = unexamined_file(search_.library_named(candidate.path));
     else if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())
-        examined.complaint = fmt::format("defines none of the {} functions looked for", examined.missing.size());
+        examined.complaint = fmt::format("defines none of the {} functions to probe", examined.missing.size());
     if (!examined.complaint.empty())
         complain(fmt::format("{} (process {}): {}", candidate.path, pid, examined.complaint));
     if (may_change || (examined.cuda && !examined.places.empty() && is_valid(examined)))
@@ -317,7 +318,7 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
     writes_.remove(found.guard.watch());
 }
 
-// One whose bytes may change is suspended from the start.
+// Registers the file. If a writer has it open, it is suspended from the start.
 void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
 {
     const FileCandidate& candidate = found.candidate;
@@ -346,7 +347,7 @@ void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
     add_found(search, &known);
 }
 
-// What a helper says that has been taken over by a file steers nothing else.
+// Validates the answer, as a malicious file may have taken over the helper.
 bool Targets::is_valid(const ExaminedFile& examined) const
 {
     return examined.places.size() <= probes_.size() && examined.cookie_word <= COOKIE_WORD_MAX &&
@@ -376,11 +377,11 @@ void Targets::end(Search search, const SearchEnd& result)
         CudaFile* const file = files_.by_number(number);
         if (file)
             add_found(search, file);
-        complete &= file != nullptr; // it was dropped meanwhile
+        complete &= file != nullptr; // the file was dropped meanwhile
     }
     const SearchRequest& request = search.request;
     reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
-    if (request.kind == SearchRequest::Kind::reexamine) { // a file that was not examined is examined later
+    if (request.kind == SearchRequest::Kind::reexamine) { // retried later if the file was not examined
         if (search.suspended_file)
             postpone(search.suspended_file);
         return;
@@ -409,13 +410,14 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
 {
     if (unreadable_files_.size() >= Complaints::max || !unreadable_files_.emplace(file.device, file.inode).second)
         return;
-    // FUSE refuses all users but the one who mounted it, root included (fuse_allow_current_process() in fs/fuse/dir.c).
+    // A FUSE mount refuses every user but its owner, root included (fuse_allow_current_process() in fs/fuse/dir.c).
     const std::string_view hint = file.error == EACCES ? " (a FUSE mount needs the option allow_other)" : "";
     complain(fmt::format("{} (process {}) cannot be read, so its calls are not traced: {}{}", file.path, pid,
                          errno_text(file.error), hint));
 }
 
-// A helper hangs or has died. The file that it read is not read again, unless something else may have ended the helper.
+// A helper hangs or has crashed. Blocks the file that it was reading, unless this was the first crash over the file,
+// which may have another cause.
 bool Targets::on_loss(const Reader::Loss& loss)
 {
     const auto at = searches_.find(loss.question);
@@ -428,12 +430,11 @@ bool Targets::on_loss(const Reader::Loss& loss)
             request.kind != SearchRequest::Kind::path_checks && request.kind != SearchRequest::Kind::reexamine;
         if (request.kind == SearchRequest::Kind::path_checks) {
             for (const SearchRequest::Question& question : request.questions)
-                result.leads.push_back(question.path != path); // the others are asked for again
+                result.leads.push_back(question.path != path); // the other paths are checked again later
         } else if (request.kind == SearchRequest::Kind::reexamine) {
-            if (search.suspended_file &&
-                ++search.suspended_file->helpers_lost > 1) // something else may have ended the first
-                complain(fmt::format("{} was overwritten, and is not traced any longer: {}",
-                                     search.suspended_file->path, loss.why));
+            if (search.suspended_file && ++search.suspended_file->helpers_lost > 1) // the first loss is forgiven
+                complain(fmt::format("{} was overwritten and is no longer traced: {}", search.suspended_file->path,
+                                     loss.why));
         } else if (search_.is_blocked(key) || (loss.died && reader_.blame().forgive(request.pid, key))) {
             result.complete = false;
         } else {
@@ -449,7 +450,7 @@ bool Targets::on_loss(const Reader::Loss& loss)
         if (of_process)
             found_.back().helper_lost = true;
     }
-    reader_.retire_idle(); // the next ones know what is refused
+    reader_.retire_idle(); // new helpers know the blocked files
     return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files to probe, and where in them: CUDA libraries among the mappings of processes. A file is one target however
-// many paths, mounts and containers lead to it. Helpers read what others control (file_search.hpp); nothing here waits
-// for them unless it is told to.
+// Finds the files to probe: CUDA libraries among the mappings of processes. A file is one target, however many paths,
+// mounts and containers lead to it. Sandboxed helpers read the files (file_search.hpp). Only found(), found_all() and
+// unused() wait for them, for a limited time.
 #pragma once
 
 #include "attach/file_search.hpp"
@@ -26,78 +26,77 @@ namespace gpusnoop {
 
 class Targets {
 public:
-    // probes: what to look for; must outlive the object. count_runtime: the runtime's probes count calls, so files with
-    // a runtime in them are looked for in every process; else they only teach names, and processes without a driver
-    // are passed over.
+    // probes: the functions to find; must outlive the object. count_runtime: the runtime's calls are counted, so every
+    // file of every process is searched for a runtime. Else the runtime's probes only provide names, and processes
+    // without a driver are skipped.
     Targets(std::span<const Probe> probes, bool count_runtime);
     ~Targets();
 
-    // A search for the CUDA files that this process maps executable right now or, installed, for the drivers that it
-    // would load from the usual places, though it does not map them yet: probes that are there before the library is
-    // mapped miss nothing. Only where ready().
+    // Starts a scan for the CUDA files that the process maps executable or, with installed, for the drivers that it
+    // would load from the usual folders: probes that are attached before a library is mapped lose no call. Call it only
+    // if ready().
     void scan(pid_t pid, bool installed = false);
-    // A process that is held (see MappingGate) until its search has ended.
+    // A process that is held (see MappingGate) until its scan has ended.
     struct Held {
         uint64_t id = 0;
         pid_t pid = 0;
-        std::string path{}; // of the file that it is about to map, as /proc shows it
-        Fd file{};          // O_PATH; if absent, its current mappings are searched
+        std::string path{}; // path of the file it is about to map, as /proc shows it
+        Fd file{};          // that file (O_PATH); without it, the current mappings are scanned
     };
     void scan(Held held);
-    bool ready(); // a helper is free
+    bool ready(); // true if a helper is free
 
     struct Found {
         pid_t pid = 0;
         bool installed = false;
-        std::vector<CudaFile*> files; // valid until they are dropped: one that was found or, at the end, all of them
+        std::vector<CudaFile*> files; // valid until drop(). One new file; with ended, all files of the scan
         bool ended = false;
-        bool complete = true;     // false, at the end: there was no time for more, look again
-        bool helper_lost = false; // its helper has hung or died
-        bool reexamined =
-            false;          // a suspended file has been examined again; without places it is of no use now, see why
-        bool moved = false; // ... and is another inode now: an overlay has copied it up
+        bool complete = true;     // with ended: false if the scan ran out of time; scan again
+        bool helper_lost = false; // the helper of this scan hung or crashed
+        bool reexamined = false;  // result for a suspended file; if it has no places, why has the reason
+        bool moved = false;       // with reexamined: overlayfs has copied the file up to another inode
         std::string why{};
         std::chrono::nanoseconds took{0};
-        std::optional<uint64_t> held{}; // at the end: the process is, by this id
+        std::optional<uint64_t> held{}; // with ended: id of the held process
     };
-    // What has been found since; waits no longer than that for something.
+    // The results since the last call. Waits up to longest for the first one.
     std::vector<Found> found(std::chrono::milliseconds longest);
     struct Scan {
         pid_t pid;
         bool installed = false;
     };
-    // All of these, or as many as there is time for (time in which nothing gets on, and five times that in all),
-    // without those of slow users: the others are left in the list. step: called between them, and may throw. Throws
-    // Error where no helper can be started.
+    // Scans these processes and returns the results. Stops after this time without progress, or five times that in
+    // total, and skips users whose files are slow to read. On return, scans has the unfinished ones. step: called
+    // between scans; may throw. Throws Error if no helper can be started.
     std::vector<Found> found_all(std::vector<Scan>& scans, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
-    // Whose mappings are among those left, in words; empty: nobody's.
+    // Message on the processes whose scans are unfinished; empty if there are none.
     static std::string describe_unfinished(std::span<const Scan> left);
-    // A descriptor, readable when there is something.
+    // Readable when found() has results.
     int descriptor() const { return epoll_.get(); }
 
-    // True where this mapping (device and inode as /proc shows them) may bring a CUDA file into its process.
+    // True if the mapped file may contain CUDA functions. device and inode: as /proc shows them.
     bool may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const;
 
-    // Files that nobody has mapped since the last time this was asked, and that their path leads to no longer: their
-    // container is gone, or they are deleted. To be dropped, or the file system they are on cannot be unmounted.
+    // Files that no process has mapped since the previous call, and whose path no longer leads to them: they or their
+    // container were removed. The caller should drop them, or their file system cannot be unmounted.
     std::vector<CudaFile*> unused();
     void drop(CudaFile* file);
 
-    // Files that writers have opened or written since they were examined, each once. The probes have to be detached
-    // before suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
+    // Files that writers have opened or written since they were examined, each once. Detach their probes before
+    // suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
     std::vector<CudaFile*> overwritten(bool thorough);
     void suspend(CudaFile* file);
-    // Has helpers examine the suspended files that no writer has open any longer. found() returns them.
+    // Starts to reexamine the suspended files that no writer has open any more. found() returns the results.
     void examine_suspended();
 
-    // Why a file could not be used, once per file.
+    // Messages about files that cannot be traced, one per file.
     const std::vector<std::string>& complaints() const { return complaints_.all(); }
     void complain(std::string why) { complaints_.add(std::move(why)); }
 
-    // Files named like CUDA libraries that could not be opened; complaints() has each with its reason.
+    // Number of files with a CUDA library's name that could not be opened. complaints() has the reasons.
     size_t unreadable_files() const { return unreadable_files_.size(); }
-    // Processes whose mappings we were not allowed to read.
+    // Number of processes whose mappings may not be read.
     size_t unreadable() const { return unreadable_.size(); }
 
 private:
@@ -125,22 +124,22 @@ private:
     void request_path_checks(std::span<CudaFile* const> files, size_t count);
 
     std::span<const Probe> probes_;
-    WriteSignals writes_;                 // before files, which may have leases
-    FileSearch search_;                   // what helpers begin with
-    Fd epoll_;                            // epoll of helpers and writers
-    std::map<uint64_t, Search> searches_; // by number of the question
+    WriteSignals writes_;                 // declared before files_, which may hold leases
+    FileSearch search_;                   // helpers start with a copy of it
+    Fd epoll_;                            // helpers and write signals
+    std::map<uint64_t, Search> searches_; // by question number
     std::vector<Found> found_;
     FileIds ids_;
     Complaints complaints_;
     KnownFiles files_{complaints_};
-    std::vector<FileId> checked_paths_; // whether their paths lead to them
-    std::set<FileId> unreachable_;      // those whose paths do not
-    bool check_leases_ = false;         // SIGIO has come
-    size_t next_path_check_ = 0;        // of the one to ask about next
+    std::vector<FileId> checked_paths_; // files in the pending path check
+    std::set<FileId> unreachable_;      // files whose path no longer leads to them
+    bool check_leases_ = false;         // a SIGIO was received
+    size_t next_path_check_ = 0;        // index of the next file to check
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // reported once each
-    bool open_limit_reported_ = false;           // of open files
-    bool found_all_ = false;                     // once
+    bool open_limit_reported_ = false;           // limit of open files
+    bool found_all_ = false;                     // found_all() has returned
     int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
     Reader reader_;
 };

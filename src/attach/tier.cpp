@@ -32,7 +32,7 @@ namespace gpusnoop {
 
 namespace {
 
-// A program that does nothing, to see what the kernel says to a link.
+// Loads an empty program to try links with.
 Fd load_empty_program(int attach_type)
 {
     const bpf_insn code[] = {
@@ -44,7 +44,8 @@ Fd load_empty_program(int attach_type)
     return Fd(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gpusnoop_try", "GPL", code, std::size(code), &options));
 }
 
-// The kernel's answer to a link on something that is no file: it looks at the file last.
+// Tries a link on a directory. Returns the link or -errno. The kernel checks the file last, so the error shows whether
+// the other parameters are supported.
 int try_link(int attach_type, int pid)
 {
     Fd program = load_empty_program(attach_type);
@@ -62,7 +63,7 @@ int try_link(int attach_type, int pid)
     return link;
 }
 
-// "/" is no regular file: EBADF from a kernel that knows the attach type, EINVAL from one that does not.
+// "/" is not a regular file: EBADF from a kernel that knows the attach type, EINVAL from one that does not.
 bool supports(int attach_type)
 {
     return try_link(attach_type, 0) == -EBADF;
@@ -76,7 +77,7 @@ int call_in_child(bool filtered)
     if (!uprobe_return_call)
         return ENOSYS;
     Helper child([filtered](Helper::Task& task) {
-        // The call is refused with SIGILL where it does not come from the kernel's own return trampoline.
+        // The kernel refuses the call with SIGILL unless it comes from its return trampoline.
         signal(SIGILL, SIG_DFL);
         signal(SIGSYS, SIG_DFL);
         sock_filter filter[] = {
@@ -90,8 +91,8 @@ int call_in_child(bool filtered)
                                              prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
         task.connection.send(message_of(!is_refused && syscall(uprobe_return_call) < 0 ? errno : 0));
     });
-    if (child.error()) // and what the kernel does is unknown, which may kill a target
-        throw Error("the kernel cannot be asked whether return probes are safe: no child process can be made: " +
+    if (child.error()) // unsafe to continue: return probes might kill a target
+        throw Error("cannot check whether return probes are safe: cannot start a child process: " +
                         errno_text(child.error()),
                     "raise the limit of tasks (pids.max of the cgroup, ulimit -u), or trace one process (-p)");
     const auto answer = child.connection().receive();
@@ -156,14 +157,14 @@ Tier best_tier()
 
 bool multi_filters_processes()
 {
-    // A kernel with the repaired filter refuses a negative pid before it looks at the file (libbpf does it this way).
+    // A kernel with the fixed filter refuses a negative pid before it checks the file (libbpf tests it the same way).
     return try_link(uprobe_multi_attach_type, -1) == -EINVAL;
 }
 
 bool return_probes_break_seccomp()
 {
-    // Unfiltered, ENOSYS means that returns do not go through a system call at all. Filtered, EDOM means that the
-    // process' filter is asked about it.
+    // Without a filter, ENOSYS means that return probes use no system call. With a filter, EDOM means that seccomp
+    // filters apply to that system call.
     return call_in_child(false) != ENOSYS && call_in_child(true) == EDOM;
 }
 
@@ -172,7 +173,7 @@ namespace {
 constexpr std::string_view group = "gpusnoop";
 constexpr size_t max_list = 64 << 20;
 
-// 0 or -errno.
+// Returns 0 or -errno.
 int write_to(int directory, const char* file, const std::string& text)
 {
     Fd fd(openat(directory, file, O_WRONLY | O_APPEND | O_CLOEXEC));
@@ -183,7 +184,7 @@ int write_to(int directory, const char* file, const std::string& text)
 
 std::string next_event_name()
 {
-    static unsigned last = 0; // names need only be different
+    static unsigned last = 0;
     return fmt::format("p{}_{}", getpid(), ++last);
 }
 
@@ -191,12 +192,12 @@ std::string next_event_name()
 
 Tracefs::Tracefs()
 {
-    // fsopen() and friends are in glibc from 2.36 on, Debian 12's; the system calls are older (5.2).
+    // glibc has fsopen() and its relatives since 2.36 (Debian 12); the system calls are older (5.2).
     Fd context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
     if (context && syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0)
         mount_ = Fd(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, 0)));
     if (!mount_)
-        throw Error(fmt::format("tracefs cannot be mounted: {}", errno_text(errno)),
+        throw Error(fmt::format("cannot mount tracefs: {}", errno_text(errno)),
                     "this way of attaching needs a kernel with CONFIG_UPROBE_EVENTS; try --attach perf");
 }
 
@@ -204,18 +205,18 @@ LeftoverEvents remove_leftover_events(const Tracefs& tracefs)
 {
     const Fd list(openat(tracefs.directory(), "uprobe_events", O_RDONLY | O_CLOEXEC));
     std::istringstream lines(list ? read_text(list, max_list).value_or("") : "");
-    std::set<std::string> left, living;
+    std::set<std::string> leftover, running;
     for (std::string line; std::getline(lines, line);) {
         // "p:gpusnoop/p4711_12 /proc/self/fd/9:0x1234": one line per place
         const std::string name = line.substr(std::min<size_t>(2, line.size()), line.find(' ') - 2);
         pid_t pid = 0;
         if (sscanf(name.c_str(), "gpusnoop/p%d_", &pid) == 1 && pid != getpid())
-            (is_alive(pid) ? living : left).insert(name);
+            (is_alive(pid) ? running : leftover).insert(name);
     }
-    LeftoverEvents events{.of_running = static_cast<unsigned>(living.size())};
-    for (const std::string& name : left) { // the kernel refuses where one is in use, by a run of another pid namespace
-        const bool gone = write_to(tracefs.directory(), "uprobe_events", fmt::format("-:{}\n", name)) == 0;
-        (gone ? events.removed : events.in_use)++;
+    LeftoverEvents events{.of_running = static_cast<unsigned>(running.size())};
+    for (const std::string& name : leftover) { // refused if a run in another pid namespace uses the event
+        const bool removed = write_to(tracefs.directory(), "uprobe_events", fmt::format("-:{}\n", name)) == 0;
+        (removed ? events.removed : events.in_use)++;
     }
     return events;
 }
@@ -231,19 +232,20 @@ UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::s
                          bool on_return)
     : tracefs_(tracefs), name_(next_event_name())
 {
-    // One line per write: a definition after the first one adds its place to the event (5.5, 60d53e2c3b75).
+    // One line per write: each further definition adds a place to the event (5.5, 60d53e2c3b75).
     for (uint64_t offset : offsets) {
         std::string line = fmt::format("{}:{}/{} {}:0x{:x}\n", on_return ? 'r' : 'p', group, name_, path, offset);
         if (int error = write_to(tracefs_.directory(), "uprobe_events", line)) {
             if (offset != offsets.front())
                 remove();
-            throw Error(fmt::format("a uprobe event at {}+0x{:x} was refused: {}", path, offset, errno_text(-error)));
+            throw Error(
+                fmt::format("the kernel refused a uprobe event at {}+0x{:x}: {}", path, offset, errno_text(-error)));
         }
     }
     const auto id = tracepoint_id(tracefs_, fmt::format("{}/{}", group, name_));
     if (!id) {
         remove();
-        throw Error(fmt::format("the id of uprobe event {} cannot be read: {}", name_, errno_text(errno)));
+        throw Error(fmt::format("cannot read the id of uprobe event {}: {}", name_, errno_text(errno)));
     }
     id_ = *id;
 }
@@ -257,9 +259,9 @@ void UprobeEvent::remove() noexcept
 try {
     std::string line = fmt::format("-:{}/{}\n", group, name_);
     if (int error = write_to(tracefs_.directory(), "uprobe_events", line))
-        warn(fmt::format("uprobe event {}/{} could not be removed: {}", group, name_, errno_text(-error)));
+        warn(fmt::format("cannot remove uprobe event {}/{}: {}", group, name_, errno_text(-error)));
 } catch (const std::bad_alloc&) {
-    warn("a uprobe event could not be removed: there is not enough memory");
+    warn("cannot remove a uprobe event: out of memory");
 }
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How probes are attached on this kernel. Chosen by trying, never by version.
+// Tiers: ways of attaching probes, best first. Chosen by trying, never by kernel version.
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,9 +13,9 @@
 namespace gpusnoop {
 
 enum class Tier : uint8_t {
-    session, // 6.13+: entry and return in one program; entries without a return as in multi
+    session, // 6.13+: one program for entry and return; entries without a return as in multi
     multi,   // 6.6+: all functions of a file in one link, with cookies
-    tracefs, // older: many functions of a file in one tracefs event; told apart by their address in the page
+    tracefs, // older: many functions of a file in one tracefs event, distinguished by their offset in a page
     perf,    // a perf event per function: detaching takes 0.1 s each
 };
 
@@ -24,23 +24,23 @@ inline constexpr std::string_view tier_names[] = {"session", "multi", "tracefs",
 std::string_view tier_name(Tier tier);
 Tier tier_from_name(std::string_view name); // one of tier_names
 
-// The first tier that this kernel takes.
+// The best tier that this kernel supports.
 Tier best_tier();
 
-// False on 6.6 to 6.9 (before 46ba0e49b642), whose uprobe_multi compares the thread with the target, not the process:
-// the filter must then be in the program.
+// False on 6.6 to 6.9 (before 46ba0e49b642): their uprobe_multi filters by thread, not by process, so the BPF program
+// has to filter.
 bool multi_filters_processes();
 
-// True where a return probe kills a process that runs under seccomp: the return goes through a system call of its own
-// (6.11, ff474a78cef5) which the process' filter does not know (until cf6cb56ef244, 6.14 and stable trees).
+// True if a return probe kills processes under seccomp: the probed function returns through a special system call
+// (6.11, ff474a78cef5), which their filters do not allow. Fixed by cf6cb56ef244 (6.14 and stable trees).
 bool return_probes_break_seccomp();
 
-// Attach types that the headers of the oldest supported distribution do not have yet.
+// Attach types that the headers of the oldest supported distribution lack.
 inline constexpr int uprobe_multi_attach_type = 48;
 inline constexpr int uprobe_session_attach_type = 57;
 
-// BPF_LINK_CREATE for uprobe_multi and session programs; libbpf 1.4 knows no session. Offsets and cookies run in
-// parallel. pid 0: every process. Returns a file descriptor or -errno.
+// BPF_LINK_CREATE for uprobe_multi and session programs; libbpf 1.4 does not support session. offsets and cookies
+// are parallel arrays. pid 0: every process. Returns a file descriptor or -errno.
 struct MultiLink {
     int program = -1;
     int attach_type = uprobe_multi_attach_type;
@@ -53,10 +53,10 @@ struct MultiLink {
 };
 int create_link(const MultiLink& link);
 
-// uprobe events in tracefs, for kernels without uprobe_multi. Any number of places share one event, so that attaching
-// and detaching cost the same for one and for hundreds.
+// uprobe events in tracefs, for kernels without uprobe_multi. Many places share one event, so attaching and detaching
+// cost the same for one place and for hundreds.
 
-// An own mount of tracefs that no path leads to; it goes away with the object.
+// Private mount of tracefs, outside the directory tree; unmounted with the object.
 class Tracefs {
 public:
     Tracefs(); // throws Error
@@ -68,20 +68,20 @@ private:
 
 struct LeftoverEvents {
     unsigned removed = 0;
-    unsigned in_use = 0;     // of processes that have ended here, but the kernel says that somebody uses them
-    unsigned of_running = 0; // of other processes that are alive, whoever they are by now
+    unsigned in_use = 0;     // their process has exited, but the kernel reports them as busy
+    unsigned of_running = 0; // their process id is in use, perhaps by an unrelated process
 };
 
-// Removes the events of runs that were killed: they keep the file systems of their files in use.
+// Removes the events that killed runs left behind. They keep the file systems of the probed files busy.
 LeftoverEvents remove_leftover_events(const Tracefs& tracefs);
 
-// The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt where there is none.
+// The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt if there is none.
 std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);
 
-// One event over places in one file; removed with the object.
+// A uprobe event on places of one file; removed with the object.
 class UprobeEvent {
 public:
-    // path: of the file, opened in this process. Throws Error.
+    // path: as this process opens the file. Throws Error.
     UprobeEvent(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets, bool on_return);
     ~UprobeEvent();
     UprobeEvent(const UprobeEvent&) = delete;

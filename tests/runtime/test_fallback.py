@@ -56,7 +56,7 @@ def the_next_way_of_attaching():
     tool, workload = run("-l", "--by", "kernel", refuse=["program launch_session 22 R3 is no R3"])
     equal(attached_by(tool), {"multi"}, "how it is attached")
     sentence = ('attaching by multi instead of session: the kernel refused the BPF program launch_session: the verifier '
-                'says "R3 is no R3"')
+                'reports "R3 is no R3"')
     equal(remarks(tool), {sentence}, "what it says to a program")
     check(sentence in tool.error, f"what it says to a person: {tool.error}")
     same_launches(tool, workload)
@@ -110,7 +110,7 @@ def columns_that_nothing_fills(row):
 @case(tool="cudasync")
 def nothing_is_left():
     sentence = run_refused("-d", 1, refuse=["program wait_* 22 R3 is no R3"])
-    check(sentence.endswith(': the verifier says "R3 is no R3"'), sentence)
+    check(sentence.endswith(': the verifier reports "R3 is no R3"'), sentence)
 
 
 causes = {
@@ -118,9 +118,10 @@ causes = {
                  "it calls bpf_session_is_return, which this kernel lacks or has in a different form"),
     "helper": ("program launch_* 22 unknown func bpf_loop#181", "it calls bpf_loop, which this kernel lacks or has in a different form"),
     "too_large": (f"program launch_* {too_large}", "the verifier gave up after 1000001 instructions"),
-    "verifier": ("program launch_* 13 invalid mem access 'scalar'", "the verifier says \"invalid mem access 'scalar'\""),
+    "verifier": ("program launch_* 13 invalid mem access 'scalar'",
+                 "the verifier reports \"invalid mem access 'scalar'\""),
     "map": ("map threads 22", "the map threads cannot be created: Invalid argument"),
-    "memory": ("map calls 12", "there is not enough memory for the map calls"),
+    "memory": ("map calls 12", "out of memory for the map calls"),
     "permission": ("program * 1", "BPF is not permitted here: Operation not permitted"),
 }
 
@@ -149,7 +150,7 @@ def a_driver_hooked_another_way():
     """Of functions of the kernel, too: what cannot be loaded is left out."""
     tool = Tool("--attach", "tracepoint", "-p", os.getpid(), "-d", 0.2, env=refusing("program open_exit 22 no")).finish()
     equal(attached_by(tool), {"tracepoint"}, "how it is hooked")
-    equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier says "no"'}, "what it says")
+    equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier reports "no"'}, "what it says")
 
 
 @case(each={"own": None, "as before 46ba0e49b642": ["link -1 9", "link [1-9]* 3"]})

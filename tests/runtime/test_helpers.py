@@ -204,7 +204,7 @@ def a_file_system_that_takes_its_time(files):
     tool = Tool("--by", "pid", losses=True)
     took = time.monotonic() - begun
     check(took < 5 * harness.patience, f"{took:.1f} s to start")
-    told = f"process {process.pid} could not be looked at in time"
+    told = f"process {process.pid} could not be scanned in time"
     check(told in tool.error and tool.error.count(told) == 1, tool.error)
     check(newest(tool)["remarks"][0].startswith(told), newest(tool))
     check("no process maps" not in tool.error, tool.error)

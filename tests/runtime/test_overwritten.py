@@ -103,7 +103,7 @@ def detached(tool, library):
 
 
 def attached_again(tool, library):
-    return said(tool, library, "is whole again: its probes are attached")
+    return said(tool, library, "is complete again: its probes are attached")
 
 
 def overwrite(tool, library, way):
@@ -131,7 +131,7 @@ def in_every_way(tool, library, some, truth=(), api="driver"):
     tool.stop()
     same_counts(tool, truth, by=("pid", "kernel"), api=api)
     remarks = tool.of_type("attached")[-1]["remarks"]
-    for sentence in "is being overwritten", "is whole again":
+    for sentence in "is being overwritten", "is complete again":
         check(any(sentence in remark for remark in remarks), f"no remark says '{sentence}': {remarks}")
 
 
@@ -236,7 +236,7 @@ def no_library_for_a_while():
     tool = tool_that_reaches(folder)
     truth = counted(library)
     library.path.write_text("no ELF file")
-    wait_until(lambda: "was overwritten, and is not traced any longer: " in tool.error, f"says so ({tool.error})")
+    wait_until(lambda: "was overwritten and is no longer traced: " in tool.error, f"says so ({tool.error})")
     overwrite(tool, library, copy)
     truth += counted(library)
     same_counts(tool.stop(), truth, by=("pid", "kernel"))

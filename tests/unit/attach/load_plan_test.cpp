@@ -53,7 +53,7 @@ TEST_CASE("what a tool can do without is left out, and the best way tried again"
     CHECK(left(plan) == std::vector<std::string>{"wait"});
     CHECK(plan.leaves_out("state"));
     CHECK(plan.remarks(hooks) == std::vector<std::string>{"devices are unknown: the kernel refused the BPF program "
-                                                          "state_entry: the verifier says \"state_entry\""});
+                                                          "state_entry: the verifier reports \"state_entry\""});
     REQUIRE(plan.step(refused("wait_entry"), hooks)); // perf, for what is left
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
 }
@@ -98,7 +98,7 @@ TEST_CASE("a refused program for one function leaves that to the one for all, in
     REQUIRE(left.size() == 1);
     CHECK(left[0].probes == std::vector<unsigned>{1, 2, 0});
     CHECK(plan.remarks(of_launches) == std::vector<std::string>{"it takes longer: the kernel refused the BPF program "
-                                                                "often_entry: the verifier says "
+                                                                "often_entry: the verifier reports "
                                                                 "\"often_entry\""});
     REQUIRE(plan.step(refused("launch_entry"), of_launches)); // the next way
     CHECK(plan.tier() == Tier::tracefs);

@@ -22,8 +22,8 @@ std::vector<std::string> symbols(const ProbePlan& plan, const Hook& hook)
 TEST_CASE("a function has one program, which may be for it alone")
 {
     const std::array programs{
-        Program{.name = "launch", .of = Layers::driver, .calls = launch_calls},
-        Program{.name = "often", .of = Layers::driver, .calls = often_launched, .instead_of = "launch"}};
+        Program{.name = "launch", .layers = Layers::driver, .calls = launch_calls},
+        Program{.name = "often", .layers = Layers::driver, .calls = often_launched, .instead_of = "launch"}};
     const ProbePlan plan = plan_probes(programs);
     REQUIRE(plan.hooks.size() == 2);
     const std::vector<std::string> all = symbols(plan, plan.hooks[0]), often = symbols(plan, plan.hooks[1]);
