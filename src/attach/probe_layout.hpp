@@ -39,7 +39,7 @@ inline constexpr const char* copies_3d =
 inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 depth, 24 int format, 28 int channels})";
 
 // A layout is written like a C prototype: attributes of the call, then its arguments in order, with names for the
-// arguments to read. Examples: "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem, stream)".
+// arguments to read: "async set (dst, _, bytes, stream)" or "(func, dim3 grid, dim3 block, _, smem, stream)".
 //   dst          a 64-bit argument; arguments after the last one that is read are left out
 //   int device   a 32-bit argument
 //   _            an argument that is not read
