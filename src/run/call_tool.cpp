@@ -18,9 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t spilled_max = 32'768; // rows of calls that found no room in the kernel's table
-constexpr size_t exited_max =
-    16'384; // processes that have ended since the last report, and still have rows of their own
+constexpr size_t spilled_max = 32'768; // rows of calls for which the kernel's table had no room
+constexpr size_t exited_max = 16'384;  // exited processes with rows of their own; more are merged into one row
 
 // Maps whose keys begin with an image; no object has all of them.
 constexpr const char* maps_by_image[] = {
@@ -47,11 +46,10 @@ void CallTool::add_call_options(const std::string& by, const std::string& by_def
             throw UsageError("--hist: -H takes " + measures);
         s.measure = text;
     });
-    line.number("--depth", "FRAMES", "of stacks, so many frames; how many more there are is told", s.stacks.depth,
-                {1, 10'000});
+    line.number("--depth", "FRAMES", "show at most FRAMES per stack, and count the rest", s.stacks.depth, {1, 10'000});
     if (s.of_functions) {
-        line.flag("--native", "in stacks of Python, the frames of its interpreter, too", s.stacks.native);
-        line.texts("--skip", "GLOB", "files that are not the program's own, for --by line and function",
+        line.flag("--native", "include interpreter frames in Python stacks", s.stacks.native);
+        line.texts("--skip", "GLOB", "files to pass over when looking for the calling line (--by line, --by function)",
                    [&skip = s.stacks.skip](const std::string& glob) { skip.push_back(glob); });
         line.text("--api", "LAYER", "layer at which to count: driver, runtime or both (driver)", s.api);
     }
@@ -72,7 +70,7 @@ void CallTool::add_least(std::string_view what, uint64_t& least_ns)
 void CallTool::add_ceiling()
 {
     command_line().text("--max-overhead", "PERCENT",
-                        "let the probes take at most this much of what a process uses: beyond it, calls are sampled",
+                        "cap probe overhead at PERCENT of a process's CPU time: beyond it, calls are sampled",
                         [&percent = settings_.max_overhead](const std::string& text) {
                             percent = number_argument<double>("a maximum overhead (--max-overhead)", text, 1, 100);
                         });
@@ -99,7 +97,7 @@ RunPlan CallTool::begin_plan()
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     s.apply(options);
-    s.latency |= s.events && !options.trace.empty(); // how long bars are
+    s.latency |= s.events && !options.trace.empty(); // a bar of the timeline needs a duration
     shows_rows_ = !s.events;
     RunPlan plan{.traced = {}, .noun = {}, .counts_runtime = s.runtime, .lines = s.events};
     plan.replay.emplace();
@@ -116,7 +114,7 @@ RunPlan CallTool::finish_plan(RunPlan plan)
     plan.replay->sort = s.sort == usual_sort_ ? "" : s.sort;
     plan.replay->usual_sort = usual_sort_;
     if ((s.view.line || s.view.code) && s.events)
-        throw UsageError("lines (-e) are of one call each: with -U they say where it comes from, --by line does not");
+        throw UsageError("--by line groups a table, and lines (-e) are one call each: for the callers of each, use -U");
     options_.user_stacks |= s.view.line || s.view.code;
     if (s.histogram())
         plan.noun += " for a histogram of " + s.measure;
@@ -132,16 +130,16 @@ RunPlan CallTool::finish_plan(RunPlan plan)
     return plan;
 }
 
-// What cannot be told from a part of the calls.
+// Rejects what cannot be computed from a sample of the calls.
 void CallTool::check_ceiling(const RunPlan& plan) const
 {
     if (settings_.events)
-        throw UsageError("--max-overhead samples calls, and lines (-e) are of every call: leave out one of them");
+        throw UsageError("--max-overhead samples calls, and -e prints a line for every call: leave out one of them");
     if (plan.needs_returns)
         throw UsageError("--max-overhead samples calls at their entry, and durations and results need their return: "
-                         "leave it out, or what asks for those (-l, -x, -H)");
+                         "leave out --max-overhead, or the option that needs returns (-l, -x, -H)");
     if (settings_.runtime)
-        throw UsageError("--max-overhead samples calls of the driver: leave out --api");
+        throw UsageError("--max-overhead samples driver calls only: leave out --api");
 }
 
 uint32_t CallTool::python_places() const
@@ -174,7 +172,7 @@ void CallTool::configure(const Filters&)
     size_tables();
 }
 
-// Variables that every object has from call.bpf.h.
+// Variables of call.bpf.h, which every such object includes.
 void CallTool::configure_calls() const
 {
     const CallView& view = settings_.view;
@@ -193,7 +191,7 @@ void CallTool::configure_calls() const
     bpf_.set("count_runtime", settings_.runtime);
 }
 
-// The programs have to know some of these sizes.
+// Sizes the maps, and sets the sizes that the BPF programs need as constants.
 void CallTool::size_tables() const
 {
     const CallView& view = settings_.view;
@@ -274,7 +272,7 @@ void CallTool::print_line(Output& output, const call_event& event)
     lines_->print(output, std::move(line), below);
 }
 
-// Within a second there may be more than memory should be spent on.
+// Passes rows on early: a second may bring more of them than memory allows.
 void CallTool::spill(const call_event& event)
 {
     table_->add(event);
@@ -320,8 +318,8 @@ bool CallTool::tick(Output&)
     return false;
 }
 
-// At each tick, between the ends of processes and the erasure of their state; before each report; at the edges of
-// sampling windows.
+// Called at each tick (after process exits are noted, before their state is erased), before each report, and at the
+// edges of sampling windows.
 void CallTool::read_rows()
 {
     if (!settings_.events)
@@ -339,7 +337,7 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
         if (settings_.view.who.thread)
             processes_->thread_name(delta.key.image, delta.key.tid);
         if (is_new && options_.writes_json())
-            processes_->command_line(delta.key.image); // which nobody can ask once it has ended
+            processes_->command_line(delta.key.image); // cached: unreadable once the process has exited
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         if (held_ && part_of(delta.key) == CallPart::memory)
@@ -350,7 +348,7 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
     }
 }
 
-// Rows of processes that have ended leave the kernel with the next read_rows(); names and labels stay until printed.
+// Removes exited processes' rows from the kernel at the next read_rows(); names and labels stay until they are printed.
 std::vector<ImageId> CallTool::retire_processes()
 {
     std::vector<ImageId> gone = processes_->extract_exited(leaving_);
@@ -388,7 +386,7 @@ void CallTool::forget_processes()
 {
     if (exited_.empty())
         return;
-    const int held_bytes_fd = bpf_.fd("held_bytes"); // has peaks, which are printed
+    const int held_bytes_fd = bpf_.fd("held_bytes"); // kept until now, as its peaks are printed
     for (const ImageId& id : exited_) {
         stacks_->forget(id);
         const image image = id;
@@ -420,7 +418,7 @@ void CallTool::end_report(Output& output)
         return;
     const Loss merged{
         "calls_merged",
-        "calls are in rows of less detail: one report has too many rows (report more often, or use a coarser view)",
+        "calls were merged into coarser rows: the report had too many rows (report more often, or group by less)",
         pending_.merged()};
     output.lost({&merged, 1});
     pending_.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool that counts calls: options, the kernel side's tables, and the life of a row from there to the output. What the
-// calls are, and what is shown of them, is the tool's.
+// Base class of tools that count calls: shared options, and the path of a row from the kernel's table to the output.
+// The tool itself defines the calls and their columns.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -33,54 +33,54 @@ public:
     void load() override;
     bool tick(Output& output) override;
     void record(Output& output, const RingRecord& record) override;
-    // Calls of a row since the last time: once a second, while their process lives, and before each report.
+    // New calls of a row. Called once a second while the process runs, and before each report.
     virtual void delta(const CallDelta&) {}
-    // Processes that have exited, and have been printed.
+    // Drops the state of exited processes whose rows have been printed.
     virtual void forget(const std::set<ImageId>&) {}
 
 protected:
-    // What counts of a row's key, whatever the view tells apart.
+    // Key fields that the tool always needs, whatever the user groups by.
     struct KeyParts {
         bool thread = false;
         bool stack = false;
     };
-    // settings: the tool's own; not read before the tool's constructor runs.
+    // settings: a member of the tool; not read before the tool's constructor runs.
     CallTool(const ToolSpec& spec, CallSettings& settings) : CallTool(spec, settings, KeyParts()) {}
     CallTool(const ToolSpec& spec, CallSettings& settings, KeyParts key_parts)
         : Tool(spec), settings_(settings), key_parts_(key_parts)
     {}
 
-    // --by, -e, -H, --api, -s. by and measures: what they take beside what all tools have.
+    // --by, -e, -H, --api, -s. by, measures: values of --by and -H that only this tool has.
     void add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
                           bool by_stream = true);
-    // -l MIN_US. what: "waits".
+    // -l MIN_US. what: plural noun for --help, "waits".
     void add_least(std::string_view what, uint64_t& least_ns);
-    // --max-overhead, of a tool whose plan has programs that can be sampled.
+    // --max-overhead, for tools with programs that can be sampled.
     void add_ceiling();
 
-    // The first and the last step of plan(): checks of the shared options, and what follows from all options. Both
-    // throw UsageError.
+    // The first and the last step of plan(): checks the shared options; derives the rest of the plan. Both throw
+    // UsageError.
     RunPlan begin_plan();
     RunPlan finish_plan(RunPlan plan);
-    // " of 5ms or longer", for RunPlan::one; empty where there is no least.
+    // " of 5ms or longer", for RunPlan::noun; empty if least_ns is 0.
     static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
-    // Driver, runtime or both, as asked for.
+    // The layers selected by --api.
     Layers counted() const;
-    // For the banner: "failed copies (driver and runtime)". Also of one, "failed copy".
+    // "failed copies (driver and runtime)" from "copies", for the banner and RunPlan::noun.
     std::string traced(std::string_view what) const;
-    // Results or durations are shown of the calls that it counts.
+    // Results or durations of counted calls are shown.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }
-    // For so many stacks with Python there is room: stacks are asked for, or are the tool's own, and the kernel can
-    // follow them.
-    bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; } // of all calls, or of some
+    // Stacks are kept for all calls (-U) or for those that the tool selects.
+    bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; }
+    // Entries of the table of Python stacks; 0 if stacks are not kept or the kernel cannot walk Python frames.
     uint32_t python_places() const;
 
-    std::span<const LineField> line_fields_{};   // of -e
-    std::function<bool(CallLine&)> fill_line_{}; // adds what the tool knows of a call; false: it has no line
-    bool shows_rows_ = true;                     // of calls, at each report
-    std::optional<bool> shows_maxima_;           // of durations, in these rows; nullopt: where durations are measured
+    std::span<const LineField> line_fields_{};   // columns of -e
+    std::function<bool(CallLine&)> fill_line_{}; // adds the tool's own data to a line; returns false to skip the line
+    bool shows_rows_ = true;                     // reports have rows of calls
+    std::optional<bool> shows_maxima_;           // rows show the longest duration; nullopt: if durations are measured
 
-    // For print(): calls since the last report, and what a table of them needs. settings: the tool's own.
+    // For print(): calls since the last report, and the context of their table. settings: the tool's own.
     std::span<const CallDelta> calls();
     template<class Settings>
     CallContext<Settings> call_context(const Settings& settings, uint64_t interval_ns)
@@ -90,18 +90,19 @@ protected:
                 probes_,     [this](const CallKey& key, const WhoSeen&) { return row_frames(key); }};
     }
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
-    // The line of the program's own that a call comes from, or the function: "dataset.py:88 Loader.__getitem__".
+    // The line of the user's program that made a call, or the function: "dataset.py:88 Loader.__getitem__".
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     FoundStacks& found_stacks() { return found_stacks_; }
 
     Processes& processes() { return *processes_; }
-    // Processes that have exited, until forget(): after the next report, or at the next tick if no rows are shown.
+    // Exited processes that forget() has not been called for: until the next report, or the next tick if no rows are
+    // shown.
     const std::set<ImageId>& exited() const { return exited_; }
 
-    Holdings holdings_;                    // of a tool that follows allocations
-    std::optional<HeldTable> held_;        // the same
-    std::function<void()> before_erase_{}; // of the kernel side's state of processes that have exited
+    Holdings holdings_;                    // for tools that track allocations
+    std::optional<HeldTable> held_;        // for tools that track allocations
+    std::function<void()> before_erase_{}; // called before the kernel's state of exited processes is erased
 
 private:
     void check_ceiling(const RunPlan& plan) const;
@@ -117,7 +118,7 @@ private:
     std::vector<ImageId> retire_processes();
     void erase_state(std::span<const ImageId> gone);
     void forget_processes();
-    Frames row_frames(const CallKey& key); // none where no stacks were asked for
+    Frames row_frames(const CallKey& key); // empty unless rows are grouped by stack
 
     CallSettings& settings_;
     KeyParts key_parts_;
@@ -126,12 +127,12 @@ private:
     bool needs_returns_ = false;
     std::optional<Shares> shares_;
     std::optional<CallTable> table_;
-    std::optional<EndedEpochs> epochs_; // of tools that follow where memory is
+    std::optional<EndedEpochs> epochs_; // for tools that track addresses
     std::optional<UserStacks> stacks_;
-    std::optional<CodePlaces> places_; // where rows are told apart by them
+    std::optional<CodePlaces> places_; // set if rows are grouped by line, function or stack
     FoundStacks found_stacks_;
-    std::optional<CallEvents<CallLine, LineContext>> lines_; // with -e
-    CallSums pending_;                                       // since the last report
+    std::optional<CallEvents<CallLine, LineContext>> lines_; // set with -e
+    CallSums pending_;                                       // calls since the last report
     std::optional<Sampling> sampling_;
     std::set<ImageId> exited_;
 };

@@ -16,7 +16,7 @@ namespace {
 
 struct OptionGroup {
     std::string_view title;
-    std::vector<std::string_view> options; // of all tools, by their long names
+    std::vector<std::string_view> options; // long names, of all tools
 };
 
 const OptionGroup groups[] = {
@@ -46,10 +46,10 @@ std::string_view long_name_of(const ListedOption* option)
     return std::string_view(option->names).substr(option->names.find("--") + 2);
 }
 
-// The text beside what it explains, or below where that is long, in as many lines as it needs.
-void explain(std::string& out, std::string_view what, std::string_view text)
+// Appends an entry of --help: the term, and its text wrapped beside it, or below it if the term is long.
+void explain(std::string& out, std::string_view term, std::string_view text)
 {
-    std::string line(what);
+    std::string line(term);
     if (line.size() + 2 > text_column) {
         out += line + '\n';
         line.clear();
@@ -69,7 +69,7 @@ void explain(std::string& out, std::string_view what, std::string_view text)
     out += line + '\n';
 }
 
-// "  -p, --pid PID[,PID]", and where there is no letter, room for it.
+// "  -p, --pid PID[,PID]"; an option without a letter is indented to match.
 std::string with_type(const ListedOption& option)
 {
     const size_t comma = option.names.find(',');
@@ -84,7 +84,7 @@ std::string with_type(const ListedOption& option)
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options)
 {
-    // Who takes an interval traces, and can start what it traces; others are handed what they read.
+    // Programs that take an interval trace, and can start a program; the others read files.
     const bool traces = std::ranges::find(arguments, "INTERVAL", &ListedArgument::name) != arguments.end();
     std::string usage = traces ? " [INTERVAL [COUNT]] [-- PROGRAM [ARG...]]" : "";
     if (!traces)
@@ -95,7 +95,7 @@ std::string help_text(std::string_view tool, std::string_view summary, std::stri
     for (const ListedArgument& argument : arguments)
         explain(out, "  " + argument.name, argument.text);
     if (traces)
-        explain(out, "  PROGRAM [ARG...]", "behind --: start it, and trace it and its children from its first call");
+        explain(out, "  PROGRAM [ARG...]", "after --: start it, and trace it and its children from the first call");
     auto list = [&](std::string_view title, const std::vector<const ListedOption*>& listed) {
         if (!listed.empty())
             out += fmt::format("\n{}:\n", title);
@@ -137,7 +137,7 @@ uint64_t size_argument(std::string_view what, std::string_view text, uint64_t le
         if (bytes >= static_cast<double>(least) && bytes <= static_cast<double>(most)) // a NaN is neither
             return static_cast<uint64_t>(bytes);
     }
-    throw UsageError(fmt::format("{} must be a number of bytes from {} to {}, as 500M or 2G, not '{}'", what,
+    throw UsageError(fmt::format("{} must be a size from {} to {}, such as 500M or 2G, not '{}'", what,
                                  human_bytes(least), human_bytes(most), text));
 }
 
@@ -154,19 +154,18 @@ std::chrono::nanoseconds time_argument(std::string_view what, std::string_view t
         if (ns >= static_cast<double>(least.count()) && ns <= static_cast<double>(most.count())) // a NaN is neither
             return std::chrono::nanoseconds(std::llround(ns));
     }
-    throw UsageError(fmt::format("{} must be a time from {} to {}: a number of {}, or one with its unit, as 250ms or "
-                                 "5m; not '{}'",
-                                 what, duration_text(least), duration_text(most),
-                                 usual == "us" ? "microseconds" : "seconds", text));
+    throw UsageError(fmt::format("{} must be a time from {} to {}, such as 5 ({}), 250ms or 5m, not '{}'", what,
+                                 duration_text(least), duration_text(most), usual == "us" ? "microseconds" : "seconds",
+                                 text));
 }
 
 namespace {
 
-// CLI11 2.4 wants the names of arguments and of long options to differ: within the program those of arguments begin
-// with this, and its user does not see it.
+// CLI11 2.4 requires that names of arguments and long options differ, so arguments get this prefix, which users never
+// see.
 constexpr std::string_view argument_prefix = "argument-";
 
-// CLI11 turns exceptions other than its own into failures without a sentence.
+// CLI11 drops the message of exceptions that are not its own.
 template<class Value>
 std::function<void(const Value&)> checked(std::function<void(const Value&)> take)
 {
@@ -179,7 +178,7 @@ std::function<void(const Value&)> checked(std::function<void(const Value&)> take
     };
 }
 
-// CLI11 would name the range in its messages, in words of its own.
+// Without a description, or CLI11 would word the range in its messages.
 template<class T>
 CLI::Validator within(CommandLine::Range<T> range)
 {
@@ -248,7 +247,7 @@ void CommandLine::texts(const std::string& names, const std::string& type, const
         for (const std::string& text : texts)
             take(text);
     };
-    // What follows the text is the first argument, and no further text.
+    // The word after the value is the first argument, not a second value.
     listed(names, type, help, app_->add_option_function(names, checked(take_all)))->allow_extra_args(false);
 }
 
@@ -301,7 +300,7 @@ void CommandLine::parse(int argc, char** argv)
     } catch (const CLI::CallForVersion&) {
         throw Answer(name_ + " " GPUSNOOP_VERSION "\n");
     } catch (const CLI::ParseError& error) {
-        // CLI11 looks at what comes behind first: in "--colour red" it would object to red.
+        // CLI11 rejects the value before the option: for "--colour red" it would complain about red.
         for (int i = 1; i < argc; i++) {
             const std::string word(argv[i]), option = word.substr(0, word.find('='));
             if (option.size() > 2 && option.starts_with("--") && !app_->get_option_no_throw(option))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program takes. CLI11 does the work in command_line.cpp and shows in no header: it takes longer
-// to compile than most files of a tool do.
+// Parser of command lines, and the text of --help. Only command_line.cpp includes CLI11, which is slow to compile.
 #pragma once
 
 #include "base/options.hpp"
@@ -20,10 +19,10 @@
 
 namespace gpusnoop {
 
-// What --help says: the examples first, then the options in the groups and the order of the man pages.
+// An option as --help lists it. Its group and place are in command_line.cpp.
 struct ListedOption {
     std::string names; // "-p,--pid"
-    std::string type;  // what stands in the place of its value; empty for a flag
+    std::string type;  // placeholder of the value, "PID"; empty for a flag
     std::string text;
 };
 
@@ -32,13 +31,14 @@ struct ListedArgument {
     std::string text;
 };
 
-// No line has more than 100 columns. An option that command_line.cpp has no place for stands under "Other".
+// The text of --help: examples first, then options in the groups and order of the man pages, at most 100 columns wide.
+// An option that has no group in command_line.cpp is listed under "Other".
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
 
-// Numbers and times on a command line: all of the text is one, or a sentence says what it should be.
+// Parsers of numbers, sizes and times on a command line. The whole text must be a value in the range, else they throw
+// UsageError.
 
-// Throws UsageError, as all of these do.
 template<class T>
 T number_argument(std::string_view what, std::string_view text, T least, T most)
 {
@@ -48,10 +48,10 @@ T number_argument(std::string_view what, std::string_view text, T least, T most)
     return *value;
 }
 
-// Of bytes: "500M", "1.5G".
+// Bytes: "500M", "1.5G".
 uint64_t size_argument(std::string_view what, std::string_view text, uint64_t least, uint64_t most);
 
-// Of time. A number has one of them behind it (250ms, 1.5m), or is one of those that are usual.
+// Units of time_argument(): a number is followed by one of these names (250ms, 1.5m), or is in the default unit.
 struct TimeUnit {
     std::string_view name;
     std::chrono::nanoseconds length;
@@ -62,9 +62,10 @@ inline constexpr TimeUnit time_units[] = {
     {"d", std::chrono::hours(24)},
 };
 
-// In the largest unit that has a whole number of it: "10ms", "7d".
+// In the largest unit that gives a whole number: "10ms", "7d".
 std::string duration_text(std::chrono::nanoseconds time);
 
+// usual: the default unit, "s" or "us".
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most);
 
@@ -77,8 +78,8 @@ class Option;
 
 namespace gpusnoop {
 
-// Names are those of CLI11, "-l,--least"; one that is taken is refused. type: what the help shows in a value's place.
-// Values are written by parse().
+// Names are in the form of CLI11, "-l,--least", and must be unique. type: placeholder of the value in --help. parse()
+// stores the values.
 class CommandLine {
 public:
     using Take = std::function<void(const std::string& text)>; // throws UsageError
@@ -102,7 +103,7 @@ public:
               std::optional<std::string>& value);
     void text(const std::string& names, const std::string& type, const std::string& help, const Take& take);
 
-    // May be given several times: take gets one after the other, commas and all.
+    // May be given several times: take is called for each value, which is not split at commas.
     void texts(const std::string& names, const std::string& type, const std::string& help, const Take& take);
     // Separated by commas.
     void list(const std::string& names, const std::string& type, const std::string& help,
@@ -110,23 +111,23 @@ public:
 
     void number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                 Range<int> range);
-    // The option may stand without its number, and means usual then.
+    // The number may be omitted, which means `usual`.
     void number_or_none(const std::string& names, const std::string& type, const std::string& help,
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 
-    // Not an option, but known by its place.
+    // A positional argument.
     void argument(const std::string& name, const std::string& help, const Take& take);
 
-    // An option that all tools share and this one cannot mean: --help does not list it, and who gives it reads why.
+    // Rejects a shared option that makes no sense for this tool: removes it from --help; giving it prints why.
     void refuse(const std::string& long_name, const std::string& why);
 
-    // Of an option that all tools share, what --help says of it.
+    // Replaces the --help text of a shared option.
     void explain(std::string_view long_name, const std::string& help);
 
-    // Throws UsageError, and Answer where that was all: --help or --version.
+    // Throws UsageError, and Answer for --help and --version.
     void parse(int argc, char** argv);
 
-    // Of the options that were given, the long names: "--pid".
+    // Long names of the options that were given: "--pid".
     std::vector<std::string> given() const;
 
 private:

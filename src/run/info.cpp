@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds time_for_files(10);
 
-// What the kernel charges for a BPF map or program of this process, bytes.
+// Bytes of memory that the kernel charges for a BPF map or program of this process.
 uint64_t charged(int fd)
 {
     constexpr size_t max = 4096;
@@ -104,7 +104,7 @@ Json ways_of_attaching()
     return ways;
 }
 
-// The files that a run would probe now, those that cannot be probed, and why.
+// Adds the files that a run would probe now, and the complaints about files that it cannot probe.
 void add_files(Json& all, const InfoOf& of)
 {
     Targets targets(of.probes, of.plan.counts_runtime);
@@ -200,7 +200,7 @@ std::string word(const Json& text)
 void write_machine(std::string& out, const Json& all)
 {
     out +=
-        fmt::format("{} {}, Linux {}, {}, {} possible CPUs, BTF of {}\n", word(all["tool"]), word(all["version"]),
+        fmt::format("{} {}, Linux {}, {}, {} possible CPUs, {} of BTF\n", word(all["tool"]), word(all["version"]),
                     word(all["kernel"]), word(all["machine"]), all["possible_cpus"].get<int>(), kib(all["btf_bytes"]));
     if (all["confidential"])
         out += "locked down in confidentiality mode: calls into the kernel's drivers cannot be traced\n";
@@ -218,13 +218,13 @@ void write_machine(std::string& out, const Json& all)
 
 void write_attaching(std::string& out, const Json& all)
 {
-    out += "\nWays of attaching, tried:\n";
+    out += "\nWays of attaching (each was tried):\n";
     for (const Json& way : all["ways"])
         out += fmt::format("  {:<8} {}{}\n", word(way["name"]),
                            way["works"] ? "works" : "does not work: " + word(way["why"]),
                            all["way"] == way["name"] ? "; the tool uses it" : "");
     if (all.contains("kernel_ways"))
-        out += fmt::format("functions of the kernel: {}\n",
+        out += fmt::format("kernel functions: {}\n",
                            all.contains("waits_for") ? word(all["waits_for"])
                                                      : fmt::format("{}, by {}", all["kernel_functions"].get<unsigned>(),
                                                                    word(all["kernel_ways"])));
@@ -254,18 +254,18 @@ void write_files(std::string& out, const Json& all)
 {
     const Json& limits = all["limits"];
     if (all.contains("files")) {
-        out += fmt::format("\nProcesses looked at: {}; functions that a run would probe: {}, in {} files\n",
+        out += fmt::format("\nProcesses scanned: {}; functions that a run would probe: {}, in {} files\n",
                            all["processes"].get<size_t>(), all["functions"].get<size_t>(), all["files"].size());
         for (const Json& file : all["files"])
-            out += fmt::format("  {}: {} functions, {} are not in it\n", word(file["path"]),
-                               file["functions"].get<size_t>(), file["missing"].size());
+            out += fmt::format("  {}: {} functions, {} missing\n", word(file["path"]), file["functions"].get<size_t>(),
+                               file["missing"].size());
         for (const Json& complaint : all["complaints"])
             out += fmt::format("  {}\n", word(complaint));
-        out += fmt::format("limits: {} CUDA libraries of a process, {} of a user or container, {} in all\n",
+        out += fmt::format("limits: {} CUDA libraries per process, {} per user or container, {} in total\n",
                            limits["files_of_process"].get<size_t>(), limits["files_of_owner"].get<size_t>(),
                            limits["files"].get<size_t>());
     }
-    out += fmt::format("limit of rows in one report: {}\n", limits["rows_of_report"].get<size_t>());
+    out += fmt::format("row limit per report: {}\n", limits["rows_of_report"].get<size_t>());
 }
 
 } // namespace

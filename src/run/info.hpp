@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine offers, and what a tool takes of it with the options given (--info).
+// --info: what this machine supports, and what a tool would use of it with the given options.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,12 +19,12 @@ struct bpf_object;
 
 namespace gpusnoop {
 
-// Of a run that has loaded its BPF object, and attached nothing.
+// A run that has loaded its BPF object and attached nothing.
 struct InfoOf {
     std::string_view tool;
     const Options& options;
     const bpf_object* object;
-    std::optional<Tier> tier; // nullopt: nothing in user memory is probed
+    std::optional<Tier> tier; // nullopt: no user-space probes
     const RunPlan& plan;
     std::span<const Probe> probes;
     const Scope& scope;
@@ -32,7 +32,7 @@ struct InfoOf {
     KernelHooks* kernel_hooks; // may be null
 };
 
-// Text, or a line of JSON where that was asked for. Tries each way of attaching, and asks NVML: a second or two.
+// Text, or a line of JSON with -j. Takes a second or two: it tries each way of attaching, and queries NVML.
 std::string info(const InfoOf& of);
 
 } // namespace gpusnoop

@@ -45,9 +45,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// A helper that hangs over a file is given up after 3 s; by then a busy tool has released the process.
+// Longer than the 3 s after which a helper that hangs on a file is killed; the tool then releases the process.
 constexpr auto hold_timeout = 10s;
-constexpr size_t held_max = 256; // each takes a descriptor of the tool
+constexpr size_t held_max = 256; // each costs the tool a descriptor
 
 struct Order {
     bool open = false;
@@ -59,8 +59,8 @@ void fields(auto& each, same_as_const<Order> auto& o)
     each(o.open, o.id);
 }
 
-// The first call of a new program, of ld.so and of libc in static ones (__tls_init_tp of glibc, __init_tp of musl),
-// when libraries that it is linked to are mapped, and nothing of them has run.
+// The first system call of a new program: in ld.so, or in the libc of a static program (__tls_init_tp of glibc,
+// __init_tp of musl). By then the libraries it is linked to are mapped, and none of their code has run.
 constexpr uint32_t first_call = SYS_set_tid_address;
 
 std::vector<sock_filter> filter_of(bool holds_exec)
@@ -97,8 +97,8 @@ Fd install_filter(bool holds_exec)
 {
     std::vector<sock_filter> program = filter_of(holds_exec);
     const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-    // Without SPEC_ALLOW, kernels before 5.16 slow the program down by mitigations (2f46993d83ff). Where a signal does
-    // not interrupt a call that is held (5.19, c2aa2dfef243), the call is not begun again.
+    // Without SPEC_ALLOW, kernels before 5.16 slow the program down by mitigations (2f46993d83ff). WAIT_KILLABLE_RECV
+    // (5.19, c2aa2dfef243): a signal does not interrupt a held call, so the call is not restarted.
     constexpr uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     for (const uint64_t more : {uint64_t{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV}, uint64_t{0}}) {
         const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | more, &filter);
@@ -145,7 +145,7 @@ private:
     std::map<uint64_t, Held> held_;
 };
 
-// From the child, once that is released. False: there will be none.
+// Waits for the listener that the child sends once it is released. False: there will be none.
 bool Gatekeeper::take_listener()
 {
     auto message = child_.receive();
@@ -187,7 +187,7 @@ void Gatekeeper::serve()
             if (either[1].revents)
                 obey();
             expire();
-        } catch (const std::bad_alloc&) { // as if the tool had ended: calls still need their answers
+        } catch (const std::bad_alloc&) { // stop holding, as if the tool had exited: calls still need answers
             open();
             tool_ = Connection(Fd());
         }
@@ -209,7 +209,7 @@ void Gatekeeper::hold_or_answer()
         answer(call.id);
 }
 
-// False where the process need not wait.
+// False if the process need not wait.
 bool Gatekeeper::hold(const seccomp_notif& call)
 {
     MappingGate::Event event{.id = call.id, .tid = static_cast<pid_t>(call.pid), .path = {}, .file = {}};
@@ -234,10 +234,10 @@ bool Gatekeeper::hold(const seccomp_notif& call)
 void Gatekeeper::answer(uint64_t id) const
 {
     seccomp_notif_resp answer{.id = id, .val = 0, .error = 0, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
-    ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer); // where that fails, the thread was killed
+    ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer); // fails if the thread was killed
 }
 
-// Carries out the tool's orders. Opens the gate when the tool has ended.
+// Carries out the tool's orders. Opens the gate if the tool has exited.
 void Gatekeeper::obey()
 {
     while (const auto message = tool_.receive(0ms)) {
@@ -250,7 +250,7 @@ void Gatekeeper::obey()
     if (!tool_.closed())
         return;
     open();
-    if (!filter_is_unused()) // else the tool waits to hear so
+    if (!filter_is_unused()) // else keep the connection: the tool waits for the `ended` event
         tool_ = Connection(Fd());
 }
 
@@ -277,21 +277,21 @@ void Gatekeeper::expire()
     }
 }
 
-// Neither the end of the tool nor signals to the tool or the program end it.
+// Body of the gatekeeper process. It outlives the tool, and ignores signals sent to the tool or the program.
 [[noreturn]] void keep_gate(const MappingGate::Policy& policy, int tool, int child)
 {
     constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH}; // for descriptors in /proc
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, nullptr);
-    prctl(PR_SET_NAME, "gpusnoop-gate"); // not to be killed with the tool by name
+    prctl(PR_SET_NAME, "gpusnoop-gate"); // so that killing the tool by name spares it
     setsid();
-    try { // What the tool and the program have open is not to stay open with it.
+    try { // keep no other descriptor of the tool or the program open
         if (keep_only({tool, child}) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0 && chdir("/") == 0 &&
             keep_capabilities(capabilities))
             Gatekeeper(policy, Connection(Fd(Child::first_fd)), Connection(Fd(Child::first_fd + 1))).serve();
     } catch (const std::bad_alloc&) {
-        _exit(1); // before there was a filter
+        _exit(1); // no filter is installed yet
     }
     _exit(0);
 }
@@ -306,17 +306,17 @@ MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
     if (gatekeeper_ == 0)
         keep_gate(policy, to_tool.theirs.get(), to_child.theirs.get());
     if (gatekeeper_ < 0)
-        throw Error("the program cannot be started: " + errno_text(error ? error : errno));
+        throw Error("cannot start the program: " + errno_text(error ? error : errno));
     to_gatekeeper_ = Connection(std::move(to_tool.ours));
     for_child_ = std::move(to_child.ours);
 }
 
 MappingGate::~MappingGate()
 {
-    const bool exited = closed(); // until this side is shut down, only its exit closes the gatekeeper's
+    const bool exited = closed(); // before the shutdown below, only the gatekeeper's exit closes its end
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
     constexpr auto patience = 1s;            // an answer takes less than a millisecond
-    while (!ended_ && next_within(patience)) // its last message may wait to be read after it has exited
+    while (!ended_ && next_within(patience)) // an exited gatekeeper may have left its last message unread
         ;
     if (ended_ || exited)
         waitpid(gatekeeper_, nullptr, 0);

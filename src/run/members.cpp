@@ -29,7 +29,7 @@ void Family::forked(pid_t child, pid_t parent)
 {
     for (const pid_t pid : descendants_.on_fork(child, parent))
         adopt(pid);
-    // It has what its parent had mapped.
+    // A child inherits its parent's mappings.
     if (attacher_ && descendants_.contains(child) && (strangers_.erase(child) || attacher_->attached_to(parent)))
         attacher_->scan(child);
 }
@@ -38,7 +38,7 @@ void Family::adopt(pid_t pid)
 {
     const uint8_t yes = 1;
     if (bpf_map_update_elem(target_pids_, &pid, &yes, BPF_ANY) && !std::exchange(warned_limit_, true))
-        warn(fmt::format("more than {} processes of the program live at once: some are not traced", targets_max));
+        warn(fmt::format("the program has more than {} processes at once: some are not traced", targets_max));
     scope_.join(pid);
     if (attacher_ && strangers_.erase(pid))
         attacher_->scan(pid);
@@ -55,7 +55,7 @@ void Family::exited(pid_t pid)
         leaving_.insert(pid);
 }
 
-// False while it has its memory.
+// False while the process still has its memory.
 bool Family::forget_if_exited(pid_t pid)
 {
     if (has_memory(pid))
@@ -98,7 +98,7 @@ void Members::mapped(pid_t pid)
         family_->stranger_mapped(pid);
 }
 
-// The child of a member is one, with all that is mapped already.
+// A child is in scope if its parent is, and inherits the mappings.
 void Members::forked(pid_t pid, pid_t parent)
 {
     if (family_)
@@ -110,7 +110,7 @@ void Members::forked(pid_t pid, pid_t parent)
         attacher_->scan(pid);
 }
 
-// It has what it had mapped before, and was not looked at.
+// A renamed process keeps its mappings, but has not been scanned yet.
 void Members::named(pid_t pid, std::string_view name, bool is_exec)
 {
     if (!attacher_ || !scope_.named())
@@ -144,7 +144,7 @@ void Members::forget_leaving()
 {
     std::erase_if(leaving_, [this](pid_t pid) {
         if (has_memory(pid))
-            return false; // since 6.16 an exit is reported before the thread lets go of it (do_exit())
+            return false; // since 6.16 do_exit() reports an exit before it releases the memory
         attacher_->forget(pid);
         if (scope_.named())
             scope_.named()->remove(pid);
@@ -152,7 +152,7 @@ void Members::forget_leaving()
     });
 }
 
-// Members are told of when they map a library or are forked by another one. Those that were moved in are found here.
+// Finds processes that were moved into the cgroup. Others are noticed when they map a library or are forked.
 void Members::find_moved_in()
 {
     if (!scope_.cgroup())

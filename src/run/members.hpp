@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes come under what was asked for, and leave it, while a run goes on: by a name (-n), by a cgroup (-c), or as
-// children of a program that the tool has started. Who comes is looked at for CUDA libraries; who leaves is forgotten.
+// Tracks processes that enter or leave the scope during a run: by name (-n), by cgroup (-c), or as children of a
+// program that the tool started. New ones are scanned for CUDA libraries; exited ones are forgotten.
 #pragma once
 
 #include "who/processes.hpp"
@@ -12,8 +12,7 @@
 #include <sys/types.h>
 #include <vector>
 
-// The processes of a program that the tool has started: those that it forks, and they in turn, become targets as they
-// come.
+// A started program and all its descendants, which become targets as they are forked.
 struct bpf_object;
 
 namespace gpusnoop {
@@ -22,15 +21,15 @@ class Attacher;
 
 class Family {
 public:
-    // object: loaded, with target_pids of targets_max entries. attacher: null where nothing in user memory is probed.
+    // object: loaded, with target_pids of targets_max entries. attacher: null without user-space probes.
     Family(Scope& scope, const bpf_object* object, Attacher* attacher);
 
     static constexpr uint32_t targets_max = 16384;
-    // Between open and load.
+    // Sizes target_pids; call between open and load.
     static void make_room(bpf_object* object);
 
     void forked(pid_t child, pid_t parent);
-    // One that is not a target, so far, has mapped a CUDA library.
+    // A process that is not a target so far has mapped a CUDA library.
     void stranger_mapped(pid_t pid);
     void exited(pid_t pid);
     void tick();   // once a second
@@ -45,8 +44,8 @@ private:
     int target_pids_;
     pid_t first_;
     Descendants descendants_;
-    std::set<pid_t> strangers_; // which may yet turn out to be of the family
-    std::set<pid_t> leaving_;   // exited, but may still have its memory
+    std::set<pid_t> strangers_; // processes that may turn out to be descendants, once their fork is reported
+    std::set<pid_t> leaving_;   // exited, but may still have their memory
     bool warned_limit_ = false;
 };
 
@@ -60,7 +59,7 @@ class Attacher;
 
 class Members {
 public:
-    // object: loaded. attacher: null where nothing in user memory is probed. started: the tool has begun the program.
+    // object: loaded. attacher: null without user-space probes. started: the tool started the target program.
     Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started);
 
     void mapped(pid_t pid); // a CUDA library
@@ -69,10 +68,10 @@ public:
     void exited(pid_t pid);
     void tick(); // once a second
 
-    std::set<pid_t> exits_missed() const; // as far as can be told
-    void rescan();                        // what the watch tells of may have been missed
+    std::set<pid_t> exits_missed() const; // cgroup members that have exited since the last scan
+    void rescan();                        // events of MappingWatch may have been lost
 
-    std::vector<pid_t> users() const; // those asked for that have mapped what counts
+    std::vector<pid_t> users() const; // processes in scope that map a probed library
 
 private:
     void forget_leaving();
@@ -81,8 +80,8 @@ private:
     Scope& scope_;
     Attacher* attacher_;
     std::optional<Family> family_;
-    std::set<pid_t> members_; // of the cgroup, as of the last look
-    std::set<pid_t> leaving_; // exited, but may still have its memory
+    std::set<pid_t> members_; // of the cgroup, as of the last scan
+    std::set<pid_t> leaving_; // exited, but may still have their memory
 };
 
 } // namespace gpusnoop

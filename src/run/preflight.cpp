@@ -35,8 +35,8 @@ std::string first_line(const char* path)
     return line;
 }
 
-// What does in place of CAP_SYS_ADMIN, in a container that is not privileged: for probes by uprobe_multi (6.6), for
-// mappings of others, and for helpers as users of their own.
+// Capabilities that together replace CAP_SYS_ADMIN in an unprivileged container: for probes by uprobe_multi (6.6), for
+// reading other processes' mappings, and for helpers that run under their own user ids.
 constexpr std::pair<int, std::string_view> without_sys_admin[] = {
     {CAP_BPF, "CAP_BPF"},       {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
     {CAP_SETUID, "CAP_SETUID"}, {CAP_SETGID, "CAP_SETGID"},
@@ -52,7 +52,7 @@ void check_capabilities()
     for (const auto& [capability, name] : without_sys_admin)
         if (!has_capability(capability))
             throw Error(fmt::format("without CAP_SYS_ADMIN, tracing other processes needs {}", name),
-                        "add it to the container's capabilities (deploy/kubernetes has all that are needed)");
+                        "add it to the container's capabilities (deploy/kubernetes lists all that are needed)");
 }
 
 } // namespace
@@ -69,35 +69,35 @@ void preflight(bool confidential)
     if (access("/sys/kernel/btf/vmlinux", R_OK))
         throw Error("this kernel has no BTF (/sys/kernel/btf/vmlinux): " + errno_text(errno),
                     "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, like that of every current distribution");
-    // Task storage came in 5.11 (4cf1bc1f1045), cookies in 5.15 (82e6b1eee6a8). Asked first, for a refusal of maps and
-    // programs would not say so.
+    // Task storage exists since 5.11 (4cf1bc1f1045), cookies since 5.15 (82e6b1eee6a8). Checked first: the kernel's
+    // refusal of maps and programs would not name the reason.
     if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
         throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
                     "Linux 5.15 or newer is needed");
-    // There is nothing in tracefs, and before 6.2 no other way to read the kernel's memory.
+    // In this mode tracefs is empty, and before 6.2 there is no other way to read kernel memory.
     if (confidential && best_tier() > Tier::multi)
-        throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and too old to be traced so",
+        throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and is too old to be traced "
+                                "in that mode",
                                 kernel_release()),
-                    "Linux 6.6 or newer is needed in that mode; or boot with lockdown=integrity or none "
+                    "Linux 6.6 or newer is needed; or boot with lockdown=integrity or without lockdown "
                     "(see man 7 kernel_lockdown)");
     // The initial pid namespace has a fixed inode number (PROC_PID_INIT_INO in include/linux/proc_ns.h).
     constexpr ino_t initial_pid_namespace = 0xEFFFFFFC;
     struct stat st {};
     if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != initial_pid_namespace)
-        throw Error("this is a container with process ids of its own, and the kernel reports those of the host",
+        throw Error("this container has its own pid namespace, and the kernel reports the host's process ids",
                     "run it on the host, or in a container with the host's pid namespace (--pid=host, hostPID: true)");
 }
 
 void drop_capabilities()
 {
-    // To trace; to read what is said of processes and by the kernel; to write what cudatop saves for whoever used sudo;
-    // to raise limits (descriptors, memory for perf events); to have helpers, which are users of their own; to make
-    // writers of probed files wait.
+    // For tracing; reading /proc and the kernel log; saving cudatop's files for the user behind sudo; raising limits
+    // (descriptors, memory for perf events); helpers under their own user ids; making writers of probed files wait.
     constexpr int needed[] = {
         CAP_SYS_ADMIN,       CAP_BPF,    CAP_PERFMON,      CAP_SYS_PTRACE,   CAP_CHECKPOINT_RESTORE,
         CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
         CAP_SETUID,          CAP_SETGID, CAP_KILL,         CAP_LEASE};
-    keep_capabilities(needed); // where that is refused, it does without
+    keep_capabilities(needed); // a failure is harmless
 }
 
 namespace {
@@ -113,12 +113,12 @@ void need(size_t descriptors)
 
 } // namespace
 
-// O_PATH: reading and writing fail with EBADF, as if there were nothing.
+// O_PATH: reads and writes fail with EBADF, as on a closed descriptor.
 void hold_closed_streams()
 {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)open("/", O_PATH); // takes the lowest that is free: this one
+            (void)open("/", O_PATH); // gets the lowest free descriptor, which is this one
 }
 
 void raise_descriptor_limit()
@@ -128,15 +128,15 @@ void raise_descriptor_limit()
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    constexpr size_t least = 32; // the start alone: /proc, BTF, the kernel asked what it can do
+    constexpr size_t least = 32; // for start-up alone: /proc, BTF, feature probes
     need(least);
 }
 
-// By the object, and not by what is open: libbpf may have opened some of it (1.4), or not.
+// Counts the object's maps and programs, not open descriptors: some libbpf versions (1.4) have opened some by now.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
     // Streams, timers, signals, helpers' sockets, file watches and libbpf's links: 27 once the first file is attached.
-    // Besides, Attacher keeps 16 free.
+    // Attacher keeps another 16 free.
     constexpr size_t others = 44;
     size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus()); // MappingWatch
     const bpf_map* map = nullptr;
@@ -158,17 +158,16 @@ std::string count(unsigned n, std::string_view what)
 std::string clean_events()
 try {
     const LeftoverEvents events = remove_leftover_events(Tracefs());
-    std::string said;
+    std::string text;
     if (events.removed)
-        said += fmt::format("removed {} of runs that were killed\n", count(events.removed, "uprobe event"));
+        text += fmt::format("removed {} of killed runs\n", count(events.removed, "uprobe event"));
     if (events.in_use)
-        said += fmt::format("{} of runs that were killed are in use, and were not removed\n",
-                            count(events.in_use, "uprobe event"));
+        text += fmt::format("kept {} of killed runs: in use\n", count(events.in_use, "uprobe event"));
     if (events.of_running)
-        said += fmt::format("left alone: {} of processes that are alive\n", count(events.of_running, "uprobe event"));
-    return said;
+        text += fmt::format("kept {} of running processes\n", count(events.of_running, "uprobe event"));
+    return text;
 } catch (const Error& error) {
-    verbose(error.what()); // where there is no tracefs, nothing has been left there
+    verbose(error.what()); // without tracefs, no run can have left events in it
     return {};
 }
 
@@ -183,9 +182,9 @@ std::string clean_cache()
 
 std::string clean_up()
 {
-    preflight(false); // in another pid namespace, the living would look dead
-    const std::string said = clean_events() + clean_cache();
-    return said.find("removed") == std::string::npos ? said + "nothing to remove\n" : said;
+    preflight(false); // in a pid namespace, running processes would look exited
+    const std::string text = clean_events() + clean_cache();
+    return text.find("removed") == std::string::npos ? text + "nothing to remove\n" : text;
 }
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold before anything is loaded, each with its own sentence.
+// Checks before anything is loaded, each with its own error message; process-wide setup; --clean.
 #pragma once
 
 #include <cstddef>
@@ -7,34 +7,32 @@
 
 namespace gpusnoop {
 
-// Throws Error: not root, kernel too old or without BTF, inside a pid namespace. confidential: see
-// attach/refusal.hpp.
+// Throws Error if tracing cannot work: not root, kernel too old or without BTF, inside a pid namespace. confidential:
+// see attach/refusal.hpp.
 void preflight(bool confidential);
 
-// No run needs more capabilities than some: the others are given up, for it reads what it cannot trust.
+// Drops all capabilities that no run needs, because the tool reads untrusted data.
 void drop_capabilities();
 
 } // namespace gpusnoop
 
-// What a program finds when it starts: standard streams, and how many files it may open.
 struct bpf_object;
 
 namespace gpusnoop {
 
-// A standard stream that is closed stays so: nothing of our own may take its place, or output would go there.
+// Reserves the descriptors of closed standard streams, or a file opened later would receive their output.
 void hold_closed_streams();
 
-// As many as may be. Throws Error where no tool can do with them.
+// Raises the soft limit to the hard limit. Throws Error if even that is too low for any tool.
 void raise_descriptor_limit();
 
-// Between open and load. Throws Error where there are fewer than the object and so many watched processes take.
+// Throws Error if the limit is too low for the object's maps and programs, and the watched processes. Call between open
+// and load.
 void check_descriptors(const bpf_object* object, size_t processes);
 
-// What a run that was killed has left in the system: the kernel takes back everything but the uprobe events of
-// --attach tracefs, and files that were being written to the cache of kernel names.
-
-// Removes it, and says what that was, in lines for people. What belongs to a living process stays. Throws Error where
-// this process may not.
+// --clean: removes what killed runs left in the system, and returns a line about each kind. That is the uprobe events
+// of --attach tracefs and unfinished files in the cache of kernel names; the kernel frees everything else. Keeps what
+// belongs to a running process. Throws Error without the necessary privileges.
 std::string clean_up();
 
 } // namespace gpusnoop

@@ -26,7 +26,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_EVENT] = {"events_lost", "events lost: the ring buffer was full (enlarge it with --ring-mb)"};
     t[LOSS_ROW] = {"calls_lost",
                    "calls were not counted: both table and ring buffer were full (raise --table-rows, --ring-mb)"};
-    t[LOSS_DETAIL] = {"calls_coarse", "calls are in rows of less detail: their process had its share of the table"};
+    t[LOSS_DETAIL] = {"calls_coarse",
+                      "calls were merged into coarser rows: their process had used up its share of the table"};
     t[LOSS_NAME] = {"names_lost", "kernel names lost: the ring buffer was full (enlarge it with --ring-mb)"};
     t[LOSS_ARGUMENTS] = {"arguments_unreadable",
                          "calls whose arguments could not be read: counted, but without shape or size"};
@@ -36,8 +37,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                        "probe hits that could not be assigned to a function (--attach tracefs): not counted"};
     t[LOSS_STACK] = {"stacks_lost", "stacks could not be read or kept: their calls are counted without a stack"};
     t[LOSS_STATE] = {"state_lost",
-                     "captures, contexts, functions or allocations did not fit in a table: device, capture and memory "
-                     "may be wrong"};
+                     "captures, contexts, functions or allocations did not fit in a full table: device, capture and "
+                     "memory columns may be wrong"};
     t[LOSS_WAITING] = {"waits_unseen", "waits did not fit in a table: not shown until they returned"};
     t[LOSS_UNTRACKED] = {"allocations_untracked",
                          "allocations did not fit in the table and are in no live figure (raise --live-entries)"};
@@ -46,21 +47,21 @@ constexpr std::array<LossText, LOSSES> texts = [] {
                     "calls were left by a jump or an exception: not counted, as they have no result and no duration"};
     t[LOSS_RETURN] = {"returns_missed", "calls were not counted because their return was missed"};
     t[LOSS_THREAD] = {"threads_untold", "threads did not fit in a table: not shown"};
-    t[LOSS_TIME_PART] = {"turns_lost", "changes of what threads are in were not kept: some time is in a wrong column"};
+    t[LOSS_TIME_PART] = {"turns_lost", "changes of a thread's state were not recorded: some time is in a wrong column"};
     t[LOSS_GAP] = {"gaps_lost", "gaps did not fit in a table: in no histogram"};
     t[LOSS_BLOCK] = {"blocks_lost", "blocks did not fit in a table: in no row"};
-    t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is not known"};
+    t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is unknown"};
     t[LOSS_CALLERS] = {"stacks_differing",
-                       "calls, of one in 1024 whose stack was copied again, had other native callers than the first "
-                       "one with that stack, which is shown"};
+                       "calls had other native callers than the first call with the same stack, which is shown (found "
+                       "by copying 1 in 1024 of the stacks again)"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};
     return t;
 }();
 
-// Programs on tracepoints and kprobes do not run on a CPU where a map is being read or changed by a system call, ours
-// or anybody's (bpf_disable_instrumentation()). The kernel counts that from 5.12 on.
+// Runs that the kernel skipped: programs on tracepoints and kprobes do not run on a CPU while a system call of any
+// process reads or changes a map there (bpf_disable_instrumentation()). The kernel counts skipped runs since 5.12.
 uint64_t runs_skipped(const bpf_object* object)
 {
     uint64_t skipped = 0;
@@ -137,7 +138,7 @@ Cost::Share Cost::since_last(double seconds)
 
 namespace {
 
-// Two digits or more: "250 ms", "2.5 s", "90 s".
+// At least two digits: "250 ms", "2.5 s", "90 s".
 std::string length_text(std::chrono::nanoseconds length)
 {
     const double seconds = std::chrono::duration<double>(length).count();
@@ -168,14 +169,14 @@ std::string whose(const EmptyReport& report, const Options& options)
     else if (!options.pids.empty())
         text = " by " + processes_text(options.pids);
     if (!options.comm.empty())
-        text += fmt::format("{} whose name contains '{}'", text.empty() ? " by a process or thread" : ", of a thread",
+        text += fmt::format("{} whose name contains '{}'", text.empty() ? " by a process or thread" : ", in a thread",
                             options.comm);
     if (!report.cgroup.empty())
         text += " in cgroup " + report.cgroup;
     return text;
 }
 
-// Why that may be.
+// The likely reason, as the end of the sentence; empty if none is known.
 std::string reason(const EmptyReport& report, const Options& options)
 {
     if (report.driver_missing && !report.users)
@@ -190,7 +191,7 @@ std::string reason(const EmptyReport& report, const Options& options)
             : fmt::format("; {} CUDA libraries cannot be read (see the warnings)", report.unreadable_files);
     if (options.program.empty() && (options.tid || options.pids.size() == 1)) {
         const std::string_view it = options.tid ? "its process" : "it";
-        return report.target_ended  ? fmt::format("; {} has ended", it)
+        return report.target_ended  ? fmt::format("; {} has exited", it)
                : users              ? std::string()
                : unreadable.empty() ? fmt::format("; {} maps no CUDA driver", it)
                                     : unreadable;
@@ -201,7 +202,7 @@ std::string reason(const EmptyReport& report, const Options& options)
     if (users == 0 && !unreadable.empty())
         return unreadable;
     if (users == 0 && report.some_unreadable)
-        return "; none of the processes that can be looked at maps CUDA";
+        return "; none of the readable processes maps CUDA";
     if (users == 0)
         return of.empty() ? "; no process maps CUDA" : fmt::format("; none{} maps CUDA", of);
     const std::string_view what = !of.empty() ? of : users == 1 ? " process" : " processes";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes beside a report: what was lost (bpf/shared/loss.h), what tracing costs, and why a report is empty.
+// Notes that accompany a report: losses (bpf/shared/loss.h), the overhead of tracing, and why a report is empty.
 #pragma once
 
 #include "attach/calibrate.hpp"
@@ -23,13 +23,13 @@ namespace gpusnoop {
 
 class Losses {
 public:
-    // object: loaded; with a map of losses.
+    // object: loaded; has the map `losses`.
     explicit Losses(const bpf_object* object);
 
-    // What has been lost since the last call.
+    // Losses since the last call, without those of count 0.
     std::vector<Loss> since_last();
-    uint64_t sum() const;                                             // of everything, since the beginning
-    void add(loss what, uint64_t count) { added_.at(what) += count; } // that the front end has noticed
+    uint64_t sum() const;                                             // losses of all kinds since the start
+    void add(loss what, uint64_t count) { added_.at(what) += count; } // losses detected in user space
 
 private:
     std::array<uint64_t, LOSSES> read() const;
@@ -39,18 +39,16 @@ private:
     std::array<uint64_t, LOSSES> seen_{}, added_{};
 };
 
-// What tracing takes: from those that are traced, and for itself.
-
-// What an interval cost: the traced processes, by hits of probes, and this program.
+// Overhead of tracing per interval: CPU time of the probes in the traced processes, and of this program.
 class Cost {
 public:
-    // The kernel side's counts of hits; what one takes is measured meanwhile.
+    // hits_fd: the kernel side's counts of probe hits. The cost of one hit is measured in the background.
     Cost(int hits_fd, Tier tier) : hits_fd_(hits_fd), per_hit_(tier) {}
 
     struct Share {
         double hits_per_second = 0;
-        std::optional<double> probes_percent; // of one CPU's time; nullopt: not measured yet, or that was not possible
-        std::optional<double> own_percent;    // nullopt: of the first interval
+        std::optional<double> probes_percent; // of one CPU; nullopt: not measured yet, or cannot be measured
+        std::optional<double> own_percent;    // of one CPU; nullopt in the first interval
     };
     Share since_last(double seconds);
 
@@ -61,17 +59,17 @@ private:
     uint64_t own_ns_ = 0;
 };
 
-// What stands in the place of a report that has nothing to show: whether nobody did anything, or nobody could have.
+// Facts for the sentence that replaces an empty report: were there processes that could have made a call?
 struct EmptyReport {
-    std::string_view noun{}; // of what was looked for: "launch"
+    std::string_view noun{}; // what the tool counts, singular: "launch"
     std::chrono::nanoseconds length{};
-    std::string cgroup{};          // by its name; empty: all of them
-    std::optional<size_t> users{}; // processes asked for that map a driver; nullopt: that does not matter
-    bool named_alone = false;      // those are processes whose name contains what was asked for
-    bool some_unreadable = false;  // processes, so that there may be more of them
+    std::string cgroup{};          // name of the cgroup filter; empty: none
+    std::optional<size_t> users{}; // processes in scope that map a driver; nullopt: irrelevant to this tool
+    bool named_alone = false;      // the only filter is a name (-n)
+    bool some_unreadable = false;  // some processes could not be scanned, so there may be more users
     size_t unreadable_files = 0;   // CUDA libraries that could not be opened
-    bool target_ended = false;     // the one process that was asked for
-    bool driver_missing = false;   // of the kernel
+    bool target_ended = false;     // the single target has exited
+    bool driver_missing = false;   // no GPU driver is loaded in the kernel
 };
 
 // "no launch by process 1234 in 5 s; it maps no CUDA driver"

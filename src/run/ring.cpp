@@ -37,7 +37,7 @@ bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::tim
     while (taken_ != end) {
         const volatile line& place = array_[1 + taken_ % places_];
         if (load_acquire(place.published) != taken_ + 1)
-            return false; // its thread has been preempted on the way: it comes next time
+            return false; // still being written: the next drain() reads it
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
             publish_taken();
@@ -50,7 +50,7 @@ bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::tim
 
 void Lines::publish_taken()
 {
-    store_release<__u64>(positions().consumed, taken_); // behind all reading
+    store_release<__u64>(positions().consumed, taken_); // after all reads of the lines
 }
 
 Ring::Ring(bpf_object* object, Take take)
@@ -58,14 +58,14 @@ Ring::Ring(bpf_object* object, Take take)
       ring_(ring_buffer__new(bpf_object__find_map_fd_by_name(object, "ring"), on_record, this, nullptr))
 {
     if (!ring_)
-        throw Error("the event buffer cannot be mapped: " + errno_text(errno), "try a smaller one with --ring-mb");
+        throw Error("cannot map the event buffer: " + errno_text(errno), "try a smaller one with --ring-mb");
     if (const bpf_map* lines = bpf_object__find_map_by_name(object, "lines"); lines && bpf_map__max_entries(lines) > 1)
         lines_.emplace(bpf_map__fd(lines), bpf_map__max_entries(lines) - 1);
 }
 
 bool Ring::drain(std::chrono::nanoseconds longest)
 {
-    const uint64_t end = lines_ ? lines_->sent() : 0; // what these need to be understood has been sent before
+    const uint64_t end = lines_ ? lines_->sent() : 0; // first, as the ring has the names that these lines need
     const Time until = std::chrono::steady_clock::now() + longest;
     consume(until);
     return left_ > 0 || (lines_ && lines_->drain(end, take_, until));
@@ -86,13 +86,13 @@ void Ring::consume(Time until)
     if (!left_)
         return;
     until_ = until;
-    if (ring_buffer__consume(ring_.get()) >= 0) // which would go on for as long as more is sent
-        left_ = 0;                              // of records that were given up there is no word
+    if (ring_buffer__consume(ring_.get()) >= 0) // 0 or more: all consumed; on_record() stops it otherwise
+        left_ = 0;                              // on_record() does not see discarded records
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// libbpf counts a record as consumed before it looks at what is returned; a negative number ends it.
+// libbpf has already counted the record as consumed when this returns; a negative result ends ring_buffer__consume().
 int Ring::on_record(void* self, void* record, size_t size)
 {
     auto& ring = *static_cast<Ring*>(self);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records that the kernel side sends, lines behind all others, in portions: it may send them faster than anybody
-// prints them.
+// Readers of the records that the kernel side sends: a ring buffer, and the lines of -e. They drain for a limited time,
+// as records may arrive faster than they can be printed.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -17,26 +17,26 @@
 
 namespace gpusnoop {
 
-// The lines of -e (bpf/base/call.bpf.h), read in the order in which they were sent.
+// Lines of -e (bpf/base/call.bpf.h), read in the order in which they were sent.
 class Lines {
 public:
     using Take = std::function<void(const void* record, size_t size)>;
 
-    // So many elements of the map make so many places; bytes: of memory.
+    // Number of lines that fit into this much memory.
     static uint32_t places_in(uint64_t bytes);
-    // The bits of the number of lines that wait that are all 0 when these have become an eighth more, or so.
+    // Mask of the number of pending lines: the bits are all 0 about each time another eighth of the places has filled.
     static uint64_t wake_bits(uint32_t places);
 
-    // map: its descriptor, with so many places. Throws Error.
+    // map: descriptor of the map, which has this many places. Throws Error.
     Lines(int map, uint32_t places);
 
-    uint64_t sent() const; // up to now
-    // Hands over those before `end`, until it takes too long or comes to one that is still being written. True where
-    // there was no time for some.
+    uint64_t sent() const; // number of lines sent so far
+    // Passes lines before number `end` to `take`. Stops at a line that is still being written, or at the time `until`;
+    // returns true in the latter case if lines are left.
     bool drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until);
 
 private:
-    // Seldom: the traced threads look at the number each time.
+    // Called once per many lines: each write of the counter slows down the traced threads, which read it.
     void publish_taken();
     struct PublishOnReturn {
         explicit PublishOnReturn(Lines& lines) : lines_(lines) {}
@@ -53,14 +53,14 @@ private:
 class Ring {
 public:
     using Take = std::function<void(const void* record, size_t size)>;
-    // Of the object's maps. Throws Error.
+    // Reads the maps `ring` and `lines` of the object. Throws Error.
     Ring(bpf_object* object, Take take);
 
-    int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); } // readable: there are records
+    int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); } // readable if records are pending
 
-    // Hands over what is there now, but for what this takes too long for. True where some of that is left.
+    // Passes on the records pending at the time of the call, for at most this long. Returns true if some are left.
     bool drain(std::chrono::nanoseconds longest = std::chrono::milliseconds(20));
-    // How many records that leaves; they are gone.
+    // Discards the pending records and returns their number.
     size_t drop();
 
 private:
@@ -77,8 +77,8 @@ private:
     Take take_;
     std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
-    std::exception_ptr failure_; // of take_: it must not pass through libbpf
-    size_t left_ = 0;            // bytes of what was there when drain() began
+    std::exception_ptr failure_; // thrown by take_; must not pass through libbpf
+    size_t left_ = 0;            // bytes not yet passed on of those pending when drain() began
     Time until_;
 };
 

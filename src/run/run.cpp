@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr size_t remarks_max = 64; // in each record of what is attached
 
-// Puts keys into a set of the kernel side.
+// Adds keys to a set of the kernel side.
 template<class Key>
 void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std::string_view what)
 {
@@ -66,7 +66,7 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
-    std::vector<OutputBeside> beside = outputs_beside(); // before there is a screen
+    std::vector<OutputBeside> beside = outputs_beside(); // errors must be printed before a screen opens
     output_ = options_.folded           ? make_folded_output(options_)
               : plan_.hooks.make_output ? plan_.hooks.make_output()
                                         : make_output(options_);
@@ -75,7 +75,7 @@ void Run::run()
     try {
         trace();
     } catch (...) {
-        end_tool(); // a screen is gone before anything is said of it, and before detaching
+        end_tool(); // closes the screen before the error is printed, and before the slow detach
         throw;
     }
 }
@@ -110,11 +110,11 @@ void Run::trace()
     watch_gate();
     watch_targets();
     set_timers();
-    malloc_trim(0); // what loading and attaching needed
+    malloc_trim(0); // memory that loading and attaching used
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
     const Running running{.loop = *loop_,
-                          .since_ns = program_ ? 0 : attached_ns, // it has not begun
+                          .since_ns = program_ ? 0 : attached_ns, // a started program has not run yet
                           .report = [this] { report(); },
                           .attached = [this] { return attached(); },
                           .lost = [this] { return losses_->sum(); },
@@ -123,21 +123,21 @@ void Run::trace()
     tool_.begin(running);
     for (const auto& begin : plan_.hooks.begin)
         begin(running);
-    announce(); // whoever hears it begins later
+    announce(); // before release(), so that nothing it triggers is missed
     if (program_)
         program_->release(plan_.screen);
     try {
         loop_->run();
         if (program_ && program_->gate())
-            program_->gate()->open(); // it need not wait while the report is printed
+            program_->gate()->open(); // the program must not wait while the last report is printed
         finish();
     } catch (const OutputStalled&) {
-        warn_of(losses_->since_last()); // which no report has told
+        warn_of(losses_->since_last()); // not yet reported
         throw;
     }
 }
 
-// What was asked for has happened, whether the loop has come to notice it or not.
+// True once the run should end, even if the loop has not noticed yet.
 bool Run::is_over() const
 {
     if (loop_ && loop_->stopped())
@@ -148,7 +148,7 @@ bool Run::is_over() const
     return scope_.cgroup() ? scope_.cgroup()->is_removed() : targets_ended();
 }
 
-// All processes of -p have exited, or are about to: without memory they call nothing.
+// True if all processes of -p have exited, or have released their memory and so can make no calls.
 bool Run::targets_ended() const
 {
     return !scope_.pids().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
@@ -157,8 +157,8 @@ bool Run::targets_ended() const
     });
 }
 
-// While the run goes on, a reader may take its time: the kernel side goes on counting. After its end a slow one may,
-// but not one who does not read at all. Whoever sends a signal does not wait for either.
+// Decides whether to stop waiting for the reader of the output. During the run it may block, as the kernel side keeps
+// counting. After the run it may be slow, but not blocked for 2 s. After a signal, output gets 500 ms.
 bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
     if (attacher_)
@@ -190,17 +190,17 @@ void Run::attach()
         scope_.named()->rescan(); // loading has taken a while
         verbose("only processes with a thread of that name get probes (-n)");
     }
-    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // the first file's calls count while the others are looked for
-    progress("Looking for CUDA libraries ...");
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // calls count from the first attached file on
+    progress("Searching for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_at_start();
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
-    // What is given the name later, or its probes once it is there, may have called before, though it is young.
+    // With -n, or probes per process, a process that starts later may make calls before it gets its probes.
     const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
     if (opened_.switches.traced_since && all_seen)
-        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // it has not begun
-    tick();                                                                       // what is running already is unnamed
+        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // 1: the program has not run yet
+    tick(); // attaches the naming probes, as kernels that are already loaded have no names yet
 }
 
 void Run::announce()
@@ -225,29 +225,29 @@ void Run::announce()
     output_->banner(fmt::format("Tracing {}...{}", plan_.traced, options_.duration ? "" : " Hit Ctrl-C to end."));
 }
 
-// Of the libraries that were found. Throws Error where nothing will ever be traced.
+// Warns about libraries that cannot be traced. Throws Error if nothing will ever be traced.
 void Run::check_libraries()
 {
     if (!attacher_->unscanned().empty())
         warn(remarks_.emplace_back(attacher_->unscanned()));
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
-        // Where processes come and go, one that made up a library must not end what others are waited for with.
+        // Fatal only with -p: without it, a fake library of one process must not end the run for all others.
         if (!complaints.empty() && !scope_.pids().empty())
             throw Error(
                 fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
                             joined(complaints, "; ")),
                 "check that root can read the library, that it is neither damaged nor stripped, and that this kernel "
                 "supports this way of attaching (--attach)");
-        waiting_ = !program_; // which has not begun
-        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->what() + " maps a"
-                                : scope_.named() ? "no process whose name contains '" + options_.comm + "' maps a"
-                                : scope_.pids().empty() ? "no process maps a"
-                                                        : "the process maps no";
+        waiting_ = !program_; // a started program has not run yet
+        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->what() + " has loaded a"
+                                : scope_.named() ? "no process whose name contains '" + options_.comm + "' has loaded a"
+                                : scope_.pids().empty() ? "no process has loaded a"
+                                                        : "the process has loaded no";
         if (waiting_ && attacher_->unscanned().empty() && !attacher_->unreadable_files())
             warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
-    // A few may be out of reach of any root: init of a container within a container.
+    // Even root may not read a few, such as init of a container within a container: no warning for those.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
         warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
                          "they use are not traced",
@@ -282,7 +282,7 @@ std::string Run::attached() const
                      : "nothing";
 }
 
-// Says once of each file why it could not be probed.
+// Prints new complaints: why a file could not be probed, once per file.
 void Run::report_complaints()
 {
     const std::vector<std::string>& complaints = attacher_->complaints();
@@ -290,7 +290,7 @@ void Run::report_complaints()
         warn(complaints[complaints_shown_]);
 }
 
-// Reports files that were overwritten. True if there were any.
+// Reports files that were overwritten. Returns true if there were any.
 bool Run::report_remarks()
 {
     const std::vector<std::string> remarks = attacher_->drain_remarks();
@@ -302,7 +302,7 @@ bool Run::report_remarks()
     return !remarks.empty();
 }
 
-// What processes have mapped since.
+// Attaches to libraries that were mapped since the last call.
 void Run::attach_waiting()
 {
     if (!attacher_)
@@ -331,15 +331,15 @@ void Run::watch_processes()
         loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
     auto drain = [this] { more_records_ = ring_->drain(); };
     loop_->watch(ring_->descriptor(), drain);
-    // Records come without a wake-up (bpf/base/common.bpf.h). Only a line is waited for; the rest is for the next
-    // report, which fetches it itself.
+    // Records arrive without a wake-up (bpf/base/common.bpf.h), so poll. Lines of -e are printed promptly; other
+    // records are needed by the next report, which drains them itself.
     loop_->every(plan_.lines ? 100ms : 150ms, [this, drain] {
         drain();
-        attach_waiting(); // those that have had to wait
+        attach_waiting(); // libraries whose scan was postponed
     });
     loop_->every(1s, [this] {
         if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->is_removed()) {
-            warn(fmt::format("cgroup {} is gone", cgroup->what()));
+            warn(fmt::format("cgroup {} was removed", cgroup->what()));
             loop_->stop();
         } else {
             members_->tick();
@@ -363,7 +363,7 @@ void Run::watch_targets()
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
             if (!scope_.on_exit(pid))
-                return loop_->stop(); // the report comes first, then detaching
+                return loop_->stop(); // the last report comes before detaching
             bpf_map_delete_elem(bpf_object__find_map_fd_by_name(opened_.object, "target_pids"), &pid);
             if (attacher_)
                 attacher_->forget(pid);
@@ -385,9 +385,9 @@ void Run::set_timers()
 
 void Run::tick()
 {
-    if (loop_)                    // nothing is printed before the start is
-        ring_->drain();           // what comes of a process that has ended comes before its end
-    if (loop_ && targets_ended()) // their end is not applied before the last report, which shows what they held
+    if (loop_)                    // output has started
+        ring_->drain();           // read an exited process's records before its exit is applied
+    if (loop_ && targets_ended()) // leave their state: the last report shows what they held
         return loop_->stop();
     const bool arm = tool_.tick(*output_);
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {
@@ -402,8 +402,7 @@ void Run::tick()
     if (!attacher_ || arm == attacher_->name_probes_attached())
         return;
     if (arm) {
-        // Runtimes in libraries that came after the driver have not been looked for. At the start, all has been just
-        // now.
+        // Finds runtimes in libraries that were mapped after the driver. Not needed at the start, right after a scan.
         if (loop_)
             attacher_->scan_all();
         *opened_.switches.naming = true;
@@ -419,7 +418,7 @@ void Run::report()
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (plan_.hooks.before_print)
         plan_.hooks.before_print();
-    ring_->drain(); // who has come in between has rows already: who that is, is in the ring
+    ring_->drain(); // rows of processes that began meanwhile need the names that are in the ring
     const uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
     tool_.print(*output_, wall_ns, now - interval_began_ns_);
     if (plan_.hooks.after_print)
@@ -454,7 +453,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
         wall_ns);
 }
 
-// Whoever sends a signal does not wait until all of a full buffer is printed.
+// After a signal, does not print all of a full buffer.
 void Run::drain_rest()
 {
     if (!ring_->drain(signals_.came() ? 300ms : std::chrono::hours(1)))
@@ -464,7 +463,7 @@ void Run::drain_rest()
     output_->lost({&unread, 1});
 }
 
-// The results come before detaching, which takes a while: Ctrl-C must look instant.
+// Prints the results before detaching, which takes a while: Ctrl-C must look instant.
 void Run::finish()
 {
     drain_rest();

@@ -27,12 +27,12 @@ class StartedProgram;
 
 class Run {
 public:
-    // Throws where what was asked for does not exist. program: the one to be traced, if it was started for that.
+    // program: the started program (-- PROGRAM), or null. Throws Error if a target does not exist.
     Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals, StartedProgram* program)
         : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), program_(program), scope_(options),
           probe_plan_(plan_probes(plan_.programs)), opened_(tool.opened())
     {}
-    // Throws Interrupted where a signal came before there was anything to report.
+    // Throws Interrupted if a signal arrives before tracing has begun.
     void run();
 
 private:
@@ -84,25 +84,25 @@ private:
     StartedProgram* program_;
     Scope scope_;
     std::unique_ptr<Output> output_;
-    ProbePlan probe_plan_;             // less what cannot be used without harm
-    bool returns_ = true;              // return probes can
-    bool together_ = true;             // programs are loaded at the same time
-    const Opened& opened_;             // by the tool
-    std::vector<std::string> remarks_; // what the kernel refused, and files that were overwritten
+    ProbePlan probe_plan_;             // without return probes if they would kill targets
+    bool returns_ = true;              // return probes are safe
+    bool together_ = true;             // load programs in parallel
+    const Opened& opened_;             // the tool's BPF object
+    std::vector<std::string> remarks_; // programs that the kernel refused, and files that were overwritten
     std::optional<Attacher> attacher_;
-    std::optional<uint64_t> duration_floor_ns_; // of what is measured, the probes' own share
-    std::optional<Members> members_;            // who comes and goes
+    std::optional<uint64_t> duration_floor_ns_; // the probes' own share of each measured duration
+    std::optional<Members> members_;
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
     std::optional<MappingWatch> mapping_watch_;
     ProcessExits exits_;
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
-    bool gate_explained_ = false; // why processes do not wait at it
-    bool waiting_ = false;
-    std::string waiting_message_;                        // that was shown for it
-    bool more_records_ = false;                          // than there was time for
-    std::optional<std::chrono::nanoseconds> over_since_; // while nobody reads the output
+    bool gate_explained_ = false; // the user knows why no process waits at the gate
+    bool waiting_ = false;        // for a process that loads a probed library, or for a GPU driver
+    std::string waiting_message_;
+    bool more_records_ = false;                          // the last drain left some
+    std::optional<std::chrono::nanoseconds> over_since_; // since when the run is over and its output blocked
     uint64_t started_ns_ = 0;
     uint64_t interval_began_ns_ = 0;
     uint64_t reports_ = 0;

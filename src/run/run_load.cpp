@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel takes of a tool, and the tool's programs loaded into it.
+// Loading of a tool's programs, and the fallbacks if the kernel refuses some.
 #include "attach/programs.hpp"
 #include "base/error.hpp"
 #include "bpf/shared/probe.h"
@@ -29,7 +29,7 @@ size_t programs_to_load(bpf_object* object)
     return count;
 }
 
-// Nobody uses the table in this run.
+// Shrinks a table that this run does not use.
 void leave_empty(bpf_object* object, const char* name)
 {
     if (bpf_map* table = bpf_object__find_map_by_name(object, name))
@@ -38,7 +38,7 @@ void leave_empty(bpf_object* object, const char* name)
 
 } // namespace
 
-// Return probes can be used without killing a target.
+// Return probes kill none of the targets.
 bool Run::returns_are_safe() const
 {
     if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
@@ -46,7 +46,7 @@ bool Run::returns_are_safe() const
     return !return_probes_break_seccomp();
 }
 
-// The same, of other processes than the targets.
+// Return probes kill no process at all.
 bool Run::returns_are_safe_for_all() const
 {
     if (std::ranges::none_of(probe_plan_.hooks, &Hook::returns))
@@ -58,7 +58,7 @@ bool Run::returns_are_safe_for_all() const
     }
 }
 
-// Where a return probe would kill a target, there is none.
+// Removes return probes from the plan if they would kill a target.
 void Run::leave_out_harmful_returns()
 {
     returns_ = probe_plan_.probes.empty() || returns_are_safe();
@@ -68,30 +68,31 @@ void Run::leave_out_harmful_returns()
                       "which lacks commit cf6cb56ef244";
     if (plan_.needs_returns)
         throw Error(fmt::format("this needs return probes, and {}", why),
-                    "update the kernel, do without latencies and results, or trace only processes without a seccomp "
-                    "filter (-p)");
+                    "update the kernel, leave out the options for latencies and results, or trace only processes "
+                    "without a seccomp filter (-p)");
     warn(fmt::format("{}: {}", why, tool_.spec().without_returns));
     std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
 }
 
-// What the kernel takes of the tool. A refusal is the end only where nothing else is left to try.
+// Loads the tool, falling back to another tier or fewer programs when the kernel refuses one. Throws LoadError when
+// nothing is left to try.
 bpf_object* Run::load()
 {
     const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
     const Tier best = probe_plan_.probes.empty() ? Tier::perf : best_tier();
     const Tier tier = forced ? tier_from_name(options_.attach) : best;
-    if (tier < best) // what programs would say of that is another thing for each
+    if (tier < best) // a clear error, instead of the verifier's message about some program
         throw Error(fmt::format("this kernel cannot attach by {}", tier_name(tier)),
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
-    together_ = !options_.info; // which tells of the programs as libbpf has loaded them
+    together_ = !options_.info; // --info describes the programs as libbpf loads them
     for (;;) {
         signals_.check();
         try {
             bpf_object* object = load_as(plan, guarded);
             if (!guarded && may_use_private_stack(object)) {
-                verbose("BPF programs may take their stack from the CPU: loading them again, not to be preempted");
+                verbose("BPF programs may run on a per-CPU stack: loading them again with preemption disabled");
                 guarded = true;
                 attacher_.reset();
                 continue;
@@ -104,7 +105,7 @@ bpf_object* Run::load()
             verbose(error.what());
             attacher_.reset();
             if (std::exchange(together_, false))
-                continue; // to hear which program it is, and why
+                continue; // loading one by one shows which program was refused, and why
             if (!plan.step(error.refusal(), probe_plan_.hooks))
                 throw LoadError(plan.cause());
         }
@@ -127,7 +128,7 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     if (filters.v1 == CONTROLLER_NONE)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
     tool_.prepare(probe_plan_.probes, filters);
-    for (const std::string& program : plan.programs_left_out()) // also of those that the tool has chosen
+    for (const std::string& program : plan.programs_left_out()) // overrides the tool's own choice of programs
         bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     if (!filters.cgroups)
@@ -144,11 +145,11 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     return object;
 }
 
-// The verifier takes its time, in which everybody is looked at: by this thread, as helpers end with the thread that has
-// made them. Whom else to look at may change until then.
+// Scans processes while the verifier runs. The scan is on this thread, because helpers end with the thread that created
+// them.
 void Run::load_programs()
 {
-    // One after the other where there can be no thread.
+    // `deferred`: without a thread, the programs load in get() below.
     auto loaded = std::async(std::launch::async | std::launch::deferred, [this] { tool_.load_programs(together_); });
     if (attacher_ && scope_.is_unfiltered() && !options_.info) {
         watch_mappings();
@@ -159,16 +160,16 @@ void Run::load_programs()
     loaded.get();
 }
 
-// Between open and load.
+// Creates the attacher, and decides which filters the BPF programs apply. Called between open and load.
 Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    // perf events and tracefs place breakpoints per memory, which a forked child has a copy of.
+    // perf events and tracefs place breakpoints per address space, so a forked child inherits them.
     const bool has_pids = !scope_.pids().empty();
     const bool filter_pids = has_pids && (tier > Tier::multi || !filter_at_attach || scope_.grows());
     if (!filter_at_attach)
-        scope_.named().reset(); // everybody has the probes anyway: nothing is to be missed
+        scope_.named().reset(); // all processes get the probes anyway, so no call can be missed
     attacher_.emplace(
         object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
         Attacher::Options{

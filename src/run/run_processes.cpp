@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-// Processes of the started program that wait to map a file until it has its probes.
+// The gate: processes of the started program that wait to map a file until it has its probes.
 
 void Run::watch_gate()
 {
@@ -26,7 +26,7 @@ void Run::serve_gate()
     std::vector<MappingGate::Event> events;
     while (auto event = gate.next())
         events.push_back(std::move(*event));
-    mapping_watch_->drain(); // of the processes that wait, all forks are known then
+    mapping_watch_->drain(); // so that the forks of all waiting processes are known
     for (MappingGate::Event& event : events)
         serve(std::move(event));
     attach_waiting();
@@ -34,7 +34,7 @@ void Run::serve_gate()
         return;
     loop_->remove(gate.descriptor());
     if (!std::exchange(gate_explained_, true))
-        warn("the gatekeeper process (gpusnoop-gate) has ended, so the program is not held while a library gets its "
+        warn("the gatekeeper process (gpusnoop-gate) has exited, so the program is not held while a library gets its "
              "probes: calls in the first milliseconds after a library is mapped are lost");
 }
 
@@ -52,8 +52,9 @@ void Run::serve(MappingGate::Event event)
         break;
     }
     case expired:
-        warn(fmt::format("thread {} waited 10 s for the probes of {} and goes on without: its first calls may be lost",
-                         event.tid, event.path.empty() ? "its program" : event.path));
+        warn(
+            fmt::format("thread {} waited 10 s for the probes of {} and continues without: its first calls may be lost",
+                        event.tid, event.path.empty() ? "its program" : event.path));
         break;
     case refused:
         warn(fmt::format("cannot hold the program while a library gets its probes (seccomp: {}): calls in the first "
@@ -66,9 +67,9 @@ void Run::serve(MappingGate::Event event)
     }
 }
 
-// What processes do while a run traces: they map libraries, fork, execute other programs, and exit.
+// Events of processes during a run: mappings, forks, execs, renames and exits.
 
-// Before the first look, so that nothing that appears meanwhile is missed.
+// Begins before the first scan, so that no process that appears during it is missed.
 void Run::watch_mappings()
 {
     if (mapping_watch_)
@@ -115,7 +116,7 @@ void Run::on_exec(pid_t pid, uint64_t time_ns)
     if (exits_.executed(pid) && attacher_)
         attacher_->main_thread_replaced(pid);
     if (loop_)
-        ring_->drain(); // a program that called and was replaced at once is to be known by then
+        ring_->drain(); // the process may have made calls just before its exec
     if (plan_.hooks.on_exec)
         plan_.hooks.on_exec(pid, time_ns);
     tool_.on_exec(pid, time_ns);
@@ -125,7 +126,7 @@ void Run::on_exit(pid_t pid)
 {
     if (attacher_)
         attacher_->remove_user(pid);
-    // The end of the last one asked for ends the run: what it held is shown as it was.
+    // The exit of the last target ends the run: keep its state, as the last report shows what it held.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid)) {
         if (plan_.hooks.on_exit)
             plan_.hooks.on_exit(pid);

@@ -26,7 +26,7 @@ RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options)
     set_verbosity(options.verbosity);
     RunPlan plan = tool.plan();
     if (!options.trace.empty() && !plan.lines)
-        throw UsageError("a timeline (--trace) is made of lines: add -e");
+        throw UsageError("a timeline (--trace) is drawn from lines: add -e");
     return plan;
 }
 
@@ -46,7 +46,7 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
         const EndAtOnce while_reading_and_printing;
         if (!plan.replay)
             throw UsageError(
-                fmt::format("--replay is for tables: {} has none that could be shown again", tool.spec().name));
+                fmt::format("--replay shows recorded tables, and {} has none to replay", tool.spec().name));
         return replay_tables(tool.spec().name, *plan.replay, options);
     }
     if (!options.program.empty() && !options.info) {
@@ -79,7 +79,7 @@ int failed(std::string_view why, std::string_view hint = {})
     return 1;
 }
 
-// body: may set the name, once it knows it.
+// body may set the name once it is known.
 int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& body)
 {
     hold_closed_streams();
@@ -92,9 +92,9 @@ int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& bo
             return 0;
         }
     } catch (const Interrupted&) {
-        return 0; // before there was anything to report
+        return 0; // nothing to report yet
     } catch (const OutputClosed&) {
-        return 0; // whoever read the output has seen enough
+        return 0; // the reader has closed the pipe, as head does
     } catch (const UsageError& error) {
         warn(error.what());
         say(fmt::format("Try '{} --help'.\n", name));
@@ -105,7 +105,7 @@ int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& bo
     } catch (const Error& error) {
         return failed(error.what(), error.hint());
     } catch (const std::bad_alloc&) {
-        return failed("there is not enough memory", "raise ulimit -v, or the memory limit of its cgroup");
+        return failed("out of memory", "raise ulimit -v, or the memory limit of the cgroup");
     } catch (const std::exception& error) {
         return failed(error.what());
     }
@@ -117,7 +117,7 @@ int run_reader(std::string_view name, const std::function<int()>& body)
 {
     set_tool_name(name);
     return life_of(name, [&](EndingSignals& signals) {
-        signals.kill_again(); // there is nothing to put right: it may be killed
+        signals.kill_again(); // no cleanup is needed, so a signal may kill it
         return body();
     });
 }
@@ -132,7 +132,7 @@ int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>
             name = tool->spec().name;
             run(argc, argv, *tool, signals, program);
         } catch (const OutputClosed&) {
-            // whoever read the output has seen enough
+            // the reader has closed the pipe; the program still runs
         }
         return program && program->released() ? program->wait(signals) : 0;
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the command line to the exit status: tools and their runs meet here, and exceptions become sentences.
+// Main functions of the programs: from the command line to the exit status. They print exceptions as error messages.
 #pragma once
 
 #include "run/tool.hpp"
@@ -10,15 +10,14 @@
 
 namespace gpusnoop {
 
-// What the command line asks for. Throws UsageError where it makes no sense, and Answer where it asks for help or a
-// list.
+// Parses the command line. Throws UsageError if it is invalid, and Answer if it asks for help or a list.
 RunPlan plan_run(int argc, char** argv, Tool& tool, Options& options);
 
-// The life of a process that traces nothing: its exit status, which is what body returns, or 0 where that throws an
-// Answer. Whatever else is thrown becomes a sentence.
+// Main function of a program that does not trace. Returns the exit status: the result of body, or 0 if it throws an
+// Answer. Other exceptions are printed.
 int run_reader(std::string_view name, const std::function<int()>& body);
 
-// The life of one that traces. Whatever is thrown, by make too, becomes a sentence.
+// Main function of a tracer. Prints exceptions, including those of make.
 int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make);
 
 } // namespace gpusnoop

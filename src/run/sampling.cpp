@@ -19,9 +19,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr double margin = 0.9;        // what comes and goes is not the same from one window to the next
-constexpr double least_share = 0.001; // or there is nothing to tell from
-constexpr double steepest = 4;        // from one time to the next
+constexpr double margin = 0.9;        // aims below the ceiling, as the call rate varies between windows
+constexpr double least_share = 0.001; // so that windows still contain calls
+constexpr double steepest = 4;        // largest factor between consecutive shares
 
 } // namespace
 
@@ -32,8 +32,8 @@ void DutyCycle::add(double sampled, double others, double share_of_time)
     if (is_whole() && cost + fixed <= ceiling_)
         return;
     const double allowed = std::max(ceiling_ * margin - fixed, 0.0);
-    const double always = cost / std::max(share_of_time, least_share); // what they would cost without windows
-    const double wanted = always > 0 ? allowed / always : 2 / margin;  // it does nothing
+    const double always = cost / std::max(share_of_time, least_share); // cost if they were always attached
+    const double wanted = always > 0 ? allowed / always : 2 / margin;  // an idle process gets a whole share
     if (is_whole())
         share_ = wanted;
     else
@@ -45,11 +45,11 @@ namespace {
 
 constexpr uint64_t ms = 1'000'000;
 constexpr uint64_t usual_period_ns = 250 * ms;
-constexpr uint64_t longest_period_ns = 500 * ms; // reports of a second have a window each
-constexpr uint64_t least_window_ns = 3 * ms;     // to come and to go takes a millisecond each
-constexpr uint64_t timer_ns = 1 * ms;            // what is due by then is done at once
+constexpr uint64_t longest_period_ns = 500 * ms; // so that every report of 1 s has a window
+constexpr uint64_t least_window_ns = 3 * ms;     // attaching and detaching take a millisecond each
+constexpr uint64_t timer_ns = 1 * ms;            // steps due within this time are done together
 
-// Of all its threads, to the nanosecond; 0 where it has ended.
+// CPU time of all threads in ns; 0 if the process has exited.
 uint64_t cpu_time_of(uint32_t pid)
 {
     clockid_t clock{};
@@ -78,7 +78,7 @@ Sampling::Sampling(const Running& running, const bpf_object* object, Settings se
       programs_(object, settings_.hooks), timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))
 {
     if (!timer_)
-        throw Error("a timer cannot be set: " + errno_text(errno));
+        throw Error("cannot create a timer: " + errno_text(errno));
     running_.loop.watch(timer_.get(), [this] {
         uint64_t expirations = 0;
         if (read(timer_.get(), &expirations, sizeof(expirations)) == sizeof(expirations))
@@ -129,7 +129,7 @@ void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
         in[pid] = process.sample->accuracy();
 }
 
-// It is not sampled any more; its last calls have been read.
+// Ends the sampling of a process whose last calls have been read.
 void Sampling::end(Process& process)
 {
     if (process.sample->is_open())
@@ -158,7 +158,7 @@ void Sampling::on_timer()
     set_timer();
 }
 
-// Those that come have all their probes at first.
+// New processes start with all their probes attached.
 void Sampling::track_users()
 {
     std::map<pid_t, std::set<uint32_t>> users;
@@ -179,8 +179,8 @@ void Sampling::track_users()
     }
 }
 
-// What has been counted is read at each edge of a window: after the probes have come, before they go, and at the end of
-// the process.
+// Opens or closes a window. Counts are read at each edge: after the probes are attached, before they are detached, and
+// when the process has exited.
 void Sampling::step(pid_t group, Process& process)
 {
     const bool opens = !process.has_ended && process.sample && !process.sample->is_open();
@@ -188,7 +188,7 @@ void Sampling::step(pid_t group, Process& process)
         return;
     if (opens)
         probes_.resume(group);
-    settings_.read_rows(); // where it opens, what came while some of the probes were there stands for no time
+    settings_.read_rows(); // on opening, discards calls counted while the probes were being attached
     if (process.has_ended)
         end(process);
     else if (opens)
@@ -234,7 +234,7 @@ void Sampling::open(Process& process)
     process.due_ns = now() + std::max(window_ns, least_window_ns);
 }
 
-// Also of one that has had its probes all the time: what they cost decides how it goes on.
+// Ends a window, or a period with all probes, and decides from the measured cost whether and how long to pause.
 void Sampling::close(pid_t group, Process& process)
 {
     const bool whole = !process.sample;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --max-overhead: keeps what the probes take from each process below a ceiling. Where they would take more, those whose
-// calls can be sampled come for windows and go again, and what is counted in the windows is scaled to all of the time.
+// --max-overhead: keeps the probes' share of each process's CPU time below a ceiling. Above it, probes of calls that
+// can be sampled are attached in time windows only, and the counts of the windows are scaled up.
 #pragma once
 
 #include "attach/calibrate.hpp"
@@ -18,18 +18,18 @@
 
 namespace gpusnoop {
 
-// For what share of the time a process may have its probes, so that they cost it no more than a ceiling.
+// Share of the time in which a process has its sampled probes, so that all probes cost it no more than a ceiling.
 class DutyCycle {
 public:
-    // ceiling: what the probes may cost, as a part of what the process would use without them.
+    // ceiling: highest cost of the probes, relative to the process's CPU time without them.
     explicit DutyCycle(double ceiling) : ceiling_(ceiling) {}
 
-    // Of the time that follows; 1: always.
+    // For the next period; 1: always.
     double share() const { return share_; }
     bool is_whole() const { return share_ >= 1; }
 
-    // What has been measured since the last time, as parts of the CPU time that the process used: what those probes
-    // took that come and go, and those that stay. Probes were there for so much of the time.
+    // Adds a measurement since the last call. sampled, others: cost of the sampled and of the permanent probes,
+    // relative to the CPU time that the process used. share_of_time: in which the sampled probes were attached.
     void add(double sampled, double others, double share_of_time);
 
 private:
@@ -40,35 +40,35 @@ private:
 class Sampling {
 public:
     struct Settings {
-        double percent;                  // of the CPU time that a process uses
-        std::vector<std::string> hooks;  // Hook::program, of those that are sampled
-        std::function<void()> read_rows; // has absorb() called with all that has been counted up to now
+        double percent;                  // ceiling: of the CPU time that a process uses
+        std::vector<std::string> hooks;  // Hook::program of the sampled hooks
+        std::function<void()> read_rows; // calls absorb() with everything counted so far
     };
     // running.probes: present. object: loaded.
     Sampling(const Running& running, const bpf_object* object, Settings settings);
     Sampling(const Sampling&) = delete;
     Sampling& operator=(const Sampling&) = delete;
 
-    // What has been counted: true where it is not to be counted as it is.
+    // Takes counted calls. Returns true if they are of a sample: drain() then returns them scaled.
     bool absorb(const CallDelta& delta);
-    // What it stands for, up to now.
+    // Estimates for the time since the last call.
     std::vector<CallDelta> drain();
-    // Processes of which drain() gave estimates, by pid.
+    // Processes for which the last drain() returned estimates, by pid.
     const std::map<uint32_t, Sampled>& sampled() const { return sampled_; }
 
 private:
-    struct Process { // or all of them, where everybody has the same probes
+    struct Process { // or all processes, if they share their probes
         explicit Process(double ceiling) : cycle(ceiling) {}
         DutyCycle cycle;
-        std::optional<CallSample> sample;  // once it is
-        std::map<uint32_t, uint64_t> pids; // and their CPU time, as far as it is in cpu_ns
-        uint64_t cpu_ns = 0;               // since they were met, as all below
-        uint64_t hits = 0, other_hits = 0; // of probes that are sampled, and of others
+        std::optional<CallSample> sample;  // set while its calls are sampled
+        std::map<uint32_t, uint64_t> pids; // and their CPU time at the last update of cpu_ns
+        uint64_t cpu_ns = 0;               // this and the following: since the process was first seen
+        uint64_t hits = 0, other_hits = 0; // of sampled and of permanent probes
         struct Moment {
             uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
         };
-        Moment window, period;  // at their beginning
-        uint64_t traced_ns = 0; // of the period's wall time
+        Moment window, period;  // at their start
+        uint64_t traced_ns = 0; // wall time of the period in which the sampled probes were attached
         uint64_t due_ns = 0;
         bool reported = false;
         bool has_ended = false;
@@ -96,9 +96,9 @@ private:
     ProbeCostMeter probe_;
     ProgramTimes programs_;
     std::map<pid_t, Process> processes_; // by group
-    std::vector<CallDelta> ended_rows_;  // of those that are not sampled any more, for the next drain()
+    std::vector<CallDelta> ended_rows_;  // of processes that are no longer sampled, for the next drain()
     std::map<uint32_t, Sampled> ended_sampled_;
-    std::map<uint32_t, Sampled> sampled_; // in the last drain()
+    std::map<uint32_t, Sampled> sampled_; // of the last drain()
     Fd timer_;
 };
 

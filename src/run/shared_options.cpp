@@ -16,7 +16,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t comm_max = 15;       // of TASK_COMM_LEN, with its end
+constexpr size_t comm_max = 15;       // TASK_COMM_LEN without the terminating 0
 constexpr uint32_t pid_max = 1 << 22; // PID_MAX_LIMIT of 64-bit kernels
 
 std::chrono::nanoseconds seconds(std::string_view what, std::string_view text)
@@ -31,7 +31,7 @@ std::string one_of(std::span<const std::string_view> names)
     return fmt::format("{} or {}", joined(names.first(names.size() - 1), ", "), names.back());
 }
 
-// Who names a program forgets the -- before it.
+// An interval that looks like a program: the user has forgotten the -- before it.
 void refuse_program(std::string_view text)
 {
     const bool a_number = !text.empty() && text.find_first_of("0123456789") <= 1; // ".5", "-1", too
@@ -40,7 +40,7 @@ void refuse_program(std::string_view text)
             fmt::format("an interval must be a time, not '{0}'; to start a program and trace it: -- {0}", text));
 }
 
-// -n is for those.
+// A process name given to -p: points to -n.
 void refuse_name(std::string_view text)
 {
     constexpr std::string_view no_name = "0123456789+-. ";
@@ -60,7 +60,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                         std::string_view without_interval)
 {
     line.texts("-p,--pid", "PID[,PID]", "only these processes", [&o](const std::string& text) {
-        // CLI11's own splitting would pass over an empty entry.
+        // Not split by CLI11, which would ignore an empty entry.
         for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
             end = text.find(',', at);
             const std::string_view one = std::string_view(text).substr(at, end - at);
@@ -108,24 +108,24 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.argument("COUNT", "number of reports", [&o](const std::string& text) {
         o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
     });
-    line.text("-i,--interval", "SECONDS", "the same as INTERVAL", take_interval("an interval (-i)"));
+    line.text("-i,--interval", "SECONDS", "same as INTERVAL", take_interval("an interval (-i)"));
     line.flag("-T,--timestamp", "the time of day above each report", o.timestamps);
     line.flag("-x,--failed", "only calls that failed", o.failed_only);
-    line.flag("-U,--user-stacks", "the callers, by user stack", o.user_stacks);
-    line.text("--trace", "FILE", "write the lines (-e) as a timeline for Perfetto, too; packed where it ends in .gz",
+    line.flag("-U,--user-stacks", "show the user stack of the caller", o.user_stacks);
+    line.text("--trace", "FILE", "also write the lines (-e) as a timeline for Perfetto; compressed if FILE ends in .gz",
               [&o](const std::string& text) {
                   if (text.empty())
-                      throw UsageError("a timeline (--trace) must have a name, not an empty one");
+                      throw UsageError("a timeline (--trace) needs a file name, not an empty text");
                   o.trace = text;
               });
     for (const FlameForm& form : flame_forms())
         line.text(std::string(form.option), "FILE", std::string(form.help), [&o, &form](const std::string& text) {
             if (text.empty())
-                throw UsageError(fmt::format("a flame graph ({}) must have a name, not an empty one", form.option));
+                throw UsageError(fmt::format("a flame graph ({}) needs a file name, not an empty text", form.option));
             o.flames.emplace_back(form.option, text);
         });
-    line.flag("--folded", "the stacks as lines for flamegraph.pl, in place of a table", o.folded);
-    line.text("--weight", "NAME", "what flames are as wide as: launches, bytes, live_bytes, total_ns ...", o.weight);
+    line.flag("--folded", "print stacks as lines for flamegraph.pl instead of a table", o.folded);
+    line.text("--weight", "NAME", "what frame width means: launches, bytes, live_bytes, total_ns ...", o.weight);
     line.flag("-P,--per-process", "a histogram per process", o.per_process);
     line.flag("-L,--per-thread", "a histogram per thread", o.per_thread);
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
@@ -136,23 +136,22 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.list("--columns", "NAME[,NAME]", "only these columns; +NAME adds one, -NAME removes one, help lists all",
               o.columns);
     line.flag("-j,--json", "one JSON object per line instead of text", o.json);
-    line.text("--record", "FILE", "write JSON to this file, too; packed where its name ends in .gz or .zst",
+    line.text("--record", "FILE", "also write JSON to this file; compressed if FILE ends in .gz or .zst",
               [&o](const std::string& text) {
                   if (text.empty())
-                      throw UsageError("a recording (--record) must have a name, not an empty one");
+                      throw UsageError("a recording (--record) needs a file name, not an empty text");
                   o.record = text;
               });
-    line.text(
-        "--record-max", "SIZE", "the most that a recording takes of the disk (1G)", [&o](const std::string& text) {
-            o.record_max = size_argument("the size of a recording (--record-max)", text, 1 << 20, uint64_t{1} << 50);
-        });
+    line.text("--record-max", "SIZE", "maximum size of the recording (1G)", [&o](const std::string& text) {
+        o.record_max = size_argument("the size of a recording (--record-max)", text, 1 << 20, uint64_t{1} << 50);
+    });
     line.text("--replay", "FILE", "show the tables of a recording (-j, --record), and trace nothing",
               [&o](const std::string& text) {
                   if (text.empty())
-                      throw UsageError("a recording to be shown (--replay) must have a name, not an empty one");
+                      throw UsageError("--replay needs the name of a recording, not an empty text");
                   o.replay = text;
               });
-    line.text("--at", "TIME", "of a recording: from this time on (10:05:30)", o.replay_at);
+    line.text("--at", "TIME", "start --replay at this time (10:05:30)", o.replay_at);
     line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
     line.text("--host-root", "FOLDER", "where the host's root is mounted, if this is a container (/)",
@@ -164,7 +163,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                   while (o.host_root.size() > 1 && o.host_root.ends_with('/'))
                       o.host_root.pop_back();
               });
-    line.flag("-v,--verbose", "print what is attached where; -vv: libbpf's log, too", o.verbosity);
+    line.flag("-v,--verbose", "print what is attached where; -vv: also libbpf's log", o.verbosity);
     line.text("--attach", "HOW", fmt::format("how to attach: {} (the best that works)", one_of(ways)),
               [&o, ways](const std::string& text) {
                   if (std::ranges::find(ways, text) == ways.end())
@@ -179,17 +178,17 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             throw UsageError(fmt::format("a buffer size (--ring-mb) must be a power of two, not {}", o.ring_mb));
     });
     line.text(
-        "--table-rows", "ROWS", "rows of the table in the kernel (by the number of CPUs)",
+        "--table-rows", "ROWS", "rows of the table in the kernel (default depends on the number of CPUs)",
         [&o](const std::string& text) { o.table_rows = number_argument<uint32_t>("--table-rows", text, 16, 1 << 20); });
-    line.flag("--info", "show what this machine offers and what is used of it, and exit", o.info);
-    line.flag("--clean", "remove what runs that were killed have left, and exit", o.clean);
+    line.flag("--info", "show what this machine supports and what the tool would use of it, and exit", o.info);
+    line.flag("--clean", "remove what killed runs have left behind, and exit", o.clean);
 }
 
 void add_metrics_options(CommandLine& line, MetricsOptions& options)
 {
-    line.text("--textfile", "FILE.prom", "metrics for node_exporter's textfile collector, in place of tables",
+    line.text("--textfile", "FILE.prom", "write metrics for node_exporter's textfile collector instead of tables",
               options.textfile);
-    line.text("--listen", "[ADDR:]PORT", "metrics for Prometheus at /metrics (of 127.0.0.1), in place of tables",
+    line.text("--listen", "[ADDR:]PORT", "serve metrics for Prometheus at /metrics instead of tables (127.0.0.1)",
               options.listen);
 }
 
@@ -204,10 +203,10 @@ void refuse_flame_options(CommandLine& line, std::string_view why)
 void check_replay(const CommandLine& line, const Options& options)
 {
     if (options.replay.empty() && !options.replay_at.empty())
-        throw UsageError("--at is a time of a recording: add --replay FILE");
+        throw UsageError("--at is a time in a recording: add --replay FILE");
     if (options.replay.empty())
         return;
-    // Nothing is traced, measured or written. What is said of how it is shown holds.
+    // Nothing is traced, measured or written, so only options that affect the display apply.
     constexpr std::string_view shown[] = {"--replay",  "--at",        "--by",       "--sort",   "--rows",
                                           "--columns", "--timestamp", "--names",    "--batch",  "--filter",
                                           "--tree",    "--no-config", "--interval", "--verbose"};
@@ -215,7 +214,7 @@ void check_replay(const CommandLine& line, const Options& options)
         if (std::ranges::find(shown, option) == std::end(shown))
             throw UsageError(fmt::format("--replay shows what was recorded: leave out {}", option));
     if (!options.program.empty())
-        throw UsageError("--replay shows what was recorded: leave out the program behind --");
+        throw UsageError("--replay shows what was recorded: leave out the program after --");
 }
 
 void check_shared_options(const Options& options)
@@ -228,15 +227,15 @@ void check_shared_options(const Options& options)
     if (options.tid && !options.pids.empty())
         throw UsageError("give a process (-p) or a thread (-t), not both");
     if (!options.program.empty() && (options.tid || !options.pids.empty() || !options.cgroup.empty()))
-        throw UsageError("a program that is started (--) is traced alone: leave out -p, -t and -c");
+        throw UsageError("a started program (--) is the only target: leave out -p, -t and -c");
     if (options.user && options.program.empty())
-        throw UsageError("a user (--user) is for a program that is started: add -- PROGRAM");
+        throw UsageError("--user is the user of a started program: add -- PROGRAM");
 }
 
 void add_name_options(CommandLine& line, NameOptions& options)
 {
     line.text("--names", "HOW", "kernel names in tables: short, full or base (short)", options.form);
-    line.flag("--no-cache", "do not use the disk cache of the names of kernels", options.no_cache);
+    line.flag("--no-cache", "do not use the disk cache of kernel names", options.no_cache);
 }
 
 } // namespace gpusnoop

@@ -42,12 +42,12 @@ int obstacle(const std::string& path)
     return access(path.c_str(), X_OK) ? errno : 0;
 }
 
-// Before anything is loaded: who has mistyped a name is reported at once.
+// Throws CannotStart if the program cannot be executed: before the slow loading, so that a typo is reported at once.
 void check(const std::string& name)
 {
     if (name.find('/') != std::string::npos) {
         if (const int error = obstacle(name))
-            throw CannotStart(status_of_error(error), fmt::format("{} cannot be started: {}", name, errno_text(error)));
+            throw CannotStart(status_of_error(error), fmt::format("cannot start {}: {}", name, errno_text(error)));
         return;
     }
     const char* const path = getenv("PATH"); // NOLINT(concurrency-mt-unsafe)
@@ -61,13 +61,14 @@ void check(const std::string& name)
             refused = error;
     }
     if (refused)
-        throw CannotStart(not_executable, fmt::format("{} cannot be started: {}", name, errno_text(refused)));
-    throw CannotStart(not_found, fmt::format("there is no program '{}' in the folders of PATH", name),
-                      !name.empty() && !obstacle("./" + name) ? fmt::format("the one in this folder is ./{}", name)
-                                                              : "give its path; sudo has a PATH of its own");
+        throw CannotStart(not_executable, fmt::format("cannot start {}: {}", name, errno_text(refused)));
+    throw CannotStart(not_found, fmt::format("there is no program '{}' in PATH", name),
+                      !name.empty() && !obstacle("./" + name)
+                          ? fmt::format("to start the one in this folder, give ./{}", name)
+                          : "give its path; sudo sets its own PATH");
 }
 
-// What hold_closed_streams() has opened was closed.
+// Closes the placeholders that hold_closed_streams() has opened.
 void close_held_streams()
 {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -93,8 +94,8 @@ Identity identity_of(const UserAccount& account)
     return {account, groups_of(HostFiles("/").read("etc/group").value_or(""), account)};
 }
 
-// For good: 0, or why the process is not that user. Groups come first, for they take a capability that goes with the
-// user.
+// Switches to the user permanently. Returns 0 or an errno. Sets the groups first, as that needs a capability that is
+// lost with the user id.
 int become(const Identity& to)
 {
     const UserAccount& account = to.account;
@@ -111,8 +112,7 @@ int become(const Identity& to)
     return 0;
 }
 
-// All that the child does before it is the program. The gate takes CAP_SYS_ADMIN, so it is entered before the identity
-// changes.
+// The child between fork and exec. Enters the gate before it changes identity, as the gate needs CAP_SYS_ADMIN.
 [[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
                         const std::optional<Identity>& identity)
 {
@@ -123,11 +123,11 @@ int become(const Identity& to)
         got = read(from_tool, &how, 1);
     while (got < 0 && errno == EINTR);
     if (got != 1)
-        _exit(0); // the tool has ended
+        _exit(0); // the tool has exited
     close_held_streams();
     if (how == without_terminal)
         detach_from_terminal();
-    int error = EIO; // the gatekeeper has ended
+    int error = EIO; // the gatekeeper has exited
     if (!gate || gate->enter())
         error = identity ? become(*identity) : 0;
     if (!error) {
@@ -146,7 +146,7 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
 {
     check(name_);
     if (user && !(has_capability(CAP_SETUID) && has_capability(CAP_SETGID)))
-        throw Error(fmt::format("{} cannot be started{}: CAP_SETUID and CAP_SETGID are needed", name_, as_user_),
+        throw Error(fmt::format("cannot start {}{}: CAP_SETUID and CAP_SETGID are needed", name_, as_user_),
                     "run the tool as root");
     const std::optional<Identity> identity = user ? std::optional(identity_of(*user)) : std::nullopt;
     if (policy)
@@ -168,7 +168,7 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
             gate_->forked();
     }
     if (pid_ < 0)
-        throw Error(fmt::format("{} cannot be started: {}", name_, errno_text(errno)));
+        throw Error(fmt::format("cannot start {}: {}", name_, errno_text(errno)));
 }
 
 StartedProgram::~StartedProgram()
@@ -182,7 +182,7 @@ StartedProgram::~StartedProgram()
 void StartedProgram::release(bool silent)
 {
     const char how = silent ? without_terminal : with_terminal;
-    send(to_child_.get(), &how, 1, MSG_NOSIGNAL); // where that fails it has been killed, which its end tells
+    send(to_child_.get(), &how, 1, MSG_NOSIGNAL); // fails if the child was killed, which wait() reports
     released_ = true;
 }
 
@@ -190,7 +190,7 @@ int StartedProgram::status_of(int waited)
 {
     int error = 0;
     if (recv(to_child_.get(), &error, sizeof(error), MSG_DONTWAIT) == sizeof(error))
-        warn(fmt::format("{} cannot be started{}: {}", name_, as_user_, errno_text(error)));
+        warn(fmt::format("cannot start {}{}: {}", name_, as_user_, errno_text(error)));
     if (!WIFSIGNALED(waited))
         return WEXITSTATUS(waited);
     const int signal = WTERMSIG(waited);
@@ -212,9 +212,9 @@ int StartedProgram::wait(EndingSignals& signals)
         if (waited == pid_)
             return status_of(status);
         if (waited < 0 && errno != EINTR)
-            throw Error(fmt::format("the end of {} cannot be waited for: {}", name_, errno_text(errno)));
+            throw Error(fmt::format("cannot wait for {} to exit: {}", name_, errno_text(errno)));
         if (!std::exchange(reported, true))
-            warn(fmt::format("tracing has ended, and {} goes on: waiting for its end", name_));
+            warn(fmt::format("tracing is done; waiting for {} to exit", name_));
         std::array<pollfd, 2> either{pollfd{ended.get(), POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0}};
         poll(either.data(), either.size(), -1);
     }

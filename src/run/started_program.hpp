@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that the command line ends with (-- PROGRAM ARGS): a child that is held before its exec until the probes
-// are in, so that its first call is seen. It is as if the tool had not been there: the identity, capabilities, limits,
-// signals and descriptors are those that the tool was started with, or the identity is another user's (--user).
+// The program given on the command line (-- PROGRAM ARGS): a child that is held before its exec until the probes are
+// attached, so that its first call is counted. It runs as if started without the tool: with the identity (or that of
+// --user), capabilities, limits, signals and descriptors that the tool was started with.
 #pragma once
 
 #include "base/ending_signals.hpp"
@@ -17,7 +17,7 @@
 
 namespace gpusnoop {
 
-// There is no such program (127), or it may not be executed (126), as shells say it.
+// The program was not found (status 127, as in shells), or may not be executed (126).
 class CannotStart : public Error {
 public:
     CannotStart(int status, const std::string& what, std::string hint = {})
@@ -31,23 +31,23 @@ private:
 
 class StartedProgram {
 public:
-    // words: the program, looked for in PATH, and its arguments. Before anything is given up or raised. policy:
-    // of its gate; without one it never waits once it has begun. user: that it runs as, with that user's groups, HOME,
-    // SHELL, USER and LOGNAME, and no capabilities but root's.
+    // Construct before the tool drops capabilities or raises limits. words: the program, searched in PATH, and its
+    // arguments. policy: of the gate; nullopt: no gate, so the program is not held after its exec. user: account to run
+    // as, with its groups, HOME, SHELL, USER and LOGNAME, and without capabilities unless it is root.
     StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,
                    const std::optional<MappingGate::Policy>& policy = std::nullopt,
                    const std::optional<UserAccount>& user = std::nullopt);
-    ~StartedProgram(); // one that is still held ends, without having begun
+    ~StartedProgram(); // ends a program that was never released
     StartedProgram(const StartedProgram&) = delete;
     StartedProgram& operator=(const StartedProgram&) = delete;
 
     pid_t pid() const { return pid_; }
-    // Lets it begin. silent: the terminal is somebody else's, so what would be read from it or printed on it is not.
+    // Starts the program. silent: the tool uses the terminal, so replace it by /dev/null in the program.
     void release(bool silent);
     bool released() const { return released_; }
     MappingGate* gate() { return gate_ ? &*gate_ : nullptr; }
-    // Its exit status, as shells have it: 128 and the number of the signal that killed it. Waits for its end. A signal
-    // that was sent to the tool alone is passed on; one of the terminal has reached both.
+    // Waits for the program to exit. Returns its exit status, or 128 + the number of the signal that killed it, as in
+    // shells. Forwards a signal that was sent to the tool alone; a signal from the terminal reaches both anyway.
     int wait(EndingSignals& signals);
 
 private:
@@ -57,7 +57,7 @@ private:
     std::string as_user_; // " as user NAME", or empty
     std::optional<MappingGate> gate_;
     pid_t pid_ = -1;
-    Fd to_child_; // takes what it is to do, and says in return why it could not be executed
+    Fd to_child_; // sends how to start; receives the errno of a failed start
     bool released_ = false;
 };
 

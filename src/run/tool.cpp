@@ -41,7 +41,7 @@ void configure_shared(const BpfObject& bpf, const Options& options, const Filter
     bpf.set("target_comm_mask", mask);
 }
 
-// The same of objects with probes in user memory.
+// Variables of BPF objects with user-space probes; does nothing for others.
 void configure_probes(const BpfObject& bpf, std::span<const Probe> probes, const Filters& filters)
 {
     const std::span<std::byte> rows = bpf.variable("probe_rows");

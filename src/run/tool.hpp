@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base class of the tools: what a tool tells its run, what the run calls it for, and what it may ask of the run.
+// Base class of the tools, and the data that a tool and its run exchange.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -34,111 +34,111 @@ class LoadError;
 class Loop;
 class UserStacks;
 
-// What the kernel side has to do by itself.
+// Filters and limits that the BPF programs must apply themselves.
 struct Filters {
     Tier tier = Tier::session;
-    bool returns = true;                    // return probes can be used without harm
-    bool pids = false;                      // the attach is not limited to them
-    bool pids_of_second = false;            // only that to every process is not (Attacher)
-    cgroup_controller v1 = CONTROLLER_NONE; // the hierarchy that stands for v1, if any is mounted
+    bool returns = true;                    // return probes kill no target
+    bool pids = false;                      // filter by pid: the probes are not limited to the targets
+    bool pids_of_second = false;            // filter by pid in the system-wide attachment only (Attacher)
+    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy that identifies a process, if one is mounted
     bool cgroups = false;
-    bool cgroups_v1 = false;             // they are of that hierarchy
-    bool guarded = false;                // programs run on a stack of the CPU's
+    bool cgroups_v1 = false;             // the filter's cgroups are in the v1 hierarchy
+    bool guarded = false;                // programs run on a per-CPU stack, so they must not be preempted
     std::vector<std::string> left_out{}; // hooks whose programs the kernel refused
 
     bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }
 };
 
-// Probes in user memory, which can be taken away from processes and given back (Attacher).
+// User-space probes that can be removed from a process and restored (Attacher).
 struct PausableProbes {
     Tier tier;
-    std::function<pid_t(pid_t pid)> group_of; // 0 where all processes have the same probes, else the process
-    std::function<void(pid_t group)> pause;   // those of programs that are sampled
+    std::function<pid_t(pid_t pid)> group_of; // the process, or 0 if all processes share their probes
+    std::function<void(pid_t group)> pause;   // removes the probes of sampled programs
     std::function<void(pid_t group)> resume;
 };
 
-// What a tool may ask of the run that it is in.
+// Services of a run for its tool.
 struct Running {
-    Loop& loop;                                // what else the tool waits for, it may add
-    uint64_t since_ns;                         // CLOCK_BOOTTIME: by then, what was there had its probes
-    std::function<void()> report;              // makes one now
+    Loop& loop;                                // the tool may add descriptors and timers
+    uint64_t since_ns;                         // CLOCK_BOOTTIME when all running processes had their probes
+    std::function<void()> report;              // prints a report now
     std::function<std::string()> attached;     // "589 functions in 2 files, session"
-    std::function<uint64_t()> lost;            // of everything, since the start
-    std::function<std::vector<pid_t>()> users; // those asked for that have mapped what counts
-    std::optional<PausableProbes> probes{};    // nullopt where nothing in user memory is probed
+    std::function<uint64_t()> lost;            // losses of all kinds since the start
+    std::function<std::vector<pid_t>()> users; // processes in scope that map a probed library
+    std::optional<PausableProbes> probes{};    // nullopt if the tool has no user-space probes
 };
 
-// What is known of a tool before it is asked for anything.
+// Constant properties of a tool.
 struct ToolSpec {
     std::string_view name;
-    std::string_view summary;                                          // one sentence for --help
-    std::string_view examples;                                         // and some lines for it
+    std::string_view summary;                                          // one sentence, for --help
+    std::string_view examples;                                         // a few lines, for --help
     BpfObject (*open)() = nullptr;                                     // its BPF object: BpfObject::open<S>
-    std::span<const std::string_view> attach_names = tier_names;       // what --attach takes, in the words of its help
-    std::string_view without_interval = "if omitted: one, at the end"; // in the words of --help
-    uint32_t ring_mb = 8;                                              // of the event buffer, where nobody says
-    // What is not known without return probes, where the tool can do without.
+    std::span<const std::string_view> attach_names = tier_names;       // values of --attach
+    std::string_view without_interval = "if omitted: one, at the end"; // --help: reports printed without INTERVAL
+    uint32_t ring_mb = 8;                                              // default of --ring-mb
+    // The price of tracing without return probes, for tools that can.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
-    // The kernel refused a program. May throw an Error with the reason and a hint; else other ways are tried.
+    // The kernel refused a program. May throw an Error with the reason and a hint; otherwise the run tries other tiers.
     void (*explain)(const LoadError& error, bpf_object* object) = nullptr;
 };
 
-// Hooks that few tools need; most leave them empty.
+// Optional hooks; most tools leave them empty.
 struct RunHooks {
-    std::function<std::unique_ptr<Output>()> make_output{}; // in place of text or JSON on standard output
-    std::function<void(EndingSignals&)> replay{};           // in place of printing the tables of a recording
+    std::function<std::unique_ptr<Output>()> make_output{}; // replaces text or JSON on standard output
+    std::function<void(EndingSignals&)> replay{};           // replaces printing the tables of a recording
     std::function<void(std::string_view step)> progress{};  // a slow step begins: "Loading 40 programs ..."
-    // Called in turn: all probes are attached, the loop is about to run.
+    // Called in this order once all probes are attached, just before the loop runs.
     std::vector<std::function<void(const Running&)>> begin{};
-    // A process was replaced by exec, or has exited. Called before the functions of Tool.
+    // A process called exec, or exited. Called before the functions of Tool.
     std::function<void(pid_t pid, uint64_t time_ns)> on_exec{};
     std::function<void(pid_t pid)> on_exit{};
-    std::function<void()> before_print{}; // reads what the kernel side has counted up to now
+    std::function<void()> before_print{}; // reads the kernel side's counts
     std::function<void(Output&)> after_print{};
-    // The last report follows; what makes it better may take at most this long.
+    // The last report follows. Completing its data may take at most this long.
     std::function<void(std::chrono::milliseconds)> before_last_report{};
     std::function<void()> check_results{}; // after the last report; throws Error if a result was not written
-    std::function<void()> end{};           // there will be no more reports; detaching, which is slow, follows
-    // Since the last call: kernels whose name a report needed, but the ring buffer had no room for (KernelNames).
+    std::function<void()> end{};           // no report follows, but a slow detach does
+    // Kernel names that a report needed but the ring buffer had no room for, since the last call (KernelNames).
     std::function<uint64_t()> names_lost{};
 };
 
-// What a run does, once its options are known.
+// A run as its options define it.
 struct RunPlan {
-    std::string traced;              // what the banner names: "kernel launches"
+    std::string traced;              // for the banner: "kernel launches"
     std::string noun;                // of that: "launch", for "no launch in 5 s"
-    std::vector<Program> programs{}; // none: nothing in user memory is probed
-    bool durations = false;          // are shown; the probes' own share of them is measured and shown, too
-    bool needs_returns = false;      // the results are worth nothing without return probes
-    bool by_process = false;         // probes may come and go one process at a time (Attacher::pause())
-    bool counts_runtime = false;     // its calls are counted, not only marked to learn names
-    // How often it reports where nobody has said; nullopt: once, at the end.
+    std::vector<Program> programs{}; // empty: no user-space probes
+    bool durations = false;          // shows durations, so the probes' share of them is measured and shown
+    bool needs_returns = false;      // results are useless without return probes
+    bool by_process = false;         // probes can be paused one process at a time (Attacher::pause())
+    bool counts_runtime = false;     // counts runtime calls; otherwise they only provide kernel names
+    // Default of INTERVAL; nullopt: one report, at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
-    std::optional<std::chrono::nanoseconds> usual_duration{}; // ends the run if there is no -d
-    std::string nvml_library{};                               // as in NvmlFigures
-    bool screen = false;                                      // the terminal is the tool's own
-    bool lines = false;                 // not a table per report; that there was nothing is said of the whole run
-    std::optional<ReplayView> replay{}; // how recordings are shown; nullopt: there are no tables to show
+    std::optional<std::chrono::nanoseconds> usual_duration{}; // default of -d
+    std::string nvml_library{};                               // see NvmlFigures
+    bool screen = false;                                      // the tool draws on the terminal itself
+    bool lines = false;                 // prints lines, not tables; an empty result is reported once, at the end
+    std::optional<ReplayView> replay{}; // how --replay shows recordings; nullopt: not supported
     RunHooks hooks{};
 };
 
-// Variables of the BPF programs that a run sets while they are attached. Null where the object has none.
+// Variables of the BPF programs that a run sets while they are attached. Null if the object lacks the variable.
 struct Switches {
     __u32* attach_phase = nullptr;     // which of two attachments counts (bpf/shared/probe.h)
     __u64* forwarding_files = nullptr; // drivers that share a process (bpf/base/probe.bpf.h)
-    __u64* traced_since = nullptr;     // CLOCK_BOOTTIME; 0: processes may have called without being seen
-    bool* naming = nullptr;            // the programs that are not always attached, are
+    __u64* traced_since = nullptr;     // CLOCK_BOOTTIME since which no call was missed; 0: unknown
+    bool* naming = nullptr;            // the on-demand naming programs are attached
 };
 
 // A BPF object before it is loaded.
 struct Opened {
     bpf_object* object = nullptr;
     Switches switches{};
-    KernelHooks* kernel_hooks = nullptr; // what the tool hooks in the kernel, by itself
-    std::vector<std::string> remarks{};  // what it does without here, in sentences
+    KernelHooks* kernel_hooks = nullptr; // kernel functions that the tool hooks itself
+    std::vector<std::string> remarks{};  // features that this kernel lacks, one sentence each
 };
 
-// A record from the ring buffer, or a line.
+// A record from the ring buffer, or a line of -e.
 struct RingRecord {
     uint32_t type; // RECORD_*
     const void* data;
@@ -161,32 +161,32 @@ public:
     Tool(const Tool&) = delete;
     Tool& operator=(const Tool&) = delete;
 
-    // Checks the options. Throws UsageError if they contradict each other.
+    // Checks the options. Throws UsageError if they conflict.
     virtual RunPlan plan() = 0;
-    // Before loading: sets constants and map sizes of the object, and in opened_ what the run needs. Throws Error.
+    // Before loading: sets constants and map sizes of the object, and fills opened_. Throws Error.
     virtual void configure(const Filters& filters) = 0;
-    // After loading, before attaching: makes the readers of the maps. Throws Error.
+    // After loading, before attaching: creates the readers of the maps. Throws Error.
     virtual void load();
     // Once a second, and once before tracing begins. Returns true while the on-demand naming probes should be attached.
     virtual bool tick(Output&) { return false; }
-    // A record from the ring buffer, except those that all tools share.
+    // A record of the tool's own types.
     virtual void record(Output&, const RingRecord&) {}
-    // Prints the interval that ends now.
+    // Prints the report of the interval that ends now.
     virtual void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
 
-    // For the run.
+    // Called by the run.
     const ToolSpec& spec() const { return spec_; }
     const Options& parse(int argc, char** argv);
     void open();
     const Opened& opened() const { return opened_; }
     void prepare(std::span<const Probe> probes, const Filters& filters); // configures the object
-    // Into the kernel; on another thread than all else. together: see load_in_parallel(). Throws Error.
+    // Loads the programs into the kernel; runs on a thread of its own. together: see load_in_parallel(). Throws Error.
     void load_programs(bool together);
     void begin(const Running& running);
     void receive(Output& output, const void* record, size_t size); // from the ring
-    // A process is another program from this moment on, CLOCK_MONOTONIC.
+    // time_ns: CLOCK_MONOTONIC of the exec.
     void on_exec(pid_t pid, uint64_t time_ns);
-    // The last thread of a process has exited; its rows are still to be printed.
+    // The last thread of a process has exited. Its rows are still to be printed.
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }
@@ -195,22 +195,22 @@ public:
 protected:
     CommandLine& command_line() { return *command_line_; }
 
-    Options options_; // as given
+    Options options_;
     BpfObject bpf_;
     Opened opened_;
-    std::span<const Probe> probes_; // those that calls are numbered by
+    std::span<const Probe> probes_; // call_key::function is an index here, plus 1
     WaitBudget wait_budget_;        // shared by all helpers of the tool
     std::optional<Processes> processes_;
-    UserStacks* user_stacks_ = nullptr; // of a tool that has some, set by load()
-    std::optional<Running> running_;    // while it traces
-    std::set<uint32_t> leaving_;        // pids that have exited, but may still have their memory
+    UserStacks* user_stacks_ = nullptr; // set by the load() of tools that read stacks
+    std::optional<Running> running_;    // set while tracing
+    std::set<uint32_t> leaving_;        // pids that have exited but may still have their memory
 
 private:
     const ToolSpec& spec_;
     std::unique_ptr<CommandLine> command_line_; // until it is parsed
 };
 
-// Where results go without another wish: text or JSON on standard output.
+// The default output: text or JSON on standard output.
 std::unique_ptr<Output> make_output(const Options& options);
 
 } // namespace gpusnoop

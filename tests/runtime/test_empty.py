@@ -65,7 +65,7 @@ def a_process_without_cuda():
     said(use, rf"no use of a GPU by process {stranger.pid} in {time}; it maps no CUDA driver")
     said(waits, rf"no wait by thread {stranger.pid} in {time}; its process maps no CUDA driver")
     stranger.stdin.close()
-    said(ended.finish(), rf"no allocation or free by process {stranger.pid} in {time}; it has ended")
+    said(ended.finish(), rf"no allocation or free by process {stranger.pid} in {time}; it has exited")
 
 
 @case(tool="gpualloc")

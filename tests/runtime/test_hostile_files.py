@@ -333,7 +333,7 @@ def clean_after_a_killed_run():
         return tool.lines
     said = clean()
     check(events(killed.pid) and events(living.pid), "both have made events")
-    check("nothing to remove" in said and any("alive" in line for line in said), f"nobody is dead: {said}")
+    check("nothing to remove" in said and any("of running processes" in line for line in said), f"no run has been killed: {said}")
     killed.process.kill()
     killed.process.wait()
     left, kept = events(killed.pid), set()
@@ -345,8 +345,8 @@ def clean_after_a_killed_run():
     files = entry, f"{entry}.{killed.pid}.0123abcd", f"{entry}.{living.pid}.0123abcd", f"{entry}.{killed.pid}.more", "other"
     for name in files:
         (cache / name).touch(0o600)
-    equal([line for line in clean() if "left alone" not in line],
-          [f"removed {len(left)} uprobe event{'s'[:len(left) != 1]} of runs that were killed",
+    equal([line for line in clean() if "of running processes" not in line],
+          [f"removed {len(left)} uprobe event{'s'[:len(left) != 1]} of killed runs",
            f"removed 1 unfinished file from {cache}"], "what it says")
     equal((events(killed.pid), events(living.pid)), (set(), kept), "events")
     equal({path.name for path in cache.iterdir()}, set(files) - {f"{entry}.{killed.pid}.0123abcd"}, "files")

@@ -70,7 +70,7 @@ def a_process_that_has_no_library_yet():
     workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; wait {dir}/on; launch vecadd 1009",
                         "workload-dlopen", warm=False).ready()
     tool = Tool("-p", workload.pid, preexec=ahead_of_others)
-    check("waiting" in tool.error and "maps no CUDA or HIP driver" in tool.error, f"says that it waits: {tool.error}")
+    check("waiting" in tool.error and "has loaded no CUDA or HIP driver" in tool.error, f"says that it waits: {tool.error}")
     workload.go()
     wait_until(lambda: f"process {workload.pid} maps" in tool.error, "tells that the process maps one")
     told = tool.error_file.stat().st_mtime_ns

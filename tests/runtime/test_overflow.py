@@ -112,13 +112,13 @@ def a_report_of_too_many_rows(json):
                     form="workload-driver")
     made = threads * kernels
     if json:
-        equal(tool.lost, {"calls_merged": made - limit}, "what is told")
+        equal(tool.lost, {"calls_merged": made - limit}, "reported losses")
         merged, = (row for row in tool.rows if row["tid"] == 0)
         equal((len(tool.rows), merged["launches"]), (limit + 1, made - limit), "rows, and calls of the one for the others")
         equal(sum(row["launches"] for row in tool.rows), made, "launches")
     else:
-        told = re.findall(r"cudalaunch: (\d+) calls are in rows of less detail", tool.error)
-        equal([int(number) for number in told], [made - limit], f"what is told: {tool.error}")
+        merged = re.findall(r"cudalaunch: (\d+) calls were merged into coarser rows", tool.error)
+        equal([int(number) for number in merged], [made - limit], f"reported losses: {tool.error}")
 
 
 @case(each={"entry": [], "latency": ["-l"]})

@@ -123,7 +123,7 @@ def what_another_user_may_not_execute():
     program.chmod(0o700)
     os.chmod(harness.here, 0o755)
     tool = started([program], "--user", nobody.pw_name, json=False).finish(126)
-    check(f"{program} cannot be started as user nobody: Permission denied".lower() in tool.error.lower(),
+    check(f"cannot start {program} as user nobody: Permission denied".lower() in tool.error.lower(),
           f"why: {tool.error}")
 
 

@@ -135,7 +135,7 @@ def who_does_not_heed_an_interrupt():
 def a_tool_that_waits_for_a_library():
     with folder() as one:
         said = one.path / "said"
-        for text, traces in (("", False), ("Tracing waits", True), ("maps no CUDA library yet; waiting for one\nTracing", False),
+        for text, traces in (("", False), ("Tracing waits", True), ("has loaded no CUDA library yet; waiting for one\nTracing", False),
                              ("yet; waiting for one\nTracing waits\nprocess 1 maps a CUDA library now; tracing", True)):
             said.write_text(text)
             equal(processes.traces(said), traces)

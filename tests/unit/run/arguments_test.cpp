@@ -7,7 +7,7 @@
 using namespace gpusnoop;
 using namespace std::chrono_literals;
 
-TEST_CASE("a time has a unit, or the usual one")
+TEST_CASE("time_argument: a number with a unit, or in the default unit")
 {
     const auto time = [](std::string_view text, std::string_view usual = "s") {
         return time_argument("a time", text, usual, 0ns, 240h);
@@ -26,14 +26,13 @@ TEST_CASE("a time has a unit, or the usual one")
         CHECK_THROWS_AS(time(text), UsageError);
 }
 
-TEST_CASE("a time that is none has a sentence")
+TEST_CASE("time_argument: the error message names the range, examples and the text")
 {
-    std::string said;
+    std::string message;
     try {
         time_argument("an interval", "soon", "s", 10ms, 240h);
     } catch (const UsageError& error) {
-        said = error.what();
+        message = error.what();
     }
-    CHECK(said == "an interval must be a time from 10ms to 10d: a number of seconds, or one with its unit, as 250ms or "
-                  "5m; not 'soon'");
+    CHECK(message == "an interval must be a time from 10ms to 10d, such as 5 (seconds), 250ms or 5m, not 'soon'");
 }

@@ -23,7 +23,7 @@ Options given_pids(std::vector<pid_t> pids)
 
 } // namespace
 
-TEST_CASE("an empty report says how many could have filled it")
+TEST_CASE("an empty report states how many processes map CUDA")
 {
     const Options all;
     CHECK(sentence({.noun = "launch", .length = 5003ms, .users = 7}, all) ==
@@ -37,12 +37,12 @@ TEST_CASE("an empty report says how many could have filled it")
     CHECK(sentence({.noun = "wait", .length = 2s, .users = 0, .unreadable_files = 2}, all) ==
           "no wait in 2 s; 2 CUDA libraries cannot be read (see the warnings)");
     CHECK(sentence({.noun = "wait", .length = 89600ms, .users = 0, .some_unreadable = true}, all) ==
-          "no wait in 90 s; none of the processes that can be looked at maps CUDA");
+          "no wait in 90 s; none of the readable processes maps CUDA");
     CHECK(sentence({.noun = "wait", .length = 1s, .users = 2}, given([](Options& o) { o.verbosity = 1; })) ==
           "no wait in 1 s; 2 processes map CUDA");
 }
 
-TEST_CASE("an empty report names what was asked for")
+TEST_CASE("an empty report names the filter")
 {
     const auto launches = [](const Options& options, EmptyReport report) {
         report.noun = "launch";
@@ -52,7 +52,7 @@ TEST_CASE("an empty report names what was asked for")
     CHECK(launches(given_pids({1234}), {.users = 1}) == "no launch by process 1234 in 5 s");
     CHECK(launches(given_pids({1234}), {.users = 0}) == "no launch by process 1234 in 5 s; it maps no CUDA driver");
     CHECK(launches(given_pids({1234}), {.users = 0, .target_ended = true}) ==
-          "no launch by process 1234 in 5 s; it has ended");
+          "no launch by process 1234 in 5 s; it has exited");
     CHECK(launches(given([](Options& o) { o.tid = 77; }), {.users = 0}) ==
           "no launch by thread 77 in 5 s; its process maps no CUDA driver");
     CHECK(launches(given_pids({1, 2, 3}), {.users = 2}) ==
@@ -68,12 +68,12 @@ TEST_CASE("an empty report names what was asked for")
     CHECK(launches(given([](Options& o) { o.comm = "py"; }), {.users = 3, .named_alone = true}) ==
           "no launch by a process or thread whose name contains 'py' in 5 s; 3 of them map CUDA; -v lists them");
     CHECK(launches(given([](Options& o) { o.pids = {1}, o.comm = "py"; }), {.users = 1}) ==
-          "no launch by process 1, of a thread whose name contains 'py' in 5 s");
+          "no launch by process 1, in a thread whose name contains 'py' in 5 s");
     CHECK(launches(given([](Options& o) { o.cgroup = "x"; }), {.cgroup = "/sys/fs/cgroup/x", .users = 1}) ==
           "no launch in cgroup /sys/fs/cgroup/x in 5 s; 1 of its processes maps CUDA; -v names it");
 }
 
-TEST_CASE("an empty report of the kernel's driver says where there is none")
+TEST_CASE("an empty report of nvioctl states that no GPU driver is loaded")
 {
     CHECK(sentence({.noun = "driver call", .length = 1s}, Options()) == "no driver call in 1 s");
     CHECK(sentence({.noun = "driver call", .length = 1s, .driver_missing = true}, Options()) ==

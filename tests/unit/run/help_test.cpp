@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --help lists what a tool takes, and nothing else.
+// --help lists exactly the options that a tool accepts.
 #include "run/command_line.hpp"
 
 #include "base/options.hpp"
@@ -18,16 +18,16 @@ using namespace gpusnoop;
 
 namespace {
 
-struct Said {
+struct Result {
     std::string answer;
     std::string refusal;
 };
 
-Said say(const NamedTool& tool, std::vector<std::string> words)
+Result parse(const NamedTool& tool, std::vector<std::string> words)
 {
     words.insert(words.begin(), std::string(tool.name));
     if (tool.name == "cudatop")
-        words.push_back("--batch"); // not a word about the terminal
+        words.push_back("--batch"); // needs no terminal
     std::vector<char*> argv;
     for (std::string& word : words)
         argv.push_back(word.data());
@@ -52,11 +52,11 @@ std::vector<std::string> lines_of(const std::string& text)
     return lines;
 }
 
-// What --help lists: "--pid" and the type of its value, if it has one.
+// Options that --help lists: "--pid", and the placeholder of its value if it has one.
 std::map<std::string, std::string> listed(const NamedTool& tool)
 {
     std::map<std::string, std::string> options;
-    for (const std::string& line : lines_of(say(tool, {"--help"}).answer)) {
+    for (const std::string& line : lines_of(parse(tool, {"--help"}).answer)) {
         const bool is_option = line.starts_with("  -") || line.starts_with("      --");
         if (!is_option)
             continue;
@@ -68,8 +68,8 @@ std::map<std::string, std::string> listed(const NamedTool& tool)
     return options;
 }
 
-// What an option is given to be accepted: its value by type, and what it needs beside it.
-std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string& option, const std::string& type)
+// A valid command line with the option: a value by its type, and other options that it requires.
+std::vector<std::string> valid_words(const NamedTool& tool, const std::string& option, const std::string& type)
 {
     const std::map<std::string, std::string> by_option = {
         {"--attach", tool.name == "nvioctl" ? "kprobe" : "perf"},
@@ -125,13 +125,12 @@ std::vector<std::string> with_its_needs(const NamedTool& tool, const std::string
 
 } // namespace
 
-TEST_CASE("each option that --help lists is taken")
+TEST_CASE("each option that --help lists is accepted")
 {
     for (const NamedTool& tool : tools)
         for (const auto& [option, type] : listed(tool)) {
             INFO(tool.name << " " << option << " " << type);
-            const Said said = say(tool, with_its_needs(tool, option, type));
-            CHECK(said.refusal == "");
+            CHECK(parse(tool, valid_words(tool, option, type)).refusal == "");
         }
 }
 
@@ -141,20 +140,20 @@ TEST_CASE("an option that --help does not list is refused")
     for (const NamedTool& tool : tools)
         all.merge(listed(tool));
     for (const NamedTool& tool : tools) {
-        const auto its = listed(tool);
-        CHECK(its.size() > 20);
+        const auto own = listed(tool);
+        CHECK(own.size() > 20);
         for (const auto& [option, type] : all)
-            if (!its.contains(option)) {
+            if (!own.contains(option)) {
                 INFO(tool.name << " " << option);
-                CHECK(say(tool, with_its_needs(tool, option, type)).refusal != "");
+                CHECK(parse(tool, valid_words(tool, option, type)).refusal != "");
             }
     }
 }
 
-TEST_CASE("each option has a place in --help, and each line fits a terminal")
+TEST_CASE("each option has a group in --help, and each line fits a terminal")
 {
     for (const NamedTool& tool : tools) {
-        const std::vector<std::string> lines = lines_of(say(tool, {"--help"}).answer);
+        const std::vector<std::string> lines = lines_of(parse(tool, {"--help"}).answer);
         INFO(tool.name);
         CHECK(std::ranges::find(lines, "Other:") == lines.end());
         CHECK(std::ranges::find(lines, "Examples:") < std::ranges::find(lines, "What is traced:"));
@@ -165,10 +164,10 @@ TEST_CASE("each option has a place in --help, and each line fits a terminal")
     }
 }
 
-TEST_CASE("help: a long text goes on below itself, and an option without a place comes last")
+TEST_CASE("help: a long text is wrapped, and an option without a group is listed last")
 {
-    const std::string long_text =
-        "a text of so many words that it does not fit beside its option, and goes on in the next line, below its begin";
+    const std::string long_text = "a text of enough words that it does not fit beside its option, and continues on the "
+                                  "next line, below its start";
     const std::vector<ListedArgument> arguments{{"INTERVAL", "seconds"}};
     const std::vector<ListedOption> options{
         {"--no-such-place", "", "new"}, {"--by", "WHAT", long_text}, {"-p,--pid", "PID", "only this"}};
@@ -182,14 +181,14 @@ TEST_CASE("help: a long text goes on below itself, and an option without a place
           "\n"
           "Arguments:\n"
           "  INTERVAL                    seconds\n"
-          "  PROGRAM [ARG...]            behind --: start it, and trace it and its children from its first call\n"
+          "  PROGRAM [ARG...]            after --: start it, and trace it and its children from the first call\n"
           "\n"
           "What is traced:\n"
           "  -p, --pid PID               only this\n"
           "\n"
           "How it is shown:\n"
-          "      --by WHAT               a text of so many words that it does not fit beside its option, and\n"
-          "                              goes on in the next line, below its begin\n"
+          "      --by WHAT               a text of enough words that it does not fit beside its option, and\n"
+          "                              continues on the next line, below its start\n"
           "\n"
           "Other:\n"
           "      --no-such-place         new\n");

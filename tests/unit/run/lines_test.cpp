@@ -23,7 +23,7 @@ Fd create()
     return Fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, "lines", sizeof(uint32_t), sizeof(line), 1 + places, &options));
 }
 
-// The array, and who writes lines into it: each is told by its time.
+// Writer of lines into the array. Each line's time is its number.
 class Sender {
 public:
     int map() const { return map_.get(); }
@@ -46,55 +46,55 @@ private:
     SharedArray<line> array_{map_.get(), 1 + places};
 };
 
-std::vector<uint64_t> take(Lines& lines, uint64_t end)
+std::vector<uint64_t> drain(Lines& lines, uint64_t end)
 {
-    std::vector<uint64_t> taken;
+    std::vector<uint64_t> drained;
     const bool more = lines.drain(
         end,
         [&](const void* record, size_t size) {
             CHECK(size == sizeof(call_event));
-            taken.push_back(static_cast<const call_event*>(record)->time_ns);
+            drained.push_back(static_cast<const call_event*>(record)->time_ns);
         },
         never);
     CHECK_FALSE(more);
-    return taken;
+    return drained;
 }
 
 using Numbers = std::vector<uint64_t>;
 
 } // namespace
 
-TEST_CASE("lines come in their order, all around the array", "[lines]")
+TEST_CASE("lines are read in order, also when the array wraps around", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
-    CHECK(take(lines, lines.sent()).empty());
+    CHECK(drain(lines, lines.sent()).empty());
     sender.send(6);
-    CHECK(take(lines, 4) == Numbers{0, 1, 2, 3});
+    CHECK(drain(lines, 4) == Numbers{0, 1, 2, 3});
     CHECK(sender.positions().consumed == 4);
     sender.send(6);
-    CHECK(take(lines, lines.sent()) == Numbers{4, 5, 6, 7, 8, 9, 10, 11});
+    CHECK(drain(lines, lines.sent()) == Numbers{4, 5, 6, 7, 8, 9, 10, 11});
     CHECK(sender.positions().consumed == 12);
 }
 
-TEST_CASE("a line that is still being written is waited for, by those behind it, too", "[lines]")
+TEST_CASE("a line that is still being written delays it and all later lines", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
-    for (int round = 0; round < 3; round++) { // in the second one there is an old line in its place
+    for (int round = 0; round < 3; round++) { // from the second round on, the place has an old line
         const uint64_t late = (sender.send(2), sender.take_place());
         sender.send(1);
-        CHECK(take(lines, lines.sent()) == Numbers{late - 2, late - 1});
-        CHECK(take(lines, lines.sent()).empty());
+        CHECK(drain(lines, lines.sent()) == Numbers{late - 2, late - 1});
+        CHECK(drain(lines, lines.sent()).empty());
         CHECK(sender.positions().consumed == late);
         sender.write(late);
-        CHECK(take(lines, lines.sent()) == Numbers{late, late + 1});
+        CHECK(drain(lines, lines.sent()) == Numbers{late, late + 1});
         sender.send(4);
-        CHECK(take(lines, lines.sent()).size() == 4);
+        CHECK(drain(lines, lines.sent()).size() == 4);
     }
 }
 
-TEST_CASE("who has no time leaves the rest", "[lines]")
+TEST_CASE("a drain without time reads one line and leaves the rest", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
@@ -109,7 +109,7 @@ TEST_CASE("who has no time leaves the rest", "[lines]")
     CHECK(taken == 3);
 }
 
-TEST_CASE("a line that is refused has been taken", "[lines]")
+TEST_CASE("a line whose handler throws counts as read", "[lines]")
 {
     Sender sender;
     Lines lines(sender.map(), places);
@@ -117,11 +117,10 @@ TEST_CASE("a line that is refused has been taken", "[lines]")
     CHECK_THROWS(lines.drain(
         lines.sent(), [](const void*, size_t) { throw Error("no"); }, never));
     CHECK(sender.positions().consumed == 1);
-    CHECK(take(lines, lines.sent()) == Numbers{1});
+    CHECK(drain(lines, lines.sent()) == Numbers{1});
 }
 
-TEST_CASE("a buffer has as many places as fit into it, and its reader is woken about eight times before it is full",
-          "[lines]")
+TEST_CASE("places_in() and wake_bits(): the reader is woken about eight times before the buffer is full", "[lines]")
 {
     CHECK(Lines::places_in(0) == 0);
     CHECK(Lines::places_in(sizeof(line)) == 1);

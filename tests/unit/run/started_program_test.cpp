@@ -19,7 +19,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// The signals of this process are as before when it ends.
+// Handles signals, and restores this process's signal state at the end.
 struct Signals {
     ~Signals() { ending.as_before(); }
     EndingSignals ending;
@@ -54,7 +54,7 @@ MappingGate::Event next_event(MappingGate& gate)
     return std::move(*event);
 }
 
-// Other tests may leave children: helpers that were killed, and had not exited when their owner went on.
+// By name, as other tests may leave other children: killed helpers that have not exited yet.
 bool is_our_gatekeeper(pid_t pid)
 {
     return parent_of(pid) == getpid() && process_name(pid) == "gpusnoop-gate";
@@ -69,7 +69,7 @@ bool runs(const StartedProgram& program)
 
 } // namespace
 
-TEST_CASE("the status of a program is passed on as a shell does", "[program]")
+TEST_CASE("wait() returns the exit status that a shell would report", "[program]")
 {
     CHECK(status_of({"true"}) == 0);
     CHECK(status_of({"sh", "-c", "exit 7"}) == 7);
@@ -81,7 +81,7 @@ TEST_CASE("the status of a program is passed on as a shell does", "[program]")
     CHECK(status_where_it_cannot_start("") == 127);
 }
 
-TEST_CASE("a program is held until it is released, and has not begun where it never is", "[program]")
+TEST_CASE("a program is held until it is released, and never runs if it is not released", "[program]")
 {
     const std::string made = "/tmp/gpusnoop-held-" + std::to_string(getpid());
     Signals signals;
@@ -97,7 +97,7 @@ TEST_CASE("a program is held until it is released, and has not begun where it ne
     CHECK(std::filesystem::remove(made));
 }
 
-TEST_CASE("a program has the signals that the tool was started with", "[program]")
+TEST_CASE("a program inherits the signal mask and dispositions that the tool was started with", "[program]")
 {
     std::ifstream file("/proc/self/status");
     std::string wanted;
@@ -126,7 +126,7 @@ TEST_CASE("a program waits to map a file until it is released", "[program]")
     CHECK(program.wait(signals.ending) == 7);
 }
 
-TEST_CASE("a program waits at its start, and goes on where the gate opens", "[program]")
+TEST_CASE("a program waits at its start, and continues when the gate opens", "[program]")
 {
     Signals signals;
     const MappingGate::Policy policy{.holds = [](std::string_view) { return false; }, .holds_exec = true};
@@ -135,10 +135,10 @@ TEST_CASE("a program waits at its start, and goes on where the gate opens", "[pr
     const MappingGate::Event event = next_event(*program.gate());
     CHECK(event.what == MappingGate::What::exec);
     CHECK(runs(program));
-    CHECK(program.wait(signals.ending) == 7); // opens it
+    CHECK(program.wait(signals.ending) == 7); // opens the gate
 }
 
-TEST_CASE("no process is left of the gate of a program that has not begun", "[program]")
+TEST_CASE("no gatekeeper is left after a program that was never released", "[program]")
 {
     Signals signals;
     {
@@ -147,14 +147,14 @@ TEST_CASE("no process is left of the gate of a program that has not begun", "[pr
     CHECK(std::ranges::none_of(all_processes(), is_our_gatekeeper));
 }
 
-TEST_CASE("no process is left of the gate of a program that has ended", "[program]")
+TEST_CASE("no gatekeeper is left after a program that has exited", "[program]")
 {
     Signals signals;
     {
         StartedProgram program({"true"}, signals.ending, MappingGate::Policy{.holds = [](auto) { return false; }});
         program.release(false);
         pollfd gate{program.gate()->descriptor(), 0, 0};
-        poll(&gate, 1, 60'000); // until the gatekeeper has ended
+        poll(&gate, 1, 60'000); // until the gatekeeper has exited
         CHECK(program.wait(signals.ending) == 0);
     }
     CHECK(std::ranges::none_of(all_processes(), is_our_gatekeeper));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line cannot mean is refused, in one sentence that names what is wrong with it.
+// Invalid command lines are rejected with one sentence that names the mistake.
 #include "run/run_tool.hpp"
 #include "tools/tools.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 struct Mistake {
     std::string_view tool;
     std::vector<const char*> arguments;
-    std::vector<const char*> words; // that the sentence has, in any case
+    std::vector<const char*> words; // expected in the message; case is ignored
 };
 
 const std::vector<Mistake> mistakes = {
@@ -251,7 +251,7 @@ const std::vector<Mistake> mistakes = {
     {"cudalaunch", {"-H", "grid", "--columns", "PID"}, {"--columns", "-H"}},
 };
 
-// Where the sentence ends with a guess.
+// Mistakes whose message ends with a suggestion.
 const std::vector<Mistake> near_misses = {
     {"cudalaunch", {"--laten"}, {"; did you mean '--latency'?"}},
     {"cudalaunch", {"--user-stack"}, {"; did you mean '--user-stacks'?"}},
@@ -265,7 +265,7 @@ const std::vector<Mistake> near_misses = {
     {"gpualloc", {"--columns", "PID,LIV"}, {"; did you mean 'LIVE'?"}},
 };
 
-// Those of all tools.
+// Mistakes that every tool must reject.
 const std::vector<Mistake> mistakes_of_all = {
     {"", {"--columns", "nonsense"}, {"'nonsense'", "--columns help"}},
     {"", {"--columns", "+"}, {"''"}},
@@ -281,7 +281,7 @@ std::string lower(std::string_view text)
     return out;
 }
 
-// The sentence that says why; empty where there is no objection.
+// The error message; empty if the command line is valid.
 std::string refusal(const NamedTool& tool, const std::vector<const char*>& arguments)
 {
     std::vector<std::string> words{std::string(tool.name)};
@@ -304,24 +304,24 @@ void check(const NamedTool& tool, const Mistake& mistake)
     std::string typed(tool.name);
     for (const char* argument : mistake.arguments)
         (typed += " ") += argument;
-    const std::string said = refusal(tool, mistake.arguments);
-    INFO(typed << ": " << said);
-    CHECK(!said.empty());
-    CHECK(said.size() < 500);
-    CHECK(said.find('\n') == std::string::npos);
+    const std::string message = refusal(tool, mistake.arguments);
+    INFO(typed << ": " << message);
+    CHECK(!message.empty());
+    CHECK(message.size() < 500);
+    CHECK(message.find('\n') == std::string::npos);
     for (const char* word : mistake.words)
-        CHECK(lower(said).find(lower(word)) != std::string::npos);
+        CHECK(lower(message).find(lower(word)) != std::string::npos);
 }
 
 } // namespace
 
-TEST_CASE("a mistake on the command line is refused, and named")
+TEST_CASE("a mistake on the command line is rejected by name")
 {
     for (const Mistake& mistake : mistakes)
         check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
 }
 
-TEST_CASE("what may have been meant is named, and nothing where no word is near")
+TEST_CASE("a misspelt word gets a suggestion if a known word is similar")
 {
     for (const Mistake& mistake : near_misses)
         check(*std::ranges::find(tools, mistake.tool, &NamedTool::name), mistake);
@@ -330,14 +330,14 @@ TEST_CASE("what may have been meant is named, and nothing where no word is near"
         CHECK(refusal(tools[0], arguments).find("did you mean") == std::string::npos);
 }
 
-TEST_CASE("every tool refuses what no tool can mean")
+TEST_CASE("every tool rejects unknown columns, options and sort keys")
 {
     for (const NamedTool& tool : tools)
         for (const Mistake& mistake : mistakes_of_all)
             check(tool, mistake);
 }
 
-TEST_CASE("a command line without a mistake is none")
+TEST_CASE("valid command lines are accepted")
 {
     for (const NamedTool& tool : tools)
         for (const std::vector<const char*>& arguments : {std::vector<const char*>{},
