@@ -162,7 +162,7 @@ try {
     if (events.removed)
         text += fmt::format("removed {} of killed runs\n", count(events.removed, "uprobe event"));
     if (events.in_use)
-        text += fmt::format("kept {} of killed runs: in use\n", count(events.in_use, "uprobe event"));
+        text += fmt::format("not removed, as still in use: {} of killed runs\n", count(events.in_use, "uprobe event"));
     if (events.of_running)
         text += fmt::format("kept {} of running processes\n", count(events.of_running, "uprobe event"));
     return text;
