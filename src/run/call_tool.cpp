@@ -305,10 +305,10 @@ bool CallTool::tick(Output&)
         forget_processes();
     if (held_)
         held_->make_room(holdings_);
-    const std::vector<ImageId> gone = retire_processes();
+    const std::vector<ImageId> exited = retire_processes();
     stacks_->tick();
     read_rows();
-    erase_state(gone);
+    erase_state(exited);
     if (epochs_)
         epochs_->sweep();
     if (shows_rows_ && exited_.size() > exited_max) {
@@ -351,31 +351,31 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
 // Removes exited processes' rows from the kernel at the next read_rows(); names and labels stay until they are printed.
 std::vector<ImageId> CallTool::retire_processes()
 {
-    std::vector<ImageId> gone = processes_->extract_exited(leaving_);
-    for (const ImageId& image : gone) {
+    std::vector<ImageId> exited = processes_->extract_exited(leaving_);
+    for (const ImageId& image : exited) {
         table_->retire(image);
         exited_.insert(image);
         stacks_->on_exit(static_cast<pid_t>(image.pid));
     }
-    return gone;
+    return exited;
 }
 
-void CallTool::erase_state(std::span<const ImageId> gone)
+void CallTool::erase_state(std::span<const ImageId> exited)
 {
-    if (gone.empty())
+    if (exited.empty())
         return;
     if (before_erase_)
         before_erase_();
-    shares_->release(gone);
+    shares_->release(exited);
     std::vector<const char*> names(std::begin(maps_by_image), std::end(maps_by_image));
     if (held_)
-        add_held_tables(names, gone, holdings_, !settings_.events);
+        add_held_tables(names, exited, holdings_, !settings_.events);
     for (const std::string_view name : names) {
         const bpf_map* const map = bpf_.map(std::string(name));
         if (!map)
             continue;
         const size_t erased = erase_images(bpf_map__fd(map), [&](const image& image) {
-            return std::ranges::find(gone, ImageId(image)) != gone.end();
+            return std::ranges::find(exited, ImageId(image)) != exited.end();
         });
         if (name == "captures")
             __atomic_fetch_sub(bpf_.find<uint64_t>("captures_open"), erased, __ATOMIC_RELAXED);

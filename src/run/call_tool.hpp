@@ -70,7 +70,7 @@ protected:
     std::string traced(std::string_view what) const;
     // Results or durations of counted calls are shown.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }
-    // Stacks are kept for all calls (-U) or for those that the tool selects.
+    // Stacks are kept: for all calls (-U), or for calls that the tool selects.
     bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; }
     // Entries of the table of Python stacks; 0 if stacks are not kept or the kernel cannot walk Python frames.
     uint32_t python_places() const;
@@ -116,7 +116,7 @@ private:
     void pass_on(std::span<const CallDelta> deltas);
     void end_report(Output& output);
     std::vector<ImageId> retire_processes();
-    void erase_state(std::span<const ImageId> gone);
+    void erase_state(std::span<const ImageId> exited);
     void forget_processes();
     Frames row_frames(const CallKey& key); // empty unless rows are grouped by stack
 

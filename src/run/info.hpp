@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --info: what this machine supports, and what a tool would use of it with the given options.
+// --info: features of this machine, and those that a tool would use with the given options.
 #pragma once
 
 #include "attach/probes.hpp"

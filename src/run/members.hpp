@@ -80,7 +80,7 @@ private:
     Scope& scope_;
     Attacher* attacher_;
     std::optional<Family> family_;
-    std::set<pid_t> members_; // of the cgroup, as of the last scan
+    std::set<pid_t> members_; // processes in the cgroup at the last scan
     std::set<pid_t> leaving_; // exited, but may still have their memory
 };
 

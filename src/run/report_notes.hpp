@@ -61,7 +61,7 @@ private:
 
 // Facts for the sentence that replaces an empty report: were there processes that could have made a call?
 struct EmptyReport {
-    std::string_view noun{}; // what the tool counts, singular: "launch"
+    std::string_view noun{}; // singular of the counted thing: "launch"
     std::chrono::nanoseconds length{};
     std::string cgroup{};          // name of the cgroup filter; empty: none
     std::optional<size_t> users{}; // processes in scope that map a driver; nullopt: irrelevant to this tool

@@ -96,7 +96,7 @@ private:
     ProbeCostMeter probe_;
     ProgramTimes programs_;
     std::map<pid_t, Process> processes_; // by group
-    std::vector<CallDelta> ended_rows_;  // of processes that are no longer sampled, for the next drain()
+    std::vector<CallDelta> ended_rows_;  // last estimates of processes that are no longer sampled
     std::map<uint32_t, Sampled> ended_sampled_;
     std::map<uint32_t, Sampled> sampled_; // of the last drain()
     Fd timer_;

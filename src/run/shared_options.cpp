@@ -125,7 +125,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
             o.flames.emplace_back(form.option, text);
         });
     line.flag("--folded", "print stacks as lines for flamegraph.pl instead of a table", o.folded);
-    line.text("--weight", "NAME", "what frame width means: launches, bytes, live_bytes, total_ns ...", o.weight);
+    line.text("--weight", "NAME", "figure shown as frame width: launches, bytes, live_bytes, total_ns ...", o.weight);
     line.flag("-P,--per-process", "a histogram per process", o.per_process);
     line.flag("-L,--per-thread", "a histogram per thread", o.per_thread);
     line.flag("-m,--milliseconds", "histograms of durations in milliseconds", o.milliseconds);
@@ -154,7 +154,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.text("--at", "TIME", "start --replay at this time (10:05:30)", o.replay_at);
     line.flag("-X,--extra-columns", "also the pid inside the container, and the owner (pod, job, unit)",
               o.extra_columns);
-    line.text("--host-root", "FOLDER", "where the host's root is mounted, if this is a container (/)",
+    line.text("--host-root", "FOLDER", "mount point of the host's root, if this is a container (/)",
               [&o](const std::string& text) {
                   if (!text.starts_with('/'))
                       throw UsageError(
@@ -180,7 +180,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     line.text(
         "--table-rows", "ROWS", "rows of the table in the kernel (default depends on the number of CPUs)",
         [&o](const std::string& text) { o.table_rows = number_argument<uint32_t>("--table-rows", text, 16, 1 << 20); });
-    line.flag("--info", "show what this machine supports and what the tool would use of it, and exit", o.info);
+    line.flag("--info", "show what this machine supports and what the tool uses of it, and exit", o.info);
     line.flag("--clean", "remove what killed runs have left behind, and exit", o.clean);
 }
 
