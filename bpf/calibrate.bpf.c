@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What a measured duration contains of its own probe: the time between entry and return of a function that does
- * nothing, taken the way the tools take it. */
+/* Measures the probe's part of a measured duration: the time between entry and return of a function that does nothing,
+ * taken as the tools take it. */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -11,10 +11,10 @@ __u64 entered = 0;
 __u32 taken = 0;
 __u64 samples[CALIBRATION_SAMPLES] = {};
 
-/* As base/probe.bpf.h has it: to attach by tracefs takes one, though there is one place only. */
+/* Attaching by tracefs needs this map, as in base/probe.bpf.h, although there is one probe only. */
 PREALLOCATED_HASH_MAP(rows_by_place, 4, u64, u32);
 
-/* Attached once. */
+/* Attached once, so always active. */
 INLINE bool is_idle(struct pt_regs* ctx)
 {
     return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The life of graphs: captured or built, instantiated, launched, updated, destroyed. */
+/* Life cycle of graphs: capture or construction, instantiation, launches, updates, destruction. */
 #include "base/api_call.bpf.h"
 #include "kinds/context.bpf.h"
 #include "kinds/graph.bpf.h"
@@ -7,12 +7,11 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile __u32 often_launched = 0;    /* number of the row that a program is for */
-const volatile bool count_launches = false; /* of kernels, without a graph */
-const volatile bool measure_nodes = false;  /* of the graphs that are launched, in place of the duration */
+const volatile __u32 often_launched = 0;    /* number of the row that the program `often` is for */
+const volatile bool count_launches = false; /* launches of kernels outside graphs */
+const volatile bool measure_nodes = false;  /* nodes of launched graphs, instead of the duration */
 
-/* Asks for the task itself: a caller that keeps it until here may have more than 512 bytes of stack below it (before
- * 6.13). */
+/* Gets the task itself. Passed as an argument, it would make callers exceed 512 bytes of stack (before 6.13). */
 OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
     if (!call)
@@ -34,7 +33,7 @@ INLINE void add_child(const struct kept_call* kept)
         add_nodes(&capture->nodes, &exec->nodes);
 }
 
-/* Launches of graphs. */
+/* Graph launches. */
 INLINE int launch_begins(struct pt_regs* ctx, bool often)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -91,7 +90,7 @@ INLINE int launch_returns(struct pt_regs* ctx, bool often)
 CALL_PROGRAMS(launch, launch_begins, launch_returns, false)
 CALL_PROGRAMS(often, launch_begins, launch_returns, true)
 
-/* All other calls of a graph. */
+/* All other graph calls. */
 INLINE void keep_words(struct kept_call* kept, const struct graph_words* words)
 {
     u64* word = kept->call.word;
@@ -135,7 +134,7 @@ OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
     struct graph_exec* exec = words.exec ? exec_of(&key->image, words.exec) : 0;
     if (exec)
         key->subject = exec->number;
-    if (!only_failed) /* else no return is followed */
+    if (!only_failed) /* with only_failed, the return of a success is not handled */
         graph_destroy_begins(&key->image, key->kind, &words);
     keep_words(&kept, &words);
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
@@ -159,7 +158,7 @@ INLINE void send_exec_ended(const struct image* image, const struct graph_exec* 
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Names what the call was about, and tells its nodes. */
+/* Fills in the graph or executable graph of the call, and its nodes. */
 INLINE struct graph_exec* describe(struct call* call, const struct graph_words* words)
 {
     const struct image* image = &call->key.image;
@@ -180,7 +179,7 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
-/* Returns how long the capture took. */
+/* Returns the duration of the capture. */
 OWN_FRAME u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
 {
     return key && words ? follow_capture_end(&key->image, words, key->result, now) : 0;
@@ -237,7 +236,7 @@ OWN_FRAME int graph_return_body(struct pt_regs* ctx)
 CALL_PROGRAMS(graph, graph_entry_body, graph_return_body)
 
 enum node_word {
-    NODE_CAPTURE, /* its number */
+    NODE_CAPTURE, /* number of the capture */
     NODE_KIND,
     NODE_COUNT,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Everything that the other tools count, in one table. */
+/* Everything that the other tools count. */
 
-/* A synchronous copy is a copy and a wait, and what frees memory may wait, too: twice as many calls are open at once.
- */
+/* Twice the default: a synchronous copy is both a copy and a wait, and a free may wait too. */
 #define OPEN_CALLS 8
 #define SHOWS_WAITING
 #define WINDOW_DEPTH 6

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Launches, copies, waits and memory, by process and device: how much, and nothing of what kind. */
+/* Launches, copies, waits and memory by process and device, in total only. */
 
-/* A synchronous copy is a copy and a wait, and what frees memory may wait, too: twice as many calls are open at once.
- */
+/* Twice the default: a synchronous copy is both a copy and a wait, and a free may wait too. */
 #define OPEN_CALLS 8
 
 #include "kinds/copy.bpf.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where the threads of some processes are. The kernel has their registers; nothing is stopped, and nothing of theirs is
- * touched. */
+/* Registers of the threads of selected processes, as the kernel has saved them. No thread is stopped or changed. */
 #include "shared/kernel.h"
 
 #include "base/machine.bpf.h"
@@ -11,7 +10,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define WANTED_MAX 4096
 
-/* Processes. */
+/* Selected processes, by id. */
 HASH_MAP(wanted, WANTED_MAX, u32, u32);
 
 SEC("iter/task")

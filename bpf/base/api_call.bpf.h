@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls of probed functions, from their entry to their return. */
+/* Calls of probed functions, from entry to return. */
 #ifndef GPUSNOOP_API_CALL_BPF_H
 #define GPUSNOOP_API_CALL_BPF_H
 
@@ -9,27 +9,27 @@
 #include "base/window.bpf.h"
 
 const volatile bool count_runtime = false;   /* --api runtime, both */
-const volatile bool stacks_of_calls = false; /* of some, see take_sample() */
-const volatile __u64 second = 1;             /* in jiffies */
+const volatile bool stacks_of_calls = false; /* of sampled calls: see take_sample() */
+const volatile __u64 second = 1;             /* jiffies per second */
 
-#define SAMPLES_PER_SECOND 100 /* a second */
-#define SAMPLE_PAUSE_SECONDS 4 /* seconds */
+#define SAMPLES_PER_SECOND 100 /* per thread and kind of call */
+#define SAMPLE_PAUSE_SECONDS 4 /* without a sample, after which sampling starts over */
 
-/* What the return probe needs of the entry; the last two words, by kind of call. */
+/* State that a counted call keeps from entry to return. The kind of call defines the two unions. */
 struct kept_call {
-    struct call call; /* of a list: not read yet */
+    struct call call; /* not read yet if it is a list */
     u32 row;
     union {
         u32 count;      /* launch, copy: elements of the list */
         u32 pitch_rows; /* allocation with a pitch */
-        u32 taken_out;  /* free: its entry has left the table of what is held */
-        u32 is_wanted;  /* release, unmapping: of a traced thread, so it counts even if it frees nothing known */
-        u32 node_type;  /* graph call */
+        u32 taken_out;  /* free: its entry has been removed from the table of allocations */
+        u32 is_wanted; /* release, unmapping: the thread is traced, so the call counts even if it frees nothing known */
+        u32 node_type; /* graph call */
     };
     union {
         u64 list;     /* launch, copy: address of the first element */
-        u64 out;      /* allocation: where it stores its address or handle */
-        u64 handle;   /* mapping: of the memory that is mapped */
+        u64 out;      /* allocation: address at which its address or handle is stored */
+        u64 handle;   /* mapping: handle of the mapped memory */
         u64 physical; /* release: number of the memory whose handle is released; 0 unknown */
         u64 capture;  /* graph launch: number of the capture that records it */
         u64 stream;   /* graph call */
@@ -38,13 +38,13 @@ struct kept_call {
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
 
-/* at: where the thread is, at the entry or the return of the call. */
+/* at: COPIED_AT_ENTRY or COPIED_AT_RETURN. */
 INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 {
     bool returned = at == COPIED_AT_RETURN;
-    /* Frame pointers lead to the caller's caller: at the entry of a function its own frame does not exist yet. */
+    /* At function entry, frame pointers lead to the caller's caller: the function has no frame of its own yet. */
     if (window_stacks_mask && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
-        guard_calls_begin(); /* the window is the CPU's */
+        guard_calls_begin(); /* the window is per CPU */
         key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx), returned ? PT_REGS_IP(ctx) : 0, at);
         key->caller = caller_in_window();
         guard_calls_end();
@@ -77,11 +77,11 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
     }
 }
 
-/* A stack costs more than all else that a call does, so one is taken of each so many calls of a kind that a thread
- * makes: of as many as the last second says will make SAMPLES_PER_SECOND in the next, so of all where there are fewer.
- * Within it they are as many all the time, or what comes after a pause would be taken more often than the rest; but for
- * a thread that has become so much faster that it would pay for it. Never of each n-th exactly, which might be the same
- * call of a loop each time. */
+/* Samples every Nth call's stack, per thread and kind of call, because a stack costs more than everything else that a
+ * call does. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks; with fewer calls,
+ * each is sampled. Within a second N stays the same, or calls after a pause would be sampled more often than the
+ * others. It is raised only if a thread becomes fast enough to notice the cost. The distance between samples is random:
+ * every Nth call exactly might always be the same call of a loop. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
@@ -108,7 +108,7 @@ OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
     return 0;
 }
 
-/* However many calls were to be left out, a pause ends that. */
+/* After a pause the next call is sampled, however many were still to be skipped. */
 INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row,
                         u32 kind, struct call_key* key)
 {
@@ -123,7 +123,7 @@ INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const 
         take_sample(ctx, key, kind);
 }
 
-/* What is read of every call alike; the image is there already. */
+/* Fills the fields of a key that all kinds of calls share; the image is already set. */
 INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u32 number,
                       u32 sampled, struct call_key* key)
 {
@@ -147,8 +147,8 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     }
 }
 
-/* A call begins: its row, and of its key what all calls have. 0 where it is not to be counted: it has no row, or is the
- * inner half of a call that is counted at the runtime. */
+/* Begins a call: returns its row, and fills the shared fields of its key. NULL if the call is not counted: it has no
+ * row, or it is the driver call inside a runtime call that counts. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                           u32 sampled, struct kept_call* kept)
 {
@@ -180,14 +180,14 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
     return begin_sampled_call(ctx, task, SAMPLED_NONE, 0, kept);
 }
 
-/* Of any thread of a process that somebody asked for. */
+/* For any thread of a traced process. */
 INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
                                                               struct kept_call* kept)
 {
     return begin_call_of_row(ctx, task, traced_row_of_process(ctx, task), SAMPLED_NONE, kept);
 }
 
-/* Keeps a call in its thread's state until it returns; 0 where there is no room for it, which is counted. */
+/* Keeps a call in its thread's state until it returns. NULL and a counted loss if there is no room. */
 INLINE struct open_call* keep_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part,
                                       const struct kept_call* kept, u64 now)
 {
@@ -204,21 +204,21 @@ INLINE struct open_call* keep_call(struct pt_regs* ctx, struct task_struct* task
     return keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);
 }
 
-/* The call that returns here, with its result and duration. */
+/* A call that returns, with its result and duration. */
 struct ended_call {
     struct kept_call* kept;
     u64 entry_ns;
     u64 duration_ns;
 };
 
-/* The thread that kept it; 0 where it was not kept, or is not to be counted. */
+/* Returns the thread that kept the call; NULL if none has, or if the call does not count. */
 INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
                                         struct ended_call* ended)
 {
     struct thread_state* thread = thread_state(task);
     struct open_call* call = thread ? close_call(ctx, thread, part) : 0;
     if (!call) {
-        /* Inner halves of runtime calls were left out at entry, on purpose. */
+        /* Driver calls inside runtime calls were skipped at entry. */
         if (!count_runtime)
             lose_unmatched_return(task, false);
         return 0;

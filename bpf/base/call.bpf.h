@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls, counted in rows of a table or sent as one record each. */
+/* Counting of calls: in rows of a table, or as one record each (-e). */
 #ifndef GPUSNOOP_CALL_BPF_H
 #define GPUSNOOP_CALL_BPF_H
 
@@ -11,18 +11,18 @@
 #include "shared/call.h"
 #include "shared/histogram.h"
 
-/* One record per call, for -e: the dearest thing that a tool does. In the kernel's ring buffer a record of that size
- * takes 105 ns, here 20: no lock, no helper. Lines are in the order in which they got their places, as there; what else
- * is sent goes there, and is read first. The front end sets how many entries there are. */
+/* One record per call, for -e: the most expensive mode. A record takes 20 ns here, because there is no lock and no
+ * helper; in the kernel's ring buffer, 105 ns. Lines are ordered by when they reserved their place. All other records
+ * go to the ring buffer, which is read first. The front end sets the capacity. */
 
 MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
-const volatile __u64 line_wake = 0; /* bits of their number; see publish_line() */
+const volatile __u64 line_wake = 0; /* mask of a line's number: see publish_line() */
 
-#define LINE_TRIES 16 /* to be the one that takes the next place: each failure is another CPU's success */
+#define LINE_TRIES 16 /* attempts to reserve the next place; when one fails, another CPU has succeeded */
 
-/* 0 where there is none that has been read. */
+/* NULL if all places have unread lines. */
 INLINE struct line* reserve_line(u64* number)
 {
     u32 first = 0;
@@ -42,7 +42,7 @@ INLINE struct line* reserve_line(u64* number)
     return 0;
 }
 
-/* The reader waits for the ring buffer, and finds nothing there. */
+/* Wakes the reader, which waits for the ring buffer, by a record that is discarded. */
 OWN_FRAME int wake_reader(void)
 {
     void* nothing = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
@@ -51,8 +51,8 @@ OWN_FRAME int wake_reader(void)
     return 0;
 }
 
-/* The line can be read; before, the reader stops at its place. The line that makes it an eighth more wakes the reader,
- * as with ring_flags(). */
+/* Publishes a line; until then the reader stops at its place. The reader is woken when the number of unread lines
+ * reaches a multiple of an eighth of the capacity, as in ring_flags(). */
 INLINE void publish_line(struct line* line, u64 number)
 {
     store_ordered(&line->published, number + 1);
@@ -62,10 +62,9 @@ INLINE void publish_line(struct line* line, u64 number)
         wake_reader();
 }
 
-/* Counting calls of any kind: in rows of a table, or as one record each. What a tool tells of a call beyond that is its
- * own. */
+/* Counting calls of any kind. Tools add their own fields. */
 
-/* What the chosen view tells apart; a thing that is not asked for costs nothing and makes no rows. */
+/* Grouping of rows. A field that is not used costs nothing and makes no rows. */
 const volatile bool per_thread = false;
 const volatile bool per_stream = false;
 const volatile bool per_device = false;
@@ -75,45 +74,45 @@ const volatile bool per_cgroup = false;
 const volatile bool per_size = false; /* of copies and memory */
 
 const volatile bool emit_events = false;
-const volatile bool need_return = false; /* result or latency */
+const volatile bool need_return = false; /* for results or latencies */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
-const volatile __u64 least_ns = 0;         /* of calls with a duration, those that are shorter are left out */
-const volatile __u64 duration_unit_ns = 1; /* what buckets of the duration count in */
+const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if they have a duration */
+const volatile __u64 duration_unit_ns = 1; /* unit of the duration's histogram */
 
-/* The time of its entry is part of a call, also of one whose return nobody waits for. */
+/* True if calls need the time of their entry, even without a return probe. */
 INLINE bool needs_entry_time(void)
 {
     return emit_events || (measure_latency && need_return);
 }
 
-/* A row gets its memory when it comes: with 256 CPUs all of them would take 64 MiB. */
+/* Rows are allocated on demand: with 256 CPUs, all of them would take 64 MiB. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-    __uint(max_entries, 16384); /* set by the front end, as is how much of the key counts */
+    __uint(max_entries, 16384); /* set by the front end, like the size of the key */
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(key_size, sizeof(struct call_key));
     __uint(value_size, sizeof(struct call_stats));
 } calls SEC(".maps");
 
-const volatile __u32 call_key_bytes = sizeof(struct call_key); /* as the table's keys are long */
-const volatile __u32 front_bits = 1;                           /* at least */
+const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the table's keys */
+const volatile __u32 front_bits = 1;                           /* set by the front end, at least 1 */
 
-/* In front of the table, 1 << front_bits rows for each CPU. One is found by arithmetic alone (12 ns; in the table 72 to
- * 100) and belongs to the first key that comes to it, until the front end gives it back: it does so with rows of
- * processes that have ended, and of generations that are over. The others go to the table. The front end sets how many
- * entries there are. */
+/* A cache in front of the table: 1 << front_bits rows per CPU. A row is found by arithmetic alone (12 ns; in the table,
+ * 72 to 100) and belongs to the first key that claims it, until the front end frees it: it frees rows of exited
+ * processes and of past generations. Keys whose row belongs to another key go to the table. The front end sets the
+ * capacity. */
 MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 
-/* 0 or CALL_GENERATION: calls count in rows of this one. The front end changes it when the table fills up, waits until
- * no program that has read the old one runs any more, and may then take the rows of that one out: nobody adds to them.
- * It could not do so with a row that is in use: a program that has looked it up adds to it after it has been read and
- * deleted, and by then another key may have its place. */
+/* 0 or CALL_GENERATION: the generation in whose rows calls are counted. The front end switches it when the table fills
+ * up, waits until no program that has read the old value is running, and then drains the rows of the old generation,
+ * which no longer change. A row in use could not be drained: a program that has looked it up adds to it after it was
+ * read and deleted, when its memory may already belong to another key. */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);
 
-/* Addresses of the lists of a batch of copies. */
+/* Addresses of the lists of a copy batch. */
 struct copy_lists {
     u64 bytes;
     u64 destination;
@@ -127,8 +126,8 @@ struct call {
         struct copy copy;
         struct memory_call memory;
         struct graph_call graph;
-        struct copy_lists lists; /* of a batch, while its copies are read one by one */
-        u64 word[4];             /* the program's own, until the call returns */
+        struct copy_lists lists; /* while the copies of a batch are read one by one */
+        u64 word[4];             /* the program's own words, until the call returns */
     };
 };
 
@@ -156,7 +155,7 @@ INLINE void send_line(struct task_struct* task, const struct call* call, u64 ent
     publish_line(line, number);
 }
 
-/* A call by itself, as the table is full: the front end has more room. */
+/* Sends a call as a record because the table is full; the front end has more room. */
 INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
@@ -168,11 +167,11 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
 }
 
-/* Of each CPU: the image and its cgroups that were introduced there last, as one word, for a line is mostly of the same
- * process as the one before it. */
+/* Per CPU: a hash of the image and cgroups that were introduced last. Most lines are of the same process as the line
+ * before. */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
-/* Before each line: whose it is. */
+/* Introduces the process of a line, unless it was the last one introduced on this CPU. */
 INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
 {
     u32 first = 0;
@@ -186,14 +185,14 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
         *last = hash;
 }
 
-const volatile bool name_threads = false; /* rows by thread show its name */
+const volatile bool name_threads = false; /* rows per thread show its name */
 
 struct thread_name {
     u64 word[2];
 };
 
-/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. It
- * sets more entries if it shows names. */
+/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. It sets a
+ * higher capacity if it shows names. */
 LRU_HASH_MAP(thread_names, 128, struct handle_number, struct thread_name);
 
 /* Sends the process of a new row to the front end, and keeps the name of its thread. */
@@ -208,10 +207,10 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
     bpf_map_update_elem(&thread_names, &thread, &name, BPF_ANY);
 }
 
-/* Not on the stack, which is short. */
+/* Global, because the stack is too small. */
 struct call_stats no_calls = {};
 
-/* A row of less detail: CallSums of the front end makes the same. keep: all bits, or none. */
+/* Clears the detail of a key unless `keep` is all ones (else it is 0). CallSums of the front end does the same. */
 INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
     key->subject &= keep;
@@ -237,17 +236,17 @@ INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key
     return bpf_map_lookup_elem(&calls, key);
 }
 
-/* A row in front that was free belongs to this key, + 1; 0 where another task has come before. */
+/* Claims a free row of the cache for this key. Returns its number + 1; 0 if another task was first. */
 INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u32 at)
 {
     u64* words = (u64*)&row->key;
     u32 taken = 0;
     guard_begin();
-    if (!load_acquire(words)) { /* the front end has cleared what was counted before it gave the row back */
+    if (!load_acquire(words)) { /* the front end clears the counts before it frees the row */
         for (u32 i = 1; i < KEY_WORDS; i++)
             if (i * 8 < call_key_bytes)
                 words[i] = key_word(key, i, call_key_bytes);
-        /* The front end, which reads it meanwhile, sees the whole key, or none. */
+        /* The first word goes last: the front end sees the whole key, or none. */
         store_ordered(words, key_word(key, 0, call_key_bytes));
         taken = at + 1;
     }
@@ -255,12 +254,11 @@ INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u3
     return taken;
 }
 
-/* Which of the rows in front a key has or takes, + 1; 0 where another key has its place. Each CPU has rows of its own.
- */
+/* The row that a key has or claims in the cache of this CPU, + 1; 0 if it belongs to another key. */
 INLINE u32 find_front_row(struct call_key* key)
 {
     if (!per_stack && key->stack >= 0)
-        return 0; /* a sample: it does not come often */
+        return 0; /* a sampled stack: too rare for the cache */
     u32 at = bpf_get_smp_processor_id() << front_bits | front_place(key, call_key_bytes, front_bits);
     struct front_row* row = bpf_map_lookup_elem(&front, &at);
     if (!row)
@@ -282,7 +280,7 @@ VERIFIED_ONCE u32 front_row_of(struct call_key* key)
     return key ? find_front_row(key) : 0;
 }
 
-/* Seldom, as it gets longer each time. */
+/* Rare: the maximum grows each time. */
 INLINE void update_max(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
@@ -301,7 +299,7 @@ INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
     }
 }
 
-/* Adds the sums of a call's kind. */
+/* Adds the figures of a call's kind. */
 INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 {
     for (u32 i = FIRST_KIND_FIGURE; i < CALL_FIGURES; i++)
@@ -309,13 +307,13 @@ INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
             add(&stats->v[i], v[i]);
 }
 
-/* The row of a call, with the call counted `times`: the tool adds what it has of its own. 0 where the call has gone to
- * the front end by itself, or is lost. */
+/* Counts a call `times` times and returns its row, to which the tool adds its own figures. NULL if the call was sent to
+ * the front end as a record, or is lost. */
 INLINE struct call_stats* count_call(struct task_struct* task, struct call* call, u64 times, u64 entry_ns,
                                      u64 duration_ns)
 {
     if (emit_events) {
-        introduce_caller(task, &call->key); /* per_cgroup, in lines */
+        introduce_caller(task, &call->key); /* per_cgroup is always set for lines */
         send_line(task, call, entry_ns, duration_ns);
         return 0;
     }
@@ -341,8 +339,8 @@ INLINE struct call_stats* count_in_front(struct call* call, u32 place, u64 times
     return &row->stats;
 }
 
-/* The same of the calls that are made most often. Where there are rows in front, 0 also stands for a call that is to be
- * counted by count_argument(). */
+/* Like count_call(), for the most frequent calls. With a cache, NULL can also mean that the caller has to count the
+ * call with count_argument(). */
 INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED)
@@ -353,14 +351,14 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
     return count_in_front(call, front_row_of(&call->key), times, duration_ns);
 }
 
-/* For functions that count what has no row in front, and are verified once: their arguments may be keys of a map since
- * 6.2 (9ef40974a82a), and there are rows in front since 6.10. */
+/* For VERIFIED_ONCE functions that count calls without a row in the cache. Their arguments can be keys of a map since
+ * 6.2 (9ef40974a82a), and the cache exists since 6.10. */
 INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
 }
 
-/* Both in one, for a function whose callers leave room for it on the stack. */
+/* count_often() and count_argument() in one, for a function whose callers leave enough stack. */
 INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED || !call)
@@ -373,19 +371,19 @@ INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64
     return stats ?: count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns);
 }
 
-/* A 64-bit division takes as long as the rest of this. */
+/* Avoids the 64-bit division, which takes as long as everything else here. */
 INLINE u16 duration_bucket(u64 ns)
 {
     return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
 }
 
-/* Under the guard: what the kernel gathers a stack in is the CPU's, too. */
+/* Under the guard, because the kernel collects a stack in a per-CPU buffer. */
 INLINE void keep_stack(void* ctx, struct call_key* key)
 {
     guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
-        /* Another stack has its place, which its hash decides: without its innermost address it has another one. */
+        /* Another stack has the same hash. Without its innermost address, this one has another hash. */
         key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What every program starts from: guard, losses, ring buffer. */
+/* Base of every BPF program: preemption guard, loss counters, ring buffer. */
 #ifndef GPUSNOOP_COMMON_BPF_H
 #define GPUSNOOP_COMMON_BPF_H
 
@@ -17,22 +17,23 @@
 
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
 extern void bpf_preempt_enable(void) __ksym __weak;
-/* Two flavours of one function: libbpf resolves the one that the kernel has. */
+/* One function with two signatures; libbpf resolves the one that the kernel has. */
 extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
 extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
-/* Functions that are verified once may be called under the guard from 6.15 on (e2d8f560d178), which brought this one,
- * too (97eb35f3ad42): kernels from 6.10 to 6.14 refuse them there, and do without a guard, as those before. */
+/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. The test for that is
+ * bpf_res_spin_lock(), which the same release introduced (97eb35f3ad42). Kernels from 6.10 to 6.14 refuse such calls;
+ * on these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {
-    u32 val; /* declared only, it would be no type of the kernel's, and the function not there */
+    u32 val; /* with a mere declaration, the type would not match the kernel's, and the function would not resolve */
 };
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
 
-/* A uprobe program stays on its CPU (migrate_disable()), but may be preempted there by another task whose probe runs
- * the same program. What belongs to the CPU is changed between these two, or atomically. */
+/* A uprobe program stays on its CPU (migrate_disable()), but another task can preempt it there and run the same
+ * program. So per-CPU data is changed either between guard_begin() and guard_end(), or atomically. */
 INLINE void guard_begin(void)
 {
     if (GUARDED)
@@ -57,12 +58,14 @@ INLINE void guard_calls_end(void)
         bpf_preempt_enable();
 }
 
-/* From 6.13 on (a76ab5731e32) a program may have one stack per CPU instead of per task. A second run then overwrites
- * the first one's, and kernels with preemption have been seen to panic; and into such a stack the kernel reads user
- * memory 60 ns slower than into the task's, whose bounds it knows at once. A program with a tail call gets none
- * (check_max_stack_depth(), 6.13): this one is never made, and gone once the program is loaded. */
+/* From 6.13 on (a76ab5731e32), the kernel may give a program a private stack per CPU instead of the task's stack. A
+ * preempting run then overwrites the stack of the first one, and kernels with preemption have panicked. Reading user
+ * memory into such a stack is also 60 ns slower, because the kernel knows only the bounds of the task's stack at once.
+ * A program with a tail call gets no private stack (check_max_stack_depth(), 6.13). So each program contains one that
+ * is never executed, and that the verifier removes as dead code. */
 const volatile bool never = false;
-/* The front end has found such a stack all the same (attach/programs.hpp): nothing is to preempt a program. */
+/* Set if the front end found that programs have a private stack anyway (attach/programs.hpp). They then run with
+ * preemption disabled. */
 const volatile bool stack_of_cpu = false;
 
 INLINE void program_begin(struct pt_regs* ctx)
@@ -79,7 +82,7 @@ INLINE void program_end(void)
         guard_end();
 }
 
-/* How often a probe was hit: what tracing costs the traced ones. */
+/* Counts probe hits, from which the overhead of tracing is estimated. */
 const volatile bool count_hits = false;
 
 PERCPU_ARRAY_MAP(hits, HITS, u64);
@@ -100,11 +103,10 @@ INLINE bool is_session_return(struct pt_regs* ctx)
     return bpf_session_is_return___alone();
 }
 
-/* Programs of a kind. NAME_entry sits at the first instructions of a function and NAME_return at its end; NAME_session
- * is both in one, and its entry may return 1 to say that this call's return does not matter. Elsewhere a return value
- * of 1 would ask the kernel to remove the probe (uprobe_multi before 6.13), so the others return 0. The attach type is
- * chosen by the front end before load. base/probe.bpf.h skips probes that are idle, and calls that are parts of others.
- * What follows is for the bodies. */
+/* Defines the programs of one kind. NAME_entry is attached to the first instruction of a function, NAME_return to its
+ * end. NAME_session is both in one, and its entry may return 1 to skip the return of this call. The other programs
+ * return 0: before 6.13, a uprobe_multi program that returns 1 asks the kernel to remove the probe. The front end
+ * chooses the attach type before load. base/probe.bpf.h detects idle probes and nested calls. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
@@ -143,7 +145,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         return skip_return;                                                                                            \
     }
 
-/* Of the traced process; 0 where it cannot be read. */
+/* A word of the traced process's memory; 0 if unreadable. */
 INLINE u64 read_word(u64 address)
 {
     u64 value = 0;
@@ -151,7 +153,7 @@ INLINE u64 read_word(u64 address)
     return value;
 }
 
-/* Adds to a word of a per-CPU value, in one instruction: a task preempted between load and store would undo the other's
+/* Adds to a per-CPU value in one instruction: a task preempted between a load and a store would undo the other task's
  * addition. */
 INLINE void add(u64* to, u64 n)
 {
@@ -174,9 +176,9 @@ struct {
 
 const volatile __u32 ring_wake_shift = 20;
 
-/* A wake-up per record costs four times as much as the record (2,500 against 626 ns), so the reader comes by itself
- * every tick and is woken only when much is waiting: by the record that makes it much, not by each one while the reader
- * is behind, which would slow the traced process down to the reader's speed. */
+/* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls at every tick, and is
+ * woken only by the record with which the unread data reaches another multiple of 1 << ring_wake_shift bytes. Waking it
+ * for every record while it is behind would slow the traced process down to the reader's speed. */
 INLINE u64 ring_flags(u64 bytes)
 {
     u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The outermost call that each thread makes, for programs that count no call within another one. Its place is found by
- * arithmetic alone (12 ns, where the thread's storage takes 45), and belongs to the thread from the call's entry to its
- * return. */
+/* The outermost call of each thread, for programs that count no nested calls. Its place is found by arithmetic alone
+ * (12 ns; task storage takes 45), and belongs to the thread from the call's entry to its return. */
 #ifndef GPUSNOOP_FRONT_CALLS_BPF_H
 #define GPUSNOOP_FRONT_CALLS_BPF_H
 
@@ -9,11 +8,11 @@
 #include "base/process.bpf.h"
 #include "shared/wait.h"
 
-#define FRONT_TRIES 8 /* places that a thread may have: that of its number, and the next ones */
+#define FRONT_TRIES 8 /* places tried per thread, from the one of its id on */
 
 MMAPABLE_ARRAY_MAP(front_calls, FRONT_CALLS, struct front_call);
 
-/* Numbers of threads are used again. */
+/* With the start time, because thread ids are reused. */
 INLINE u64 front_owner(struct task_struct* task)
 {
     return (u64)task->pid << 32 | (u32)task->start_boottime;
@@ -34,8 +33,8 @@ INLINE bool claim_front_call(struct front_call* front, u64 owner)
     return !__sync_val_compare_and_swap(&front->owner, 0, owner);
 }
 
-/* Which place the thread has, or, where its call begins, takes; none: FRONT_CALLS. Seldom: somebody else has been at
- * the first of its places. */
+/* Returns the thread's place, or claims one for a call that begins; FRONT_CALLS if there is none. The slow path:
+ * another thread has used this one's first place. */
 OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
 {
     for (u32 i = 0; i < FRONT_TRIES; i++) {
@@ -53,8 +52,8 @@ OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
     return FRONT_CALLS;
 }
 
-/* The place of a call that begins; 0 where another one of the thread goes on around it, or there is none left. A call
- * from further down the stack than this one, or from the same place, has been left without a return. */
+/* Begins a call and returns its place; NULL inside another call of the thread, or if no place is free. A call recorded
+ * with this stack pointer or a lower one was left without returning. */
 INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_struct* task)
 {
     u64 owner = front_owner(task);
@@ -81,8 +80,8 @@ INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_stru
     return front;
 }
 
-/* The call that returns, which has ended as soon as end_front_call() says so; 0 where it is part of another one, or its
- * entry was not seen, which is then counted. */
+/* Returns the call that returns, which ends with end_front_call(). NULL if the call is nested, or if its entry was not
+ * seen; then *lost is set. */
 INLINE struct front_call* returning_front_call(struct pt_regs* ctx, struct task_struct* task, bool* lost)
 {
     u64 owner = front_owner(task), stack = SP_AT_ENTRY(ctx);

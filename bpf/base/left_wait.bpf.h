@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits that a thread is in, one place per thread, and the end of those that a thread has left without returning. */
+/* Waits in progress, at one place per thread, and the end of waits that a thread left without returning (longjmp,
+ * exception). */
 #ifndef GPUSNOOP_LEFT_WAIT_BPF_H
 #define GPUSNOOP_LEFT_WAIT_BPF_H
 
@@ -7,10 +8,10 @@
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 
-const volatile bool waits_alone = true; /* false: copies and frees are counted by programs of their own, too */
+const volatile bool waits_alone = true; /* false: other programs count copies and frees */
 
-/* A place for each thread that has waited, which it keeps: to find it costs next to nothing. No thread waits twice at
- * once, but for a runtime call around a driver call, of which one is counted. */
+/* One place per thread that has waited, kept until the thread exits. A thread is in one wait at a time, except for a
+ * driver call inside a runtime call, of which one counts. */
 MMAPABLE_ARRAY_MAP(waiting, PLACES_MAX, struct waiting);
 
 INLINE struct waiting* place_of(struct thread_state* thread)
@@ -24,9 +25,9 @@ INLINE bool is_counted_elsewhere(u32 wait)
     return !waits_alone && (wait == WAIT_COPY || wait == WAIT_FREE);
 }
 
-/* A thread that calls at `sp` has left the wait that its place shows (longjmp, exception), unless it calls from within
- * it: further down the stack, and the wait's return address is still that of the return probe. A wait younger than this
- * is not looked at: it may be a part of this very call, kept by another program. */
+/* Ends the wait of a thread that calls at `sp`: it has left that wait (longjmp, exception), unless it calls from within
+ * the wait, further down the stack and with the wait's return probe still pending. A wait younger than least_age is not
+ * checked: it may be part of this very call, recorded by another program. */
 VERIFIED_ONCE int end_left_wait(u64 sp, u64 least_age)
 {
     struct task_struct* task = bpf_get_current_task_btf();

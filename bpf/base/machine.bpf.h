@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Processor and kernel memory: registers, order of memory accesses, and reads of kernel structures. */
+/* Access to the processor and to kernel memory: registers, memory order, reads of kernel structures. */
 #ifndef GPUSNOOP_MACHINE_BPF_H
 #define GPUSNOOP_MACHINE_BPF_H
 
@@ -9,10 +9,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* What depends on the processor: where it keeps a call's arguments, its return address, and a thread's system call.
- * Registers that <bpf/bpf_tracing.h> has names for go by those: PT_REGS_SP(), PT_REGS_RC(). */
+/* Processor-specific locations: a call's arguments and return address, a thread's system call. Registers that
+ * <bpf/bpf_tracing.h> names are used by those names: PT_REGS_SP(), PT_REGS_RC(). */
 
-/* Both machines have so many. */
+/* Both processors have at least these. */
 #define FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                             \
     DO(0, PT_REGS_PARM1(REGS))                                                                                         \
     DO(1, PT_REGS_PARM2(REGS))                                                                                         \
@@ -28,7 +28,7 @@
 /* psABI of x86-64, 3.2.3 */
 #define EACH_ARGUMENT_REGISTER(DO, REGS) FIRST_ARGUMENT_REGISTERS(DO, REGS)
 
-/* Of struct thread_registers. */
+/* In the order of thread_registers.kept. */
 #define EACH_KEPT_REGISTER(DO, REGS)                                                                                   \
     DO(0, (REGS)->bp)                                                                                                  \
     DO(1, (REGS)->bx)                                                                                                  \
@@ -39,8 +39,8 @@
 
 #define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->r15
 
-/* At the entry of a function, its return address lies at the stack pointer, and stays there until the return takes it
- * away; arguments on the stack are behind it. */
+/* At function entry, the return address is at the stack pointer, and stays there until the return pops it. Arguments on
+ * the stack follow it. */
 #define STACK_ARGUMENTS(REGS) (PT_REGS_SP(REGS) + 8)
 #define RETURN_POPS 8
 #define RETURN_ADDRESS_STAYS true
@@ -53,14 +53,14 @@
 #define SYSTEM_CALL_FIRST(REGS) ((REGS)->di)
 #define IS_COMPATIBLE(TASK) ((TASK)->thread_info.status & 2) /* TS_COMPAT */
 
-#define THREAD_POINTER(TASK) ((TASK)->thread.fsbase) /* of glibc, which sets it once */
+#define THREAD_POINTER(TASK) ((TASK)->thread.fsbase) /* glibc sets it once per thread */
 #define THREAD_SELF(POINTER, BYTES) (POINTER)        /* glibc's pthread_self() */
 
 #define WITHOUT_TAG(ADDRESS) (ADDRESS)
 
 #elif defined(__TARGET_ARCH_arm64)
 
-/* As arm64's <asm/unistd.h> does. Another host's <asm/bitsperlong.h> takes the BPF target for a machine of 32 bits. */
+/* As in arm64's <asm/unistd.h>. The <asm/bitsperlong.h> of other hosts takes the BPF target for a 32-bit machine. */
 #include <asm/bitsperlong.h>
 #undef __BITS_PER_LONG
 #define __BITS_PER_LONG 64
@@ -90,17 +90,17 @@
 
 #define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->regs[0]
 
-/* At the entry of a function, its return address is in x30, and the function puts it wherever it likes. In frames it
- * may be signed (FEAT_PAuth), with bits that only the kernel knows how to take off. */
+/* At function entry, the return address is in x30; the function may store it anywhere. In stack frames it may be signed
+ * (FEAT_PAuth), with bits that only the kernel can remove. */
 #define STACK_ARGUMENTS(REGS) PT_REGS_SP(REGS)
 #define RETURN_POPS 0
 #define RETURN_ADDRESS_STAYS false
 #define FRAMES_ARE_SIGNED true
-#define SIGNED_FROM 48 /* the first bit of an address that may be signed; larger addresses have some more below 52 */
+#define SIGNED_FROM 48 /* lowest bit that may hold a signature; 52-bit addresses have address bits above it */
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 
-/* As 64 bits: where clang looks at the lower half of them alone, 6.1 does not see what that says of the whole. */
+/* Widened to 64 bits: if clang compares the lower half alone, kernel 6.1 derives no bounds for the whole register. */
 #define SYSTEM_CALL_NUMBER(REGS)                                                                                       \
     ({                                                                                                                 \
         u64 number_ = (u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno;                                    \
@@ -113,28 +113,28 @@
 #define THREAD_POINTER(TASK) ((TASK)->thread.uw.tp_value)
 #define THREAD_SELF(POINTER, BYTES) ((POINTER) - (BYTES))
 
-/* The processor ignores the upper eight bits of an address, in which programs keep what they like: where they free, it
- * need not be the same. */
+/* The processor ignores the upper eight bits of an address. Programs may keep tags there, so a free may pass another
+ * tag than the allocation returned. */
 #define WITHOUT_TAG(ADDRESS) ((ADDRESS) & ~0ULL >> 8)
 
 #endif
 
-/* At its return, the stack pointer that a function had at its entry. */
+/* In a return probe: the stack pointer that the function had at entry. */
 #define SP_AT_ENTRY(REGS) (PT_REGS_SP(REGS) - RETURN_POPS)
 
-#define NO_SYSTEM_CALL -1 /* in place of the number: an exception */
+#define NO_SYSTEM_CALL -1 /* the system call number of a thread in an exception */
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 
-/* Order of accesses to words that publish other data, to the front end (src/base/bpf_map.hpp) or another CPU.
+/* Ordered accesses to words that publish other data, to the front end (src/base/bpf_map.hpp) or to another CPU.
  *
  * store_ordered() stores a word after all earlier stores and before all later ones. load_acquire() loads a word before
  * everything that is read later. Words have 64 bits.
  *
- * x86 reorders neither stores with stores nor loads with loads: only the compiler has to keep the order, which costs
- * nothing, while an instruction with a lock would wait until all stores have left the CPU, 100 ns. On arm64 these are
- * atomic instructions with a result, which are full barriers in all kernels (Documentation/bpf/linux-notes, 5.18).
- * Instructions for this very purpose exist only since 6.15 (880442305a39). */
+ * x86 reorders neither stores with stores nor loads with loads. Only the compiler has to keep the order, which is free;
+ * a locked instruction would wait until all stores have left the CPU (100 ns). On arm64 these are atomic instructions
+ * with a result, which are full barriers in all kernels (Documentation/bpf/linux-notes, 5.18). BPF has load-acquire and
+ * store-release instructions only since 6.15 (880442305a39). */
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -158,16 +158,16 @@
 
 #endif
 
-/* Memory of the kernel, read by loads that the verifier checks by types: a load that fails gives 0, as one of user
- * memory is refused. bpf_probe_read_kernel() costs 40 to 70 ns a call in its place, and a kernel that is locked down
- * (confidentiality) has no such function: it is called on kernels before 6.2 alone. */
+/* Reads of kernel memory, by loads that the verifier checks by type. A load that faults yields 0, and so does one from
+ * a user address. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is missing in a kernel under lockdown
+ * (confidentiality), so only kernels before 6.2 use it. */
 
 extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
 
 #define HAS_CASTS bpf_ksym_exists(bpf_rdonly_cast)
 #define CAST(OBJECT) ((typeof(OBJECT))bpf_rdonly_cast(OBJECT, bpf_core_type_id_kernel(typeof(*(OBJECT)))))
 
-/* As BPF_CORE_READ(). */
+/* Like BPF_CORE_READ(). */
 #define READ(OBJECT, ...)                                                                                              \
     ({                                                                                                                 \
         ___type((OBJECT), __VA_ARGS__) value_read;                                                                     \
@@ -178,7 +178,7 @@ extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2
         value_read;                                                                                                    \
     })
 
-/* A word that no type tells of: taken for the first one of a type that begins with one. */
+/* An untyped word: read as the first field of a type that begins with a word. */
 static inline __attribute__((always_inline)) u64 kernel_word(const void* address)
 {
     if (HAS_CASTS)
@@ -188,19 +188,19 @@ static inline __attribute__((always_inline)) u64 kernel_word(const void* address
     return word;
 }
 
-/* How many bytes that are, its zero included; it may have been cut to fewer. "" where it cannot be read. */
+/* Returns the length of the text with its zero; the copy may be cut to `size`. "" if unreadable. */
 static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 size, const void* from)
 {
     static const char format[] = "%s";
     u64 texts[] = {(u64)from};
     if (HAS_CASTS)
-        return bpf_snprintf(text, size, format, texts, sizeof(texts)); /* which is there in any mode */
+        return bpf_snprintf(text, size, format, texts, sizeof(texts)); /* available in any lockdown mode */
     return bpf_probe_read_kernel_str(text, size, from);
 }
 
-/* The same task, of which the verifier is not to know whether its pointers are to be trusted: nobody here needs that,
- * and it looks at all names of the kernel's types, four times for each of them (btf_nested_type_is_trusted()). That
- * took 40 % of cudatop's start. */
+/* The task as an untrusted pointer. For a trusted pointer, the verifier compares the names of all kernel types four
+ * times per field (btf_nested_type_is_trusted()), which took 40% of cudatop's start. No program here needs the trust.
+ */
 static inline __attribute__((always_inline)) struct task_struct* untrusted(struct task_struct* task)
 {
     return HAS_CASTS ? CAST(task) : task;

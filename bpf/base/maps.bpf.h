@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Declarations of maps. ENTRIES is the most that a map holds, unless the front end sets another number. */
+/* Map declarations. ENTRIES is the capacity, unless the front end sets another. */
 #ifndef GPUSNOOP_MAPS_BPF_H
 #define GPUSNOOP_MAPS_BPF_H
 
@@ -16,9 +16,9 @@
         __type(value, VALUE);                                                                                          \
     } NAME SEC(".maps")
 
-/* Takes memory for each entry when it is added. */
+/* Allocates memory for each entry when it is added. */
 #define HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, BPF_F_NO_PREALLOC)
-/* Takes it when it is made: for programs in which there is none to be had, as where threads are woken. */
+/* Allocates all memory when the map is created, for programs that cannot allocate, such as those on wake-ups. */
 #define PREALLOCATED_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, 0)
 #define LRU_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_LRU_HASH, ENTRIES, KEY, VALUE, 0)
 #define LPM_TRIE_MAP(NAME, ENTRIES, KEY, VALUE)                                                                        \
@@ -27,7 +27,7 @@
 #define MMAPABLE_ARRAY_MAP(NAME, ENTRIES, VALUE)                                                                       \
     MAP_OF_TYPE(NAME, BPF_MAP_TYPE_ARRAY, ENTRIES, u32, VALUE, BPF_F_MMAPABLE)
 #define PERCPU_ARRAY_MAP(NAME, ENTRIES, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_PERCPU_ARRAY, ENTRIES, u32, VALUE, 0)
-/* One value for each thread that a program asks for, for as long as the thread lives. */
+/* One value per thread, created on demand and freed when the thread exits. */
 #define TASK_STORAGE_MAP(NAME, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_TASK_STORAGE, 0, int, VALUE, BPF_F_NO_PREALLOC)
 
 #define STACK_TRACE_MAP(NAME, ENTRIES, FRAMES)                                                                         \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* A place in a tool's table of threads, which a thread keeps as long as it lives: to find it costs next to nothing. */
+/* Places in a tool's table of threads. A thread keeps its place until it exits, so finding it costs next to nothing. */
 #ifndef GPUSNOOP_PLACES_BPF_H
 #define GPUSNOOP_PLACES_BPF_H
 
 #include "base/thread.bpf.h"
 #include "shared/thread_time.h"
 
-/* Places of threads that have ended, given back by the front end. */
+/* Places of exited threads, returned by the front end. */
 struct {
     __uint(type, BPF_MAP_TYPE_QUEUE);
     __uint(max_entries, PLACES_MAX);
@@ -15,7 +15,7 @@ struct {
 
 __u32 places_taken = 0;
 
-/* PLACES_MAX where there is none left. */
+/* PLACES_MAX if the table is full. */
 OWN_FRAME u32 new_place(void)
 {
     u32 place = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Probes that fire: whether a hit counts, its row, its arguments, and how programs begin. */
+/* Probe hits: whether a hit counts, its row in the probe table, its arguments, and the common prologue of programs. */
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
@@ -7,10 +7,11 @@
 #include "base/thread.bpf.h"
 #include "shared/probe.h"
 
-/* Probes on single processes are replaced by probes on every process while calls go on: the second ones are attached
- * before the first ones are detached, and no call is counted twice or not at all. */
+/* Switch from probes on single processes to probes on all processes while calls are in flight. The second attachment is
+ * made before the first is removed, and every call is counted exactly once. */
 
-/* The first probes are limited to target_pids by the kernel. The second cannot be, so ATTACH_BOTH lasts: it filters. */
+/* The kernel limits the first attachment to target_pids, but cannot limit the second. If this is set, the phase stays
+ * ATTACH_BOTH and programs of the second attachment filter by target_pids. */
 const volatile bool filter_second = false;
 
 __u32 attach_phase = ATTACH_FIRST; /* set by the front end */
@@ -25,10 +26,10 @@ INLINE bool is_switching_probes(void)
     return attach_phase == ATTACH_PENDING || attach_phase == ATTACH_BOTH;
 }
 
-/* Where both attachments are there, a thread that comes by a probe runs the program of the second, and then that of the
- * first: the kernel puts a new consumer of a uprobe at the head of its list. The front end's word may come between the
- * two. So the second says that it has seen to it, and the first leaves it to the second where that has said so. It need
- * not take that back: a thread that has seen the word once sees it ever after. */
+/* While both attachments exist, a thread that hits a probe runs the program of the second, then that of the first: the
+ * kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change between the two. So the
+ * second marks the hook as handled, and the first skips hooks that are marked. The mark is never removed: once a thread
+ * has seen the new phase, it keeps seeing it. */
 OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
@@ -47,7 +48,7 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
     return !second && thread->handled_by_second & hook_bit(cookie);
 }
 
-/* The probe with this cookie does not count, another one does. */
+/* True if the probe with this cookie must not count, because that of the other attachment does. */
 INLINE bool is_idle_cookie(u64 cookie)
 {
     u32 phase = attach_phase;
@@ -59,18 +60,18 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* The probe will count: also the return of a call that is being made when it begins to. */
+/* True if this probe is about to become the active one. Then it must see the return of the call in flight. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
 }
 
-/* Driver calls that are parts of another driver call: a driver may forward to a second one (WSL, vGPU interposers), or
- * be written in terms of HIP (ZLUDA), by a call or by a jump. The outermost call counts, with its result and duration.
- */
+/* Driver calls nested in another driver call. A driver may forward to a second one (WSL, vGPU interposers) or be
+ * implemented on HIP (ZLUDA), by a call or by a jump. The outermost call counts, with its result and duration. */
 
-/* Drivers that share a process with another one: a bit for each file's number modulo 64. Set by the front end. While it
- * is 0, a call pays for one load and one branch. Not on arm64, where the check needs more stack than there is. */
+/* Drivers that share a process with another driver: a bit for each file's number modulo 64, set by the front end. While
+ * it is 0, a call pays for one load and one branch. Not used on arm64, where the check needs more stack than there is.
+ */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -91,7 +92,7 @@ static long note_file(struct task_struct* task, struct vm_area_struct* vma, u64*
     return 0;
 }
 
-/* The file that is mapped at an address; 0 where there is none, or while another thread maps memory. */
+/* Identifies the file mapped at an address; 0 if there is none, or while another thread changes the mappings. */
 INLINE u64 file_at(struct task_struct* task, u64 address)
 {
     u64 found = 0;
@@ -100,8 +101,8 @@ INLINE u64 file_at(struct task_struct* task, u64 address)
     return found;
 }
 
-/* The outer call, whose frame is still on the stack, runs around a call of this file that returns to `caller`. The
- * frame may be a remnant of a call that has returned: then the program calls another driver, from the file that made
+/* True if the outer call, whose frame is still on the stack, contains a call in this file that returns to `caller`. The
+ * frame may be a leftover of a call that has returned: then the program calls another driver, from the file that made
  * the outer call. A driver that calls itself does so from its own file. */
 INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
 {
@@ -111,10 +112,10 @@ INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, 
     return !from || from != file_at(task, outer->frame.return_address);
 }
 
-/* The outer call has jumped to a call of this file and kind: both have the same stack pointer and return address. A
- * return probe of the outer call has replaced the address by one that no new call has. Without a return probe, the
- * program's next call from the same place looks the same. So a jump must lead to another file and to a call of the same
- * kind, and only the first call there since the outer call's entry can be one. */
+/* True if the outer call has jumped to a call of this file and kind; both have the same stack pointer and return
+ * address. A return probe of the outer call has replaced the return address by its trampoline, which no new call has.
+ * Without a return probe, the program's next call from the same place looks the same. So a jump must lead to another
+ * file and to a call of the same kind, and only the first such call since the outer call's entry can be one. */
 INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
 {
     if (outer->file == file)
@@ -131,10 +132,10 @@ INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file
     return first;
 }
 
-/* probe: its cookie, with the kind of call in place of the lower half. */
+/* probe: the cookie, with the kind of call in its lower half. */
 VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
 {
-    PIN(fp); /* x86 has no use for it, and clang would leave it unset in callers */
+    PIN(fp); /* unused on x86, and clang would leave it unset in callers */
     struct task_struct* task = bpf_get_current_task_btf();
     struct thread_state* thread = thread_state_create(task);
     if (!thread) {
@@ -161,7 +162,7 @@ OWN_FRAME int is_nested_entry(struct pt_regs* ctx, u32 kind)
 }
 
 /* Session programs skip the return of a nested call. Other return probes recognize it by the outer call, which is still
- * kept: it lies further up the stack, or in another file at the same place. */
+ * recorded: further up the stack, or in another file at the same stack pointer. */
 OWN_FRAME int is_nested_return(u64 cookie, u64 sp)
 {
     struct thread_state* thread = may_forward(cookie) ? thread_state(bpf_get_current_task_btf()) : 0;
@@ -180,12 +181,12 @@ INLINE bool returns_nested(struct pt_regs* ctx)
     return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_return(bpf_get_attach_cookie(ctx), SP_AT_ENTRY(ctx));
 }
 
-/* Which row of the probe table fired, and its arguments. */
+/* The row of the probe that fired, and the arguments of its call. */
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
-/* Set in the tracefs tier, where all probes of an event share one cookie: the event's number. Which of them fired is
- * told by the address within its page, which no address-space randomization changes; no event has two alike. */
+/* Set in the tracefs tier, where all probes of an event share one cookie: the event's number. The address within the
+ * page then identifies the probe. Address-space randomization does not change it, and it is unique within an event. */
 const volatile bool rows_by_address = false;
 
 struct probe_place {
@@ -195,7 +196,7 @@ struct probe_place {
 
 HASH_MAP(rows_by_place, 65536, struct probe_place, u32);
 
-/* Pinned, or clang merges the cases into one load at a computed offset, which is refused on the context. */
+/* Without PIN, clang merges the cases into one load at a computed offset, which the verifier refuses on the context. */
 #define REGISTER_CASE(NUMBER, VALUE)                                                                                   \
     case NUMBER:                                                                                                       \
         v = VALUE;                                                                                                     \
@@ -230,9 +231,9 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
     return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
 }
 
-/* Index in the probe table + 1 (the cookie), or 0 where the probe is idle, the call is part of another one, or its row
- * is unknown, which is counted as lost. `only` is the number of the one row that the program is for, or 0: it is
- * constant where it is set, so no cookie is needed, and the verifier drops all that is for other rows. */
+/* Number of the row (index in the probe table + 1, from the cookie). 0 if the probe is idle, the call is nested, or the
+ * row is unknown, which counts as a loss. `only`: the number of the row if the program is for one row, else 0. It is
+ * constant, so no cookie is needed, and the verifier drops the code for other rows. */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
@@ -247,12 +248,12 @@ INLINE u32 row_number(struct pt_regs* ctx, u32 only)
     return is_nested(ctx, number) ? 0 : number;
 }
 
-/* The argument registers, the constants, and the block where it is read at once. */
+/* Argument registers, constants, and the row's block if it is read at once. */
 struct call_words {
     u64 word[WORDS];
 };
 
-/* Where the row's block of memory lies for this call; 0 where the row has none. */
+/* Address of the row's memory block in this call; 0 if it has none. */
 INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
     u32 base = row->block_base;
@@ -271,7 +272,7 @@ INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
         words->word[WORD_ONE & (WORDS - 1)] = 1;
 }
 
-/* Reads the registers, and the row's block from this address. Not 0 where that was unreadable; its words are 0 then.
+/* Reads the registers, and the row's block from this address. Nonzero if the block is unreadable; its words are then 0.
  * The block costs 35 ns, however small it is. */
 INLINE u64 read_words(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call_words* words)
 {
@@ -287,7 +288,7 @@ INLINE u64 argument(const volatile struct probe_row* row, const struct call_word
     return operand_part(operand_word(words->word, row->args[which].word), row->args[which].part);
 }
 
-/* The one argument of a call that lies in a register, without reading the rest. */
+/* An argument that is in a register, without reading the others. */
 INLINE u64 register_argument(struct pt_regs* ctx, const volatile struct probe_row* row, u32 which)
 {
     u64 v = register_word(ctx, row->args[which].word);
@@ -302,9 +303,9 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
 /* Arguments of a call, read one by one. */
 struct arguments {
     u64 word[WORD_BLOCK];
-    u64 value; /* the last one that was read, before its part was taken */
-    u64 block; /* where the row's block lies */
-    u64 error; /* not 0: one lay in unreadable memory, and was taken for 0 */
+    u64 value; /* word of the argument that was read last */
+    u64 block; /* address of the row's block */
+    u64 error; /* nonzero: an argument was unreadable, and was taken for 0 */
 };
 
 #if WORDS_HAVE_CONSTANTS
@@ -319,7 +320,8 @@ INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row
                                     .block = block_address(ctx, row)};
 }
 
-/* An argument wherever it lies. It leaves values behind of which nothing is known, so that paths meet again. */
+/* Reads an argument from a register or from the block. It leaves only unknown values behind, so that the verifier's
+ * paths merge. */
 INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     u32 word = row->args[which].word;
@@ -333,8 +335,8 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(arguments->value, row->args[which].part);
 }
 
-/* The same where many are read one after the other: kernels before 6.8 tell a number that was stored from bytes that a
- * helper has written, so what is left behind is of one kind. That costs newer ones more than it saves. */
+/* Like read_argument(), for many arguments in a row. Kernels before 6.8 distinguish a stored number from bytes that a
+ * helper wrote, so the value is forgotten. On newer kernels that costs more than it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
@@ -342,8 +344,9 @@ INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struc
     return operand_part(arguments->value, row->args[which].part);
 }
 
-#define BYTES_MAX (1ULL << 48) /* more than there are addresses */
+#define BYTES_MAX (1ULL << 48) /* larger than the address space */
 
+/* False if the product exceeds BYTES_MAX. */
 INLINE bool multiply_checked(u64* bytes, u64 factor)
 {
     if (factor && *bytes > BYTES_MAX / factor)
@@ -352,12 +355,12 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
     return true;
 }
 
-/* How programs begin: a probe has fired, and somebody asked for the one who calls. */
+/* Common prologue of programs: apply the filters and identify the row. */
 
-#ifdef SHOWS_WAITING /* by objects with kinds/wait.bpf.h, before all includes */
+#ifdef SHOWS_WAITING /* defined by objects with kinds/wait.bpf.h, before all includes */
 #include "base/left_wait.bpf.h"
 
-bool waits_go_on = false; /* set by the front end: some thread has been in a wait for more than LONG_WAIT_NS */
+bool waits_go_on = false; /* set by the front end while a thread has been in a wait for more than LONG_WAIT_NS */
 
 INLINE void check_left_wait(struct pt_regs* ctx)
 {
@@ -374,7 +377,7 @@ INLINE u32 fired_row(struct pt_regs* ctx, u32 only)
     return row_number(ctx, only);
 }
 
-/* The number of the row whose probe has fired; 0 where nobody asked for the thread, or the probe does not count. */
+/* Number of the row of the probe that fired; 0 if the thread is not traced or the probe does not count. */
 INLINE u32 traced_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
 {
     return is_traced(task) ? fired_row(ctx, only) : 0;
@@ -385,13 +388,13 @@ INLINE u32 traced_row(struct pt_regs* ctx, struct task_struct* task)
     return traced_row_of(ctx, task, 0);
 }
 
-/* The same of any thread of a process that somebody asked for. */
+/* Like traced_row(), for any thread of a traced process. */
 INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
 {
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* A call returns that no entry has kept: a loss, if somebody asked for it. */
+/* A return without a recorded entry: a loss, if the thread or process is traced. */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))
@@ -399,18 +402,18 @@ OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
     return 0;
 }
 
-/* A call that is not counted, but followed for what it says: at its entry, or at its return. */
+/* A call that is not counted, but tracked because it changes what later calls mean. */
 struct followed {
     struct task_struct* task;
-    struct thread_state* thread; /* at its return */
+    struct thread_state* thread; /* set at its return */
     struct open_call* call;
     const volatile struct probe_row* row;
 };
 
-#define FOLLOWED_ROW 0   /* the word of the open call that keeps the row's number; the others are the program's own */
-#define RETURN_IGNORED 0 /* in its place: the call says nothing more */
+#define FOLLOWED_ROW 0   /* word of the open call with the row's number; the other words are the program's */
+#define RETURN_IGNORED 0 /* instead of a row's number: the return needs no action */
 
-/* False where the call is not followed. */
+/* False if the call is not tracked. */
 INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();
@@ -425,15 +428,15 @@ INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed
     return true;
 }
 
-/* The call says nothing more. It is kept all the same: where a return has a probe of its own, a call without an entry
- * would be told as lost. */
+/* The return needs no action. The call stays open: a separate return probe would count a return without an entry as a
+ * loss. */
 INLINE int ignore_return(struct followed* followed)
 {
     followed->call->word[FOLLOWED_ROW] = RETURN_IGNORED;
     return 0;
 }
 
-/* The call returns. False where it was not followed, which is counted where it should have been. */
+/* Ends a tracked call. False if it was not tracked; if it should have been, that counts as a loss. */
 INLINE bool followed_returns(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();

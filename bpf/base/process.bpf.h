@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Processes that call: their cgroups, files and names, and whether they are traced. */
+/* The calling process: its cgroups, files and name, and whether it is traced. */
 #ifndef GPUSNOOP_PROCESS_BPF_H
 #define GPUSNOOP_PROCESS_BPF_H
 
@@ -7,12 +7,12 @@
 #include "shared/holding.h"
 #include "shared/process.h"
 
-#define MODE_TYPE 0170000 /* of i_mode, as in stat(2) */
+#define MODE_TYPE 0170000 /* in i_mode, as in stat(2) */
 #define MODE_PIPE 0010000
 #define MODE_CHARACTER_DEVICE 0020000
 #define MODE_SOCKET 0140000
 
-/* What a descriptor of a task stands for, or NULL. */
+/* The open file of a descriptor, or NULL. */
 INLINE struct file* file_of_descriptor(struct task_struct* task, u64 descriptor)
 {
     struct fdtable* table = READ(task, files, fdt);
@@ -28,22 +28,22 @@ INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descripto
     return file ? READ(file, f_inode) : 0;
 }
 
-/* Which cgroup a task is in, what it is called, and whether it is one that was asked for. */
+/* The cgroups of a task, their paths, and the cgroup filter. */
 
 const volatile __u32 v1_controller = CONTROLLER_NONE;
 const volatile bool filter_cgroups = false;
-const volatile bool filter_v1 = false; /* target_cgroups are of the v1 hierarchy */
+const volatile bool filter_v1 = false; /* target_cgroups has ids of the v1 hierarchy */
 
 PREALLOCATED_HASH_MAP(target_cgroups, 1024, u64, u8);
 
-/* What the walk to the root has found: a cgroup never changes its parent. */
+/* Cached results of walks to the root. They stay valid: a cgroup never changes its parent. */
 LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
 
 #define SUBSYS(controller, id)                                                                                         \
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* The controller is known when the program is loaded, so a kernel without one of the others does not mind. */
+/* v1_controller is constant at load, so the kernel need not have the other controllers. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -59,11 +59,11 @@ INLINE u32 v1_subsys(void)
     }
 }
 
-/* Of the state of the v1 hierarchy in a css_set. */
+/* Offset in a css_set of the v1 controller's state. */
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    PIN(states); /* clang 19 makes one load of both, which libbpf refuses: the array is larger in the kernel */
+    PIN(states); /* clang 19 would fold both into one load, which libbpf refuses: the array is larger in the kernel */
     return states + v1_subsys() * sizeof(void*);
 }
 
@@ -115,7 +115,7 @@ struct path_walk {
     struct cgroup_path* path;
 };
 
-/* The user who may create cgroups in a directory and so chooses their names; 0: root alone. */
+/* The user who may create cgroups in a directory and so chooses their names; 0: only root. */
 INLINE u32 naming_user(struct kernfs_node* node)
 {
     const u32 writable_by_others = 0022;
@@ -123,8 +123,9 @@ INLINE u32 naming_user(struct kernfs_node* node)
     return uid ? uid : READ(node, mode) & writable_by_others ? CGROUP_ANY_USER : 0;
 }
 
-/* Adds the name of a directory and goes to the one that it is in; 1 at the end. The names that are nearest to the root
- * are kept: they say whose the cgroup is, and users may add levels without limit below theirs. */
+/* Appends the name of a directory and moves to its parent; returns 1 at the end. If the path is too long, the names
+ * nearest to the root are kept: they identify the owner, and users may add levels without limit below their own cgroup.
+ */
 static long next_name(u32 index, struct path_walk* walk)
 {
     struct kernfs_node* node = walk->node;
@@ -147,7 +148,7 @@ static long next_name(u32 index, struct path_walk* walk)
     return 0;
 }
 
-/* A walk of its own: both would need more stack than is left. */
+/* Separate from next_name(): in one function they would need more stack than is left. */
 static long next_user(u32 index, struct path_walk* walk)
 {
     u32 user = walk->node ? naming_user(walk->node) : 0;
@@ -206,16 +207,16 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
     return verdict ? *verdict : under_target(id, filter_v1 ? v1_node(task) : v2_node(task));
 }
 
-/* Who is calling, and whether anybody asked for them. */
+/* The caller, and the filters by process, thread and name. */
 
 const volatile __u32 target_tid = 0;
-const volatile bool filter_pids = false;  /* where the attach itself could not be limited to them */
-const volatile __u64 target_comm[2] = {}; /* part of a name, zero-padded: matches anywhere in it */
+const volatile bool filter_pids = false;  /* if the attachment cannot be limited to them */
+const volatile __u64 target_comm[2] = {}; /* zero-padded substring of a name */
 const volatile __u64 target_comm_mask[2] = {};
 
 PREALLOCATED_HASH_MAP(target_pids, 1024, u32, u8);
 
-/* A handle or an address of a process, or a number given to one here. */
+/* A handle or an address in a process, or a number that was assigned to one here. */
 struct handle_number {
     struct image image;
     u64 number;
@@ -231,10 +232,10 @@ struct placed_image {
     struct cgroups cgroups;
 };
 
-/* Images that have been sent. */
+/* Images already sent to the front end. */
 HASH_MAP(processes, 16384, struct placed_image, u8);
 
-/* The name of a task as two words. A helper that copies it takes 70 ns more. */
+/* The name of a task as two words. Copying it with a BPF helper takes 70 ns more. */
 INLINE void read_comm(struct task_struct* task, u64 name[2])
 {
     const u64* comm = (void*)task + bpf_core_field_offset(struct task_struct, comm);
@@ -242,8 +243,7 @@ INLINE void read_comm(struct task_struct* task, u64 name[2])
     name[1] = comm[1];
 }
 
-/* True where the wanted part begins at any of the 16 places of a task's name. The name is two words, shifted a byte at
- * a time. */
+/* True if target_comm occurs in a task's name. The name is two words, shifted one byte at a time. */
 INLINE bool comm_matches(struct task_struct* task)
 {
     u64 name[2];
@@ -263,7 +263,7 @@ INLINE bool is_target(struct task_struct* task)
     return bpf_map_lookup_elem(&target_pids, &pid);
 }
 
-/* What a process does before it is launched from (lookups, registrations) counts for all of its threads. */
+/* For calls that affect all threads of a process (lookups, registrations): ignores the filters by thread and name. */
 INLINE bool is_traced_process(struct task_struct* task)
 {
     if (filter_pids && !is_target(task))
@@ -285,7 +285,7 @@ INLINE bool is_traced(struct task_struct* task)
 /* When tracing began (CLOCK_BOOTTIME); 0: not yet. */
 __u64 traced_since = 0;
 
-/* The process is younger than that: all of its calls have been seen. */
+/* True if the process started after tracing began, so that all of its calls were seen. */
 INLINE bool is_fully_traced(struct task_struct* task)
 {
     u64 since = traced_since;
@@ -295,7 +295,7 @@ INLINE bool is_fully_traced(struct task_struct* task)
 INLINE struct image image_of(struct task_struct* task)
 {
     struct task_struct* leader = untrusted(task)->group_leader;
-    /* The multiplier spreads exec counts, which are small, over the word. */
+    /* The multiplier spreads the small exec count over the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
 }
@@ -303,7 +303,7 @@ INLINE struct image image_of(struct task_struct* task)
 INLINE u32 innermost_pid(struct task_struct* task)
 {
     struct pid* pid = untrusted(task)->group_leader->thread_pid;
-    u32 level = READ(pid, level) & 63; /* there are 32: 6.1 adds no number without a bound to a pointer */
+    u32 level = READ(pid, level) & 63; /* at most 32 levels; 6.1 adds a number to a pointer only if it is bounded */
     PIN(level);
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
                  bpf_core_field_offset(struct upid, nr);
@@ -327,7 +327,7 @@ INLINE int send_process(const struct placed_image* placed)
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);
     read_cgroup_path(v1_node(task), &record->v1);
-    /* At once: a short-lived container takes its files with it. */
+    /* Wake the reader now: the files of a short-lived container disappear with it. */
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
     u8 yes = 1;
     bpf_map_update_elem(&processes, placed, &yes, BPF_ANY);
@@ -343,7 +343,7 @@ INLINE int send_if_new(u64 image, u64 v2, u64 v1)
     return 0;
 }
 
-/* Not called below another function: its frames need most of the stack. */
+/* Must not be called from a function with its own frame: this one needs most of the stack. */
 VERIFIED_ONCE int introduce_placed(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);
@@ -355,8 +355,8 @@ OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
     return send_if_new(image, v2, v1);
 }
 
-/* Sends the process of an image to the front end, once. Called for each new row, not for each call; but for each line
- * of -e. */
+/* Sends the process of an image to the front end, once. Called for each new row and each line of -e, not for each call.
+ */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

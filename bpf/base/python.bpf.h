@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The Python frames of a thread, from its interpreter's memory. The front end finds out where that is
- * (src/code/python_interpreter.cpp). A frame is two addresses; what code is called, and its lines, goes to the front
- * end when it is first seen, while it runs and cannot be gone. */
+/* Python frames of a thread, read from its interpreter's memory. The front end finds where they are
+ * (src/code/python_interpreter.cpp). A frame is two addresses. The name and lines of code are sent to the front end
+ * when the code is first seen: it is running then, so its memory is valid. */
 #ifndef GPUSNOOP_PYTHON_BPF_H
 #define GPUSNOOP_PYTHON_BPF_H
 
@@ -11,26 +11,26 @@
 #include "shared/python.h"
 #include "shared/stack.h"
 
-/* Frames lie side by side in memory: read one by one, each would cost 75 ns instead of 12. */
-#define FRAME_BYTES 80 /* of a frame that is no object */
+/* Frames are adjacent in memory, and are read many at a time: 12 ns per frame instead of 75. */
+#define FRAME_BYTES 80 /* a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW 4176     /* of the interpreter's own stack, callers first */
-#define C_WINDOW 2048        /* of the thread's, where C has made frames */
-#define FRAME_FIELDS_MAX 264 /* the farthest field of a frame, whatever the layout says */
+#define DATA_WINDOW 4176     /* bytes of the interpreter's own stack; callers come first */
+#define C_WINDOW 2048        /* bytes of the thread's stack, for frames made by C code */
+#define FRAME_FIELDS_MAX 264 /* bound for the offset of a frame's field */
 
 struct python_walk {
-    u64 data_start, data_span; /* the first frame that could be there, and how many bytes further up the last one */
+    u64 data_start, data_span; /* lowest frame in the window, and distance to the highest */
     u64 c_start, c_span;
-    u64 frame; /* the next one */
+    u64 frame; /* next frame */
     u64 sp;
-    u64 from_c;     /* PYTHON_FROM_C, or 0: of the next one */
-    u64 depth_of_c; /* bytes of the stack above the innermost frame that C has made; 0: not known */
+    u64 from_c;     /* PYTHON_FROM_C or 0, for the next frame */
+    u64 depth_of_c; /* bytes of stack between the stack pointer and the innermost frame made by C code; 0: unknown */
     struct python_stack stack;
-    /* What would be on the program's stack, of which all functions together have 512 bytes before 6.13. */
+    /* Variables that would exceed the program's stack, of which a call chain has 512 bytes before 6.13. */
     u64 word, table;
     u32 place, pid;
     u64 caller;
-    u32 known; /* calls whose stack had its place */
+    u32 known; /* calls whose stack was known */
     bool is_new;
     struct python_code_key code;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
@@ -38,7 +38,7 @@ struct python_walk {
 
 PERCPU_ARRAY_MAP(python_walks, 1, struct python_walk);
 
-/* The same where no guard keeps others from what belongs to a CPU. */
+/* Replaces python_walks on kernels without a guard for per-CPU data. */
 TASK_STORAGE_MAP(python_walks_of_threads, struct python_walk);
 
 INLINE struct python_walk* python_walk_of(struct task_struct* task)
@@ -51,17 +51,17 @@ INLINE struct python_walk* python_walk_of(struct task_struct* task)
 /* By process id. */
 HASH_MAP(pythons, 4096, u32, struct python_layout);
 
-/* The front end sets how many entries there are: a power of two. */
+/* The front end sets the capacity: a power of two. */
 ARRAY_MAP(python_stacks, 1, struct python_stack);
 
 HASH_MAP(python_codes, PYTHON_CODES, struct python_code_key, u8);
 
 #define CLOCK_TICK_NS 10000000 /* USER_HZ is 100 */
 
-/* Where it is false, the front end leaves out the tables, too. */
+/* If false, the front end omits the tables too. */
 const volatile bool follow_python = false;
 const volatile __u32 python_stacks_mask = 0;
-__u32 pythons_known = 0; /* entries of `pythons`, at least: none costs nothing */
+__u32 pythons_known = 0; /* at least the entries of `pythons`; while it is 0, none is looked up */
 
 INLINE u64 mixed(u64 hash, u64 word)
 {
@@ -69,7 +69,7 @@ INLINE u64 mixed(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
-/* The frame's bytes are in the window, at the offset that this returns; beyond all where they cannot be read. */
+/* Reads a frame into the window, if it is not there. Returns its offset; ~0 if unreadable. */
 INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
 {
     u64 at = frame - walk->data_start;
@@ -92,8 +92,8 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->data_span = 0;
         return bpf_probe_read_user(walk->bytes, FRAME_OBJECT_BYTES, (void*)frame) ? ~0ULL : 0;
     }
-    /* From the begin of its page on: a thread's first piece begins with one, and a read that fails costs a page fault.
-     */
+    /* From the start of its page: a thread's first chunk of frames starts there, and a read that fails costs a page
+     * fault. */
     u64 span = frame & 4095;
     walk->data_span = span;
     walk->data_start = frame - span;
@@ -109,8 +109,8 @@ struct python_step {
     const struct python_layout* layout;
 };
 
-/* Of the innermost frames each time, as that costs 50 to 150 ns: code that is made at run time is there. */
-#define CHECKED 3
+/* Innermost frames whose code is checked at each call, at 50 to 150 ns: code generated at run time is among them. */
+#define CHECKED_FRAMES 3
 
 INLINE u64 word_at(struct python_walk* walk, u64 address)
 {
@@ -119,8 +119,8 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
     return walk->word;
 }
 
-/* What tells code from other code that was at its address before. Until 3.11 it has no number: pointers come again with
- * the address, but its first line and the begin of its table of lines are what they are. */
+/* A value that distinguishes code from other code that was at its address before. Up to 3.11 code has no number, and
+ * its pointers may be the same again, so its first line and the start of its line table are included. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);
@@ -131,7 +131,7 @@ INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* l
     return check;
 }
 
-/* One frame; the caller's comes next. */
+/* Records a frame and moves to its caller's. */
 static long python_step(u64 unused, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
@@ -162,12 +162,12 @@ static long python_step(u64 unused, struct python_step* step)
                                                        : *(const u64*)(bytes + layout->instruction);
     walk->from_c = layout->on_heap || (layout->entry != PYTHON_NONE && bytes[layout->entry]) ? PYTHON_FROM_C : 0;
     walk->stack.depth++;
-    kept->check = walk->stack.depth <= CHECKED ? check_of_code(walk, layout, code) : 0;
+    kept->check = walk->stack.depth <= CHECKED_FRAMES ? check_of_code(walk, layout, code) : 0;
     walk->stack.hash = mixed(mixed(mixed(walk->stack.hash, code), kept->instruction), kept->check);
     return 0;
 }
 
-/* A text of Python, its end where it is long: how many bytes it has, ~0 where it cannot be read. */
+/* Reads a Python string, or only its end if it is long. Returns its whole size in bytes; ~0 if unreadable. */
 INLINE u32 read_python_text(struct python_walk* walk, const struct python_layout* layout, u64 text, char* to, u8* kind)
 {
     u64 length = word_at(walk, text + layout->text_length);
@@ -209,7 +209,7 @@ INLINE void describe_python_code(struct python_walk* walk, const struct python_l
         read_python_text(walk, layout, word_at(walk, code + layout->name), record->name, &record->name_kind);
 }
 
-/* The table of lines behind a record that has room for so many bytes. */
+/* Reads the line table into the `room` bytes after the record. */
 INLINE bool read_table(struct python_walk* walk, const struct python_layout* layout, struct python_code* record,
                        u64 room)
 {
@@ -220,7 +220,7 @@ INLINE bool read_table(struct python_walk* walk, const struct python_layout* lay
     return size <= room && !bpf_probe_read_user(record + 1, size, (void*)(table + layout->bytes_data));
 }
 
-/* True where it has been sent, with as much room for its lines as they need. */
+/* Sends code, in a record of one of two sizes. False if the ring buffer is full. */
 INLINE bool send_python_code(struct python_walk* walk, const struct python_layout* layout)
 {
     walk->table = word_at(walk, walk->code.code + layout->table);
@@ -244,7 +244,7 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
     return true;
 }
 
-/* A frame of a stack that is new: whether its code is, too. */
+/* For a frame of a new stack: sends its code if that is new too. */
 static long python_code_step(u64 i, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
@@ -260,7 +260,7 @@ static long python_code_step(u64 i, struct python_step* step)
     return 0;
 }
 
-/* Where the thread is in Python. */
+/* Starts a walk at the thread's innermost Python frame. */
 INLINE void begin_python(struct python_walk* walk, const struct python_layout* layout, struct task_struct* task)
 {
     walk->data_start = walk->c_start = ~0ULL;
@@ -288,8 +288,8 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     }
 }
 
-/* The place of the stack in the table, in walk->place, which it takes where it is new. False where others have all that
- * it could have. */
+/* Finds or claims the place of a stack in the table and stores it in walk->place. False if other stacks have all the
+ * places that it could have. */
 INLINE bool find_place(struct python_walk* walk)
 {
     for (u32 i = 0; i < 8; i++) {
@@ -307,8 +307,8 @@ INLINE bool find_place(struct python_walk* walk)
     return false;
 }
 
-/* What makes the stack known: also who calls, and how much of the thread's stack lies between that and Python. What
- * native code there is in it, the front end finds in a copy; frame pointers lead astray in an interpreter. */
+/* Completes a stack and its hash. The hash includes the caller, and how much of the stack is between it and Python: the
+ * front end finds the native code there in a copy, because frame pointers in an interpreter lead astray. */
 INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
     struct python_stack* stack = &walk->stack;
@@ -322,12 +322,13 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
 }
 
-/* In what follows: new_python_stack() is to be called for it; its copy is to be sent again. */
+/* Flags in the result of python_stack(): call new_python_stack(); send another copy of the stack. */
 #define STACK_IS_NEW 0x10000000
 #define STACK_AGAIN 0x8000000
 
-/* The id of the stack with Python in it. Negative where the thread runs none, or no place is left. native: the id of
- * the stack, where it runs none, and that is to be said of it. Under the guard: the walk may be the CPU's. */
+/* Returns the id of the stack with its Python frames; negative if the thread runs no Python or the table is full.
+ * native: the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. To be called under the guard,
+ * because the walk may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)
@@ -357,7 +358,7 @@ VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
-/* What the front end needs of a stack that python_stack() has given a place. */
+/* Sends the new code of a stack that is new in the table, and fills its place. */
 VERIFIED_ONCE int new_python_stack(void)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -373,7 +374,7 @@ VERIFIED_ONCE int new_python_stack(void)
     return 0;
 }
 
-/* The stack with its Python, as python_stack() tells it. */
+/* Returns the id of the stack with its Python frames, as python_stack() does. */
 INLINE int read_python_stack(u64 sp, u64 caller, int native, u32 at)
 {
     guard_calls_begin();

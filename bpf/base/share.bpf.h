@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Each process's share of the tables that all processes fill: up to SHARE_FACTOR times as many entries as are free. One
- * process gets three quarters of a table, and several greedy ones still leave room to others. */
+/* Per-process shares of the tables that all processes fill: a process may have up to SHARE_FACTOR times as many entries
+ * as are free. One process gets three quarters of a table, and several greedy ones leave room for others. */
 #ifndef GPUSNOOP_SHARE_BPF_H
 #define GPUSNOOP_SHARE_BPF_H
 
@@ -69,7 +69,7 @@ INLINE void refund(const struct image* image, u32 table)
     __sync_fetch_and_add(&all->entries[table], -1);
 }
 
-/* 0 where the process has its share already. */
+/* 0 if the process has used up its share. */
 VERIFIED_ONCE int take_share(u64 image_word, u32 table, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -86,10 +86,10 @@ VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 enum row_admission {
     ROW_REFUSED,
     ROW_TAKEN,
-    ROW_COARSE, /* of less detail: neither the table nor the ring has room left for this process */
+    ROW_COARSE, /* count in a row of less detail: the share is used up and the ring buffer is half full */
 };
 
-/* The same of rows of calls, which the front end deletes: it counts them again each time it has read them. */
+/* Like charge(), for rows of calls. The front end deletes them, and counts them again each time it has read them. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -123,7 +123,7 @@ OWN_FRAME __attribute__((unused)) int admit_row_guarded(u64 image_word, u64 capa
     return row_admission(image_word, capacity);
 }
 
-struct bpf_map___head { /* what programs may read of struct bpf_map */
+struct bpf_map___head { /* the readable part of struct bpf_map */
     u32 max_entries;
 } __attribute__((preserve_access_index));
 
@@ -142,7 +142,7 @@ OWN_FRAME __attribute__((unused)) long put_shared(void* map, u32 table, const st
     return error;
 }
 
-/* As bpf_map_update_elem() with BPF_ANY, within the share of the key's process. -E2BIG where that is taken. */
+/* Like bpf_map_update_elem() with BPF_ANY, within the share of the key's process; -E2BIG if that is used up. */
 #define PUT_SHARED(map, table, key, value) put_shared(map, table, &(key)->image, key, value)
 
 OWN_FRAME __attribute__((unused)) long delete_shared(void* map, u32 table, u64 owner, const void* key)
@@ -153,7 +153,7 @@ OWN_FRAME __attribute__((unused)) long delete_shared(void* map, u32 table, u64 o
     return error;
 }
 
-/* As bpf_map_delete_elem(). */
+/* Like bpf_map_delete_elem(), for entries of PUT_SHARED(). */
 #define DELETE_SHARED(map, table, key) delete_shared(map, table, word_of_image(&(key)->image), key)
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What is kept per thread between two probes: calls in flight, the runtime call around a driver call. It lives in task
- * storage, which is as fast as a session cookie, frees itself with the thread and needs no size. */
+/* Per-thread state between two probes: calls in flight, and the runtime call around a driver call. It is in task
+ * storage, which is as fast as a session cookie, is freed with the thread and needs no capacity. */
 #ifndef GPUSNOOP_THREAD_BPF_H
 #define GPUSNOOP_THREAD_BPF_H
 
@@ -9,30 +9,29 @@
 #include "shared/probe.h"
 #include "shared/process.h"
 
-/* The frame of a call, as its entry probe sees it. The call counts as running while its return address is still in its
- * stack slot: once it has returned, the next call from that frame or a deeper one overwrites the slot. So no return
- * probe is needed. On arm64 the return address has no known place; is_below() walks the frame records instead. */
+/* The frame of a call at its entry probe. The call is running as long as its return address is in its stack slot: once
+ * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. On
+ * arm64 the return address has no fixed place; is_below() walks the frame records instead. */
 struct call_frame {
     u64 sp;
     u64 return_address;
 };
 
-/* A call being made through the runtime. */
+/* A runtime call in flight. */
 struct runtime_call {
     u64 func;
     struct call_frame frame;
-    u32 calls; /* of the driver, still expected inside */
+    u32 calls; /* driver calls still expected inside */
     u32 zero;
 };
 
-#define DRIVER_CALLS_ANY 0x40000000u /* not told by the arguments */
-#define OUTER_STACK_MAX (64 << 10)   /* a driver call further down the stack is not part of the outer call */
+#define DRIVER_CALLS_ANY 0x40000000u /* their number is not known from the arguments */
+#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further down is not part of the outer call */
 
-/* What a return probe needs of the entry, found again by the stack pointer. What the words mean is up to the program.
- */
+/* State that a call's entry keeps for its return, found by the stack pointer. Each program defines its own words. */
 #define OPEN_CALL_WORDS 15
 
-/* Programs of one object may follow the same call, each for itself. The first two count calls. */
+/* Several programs of an object may track the same call. PART_COUNT and PART_WAIT count calls. */
 enum call_part {
     PART_COUNT,
     PART_WAIT,
@@ -41,7 +40,7 @@ enum call_part {
 };
 
 struct open_call {
-    u64 sp_part; /* the stack pointer at entry; in its lowest bits the part, and COUNT_IF_LEFT */
+    u64 sp_part; /* stack pointer at entry, combined with enum call_part and COUNT_IF_LEFT */
     u64 entry_ns;
     u64 word[OPEN_CALL_WORDS];
 };
@@ -51,9 +50,9 @@ struct open_call {
     4 /* a power of two: a runtime call, the driver call inside it, a host function called from there, ... */
 #endif
 
-#define CONTEXTS_BELOW 8 /* a power of two; what lies deeper is not known again */
+#define CONTEXTS_BELOW 8 /* a power of two; contexts pushed deeper become unknown */
 
-/* Calls of which only some have their stack taken, see sample_call(). */
+/* Kinds of calls whose stacks are sampled: see sample_call(). */
 enum sampled {
     SAMPLED_NONE,
     SAMPLED_LAUNCHES,
@@ -64,35 +63,36 @@ enum sampled {
 
 struct sampling {
     u64 since;  /* jiffies */
-    u32 taken;  /* since then */
-    u32 left;   /* calls that have none, before the next one */
-    u32 stride; /* how many these are on average */
+    u32 taken;  /* samples since then */
+    u32 left;   /* calls to skip before the next sample */
+    u32 stride; /* calls skipped between samples, on average */
 };
 
-/* The driver call that other driver calls of its thread may be parts of (base/probe.bpf.h). */
+/* The outermost driver call of a thread. Other driver calls may be nested in it (base/probe.bpf.h). */
 struct outer_call {
     struct call_frame frame; /* sp 0: none */
-    u32 file;                /* number of the file that has the function */
+    u32 file;                /* number of the file that contains the function */
     u32 kind;                /* as probe_row.counted_as */
-    u32 jumped_to;           /* the last file that it has jumped to */
+    u32 jumped_to;           /* last file that it jumped to */
     u32 zero;
-    u64 jump_hooks; /* a bit for each hook that has counted that jump */
+    u64 jump_hooks; /* hooks that have counted that jump, a bit each */
 };
 
 struct thread_state {
     struct runtime_call runtime;
     struct outer_call outer;
     u64 last_launch_ns;
-    u64 context;               /* the current one's handle; 0 unknown */
-    u64 below[CONTEXTS_BELOW]; /* what is current again when that is popped */
+    u64 context;               /* handle of the current context; 0 unknown */
+    u64 below[CONTEXTS_BELOW]; /* contexts below it, current again after a pop */
     u64 depth;
-    u32 device[2]; /* ordinal + 1; 0 unknown. By CUDA and by HIP, which count their own: device_by() */
+    u32 device[2]; /* ordinal + 1; 0 unknown. One of CUDA and one of HIP, which number devices separately: see
+                      device_by() */
     u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
-    u32 serial;    /* of the image that these are of: see begin_image() */
-    u64 waits_at;  /* the stack pointer of the call that is shown there */
-    u64 waited_ns; /* since the stack of a wait was taken last; 0: none was yet */
+    u32 serial;    /* of the image that this state belongs to: see begin_image() */
+    u64 waits_at;  /* stack pointer of the wait shown at that place */
+    u64 waited_ns; /* time waited since a stack was last sampled; 0: none was yet */
     struct sampling sampling[SAMPLED];
-    u64 handled_by_second; /* hooks, see base/probe.bpf.h */
+    u64 handled_by_second; /* hooks that the second attachment handles, a bit each: see base/probe.bpf.h */
     struct open_call open[OPEN_CALLS];
 };
 
@@ -108,13 +108,13 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Where a thread's device is for calls of this layer. */
+/* The thread's device for calls of this layer. */
 INLINE u32* device_by(struct thread_state* thread, u32 layer)
 {
     return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
 }
 
-/* A thread keeps its state when it execs another program, which has contexts and devices of its own. */
+/* Resets the state of a thread that has executed another program, which has other contexts and devices. */
 INLINE void begin_image(struct thread_state* thread, const struct image* image)
 {
     if (thread->serial == image->serial)
@@ -138,17 +138,17 @@ INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 
     thread->runtime = call;
 }
 
-/* A return probe on the runtime function (ours, or another tracer's) puts its trampoline in the place of the return
- * address, after the entry probes have run. */
+/* A return probe on the runtime function (ours or another tracer's) replaces the return address by its trampoline,
+ * after the entry probes have run. */
 INLINE bool in_trampoline(struct task_struct* task, u64 address)
 {
     u64 page = READ(task, mm, uprobes_state.xol_area, vaddr);
     return page && address >= page && address < page + 4096;
 }
 
-#define RETURNS_CHECKED_MAX 8 /* the innermost */
+#define RETURNS_CHECKED_MAX 8 /* the innermost ones */
 
-/* The call at whose entry the stack pointer was this has a return probe, and has not returned. */
+/* True if the call with this stack pointer at entry has a return probe and has not returned. */
 INLINE bool awaits_return(struct task_struct* task, u64 sp)
 {
     u64 slot = 0;
@@ -163,7 +163,7 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX 16 /* from the driver's call up to the runtime's; NVIDIA's 11.8 has up to five */
+#define FRAMES_CHECKED_MAX 16 /* between a driver call and its runtime call; NVIDIA's 11.8 has up to five */
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost */
     u64 outer;
@@ -175,9 +175,8 @@ INLINE bool is_same_address(u64 one, u64 other)
     return !((one ^ other) << (64 - SIGNED_FROM));
 }
 
-/* The outer call still runs, and a call with this stack and frame pointer is part of it: one of the frames between
- * their stack pointers returns to where the outer call does. Code that keeps no records is believed to be the outer
- * call's. */
+/* True if a call with this stack and frame pointer is part of the outer call: one of the frames between their stack
+ * pointers returns to the outer call's return address. Code without frame records is assumed to be part of it. */
 INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     u64 place = fp, inner = sp;
@@ -195,7 +194,7 @@ INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u
     return below || awaits_return(task, outer->sp);
 }
 
-/* The outer call still runs around a call with this stack and frame pointer. */
+/* True if the outer call is still running around a call with this stack and frame pointer. */
 INLINE bool is_running(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     if (sp >= outer->sp || outer->sp - sp > OUTER_STACK_MAX)
@@ -208,28 +207,27 @@ INLINE bool is_running(struct task_struct* task, const struct call_frame* outer,
     return slot == outer->return_address || in_trampoline(task, slot);
 }
 
-/* The runtime call that the driver call of this context is part of, or NULL. */
+/* The runtime call around the driver call of this probe, or NULL. */
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
     struct runtime_call* call = &thread->runtime;
     return call->calls && is_running(task, &call->frame, PT_REGS_SP(ctx), PT_REGS_FP(ctx)) ? call : 0;
 }
 
-/* With a return probe on the runtime there is nothing to infer. */
+/* A return probe on the runtime function ends the call; nothing has to be inferred. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
     if (thread->runtime.frame.sp + RETURN_POPS == PT_REGS_SP(ctx))
         thread->runtime.calls = 0;
 }
 
-/* The runtime call around a driver call. */
 INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task_struct* task)
 {
     struct thread_state* thread = thread_state(task);
     return thread ? inside_runtime(ctx, task, thread) : 0;
 }
 
-/* A runtime call begins: `calls` of the driver are expected inside. */
+/* A runtime call begins; `driver_calls` are expected inside. */
 INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
 {
     struct thread_state* thread = thread_state_create(task);
@@ -240,7 +238,8 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 }
 
 #define SP_FLAG_BITS 7ULL
-#define COUNT_IF_LEFT 4ULL /* the call is told where its thread leaves it: of all its parts, one has this */
+#define COUNT_IF_LEFT                                                                                                  \
+    4ULL /* the call counts as a loss if its thread leaves it without returning; one part of each call has this */
 
 INLINE u64 sp_of(u64 sp_part)
 {
@@ -261,9 +260,9 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
-/* Room for a call that begins: behind the calls that are still open around it. Calls from further down the stack than
- * this one, or from its own place, have been left without a return (longjmp, exception): that is count_if_left, and
- * they give their room back. */
+/* Finds room for a new call, after the calls still open around it. Calls with a lower stack pointer, or with the same
+ * one and the same part, were left without returning (longjmp, exception): they count as losses, and their room is
+ * reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
@@ -283,7 +282,8 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* Another call of the same part goes on around this one: what was left without a return is no longer open. */
+/* True if another call of the same part is open around this one. open_call() has already closed calls that were left.
+ */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;
@@ -293,7 +293,7 @@ INLINE bool is_inside_call(const struct thread_state* thread, const struct open_
     return inside;
 }
 
-/* The same; 0 where there is no thread or no room, which is counted. */
+/* Like open_call(); NULL and a counted loss if there is no thread or no room. */
 INLINE struct open_call* open_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
@@ -307,7 +307,7 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
     return open_call_in(ctx, thread_state_create(task), part);
 }
 
-/* The open call that returns now; its room is free again. */
+/* Returns the open call that returns now, and frees its room. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Idioms that keep programs within the verifier's limits, each with a name. */
+/* Idioms that keep programs within the limits of the BPF verifier. Other files use them without explaining them. */
 #ifndef GPUSNOOP_VERIFIER_BPF_H
 #define GPUSNOOP_VERIFIER_BPF_H
 
@@ -8,46 +8,46 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* The verifier walks through every path of a program and remembers states: what is known of each register and stack
- * slot. Where a path comes to an instruction in a state that was seen there, it ends. What tells states apart, branches
- * above all, multiplies the work for everything that follows. */
+/* The verifier walks every path of a program and remembers states: its knowledge of each register and stack slot. A
+ * path ends early at an instruction that was already verified in the same state. So everything that makes states
+ * differ, above all branches, multiplies the work for the code that follows. */
 
-/* The usual function. Its code and its states are its caller's. */
+/* The default: inlined, so its code and its states are part of each caller. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Global function: verified once, for any arguments, not once for each state of each caller. Its result is unknown to
- * the caller. Arguments are numbers, or pointers to memory of a known size that may be NULL, which it has to check.
- * Kernels from 6.10 to 6.14 refuse a call of it under guard_begin() (GUARDED_CALLS). Before 6.2 (9ef40974a82a) a
- * pointer argument is no key of a map: the key has to be copied. */
+/* Global function: verified once for any arguments, instead of once per state of each caller. Its result is unknown to
+ * the caller. Arguments are numbers, or pointers to memory of a known size, which may be NULL and must be checked.
+ * Kernels from 6.10 to 6.14 refuse such a call under guard_begin() (see GUARDED_CALLS). Before 6.2 (9ef40974a82a), a
+ * pointer argument cannot be the key of a map: copy the key. */
 #define VERIFIED_ONCE __attribute__((noinline))
 
-/* Static function with a stack frame of its own: what it keeps there takes room only while it runs, not as long as its
- * caller does. Before 6.13 all frames together have 512 bytes (tests/kernels/stacks.py). Rare paths are such functions,
- * too, so that common ones do not pay for their registers and stack. */
+/* Static function that is not inlined, so its stack frame takes room only while it runs. Before 6.13, the frames of a
+ * call chain may have 512 bytes together (tests/kernels/stacks.py). Rare paths are such functions too, so that common
+ * paths do not pay for their registers and stack. */
 #define OWN_FRAME static __attribute__((noinline))
 
 __u64 opaque_zero = 0;
 
-/* The same value, of which the verifier knows nothing: states that differ in it alone become one. The compiler knows
- * nothing either, so that a mask or a check that follows stays in the code. */
+/* Hides a value from the verifier: states that differ only in this value become one. The compiler knows nothing about
+ * it either, so a mask or a check that follows stays in the code. */
 INLINE u64 opaque(u64 value)
 {
     return value + opaque_zero;
 }
 
-/* Makes a variable opaque, as after branches that have set it. */
+/* Hides the value of a variable, usually after branches that set it. */
 #define FORGET(VARIABLE) ((VARIABLE) = opaque(VARIABLE))
 
-/* Keeps a variable in one register up to here. Otherwise compilers check one copy and use another, or merge the value
- * into a load that follows: neither passes. */
+/* Keeps a variable in one register up to this point. Otherwise compilers check one copy and use another, or fold the
+ * value into a load that follows. The verifier refuses both. */
 #define PIN(VARIABLE) barrier_var(VARIABLE)
 
-/* bpf_loop() (5.17, e6f2dd0f8067): its body is verified once. A loop without it is walked through once per round. From
- * 6.19 on the body is walked through once for each state of the stack that a round may leave behind; no account is kept
- * of maps, so what rounds change lies there. */
+/* bpf_loop() (5.17, e6f2dd0f8067): the verifier walks its body once, but that of a plain loop once per iteration. From
+ * 6.19 on it walks the body once for each stack state that an iteration may leave behind. It does not track the
+ * contents of maps, so state that changes between iterations is kept in maps and task storage. */
 #define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
 
-/* Values without a branch: is_zero() and is_nonzero() (shared/histogram.h), masks of all bits or none, and constant
- * tables that are indexed without a check. */
+/* Values can be computed without branches: is_zero() and is_nonzero() (shared/histogram.h), masks of all bits or none,
+ * and constant tables that are indexed without a check. */
 
 #endif

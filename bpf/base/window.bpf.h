@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Native stacks: read by one access and followed by frame pointers, or copied for the front end. */
+/* Native stacks: read at once and followed by frame pointers, or copied for the front end. */
 #ifndef GPUSNOOP_WINDOW_BPF_H
 #define GPUSNOOP_WINDOW_BPF_H
 
 #include "base/process.bpf.h"
 #include "shared/stack.h"
 
-/* A thread's stack, copied for the front end, which finds the callers in it (src/code/inside_search.cpp). 240 ns, once
- * for each id of a stack, and once for each so many calls that have one: other callers may have got the same. */
+/* Copies of a thread's stack, in which the front end finds the callers (src/code/inside_search.cpp). A copy takes 240
+ * ns. It is made once per stack id, and once more every COPY_AGAIN_EVERY calls, because other callers may have the same
+ * id. */
 
-/* What is left up to the end of a page, which a stack's end is, too: how much, or 0 where that is more than there is
- * room for, or cannot be read. */
+/* Reads up to the end of the page, where the stack may end. Returns the number of bytes; 0 if they do not fit in `room`
+ * or are unreadable. */
 INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
 {
     u64 rest = 4096 - (sp & 4095);
@@ -18,7 +19,7 @@ INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
     return rest > room || bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
-/* As many bytes as there are, for a read that leaves the stack fails as a whole: fewer, or up to the end of a page. */
+/* Copies as many bytes as the stack has. A read beyond its end fails as a whole, so smaller sizes are tried next. */
 INLINE u32 copy_stack(u8* to, u64 sp)
 {
     if (!bpf_probe_read_user(to, STACK_COPY_BYTES, (void*)sp))
@@ -28,7 +29,7 @@ INLINE u32 copy_stack(u8* to, u64 sp)
     return read_rest_of_page(to, 4096, sp);
 }
 
-/* Whether it is a call's turn whose stack is known. */
+/* True for one in COPY_AGAIN_EVERY calls whose stack is known. */
 INLINE bool is_copy_due(u32* calls)
 {
     return !(++*calls & (COPY_AGAIN_EVERY - 1));
@@ -36,7 +37,7 @@ INLINE bool is_copy_due(u32* calls)
 
 #define KEEP_REGISTER(NUMBER, VALUE) found->kept[NUMBER] = VALUE;
 
-/* Copies the stack of the current thread. */
+/* Sends a copy of the current thread's stack. */
 VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
 {
     struct stack_copy* copy = bpf_ringbuf_reserve(&ring, sizeof(*copy) + STACK_COPY_BYTES, 0);
@@ -72,26 +73,28 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
     return 0;
 }
 
-/* A call's stack by one read of it, in which frame pointers are followed: the kernel reads each frame by itself, and
- * ends with a page fault where they do (630 ns for the shortest stack, against 200 for the whole window). */
+/* Stacks from one read of user memory, in which frame pointers are followed. The kernel's own walk reads each frame
+ * separately and ends with a page fault after the last one (630 ns for the shortest stack; 200 ns for the whole
+ * window). */
 
 struct window {
     u64 word[WINDOW_WORDS];
-    struct window_stack stack; /* being put together */
-    u32 known;                 /* calls whose stack had its place */
-    u32 at;                    /* enum copied_at: here, programs have no stack left for it */
+    struct window_stack stack; /* under construction */
+    u32 known;                 /* calls whose stack was known */
+    u32 at;                    /* enum copied_at; kept here because the programs have no stack left */
 };
 
 PERCPU_ARRAY_MAP(windows, 1, struct window);
 
-/* A stack is found by its hash, and has the place that this says unless another one has it. The front end
- * sets how many entries there are: a power of two. */
+/* Known stacks, at a place selected by their hash. The first stack keeps the place; others with it are not kept. The
+ * front end sets the capacity: a power of two. */
 ARRAY_MAP(window_stacks, 1, struct window_stack);
 
 const volatile __u32 window_stacks_mask = 0;
 
-/* Bytes of the thread's stack that are in use. glibc keeps what belongs to a thread at the begin of its stack; the
- * first thread's, the kernel has made. Of other stacks, as coroutines have them: bytes up to the first frame. */
+/* Bytes of the stack in use: up to the thread control block, which glibc keeps at the base of a thread's stack; for the
+ * first thread, up to where the kernel began its stack; for others, such as stacks of coroutines, up to the first
+ * frame. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -103,18 +106,18 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
     return depth < STACK_FAR_BYTES ? depth : 0;
 }
 
-/* Deeper stacks are the kernel's to walk: each frame costs the verifier as much again. */
+/* Deeper stacks are left to the kernel: each frame adds the same cost to verification. */
 #ifndef WINDOW_DEPTH
 #define WINDOW_DEPTH WINDOW_FRAMES
 #endif
 
-/* The frames behind the caller; false where they lead out of the window and may go on there. What is no address further
- * up the stack is no frame: code without frame pointers keeps something else in that register. */
+/* Follows the frames above the caller. False if they may continue outside the window. A frame pointer that does not
+ * point up the stack ends the walk: code without frame pointers uses that register for other values. */
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;
     u64 least = sp;
-    /* Who calls, and how deep it is: of code without frame pointers, this tells callers apart. */
+    /* The caller and the depth of the stack distinguish callers in code without frame pointers. */
     u64 hash = (stack->caller ^ stack_depth(sp, frame)) * 0x9e3779b97f4a7c15ULL;
     stack->depth = 0;
     for (u32 i = 0; i < WINDOW_DEPTH; i++) {
@@ -125,7 +128,7 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
             return false;
         u64 address = window->word[(at + 1) & (WINDOW_WORDS - 1)];
         stack->address[i] = address;
-        stack->depth = i + 1; /* in memory the verifier forgets it, and all ends of the loop are one */
+        stack->depth = i + 1; /* kept in memory, where the verifier forgets it */
         hash = (hash ^ address) * 0x9e3779b97f4a7c15ULL;
         least = frame + 16;
         frame = window->word[at & (WINDOW_WORDS - 1)];
@@ -134,7 +137,7 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
     return stack->depth < WINDOW_DEPTH;
 }
 
-/* All of it, or as much as there is of the stack: 0 behind that. */
+/* Reads the window, or what the stack has of it; the rest is 0. */
 INLINE bool read_window(struct window* window, u64 sp)
 {
     return !bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp) ||
@@ -147,8 +150,8 @@ INLINE struct window* window_of_cpu(void)
     return bpf_map_lookup_elem(&windows, &key);
 }
 
-/* The stack's id; negative where it is to be taken otherwise. caller: 0 at the begin of a function, where it is on top
- * of the stack. Where it is not wanted, it is verified in no time. Under the guard: the window is the CPU's. */
+/* Returns the stack's id; negative if the stack has to be read another way. caller: the return address, or 0 at
+ * function entry, where it is on top of the stack. To be called under the guard, because the window is per CPU. */
 VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
@@ -185,7 +188,7 @@ VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
 }
 
-/* The same of a thread that is not at the begin of a function: what runs stands in front. */
+/* Like window_stack(), for a thread inside a function: the stack begins with its instruction pointer. */
 INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
 {
     if (!window_stacks_mask || !GUARDED_CALLS || FRAMES_ARE_SIGNED)
@@ -196,7 +199,7 @@ INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
     return stack;
 }
 
-/* The return address of the call that this was for. */
+/* The caller in the stack that was read last. */
 INLINE u64 caller_in_window(void)
 {
     struct window* window = window_of_cpu();

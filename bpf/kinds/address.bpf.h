@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where addresses of a process lead to, as far as its allocation calls have told. What was allocated before attach is
- * unknown, and stays so. */
+/* Kind of memory at an address, known from the process's allocation calls. Allocations from before attach stay unknown.
+ */
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 
@@ -30,7 +30,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end clears up behind it */
+    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end cleans up after its exit */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
@@ -42,7 +42,7 @@ struct range_walk {
     struct range_key key;
     u64 address;
     u64 end;
-    u32 memory; /* MEMORY_UNKNOWN: the range goes */
+    u32 memory; /* MEMORY_UNKNOWN: remove the range */
     u32 blocks; /* so far */
 };
 
@@ -67,7 +67,7 @@ static long next_block(u32 index, struct range_walk* walk)
     return 0;
 }
 
-#define RANGE_BLOCKS_MAX 128 /* no range has more */
+#define RANGE_BLOCKS_MAX 128 /* no range has more blocks */
 
 /* Returns the number of blocks. */
 VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory)
@@ -83,13 +83,13 @@ VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory
     return walk.blocks;
 }
 
-/* One process gets a quarter of the ranges. Each allocation has one at least. */
+/* A process gets a quarter of the ranges. Each allocation has at least one. */
 INLINE bool has_room(const struct address_space* space)
 {
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-#define RANGES_OF_ALLOCATION 4 /* the least that one is charged for: the table of ranges is that much larger */
+#define RANGES_OF_ALLOCATION 4 /* least charge per allocation; the table of ranges is larger by this factor */
 
 INLINE u64 entries_for(u32 blocks)
 {
@@ -106,7 +106,7 @@ INLINE void add_allocation(const struct place_key* key, struct address_space* sp
     __sync_fetch_and_add(&space->entries, entries_for(set_range(key, bytes, memory)));
 }
 
-/* The bytes that were there; 0 where nothing was known. */
+/* Returns the size of the removed allocation; 0 if none was known. */
 INLINE u64 remove_allocation(const struct place_key* key, struct address_space* space, u32* memory)
 {
     struct allocation* found = bpf_map_lookup_elem(&allocations, key);
@@ -135,9 +135,9 @@ static long unmap_range(u32 index, struct range_unmap* walk)
     return !bytes;
 }
 
-#define RANGES_UNMAPPED_MAX 4096 /* that one call takes away */
+#define RANGES_UNMAPPED_MAX 4096 /* mappings that one call removes */
 
-/* One call may take away several neighbouring mappings. */
+/* One call may remove several adjacent mappings. */
 INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
 {
     struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
@@ -153,11 +153,11 @@ enum memory_word {
     MEMORY_CALL_PITCH,
     MEMORY_CALL_HEIGHT,
     MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* of what is freed: to be put back where the call fails */
+    MEMORY_CALL_WAS, /* the freed memory, to be restored if the call fails */
     MEMORY_CALL_WAS_BYTES,
 };
 
-/* Freed memory is forgotten before the call: once it is free, another thread may be given the same address. */
+/* Removes freed memory before the call: as soon as it is free, another thread may get the same address. */
 INLINE int memory_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
@@ -206,7 +206,7 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* What there is at key->number from now on, and how much of it; MEMORY_UNKNOWN where the call says nothing of it. */
+/* The memory at key->number after the call, and its size; MEMORY_UNKNOWN if the call does not change it. */
 INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;
@@ -278,8 +278,8 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 
-/* Memory that the process itself may touch, and that is no device's: anonymous, or of a file. Reserved addresses have
- * no such right, and what the driver maps belongs to its own character devices. */
+/* True for memory that the process may access and that is not a device's: anonymous, or of a file. Reserved addresses
+ * have no access rights, and what the driver maps belongs to its character devices. */
 static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
 {
     u64 mode = S_IFREG;
@@ -291,7 +291,7 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
     return 0;
 }
 
-/* Also false while another thread maps memory: the kernel does not let us wait for it. */
+/* Also false while another thread changes the mappings, because a program cannot wait for the lock. */
 INLINE bool is_host_mapping(u64 address)
 {
     u64 host = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Blocks of threads: their reasons, files and stacks. */
+/* Blocked threads: the reasons, files and stacks. */
 #ifndef GPUSNOOP_BLOCKS_BPF_H
 #define GPUSNOOP_BLOCKS_BPF_H
 
@@ -11,12 +11,11 @@
 #include "shared/histogram.h"
 #include "shared/thread_time.h"
 
-/* What a thread waits for that leaves its CPU: by what the kernel knows of it at that moment. No system call is hooked.
- */
+/* Why a thread blocks, by what the kernel knows when the thread leaves its CPU. No system call is hooked. */
 
-const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* of the GPU's driver, a bit each */
+const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* device majors of GPU drivers, a bit each */
 
-#define BY_DESCRIPTOR 0xfe /* its first argument is a descriptor, of which the kind tells */
+#define BY_DESCRIPTOR 0xfe /* depends on the kind of file that its first argument, a descriptor, refers to */
 #define BY_DEVICE 0xff
 
 #ifndef __NR_futex_wait
@@ -133,7 +132,7 @@ INLINE bool has_descriptor(u64 number)
     return number < sizeof(reasons) && reasons[number] == BY_DESCRIPTOR;
 }
 
-/* By the debugger, by job control, or with its cgroup: whatever it was in then. */
+/* Stopped by a debugger, by job control, or with its cgroup, whatever the thread was doing. */
 INLINE bool is_stopped(struct task_struct* task)
 {
     if (task->__state & STOPPED)
@@ -147,7 +146,7 @@ INLINE struct pt_regs* regs_of(struct task_struct* task)
     return (struct pt_regs*)bpf_task_pt_regs(task);
 }
 
-/* Of all exceptions, page faults block. */
+/* An exception that blocks is a page fault. */
 INLINE bool is_in_page_fault(struct task_struct* task)
 {
     return SYSTEM_CALL_NUMBER(regs_of(task)) == (u64)NO_SYSTEM_CALL;
@@ -171,9 +170,9 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
     return reason;
 }
 
-/* Which file a blocked thread waits for: looked up once it is woken, as it is still in the system call. */
+/* The file that a blocked thread waits for. It is read at the wake-up, when the thread is still in the system call. */
 
-/* NULL where the system call has no descriptor, or the thread is in none. */
+/* NULL if the system call has no descriptor, or the thread is in none. */
 INLINE struct file* file_of_call(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
@@ -182,7 +181,8 @@ INLINE struct file* file_of_call(struct task_struct* task)
     return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
 }
 
-/* The names are the directory entry's: no path is made, which may be long and takes locks. */
+/* Reads the names of the file and its folder from directory entries. Building a path could take long, and takes locks.
+ */
 INLINE void read_names(struct file* from, char* file, char* folder)
 {
     struct dentry* entry = from ? READ(from, f_path.dentry) : 0;
@@ -198,7 +198,7 @@ OWN_FRAME int read_file(struct task_struct* task, struct waker* waker)
     return 0;
 }
 
-/* What the block of a thread was that ends now. */
+/* Describes the block of a thread that is being woken. */
 INLINE void describe_block(struct task_struct* task, const struct thread_time* time, struct waker* waker)
 {
     waker->user_stack = time->user_stack;
@@ -209,17 +209,17 @@ INLINE void describe_block(struct task_struct* task, const struct thread_time* t
         read_file(task, waker);
 }
 
-/* Where threads are that block: taken as they leave their CPU, counted when they have one again. */
+/* Stacks of blocked threads: read when they leave their CPU, counted when they get one again. */
 
 const volatile bool stacks_of_blocks = false;
-const volatile bool count_blocks = false; /* by these, and not only told in lines */
+const volatile bool count_blocks = false; /* count blocks by stack, in addition to reporting them in lines */
 
-/* 1 entry where they are not asked for. */
+/* 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
 
 PREALLOCATED_HASH_MAP(block_counts, 16384, struct block_key, struct block_count);
 
-/* The current thread's, which leaves its CPU. */
+/* Reads the stacks of the current thread, which is leaving its CPU. */
 INLINE void take_stacks(void* ctx, struct thread_time* time)
 {
     struct pt_regs* regs = (struct pt_regs*)bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -249,16 +249,16 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
         lose(LOSS_BLOCK, 1);
         return;
     }
-    count->sum += ns; /* only its thread's CPU does so */
+    count->sum += ns; /* written only by the thread's CPU */
     count->times++;
 }
 
-/* For how long threads that call wait for which files, looked up as they have a CPU again, still in the system call or
- * the page fault; and how much disks are asked for in their name. */
+/* Time that threads wait for each file, counted when they get a CPU again, still in the system call or page fault; and
+ * the bytes that they read from and write to disks. */
 
 const volatile bool count_files = false;
 
-/* 1 entry where they are not asked for. */
+/* 1 entry if files are not requested. */
 PREALLOCATED_HASH_MAP(file_counts, 16384, struct file_key, struct file_count);
 
 INLINE struct file_count* new_file_count(const struct file_key* key, struct file* file)
@@ -271,7 +271,7 @@ INLINE struct file_count* new_file_count(const struct file_key* key, struct file
     return count;
 }
 
-/* Only its thread's CPU does so, in a bucket. */
+/* A bucket is written only by its thread's CPU. */
 OWN_FRAME int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
 {
     struct file_key key = {.place = place, .bucket = bucket};
@@ -301,8 +301,8 @@ static long note_mapping(struct task_struct* task, struct vm_area_struct* vma, s
     return 0;
 }
 
-/* Where a page fault goes on, which cannot go away meanwhile. Neither a file nor anonymous: not known, as another
- * thread maps memory, or the kernel has yet to let go of the lock of the last look from this CPU. */
+/* The mapping of a page fault in progress, which cannot disappear. Neither a file nor anonymous means unknown: another
+ * thread is changing the mappings, or the lock of the previous lookup on this CPU is not yet released. */
 INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
 {
     struct mapping mapping = {};
@@ -319,11 +319,11 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): for the disks that a device is made of; it has been counted */
+#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): for the disks below a stacked device; already counted */
 #define OPERATION 255 /* REQ_OP_MASK */
 
-/* Only where files are asked for: all that disks of the machine are asked for pays. What is written back later is in no
- * thread's name. */
+/* Attached only if files are requested: hooks all disk I/O on the machine. Writeback is not done by the thread that
+ * wrote, so it does not count. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)
 {

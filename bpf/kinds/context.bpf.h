@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Contexts and the device of each thread, and the programs for calls that change what later calls mean. */
+/* Contexts and the current device of each thread, and the programs for calls that change what later calls mean. */
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
@@ -9,14 +9,14 @@
 #include "kinds/state.bpf.h"
 #include "shared/call.h"
 
-/* Which device a thread works on: contexts are made on a device, and each thread has a current one. Contexts and
- * threads from before attach are unknown, and stay so until the thread switches. */
+/* The device that a thread works on. Contexts are created on a device, and each thread has a current one. Contexts and
+ * threads from before attach are unknown until the thread switches. */
 
-#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set one, nobody knows which */
+#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set a device that could not be identified */
 
 struct context {
     u32 device; /* ordinal + 1 */
-    u32 number; /* no other context of any process has it: handles are used again */
+    u32 number; /* unique among all contexts of all processes, because handles are reused */
 };
 
 HASH_MAP(contexts, 16384, struct handle_number, struct context);
@@ -27,7 +27,7 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
-    /* So that the front end cleans up when the process exits, even if it makes no call that counts. */
+    /* So that the front end cleans up when the process exits, even if none of its calls counts. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     if (PUT_SHARED(&contexts, SHARED_CONTEXTS, &key, &new))
         lose(LOSS_STATE, 1);
@@ -46,15 +46,15 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
     thread->context = handle;
 }
 
-/* A device is all that HIP has of contexts: hipCtxCreate() returns it, hipCtxPopCurrent() and hipCtxDestroy() leave the
- * thread's as it is and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
+/* HIP's contexts are devices: hipCtxCreate() returns the device, hipCtxPopCurrent() and hipCtxDestroy() leave the
+ * thread's device unchanged and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
 INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
     struct context* context = context_of(image, handle);
     *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNKNOWN;
 }
 
-/* Ordinal + 1: what the thread has set, or the first device. 0 unknown. */
+/* Ordinal + 1 of the device that the thread has set, or of the first device. 0 unknown. */
 INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
 {
     u32 device = *device_by(thread, LAYER_HIP);
@@ -75,13 +75,13 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
 {
     u64 handle = 0;
     if (thread->depth && --thread->depth < CONTEXTS_BELOW)
-        /* Compilers from 22 on know the depth from the line above, and leave the mask out that 6.1 wants to see. */
+        /* opaque(): compilers from 22 on know the depth from the line above, and would omit the mask that 6.1 needs. */
         handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
     context_current(image, thread, handle);
 }
 
-/* What ends with all that the thread allocates now; of HIP the device, which has its ordinal + 1 for a handle. Null: it
- * is not known. */
+/* The context that ends together with memory that the thread allocates now. For HIP, the device, whose handle is its
+ * ordinal + 1. NULL if unknown. */
 INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -95,8 +95,8 @@ INLINE struct context* context_of_memory(const struct image* image, struct task_
     return context_of(image, handle);
 }
 
-/* The context of a device that all of a process shares, and how often it was asked for. It stays in the table when the
- * context ends, for another thread may be about to retain it again. */
+/* The primary context of a device, shared by the whole process, and its number of holders. The entry stays when the
+ * context ends, because another thread may be about to retain it again. */
 struct primary {
     u64 context;
     u64 holders;
@@ -115,7 +115,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
-    if (!context || context->device != device + 1) /* the handle was that of another context, whose end was missed */
+    if (!context || context->device != device + 1) /* the handle belonged to another context, whose end was not seen */
         context_made(image, handle, device);
     if (!primary) {
         lose(LOSS_STATE, 1);
@@ -125,11 +125,11 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     __sync_fetch_and_add(&primary->holders, 1);
 }
 
-/* Streams that are created and destroyed, and contexts that end. Their handles are reused. */
+/* Creation and destruction of streams, and the end of contexts. Handles are reused. */
 
 enum life_word {
     LIFE_ARGUMENT = FOLLOWED_ROW + 1,
-    LIFE_CAPTURE, /* that a stream is part of: its number */
+    LIFE_CAPTURE, /* number of the capture that a stream is part of */
 };
 
 INLINE u32 life_argument(const volatile struct probe_row* row)
@@ -155,7 +155,7 @@ INLINE int life_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* The handle of the context that ends by this call, 0 if that is unknown. False: none ends. */
+/* Whether the call ends a context, and its handle, 0 if unknown. */
 INLINE bool is_context_ending(const struct followed* at, const struct image* image, u64 argument, u64* handle)
 {
     const volatile struct probe_row* row = at->row;
@@ -168,7 +168,7 @@ INLINE bool is_context_ending(const struct followed* at, const struct image* ima
     *handle = primary && primary->holders ? primary->context : 0;
     if (row->kind == KIND_CONTEXT_DESTROY)
         return true;
-    /* A process that began before tracing did may have others that hold it. */
+    /* A process from before tracing may have other holders. */
     return primary && is_fully_traced(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
@@ -205,10 +205,10 @@ INLINE int life_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(life, life_entry_body, life_return_body)
 
-/* The calls that say what later calls mean: names, captures, contexts. One program for all of them, shared by the
- * tools; which functions it is attached to is the front end's choice. */
+/* Calls that change what later calls mean: names, captures, contexts. One program for all of them, shared by the tools;
+ * the front end chooses the functions that it is attached to. */
 
-/* Legacy launches take block and shared memory from what was set on the function before. */
+/* Legacy launches use the block and shared memory that were set on the function before. */
 struct legacy_shape {
     u32 block[3];
     u32 smem;
@@ -247,7 +247,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     u32 kind = at.row->kind;
     struct image image = image_of(at.task);
     begin_image(at.thread, &image);
-    /* A capture that was invalidated ends with an error, and is over all the same. */
+    /* An invalidated capture ends with an error, but it does end. */
     struct capture ended;
     if (kind == KIND_CAPTURE_END && !is_still_capturing((s32)PT_REGS_RC(ctx)))
         capture_end(&image, word[STATE_STREAM], &ended);
@@ -304,7 +304,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Calls that need no result: registrations and legacy shapes. */
+/* Calls whose result does not matter: registrations and legacy shapes. */
 INLINE int note_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

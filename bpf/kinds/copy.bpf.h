@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Copies, sets and prefetches, counted in the kernel by row; one record per copy only for -e. */
+/* Copies, sets and prefetches, counted by row in the kernel; one record per copy only for -e. */
 #ifndef GPUSNOOP_COPY_BPF_H
 #define GPUSNOOP_COPY_BPF_H
 
@@ -7,11 +7,12 @@
 #include "kinds/address.bpf.h"
 #include "kinds/context.bpf.h"
 
-const volatile bool per_memory = false;   /* pinned or pageable, where names tell no more than host */
-const volatile bool measure_rate = false; /* in place of the duration */
+const volatile bool per_memory =
+    false; /* distinguish pinned and pageable memory; the call itself may give only host memory */
+const volatile bool measure_rate = false; /* rates instead of durations */
 
-/* Bytes per microsecond are megabytes per second. What returns before the copy is done says nothing of it: that is what
- * sets do, too, whatever they are called. */
+/* In megabytes per second, which are bytes per microsecond. Calls that return before the copy is done have no rate.
+ * Sets never have one: all of them return early, whatever their name. */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
@@ -53,7 +54,7 @@ INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
         record_copy_in_table(call, entry_ns, duration_ns);
 }
 
-/* What is known of a copy is looked up in tables, not branched for. */
+/* Constant tables instead of branches: see base/verifier.bpf.h. */
 struct ends {
     u8 source;
     u8 destination;
@@ -65,8 +66,8 @@ static const volatile struct ends ends_of_direction[DIRECTIONS] = {
     [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
 };
 
-/* enum cudaMemcpyKind, hipMemcpyKind; 4: the addresses tell. HIP's 1024, between devices without compute units (6.0),
- * is at 8. */
+/* By enum cudaMemcpyKind or hipMemcpyKind; with 4, the addresses decide. HIP's 1024, between devices without compute
+ * units (6.0), is at index 8. */
 static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
                                                   DIRECTION_D2D, [8] = DIRECTION_D2D};
 
@@ -75,7 +76,7 @@ INLINE u32 direction_by_number(u32 kind)
     return direction_of_kind[(kind | kind >> 7) & 15];
 }
 
-/* By enumeration (enum memory_types). Where a number is not here, the address tells: unified and managed memory. */
+/* By enumeration (enum memory_types). For numbers missing here, unified and managed memory, the address decides. */
 static const volatile u8 memory_of_type[TYPES] = {
     [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
     [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
@@ -113,7 +114,7 @@ INLINE void set_ends(const volatile struct probe_row* row, struct call_key* key,
         key->copy.memory = copy_memory(source, destination);
 }
 
-/* One end of a copy: its arguments, by number. */
+/* The arguments of one end of a copy, by number. */
 struct end {
     u32 address;
     u32 host_address;
@@ -121,7 +122,7 @@ struct end {
     u32 array;
 };
 
-/* The memory that an array lies in, or a pointer of that type; `expected` where the type does not tell. */
+/* The memory of an array, or of a pointer by its type; `expected` if the type does not decide. */
 INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
                           u32 expected)
 {
@@ -135,7 +136,7 @@ INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct prob
                          struct end end, u32 expected, u64* address)
 {
     if (!has_argument(row, end.address) && !has_argument(row, end.array))
-        return MEMORY_DEVICE; /* a variable by its name */
+        return MEMORY_DEVICE; /* a device variable, given by its name */
     u32 memory = memory_by_type(arguments, row, end, expected);
     u32 where = end.address;
     if (memory == MEMORY_ARRAY && has_argument(row, end.array))
@@ -163,7 +164,6 @@ INLINE void read_ends(struct arguments* arguments, const volatile struct probe_r
     const struct end to = {ARG_DESTINATION, ARG_DESTINATION_HOST, ARG_DESTINATION_TYPE, ARG_DESTINATION_ARRAY};
     const volatile struct ends* expected = &ends_of_direction[direction & 7];
     u32 source = MEMORY_UNKNOWN;
-    /* Forgotten before the other end is looked at, or their cases would multiply. */
     u32 destination =
         opaque(memory_of_end(arguments, row, &key->image, to, expected->destination, &call->copy.destination));
     if (direction != DIRECTION_SET && direction != DIRECTION_PREFETCH)
@@ -176,7 +176,7 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
     u64 bytes = read_argument(arguments, row, ARG_BYTES);
     u64 height = read_argument(arguments, row, ARG_HEIGHT);
     u64 depth = read_argument(arguments, row, ARG_DEPTH);
-    /* The size of an array's elements was said when it was made. */
+    /* The element size of an array was given when it was created. */
     bool in_elements = false;
     if (row->array_elements) {
         u64 arrays =
@@ -200,7 +200,7 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Everything of a call that is read before what it copies; 0 where it is not to be counted. */
+/* Reads everything of a call except what it copies; NULL if the call does not count. */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
@@ -254,11 +254,10 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX (1 << 20) /* no batch has more: a call that says so fails */
-#define BATCH_MAX 4096      /* copies of one call that are looked at one by one */
+#define COUNT_MAX (1 << 20) /* no batch has more; a call with a larger count fails */
+#define BATCH_MAX 4096      /* copies of one call that are read one by one */
 
-/* What is read of a batch, and the copy in it that is being looked at. In the thread's storage, not on the stack: see
- * HAS_LOOPS. */
+/* The arguments of a batch, and the copy that is being counted. In task storage, not on the stack: see HAS_LOOPS. */
 struct batch {
     struct arguments arguments;
     struct call element;
@@ -280,7 +279,7 @@ struct batch_walk {
     const struct ended_call* call;
 };
 
-/* Element of the lists of a batch. */
+/* Reads an element of a batch's lists. */
 INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row,
                         const struct copy_lists* lists, u32 index, struct call* call)
 {
@@ -305,7 +304,7 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
-/* True where something could not be read. */
+/* True if something was unreadable. */
 OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
 {
     if (!batch || !kept)
@@ -321,20 +320,20 @@ OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u3
     return arguments->error != 0;
 }
 
-/* Each copy of a batch by itself. What is left where the lists are too long, or end in unreadable memory, is counted
- * at once, without size and direction. A batch of none is a call all the same. */
+/* Counts one copy of a batch. If the lists are too long or end in unreadable memory, the remaining copies are counted
+ * together, without size and direction. A batch without copies is still a call. */
 static long record_batched(u32 index, struct batch_walk* walk)
 {
     const struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call* call = &walk->batch->element;
-    u64 duration = opaque(index ? 0 : walk->call->duration_ns); /* there is one of the call */
+    u64 duration = opaque(index ? 0 : walk->call->duration_ns); /* the duration of the call counts once */
     u32 left = kept->count - index;
     __builtin_memset(call, 0, sizeof(*call));
     call->key = kept->call.key;
     if (index)
         call->key.duration = BUCKET_NONE;
-    u32 last = !left || index >= BATCH_MAX; /* no bool: making one is a branch */
+    u32 last = !left || index >= BATCH_MAX; /* not bool, which would add a branch */
     if (last) {
         call->key.copy.direction = row->direction;
         call->copy.sized = !left;
@@ -359,7 +358,7 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* False where the call is not to be counted. */
+/* False if the call does not count. */
 OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
                           struct open_call* room)
 {
@@ -381,7 +380,7 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
     return 1;
 }
 
-/* Kept in the thread's state from the beginning: with what each copy takes, the stack has no room for it. */
+/* The call is kept in the thread's state from the beginning: the stack has no room for it. */
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -424,8 +423,8 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
-/* Where both layers are counted, and nothing else is to be known of a runtime call's return. A copy may take several
- * driver calls, so that none of them tells that it was the last. */
+/* Ends runtime calls that nothing else sees return, if both layers are counted. A copy may take several driver calls,
+ * so none of them is known to be the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
     return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls into GPU drivers: what is counted of them, and where they are hooked. */
+/* Calls into GPU drivers: how they are counted, and where they are hooked. */
 #ifndef GPUSNOOP_DRIVER_BPF_H
 #define GPUSNOOP_DRIVER_BPF_H
 
@@ -8,26 +8,26 @@
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 
-/* Calls into a GPU's driver, from their entry to their return, however they are hooked. */
+/* Calls into GPU drivers, from entry to return, however they are hooked. */
 
-const volatile bool keep_recent = false; /* the last calls of each process */
+const volatile bool keep_recent = false; /* keep the last calls of each process */
 
 #define REQUEST_SIZE_MAX 0x3fff
 
-/* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. The front end fills it, again when drivers
- * come. */
+/* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. Filled by the front end, again when a driver
+ * is loaded. */
 PREALLOCATED_HASH_MAP(nodes, 1024, u32, u8);
 
 PREALLOCATED_HASH_MAP(command_layouts, 1024, struct command_key, struct command_layout);
 
 PREALLOCATED_HASH_MAP(size_layouts, 256, struct size_key, struct size_layout);
 
-/* By thread id. Not in task storage: the front end shows those that never return. */
+/* By thread id. Not in task storage, because the front end shows calls that never return. */
 HASH_MAP(in_flight, 16384, u32, struct driver_call);
 
 LRU_HASH_MAP(recent, 1024, u32, struct recent_calls);
 
-/* Not on the stack, which is short. */
+/* Global, because the stack is too small. */
 struct recent_calls no_recent_calls = {};
 
 INLINE u8 node_of(u32 device)
@@ -40,10 +40,10 @@ INLINE u8 node_of(u32 device)
     return node ? *node : NODE_NONE;
 }
 
-/* The command as the tables have it. A struct of a size that no known driver has still begins as they all do. */
+/* A command, as listed in the tables. A struct of a size that no known driver uses still begins like the known ones. */
 struct known_command {
     struct command_key key;
-    struct command_layout* layout; /* 0: nothing is known of it */
+    struct command_layout* layout; /* NULL if unknown */
 };
 
 INLINE struct known_command known_command(const struct call_key* key)
@@ -65,9 +65,7 @@ INLINE bool read_u32(u64 address, u32* value)
     return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
 }
 
-#define XFER_REQUEST                                                                                                   \
-    0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: another command, whose size would not fit into its number                    \
-                 */
+#define XFER_REQUEST 0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: wraps a command whose size does not fit in its number */
 
 struct xfer {
     u32 command;
@@ -75,8 +73,8 @@ struct xfer {
     u64 argument;
 };
 
-/* The command, and what it is about: its struct is the caller's own, and filled in by now. On a page that nobody has
- * touched yet it cannot be read before the driver has. */
+/* Reads the command and its subject from the caller's struct. A page that has not been touched yet is unreadable until
+ * the driver has accessed it. */
 INLINE void read_command(struct driver_call* call)
 {
     struct call_key* key = &call->key;
@@ -99,7 +97,7 @@ INLINE void read_command(struct driver_call* call)
     }
 }
 
-/* An ioctl has its request and its argument; the others have none. False where nobody asked for it. */
+/* Only an ioctl has a request and an argument. False if the call is not traced. */
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -128,7 +126,7 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
-    /* A kretprobe has room for so many calls at once (10, or two per CPU), and says nothing of the others. */
+    /* A kretprobe tracks a limited number of calls at once (10, or two per CPU), and does not report the others. */
     if (bpf_map_lookup_elem(&in_flight, &tid))
         lose(LOSS_RETURN, 1);
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
@@ -157,7 +155,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
     key->driver.outcome = OUTCOME_STATUS;
 }
 
-/* How many bytes the call is about; false where it is about none, or they cannot be read. */
+/* Reads the number of bytes that the call is about; false if there is none, or it is unreadable. */
 INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
 {
     struct known_command known = known_command(key);
@@ -194,7 +192,7 @@ INLINE void keep_recent_call(const struct call_key* key, u64 now, u64 duration_n
             return;
     }
     if (calls->image.pid != pid || calls->image.serial != key->image.serial) {
-        /* New, or the pid is another one's now. */
+        /* New, or the pid was reused. */
         calls->image = key->image;
         calls->count = 0;
     }
@@ -237,7 +235,7 @@ INLINE void end_driver_call(s64 returned)
         add(&stats->v[MEMORY_BYTES], call.memory.bytes);
 }
 
-/* Where calls into GPU drivers are seen: in the drivers' own functions, or in the system calls that lead there. */
+/* Hooks: the drivers' own functions, or the system calls that lead to them. */
 
 /* --- the drivers' functions -------------------------------------------------------------------------------------- */
 
@@ -266,14 +264,14 @@ SEC("kretprobe")
 int function_return(struct pt_regs* ctx)
 {
     guard_begin();
-    /* All but ioctl return an int, which leaves half of the register as it is. */
+    /* All functions but ioctl return an int, which leaves the upper half of the register undefined. */
     u8 entry = bpf_get_attach_cookie(ctx);
     end_driver_call(entry == ENTRY_IOCTL ? (s64)PT_REGS_RC(ctx) : (s32)PT_REGS_RC(ctx));
     guard_end();
     return 0;
 }
 
-/* The kernel checks a program of this kind against the one function that it is for. */
+/* The kernel verifies such a program for one function, so each function has its own. */
 #define FUNCTION(NAME, ENTRY, SECOND, THIRD, RETURNED)                                                                 \
     SEC("fentry")                                                                                                      \
     int NAME##_entry(u64* ctx)                                                                                         \
@@ -308,7 +306,7 @@ DRIVER(amdgpu)
 
 /* --- system calls, where the functions cannot be hooked ---------------------------------------------------------- */
 
-/* Device number of what a descriptor of the calling process stands for; 0 for all but device nodes. */
+/* Device number of a descriptor of the calling process; 0 if it is not a device node. */
 INLINE u32 device_of(u64 descriptor)
 {
     struct inode* inode = inode_of_descriptor(bpf_get_current_task_btf(), descriptor);
@@ -337,7 +335,7 @@ SYSTEM_CALL(ioctl, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_IOCTL, (u32)c
 SYSTEM_CALL(close, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_CLOSE, 0, 0))
 SYSTEM_CALL(mmap, begin_system_call(ctx, (u32)ctx->args[4], ENTRY_MMAP, 0, 0))
 
-/* Of all three. */
+/* Return of all three. */
 SEC("tracepoint")
 int call_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -347,7 +345,7 @@ int call_exit(struct trace_event_raw_sys_exit* ctx)
     return 0;
 }
 
-/* What is opened is known when it is: attempts that fail are not seen here, and take no time. */
+/* A device is known only after it was opened: failed attempts are not seen, and opening has no duration. */
 SEC("tracepoint")
 int open_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -365,7 +363,7 @@ const volatile __u32 xid_device_offset = 0;
 const volatile __u32 xid_number_offset = 0;
 const volatile __u32 xid_text_offset = 0;
 
-/* A string of a tracepoint: its place in the record is in the record. */
+/* Reads a string of a tracepoint, whose place is stored in the record. */
 INLINE void read_record_text(void* ctx, u32 at, char* text, u32 size)
 {
     u32 location = kernel_word(ctx + at);

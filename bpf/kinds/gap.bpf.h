@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time between launches, and calls as parts of their thread's time. */
+/* Time between launches, and time in calls as parts of a thread's time. */
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
@@ -10,24 +10,24 @@
 #include "shared/gap.h"
 #include "shared/histogram.h"
 
-/* Time between calls that launch, in parts: counted by its length, or told in lines. */
+/* Time between calls that launch, in parts: in histograms by its length, or as one record each. */
 
 const volatile bool count_gaps = false;
 const volatile bool tell_gaps = false;
-const volatile bool gaps_of_streams = false; /* each stream's are its own */
+const volatile bool gaps_of_streams = false; /* gaps between launches into the same stream */
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
-/* 1 entry where they are not counted. */
+/* 1 entry if gaps are not counted. */
 HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 
-/* 1 entry where streams are not told apart. */
+/* 1 entry if gaps are not per stream. */
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
-/* What an open call launches: words of it. */
-#define LAUNCHES 1 /* the number of its row; 0: it launches nothing, or in another call */
+/* Words of an open call, about its launch. */
+#define LAUNCHES 1 /* number of its row; 0: it launches nothing, or is inside another call */
 #define LAUNCHED 2 /* the handle, for lines */
-#define STREAM 3   /* where streams are told apart */
+#define STREAM 3   /* if gaps are per stream */
 
 INLINE bool wants_gaps(void)
 {
@@ -40,7 +40,7 @@ INLINE struct gap_launch launch_of(const struct open_call* call)
     return launch;
 }
 
-/* That an open call ends, or begins. */
+/* The gap before or after a call. */
 INLINE struct open_period* gap_of_call(const struct thread_state* thread, const struct open_call* call)
 {
     if (!gaps_of_streams)
@@ -58,7 +58,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
     return bpf_map_lookup_elem(&stream_gaps, &key);
 }
 
-/* Only their thread writes to a gap and to its counts. */
+/* Only the gap's own thread writes to it and to its counts. */
 OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -109,8 +109,8 @@ INLINE void fill_wakers(struct gap_record* record)
 #define CPUS_MAX 512
 
 struct running_count {
-    struct cfs_rq** queues; /* of the thread's cgroup: they lead to those of the CPUs */
-    const u64* mask;        /* of CPUs, with those that may come later */
+    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU; leads to the CPU's own */
+    const u64* mask;        /* allowed CPUs, including offline ones */
     u32 running;
     u32 cpus;
 };
@@ -120,7 +120,7 @@ static long count_cpu(u64 cpu, struct running_count* count)
     struct cfs_rq* queue = (void*)kernel_word(&count->queues[cpu]);
     struct rq* of_cpu = READ(queue, rq);
     if ((u64)READ(of_cpu, cpu) != cpu)
-        return 1; /* there are no more */
+        return 1; /* no such CPU */
     if (kernel_word(&count->mask[cpu / 64]) >> cpu % 64 & 1 && READ(of_cpu, online)) {
         count->cpus++;
         count->running += READ(of_cpu, nr_running);
@@ -132,7 +132,7 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* As a word: the type is another one in 7.3, and the verifier takes no index on it. */
+        /* Read as a word: its type changes in 7.3, and the verifier allows no index on it. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -168,7 +168,7 @@ INLINE void send_gap(const struct open_period* gap, const struct thread_time* ti
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* How long it took is the sum of its parts: what is being added to them meanwhile is in the next one. */
+/* The gap's length is the sum of its parts. Time that is added to them meanwhile counts in the next gap. */
 OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -185,7 +185,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
     return 0;
 }
 
-/* A place may have been another thread's. */
+/* Resets a gap left by the previous thread at this place. */
 INLINE void forget_gap(const struct thread_state* thread)
 {
     struct open_period* gap = gap_of(thread);
@@ -193,11 +193,11 @@ INLINE void forget_gap(const struct thread_state* thread)
         gap->since = 0;
 }
 
-/* Calls, as parts of their thread's time. Of calls in calls the outermost counts. */
+/* Calls as parts of a thread's time. Only the outermost of nested calls counts. */
 
 bool naming = false; /* as in launch.bpf.h */
 
-#define AROUND 0 /* the word of an open call that says what its thread was in before */
+#define AROUND 0 /* word of an open call: the call bits of the thread before it */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -240,7 +240,7 @@ INLINE u64 handle_of_launch(struct pt_regs* ctx, const volatile struct probe_row
     return row->kind == KIND_LAUNCH_LIST ? 0 : register_argument(ctx, row, ARG_FUNC);
 }
 
-/* False where it cannot be read. Of a list it is the first one's. */
+/* False if unreadable. For a list, the stream of its first launch. */
 INLINE bool read_stream(struct pt_regs* ctx, const volatile struct probe_row* row, u64* stream)
 {
     struct arguments arguments;
@@ -311,7 +311,7 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* NCCL calls of a thread that calls CUDA: not counted as its time, but kept, as a later wait may be for them. */
+/* NCCL calls of a thread that uses CUDA. Their time does not count as a part, but a later wait may be for them. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Graphs: what they consist of, what executes them, and the programs that follow them. */
+/* Graphs and executable graphs: their nodes, and the programs that track them. */
 #ifndef GPUSNOOP_GRAPH_BPF_H
 #define GPUSNOOP_GRAPH_BPF_H
 
@@ -7,13 +7,13 @@
 #include "base/share.bpf.h"
 #include "kinds/state.bpf.h"
 
-/* What graphs consist of, from the calls that make them, and what executes them. */
+/* Nodes of graphs, known from the calls that build them, and executable graphs. */
 
 HASH_MAP(graphs, 65536, struct handle_number, struct graph);
 
 HASH_MAP(execs, 65536, struct handle_number, struct graph_exec);
 
-__u64 graphs_made = 0; /* and execs */
+__u64 graphs_made = 0; /* and executable graphs */
 
 INLINE struct graph* graph_of(const struct image* image, u64 handle)
 {
@@ -29,8 +29,8 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-/* What is being destroyed loses its handle before the call, which may be another's before the call returns: meanwhile
- * it is found by its number, which no handle looks like. */
+/* During a destroying call, the handle may already be reused. So the entry moves to a key made of its number, which no
+ * handle looks like. */
 INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};
@@ -38,31 +38,31 @@ INLINE struct handle_number destroying_key(const struct image* image, u64 number
 
 INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 number, const void* value)
 {
-    struct handle_number key = {.image = *image, .number = handle}, going = destroying_key(image, number);
-    bpf_map_update_elem(map, &going, value, BPF_ANY);
+    struct handle_number key = {.image = *image, .number = handle}, destroying = destroying_key(image, number);
+    bpf_map_update_elem(map, &destroying, value, BPF_ANY);
     bpf_map_delete_elem(map, &key);
 }
 
-/* The call has returned. */
-INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool gone)
+/* After the call: deletes the entry, or gives it back its handle if the call failed. */
+INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool destroyed)
 {
-    struct handle_number going = destroying_key(image, number);
-    const void* value = number ? bpf_map_lookup_elem(map, &going) : 0;
+    struct handle_number destroying = destroying_key(image, number);
+    const void* value = number ? bpf_map_lookup_elem(map, &destroying) : 0;
     if (!value)
         return;
-    if (gone) {
-        DELETE_SHARED(map, table, &going);
+    if (destroyed) {
+        DELETE_SHARED(map, table, &destroying);
         return;
     }
     struct handle_number key = {.image = *image, .number = handle};
     bpf_map_update_elem(map, &key, value, BPF_NOEXIST);
-    bpf_map_delete_elem(map, &going);
+    bpf_map_delete_elem(map, &destroying);
 }
 
 INLINE struct graph* graph_being_destroyed(const struct image* image, u64 number)
 {
-    struct handle_number going = destroying_key(image, number);
-    return number ? bpf_map_lookup_elem(&graphs, &going) : 0;
+    struct handle_number destroying = destroying_key(image, number);
+    return number ? bpf_map_lookup_elem(&graphs, &destroying) : 0;
 }
 
 INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
@@ -73,7 +73,7 @@ INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
         to->unknown = 1;
 }
 
-/* Of a graph that was made before tracing began only that is known. */
+/* The nodes of a graph; unknown if it was made before tracing began. */
 INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
 {
     struct graph* graph = graph_of(image, handle);
@@ -89,7 +89,7 @@ static const volatile u8 node_of_type[16] = {NODE_KERNEL, NODE_COPY, NODE_SET, N
 INLINE void graph_node_added(const struct image* image, u64 handle, u32 node, u64 child)
 {
     struct graph* graph = graph_of(image, handle);
-    u64 place = opaque(node); /* or the compiler checks one register, and 6.1 sees another one used */
+    u64 place = opaque(node);
     if (!graph)
         return;
     if (child) {
@@ -123,7 +123,7 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
     return new_exec(image, handle, &new);
 }
 
-/* Instantiated before tracing began. */
+/* Also tracks executable graphs that were instantiated before tracing began. */
 INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
 {
     struct graph_exec* exec = exec_of(image, handle);
@@ -134,17 +134,17 @@ INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
     return new_exec(image, handle, &new);
 }
 
-/* The one with this number, whatever has its handle by now; 0 where it is gone. */
+/* The executable graph with this number, even if its handle was reused; NULL if it was destroyed. */
 INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
 {
     struct graph_exec* exec = exec_of(image, handle);
     if (exec && exec->number == number)
         return exec;
-    struct handle_number going = destroying_key(image, number);
-    return bpf_map_lookup_elem(&execs, &going);
+    struct handle_number destroying = destroying_key(image, number);
+    return bpf_map_lookup_elem(&execs, &destroying);
 }
 
-/* What a call is about, from its arguments. */
+/* Arguments of a graph call. */
 struct graph_words {
     u64 graph;
     u64 exec;
@@ -166,15 +166,15 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
         has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
 }
 
-/* Calls that make graphs, executable ones or captures. Their process is introduced first: see capture_begin(). */
+/* Calls that make graphs, executable graphs or captures. Their process is introduced first: see capture_begin(). */
 INLINE bool makes_graphs(u32 kind)
 {
     return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
            kind == KIND_GRAPH_INSTANTIATE;
 }
 
-/* What a capture has recorded becomes a graph, or part of one: its handle is in words->graph then. Returns how long it
- * took, 0 where its begin was not seen. */
+/* A capture becomes a graph or extends one, whose handle is then in words->graph. Returns the duration of the capture;
+ * 0 if its begin was not seen. */
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
@@ -184,7 +184,7 @@ INLINE u64 follow_capture_end(const struct image* image, struct graph_words* wor
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else if (!ended.graph) /* else the graph was there before tracing began: this is not all of it */
+        else if (!ended.graph) /* else the graph is older than tracing, and these are not all of its nodes */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -197,7 +197,7 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
-/* A call that destroys has begun; words->child is free then. */
+/* Before a destroying call. words->child is unused in it, and keeps the number of the graph. */
 INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
     struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;
@@ -210,7 +210,7 @@ INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct gra
         words->child = graph ? graph->number : 0;
 }
 
-/* The call has succeeded: what there is now. `number` is of the executable graph that it is about. */
+/* Applies a successful call. `number`: of the executable graph that it is about. */
 INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
                               struct graph_words* words, u64 number, u64 now, u64 took_ns)
 {
@@ -244,17 +244,17 @@ INLINE void follow_graph_call(const struct image* image, const volatile struct p
     }
 }
 
-/* What was destroyed is forgotten; where that failed it has its handle back. */
+/* After a destroying call. If it failed, the entry gets its handle back. */
 INLINE void graph_destroy_ends(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
-                               bool gone)
+                               bool destroyed)
 {
     if (kind == KIND_EXEC_DESTROY)
-        finish_destroy(&execs, SHARED_EXECS, image, words->exec, number, gone);
+        finish_destroy(&execs, SHARED_EXECS, image, words->exec, number, destroyed);
     else if (kind == KIND_GRAPH_DESTROY)
-        finish_destroy(&graphs, SHARED_GRAPHS, image, words->graph, words->child, gone);
+        finish_destroy(&graphs, SHARED_GRAPHS, image, words->graph, words->child, destroyed);
 }
 
-/* Programs that follow graphs and captures for those who count something else. */
+/* Programs that track graphs and captures for tools that count something else. */
 
 INLINE void fill_from_nodes(struct call* call, const struct graph_nodes* nodes)
 {
@@ -271,10 +271,10 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
     add_kind_sums(stats, sums);
 }
 
-const volatile bool count_graphs = false; /* captures and instantiations, besides following them */
+const volatile bool count_graphs = false; /* count captures and instantiations, besides tracking them */
 
-/* Counts a call where its words were kept, which nobody needs any more: as a key it must lie in a map, not in the
- * memory of a caller (before 6.2). */
+/* Counts a call, which is built in the words of its open call: before 6.2 the key has to be in a map, not in a caller's
+ * memory. The words are no longer needed. */
 OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)
@@ -291,10 +291,10 @@ OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 nu
     return 0;
 }
 
-/* What is kept in an open call, behind its row. */
+/* State that an open call keeps, after its row. */
 struct followed_graph {
     struct graph_words words;
-    u64 exec; /* its number */
+    u64 exec; /* number of the executable graph */
 };
 
 _Static_assert(sizeof(struct followed_graph) <= (OPEN_CALL_WORDS - 1) * 8, "kept in an open call");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What each process holds: its allocations, their sums, and physical memory with its mappings. */
+/* Allocations that each process holds, their sums, and physical memory with its mappings. */
 #ifndef GPUSNOOP_HOLDING_BPF_H
 #define GPUSNOOP_HOLDING_BPF_H
 
@@ -8,16 +8,16 @@
 #include "kinds/context.bpf.h"
 #include "shared/holding.h"
 
-/* The table of what is held: a hash, which takes 16 bytes for each entry that it has room for, and a trie for what
- * finds none there. That one takes memory for its entries only, but more for each, and more time. The front
- * end sets how many entries each has. */
+/* Table of live allocations: a hash, which takes 16 bytes per possible entry, and a trie for entries that the hash has
+ * no room for. The trie takes memory only for entries that exist, but more for each, and more time. The front end sets
+ * both capacities. */
 
 HASH_MAP(held, HELD_IN_HASH, struct held_key, struct held);
 
 LPM_TRIE_MAP(held_beyond, 1, struct place_key, struct held);
 
-const volatile bool holds_beyond = false; /* there may be something */
-__u64 held_since_full = 0;                /* there has been something: until then nobody looks */
+const volatile bool holds_beyond = false; /* the trie may be used */
+__u64 held_since_full = 0;                /* the trie has been used; until then it is not searched */
 
 INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
 {
@@ -40,7 +40,7 @@ VERIFIED_ONCE int find_held(struct held_key* place, struct held* entry)
     return 1;
 }
 
-/* False: it is not there, or somebody else has just done so. */
+/* False if it is not there, or another thread was faster. */
 VERIFIED_ONCE int remove_held(struct held_key* place)
 {
     if (!place)
@@ -52,7 +52,7 @@ VERIFIED_ONCE int remove_held(struct held_key* place)
     return holds_beyond && held_since_full && !bpf_map_delete_elem(&held_beyond, &beyond);
 }
 
-/* flags: BPF_NOEXIST or BPF_ANY. A negative error number where it is not there then. */
+/* flags: BPF_NOEXIST or BPF_ANY. Returns 0 or a negative error number. */
 VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags)
 {
     if (!place || !entry)
@@ -69,9 +69,9 @@ VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags
     return bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
 }
 
-/* The sums of what is held, which have to be right at every moment: a peak is not to be had afterwards. */
+/* Sums of live allocations. They must be right at all times: a peak cannot be reconstructed later. */
 
-const volatile bool follow = true; /* otherwise only calls are counted, and nothing is held */
+const volatile bool follow = true; /* false: calls are counted, but allocations are not tracked */
 
 HASH_MAP(held_bytes, 16384, struct image, struct held_bytes);
 
@@ -80,13 +80,13 @@ struct context_number {
     u32 number;
 };
 
-/* What ends with a context. */
+/* Memory that ends with a context. */
 struct context_held {
-    u64 bytes; /* memory of the device */
+    u64 bytes; /* device memory */
     u64 entries;
 };
 
-/* Contexts that have ended are not in here. */
+/* Live contexts only. */
 HASH_MAP(context_bytes, 16384, struct context_number, struct context_held);
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
@@ -99,7 +99,7 @@ INLINE struct held_bytes* bytes_of(const struct image* image)
     return bpf_map_lookup_elem(&held_bytes, image);
 }
 
-#define PEAK_TRIES 8 /* against other threads that raise it */
+#define PEAK_TRIES 8 /* attempts, as other threads may raise it too */
 
 INLINE void add_bytes(struct held_bytes* bytes, u64 more)
 {
@@ -113,7 +113,7 @@ INLINE void add_bytes(struct held_bytes* bytes, u64 more)
     }
 }
 
-/* All that a context held has gone with it. The front end deletes its entries later. */
+/* Subtracts everything that an ended context held. The front end deletes its entries later. */
 INLINE void subtract_context(const struct image* image, const struct context_held* less)
 {
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
@@ -136,7 +136,7 @@ INLINE struct context_held* bytes_of_context(const struct image* image, u32 numb
     return bpf_map_lookup_elem(&context_bytes, &key);
 }
 
-/* True if the process may have another entry in the table of allocations. */
+/* True if the process may have another entry in the table of live allocations. */
 INLINE bool may_hold(const struct image* image)
 {
     struct held_bytes* bytes = bytes_of(image);
@@ -171,7 +171,7 @@ INLINE void uncount_held(const struct image* image, const struct held* entry)
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
     struct shared_taken* all = all_taken();
     if (!bytes || !all || (entry->context && !in_context))
-        return; /* it went with its context */
+        return; /* it was subtracted with its context */
     __sync_fetch_and_add(&all->entries[SHARED_HELD], -1);
     u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
     __sync_fetch_and_add(&bytes->entries, -1);
@@ -199,7 +199,7 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* What was there has been freed without being seen to. */
+/* The address is allocated again, so a free was missed: reports and uncounts the old allocation. */
 INLINE void forget_missed_free(struct held_key* key)
 {
     struct held old = {};
@@ -209,7 +209,7 @@ INLINE void forget_missed_free(struct held_key* key)
     send_holding(RECORD_REPLACED, 0, key, &old);
 }
 
-/* The call has allocated this. */
+/* Tracks a new allocation. */
 OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place, u64 now)
 {
     if (!task || !call)
@@ -247,7 +247,7 @@ OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place,
     return 0;
 }
 
-/* It is freed, or about to be: whose call it counts for. In lines, each call stands for itself. */
+/* Fills a free from its allocation, so that it counts in the same row. Lines keep the fields of their own call. */
 INLINE void fill_from_held(struct call* call, const struct held* entry)
 {
     struct call_key* key = &call->key;
@@ -267,7 +267,7 @@ INLINE void fill_from_held(struct call* call, const struct held* entry)
     call->memory.sized = entry->bytes != 0;
 }
 
-/* ... and back: the call has failed. */
+/* The inverse, if the call has failed. */
 INLINE struct held held_from_call(const struct call* call)
 {
     const struct call_key* key = &call->key;
@@ -285,25 +285,25 @@ INLINE struct held held_from_call(const struct call* call)
     };
 }
 
-/* Physical memory lives as long as somebody holds a handle of it or it is mapped somewhere: allocators release the
- * handle as soon as they have mapped it, or keep it beyond. */
+/* Physical memory lives as long as it has a handle or a mapping. Allocators release the handle as soon as they have
+ * mapped the memory, or keep it longer. */
 
-/* The driver's handle -> our own number: the driver may give its number to other memory meanwhile. */
+/* Driver's handle -> our number. The driver may reuse a handle while the memory is still mapped. */
 LPM_TRIE_MAP(physical_handles, 1 << 18, struct place_key, u64);
 
 struct physical {
-    s64 references; /* to the handle */
+    s64 references; /* of the handle */
     s64 mappings;
 };
 
 LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
 
-/* The address of a mapping -> our number of what is mapped there. */
+/* Address of a mapping -> our number of the mapped memory. */
 LPM_TRIE_MAP(mappings, 1 << 18, struct place_key, u64);
 
 __u64 physicals_made = 0;
 
-/* Our number of what has just been made; 0 where there is no room. */
+/* Returns our number of new physical memory; 0 if there is no room. */
 INLINE u64 new_physical(const struct image* image, u64 handle)
 {
     u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
@@ -340,13 +340,13 @@ OWN_FRAME int forget_handle(const struct image* image, u64 handle)
     return bpf_map_delete_elem(&physical_handles, &key);
 }
 
-/* A release that has not come to be: the handle has its reference back. */
+/* A release has failed: restores the reference, and the handle. */
 INLINE void restore_handle(const struct image* image, u64 handle, u64 number)
 {
     struct place_key key = place_key(*image, 0, handle);
     struct physical* physical = physical_of(image, number);
     if (physical && __sync_fetch_and_add(&physical->references, 1) == 0 &&
-        !bpf_map_lookup_elem(&physical_handles, &key)) /* tries heed BPF_NOEXIST from 6.13 on (eae6a075e953) */
+        !bpf_map_lookup_elem(&physical_handles, &key)) /* tries support BPF_NOEXIST only from 6.13 on (eae6a075e953) */
         bpf_map_update_elem(&physical_handles, &key, &number, BPF_ANY);
 }
 
@@ -362,7 +362,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
         lose(LOSS_STATE, 1);
 }
 
-/* Our number of the memory that the mapping held, where that has gone with it; 0 else. */
+/* Removes a mapping. Returns our number of the memory if this freed it, else 0. */
 OWN_FRAME u64 drop_mapping(const struct image* image, u64 address)
 {
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
@@ -383,7 +383,7 @@ OWN_FRAME int forget_physical(const struct image* image, u64 number)
     return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
 }
 
-/* Contexts that end, and the memory that they take with them. */
+/* Contexts that end, and the memory that ends with them. */
 
 INLINE int context_end_return_body(struct pt_regs* ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kernel launches, counted in the kernel by row; one record per launch only for -e. */
+/* Kernel launches, counted by row in the kernel; one record per launch only for -e. */
 #ifndef GPUSNOOP_LAUNCH_BPF_H
 #define GPUSNOOP_LAUNCH_BPF_H
 
@@ -9,13 +9,13 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
-const volatile bool tell_few_blocks = false; /* without shapes: whether a grid has fewer than FEW_BLOCKS */
+const volatile bool tell_few_blocks = false; /* without shapes: distinguish grids of fewer than FEW_BLOCKS blocks */
 const volatile bool measure_gap = false;
-const volatile bool follow_graphs = false; /* the kernels behind their launches are counted */
+const volatile bool follow_graphs = false; /* count the kernels that a graph launch starts */
 
-bool naming = false; /* runtime launches are marked now, so that handles get their names */
+bool naming = false; /* runtime launches are tracked for now, to learn the names of handles */
 
-const volatile __u32 often_launched = 0; /* number of the row that a program is for */
+const volatile __u32 often_launched = 0; /* number of the row that the program `often` is for */
 
 INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* b)
 {
@@ -72,7 +72,7 @@ INLINE u16 product_bucket(u64 x, u64 y, u64 z)
     return histogram_bucket(x * y * z);
 }
 
-/* The last block may be less than full. */
+/* Rounds up: the last block may be partly filled. */
 INLINE u32 blocks_of(u32 items, u32 block)
 {
     block = block ?: 1;
@@ -90,7 +90,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (row->kind == KIND_LAUNCH_LEGACY) {
         struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
         struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
-        /* cuLaunch() takes no grid at all: 1 x 1. */
+        /* cuLaunch() has no grid argument: 1 x 1. */
         for (int i = 0; i < 3; i++)
             shape->grid[i] = shape->grid[i] ?: 1;
         if (legacy) {
@@ -105,7 +105,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (!per_shape)
         return;
     launch->key.launch.blocks = product_bucket(shape->grid[0], shape->grid[1], shape->grid[2]);
-    /* A legacy function shaped before attach has an unknown block, not an empty one. */
+    /* The block of a legacy function that was set before attach is unknown, not empty. */
     if (shape->block[0])
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
@@ -117,8 +117,8 @@ INLINE u64 few_or_many(u64 blocks)
     return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
 }
 
-/* Of what has been read anyway: not of a grid in memory. It is then 0, which no grid is, and so is one that lacks a
- * dimension. */
+/* Uses only what has been read anyway, so a grid in memory reads as 0, and so does one that lacks a dimension. No real
+ * grid is 0. */
 VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)
@@ -128,7 +128,8 @@ VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Kernels under capture are counted where they go; those of a graph, where it is launched. */
+/* Marks launches under capture. With follow_graphs, adds kernels under capture to the graph being captured, and fills a
+ * graph launch from the graph's nodes. */
 VERIFIED_ONCE int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
@@ -158,7 +159,7 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
 {
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
-    /* Without shapes and streams, all that counts is in registers, but for the functions of a list. */
+    /* Without shapes and streams, all arguments that matter are in registers, except the functions of a list. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)
@@ -205,7 +206,7 @@ OWN_FRAME u64 gap_since_last(struct task_struct* task, const struct image* image
     return last && now > last ? now - last : 0;
 }
 
-/* True where the call is the inner half of a launch that is counted at the runtime. */
+/* True if the call is the driver call inside a runtime launch that counts. */
 INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
                                const struct image* image)
 {
@@ -225,9 +226,9 @@ OWN_FRAME int read_launch_own_frame(struct pt_regs* ctx, u32 number, u64 block, 
     return 0;
 }
 
-#define LIST_MAX 32 /* devices in one multi-device launch */
+#define LIST_MAX 32 /* kernels in one multi-device launch: one per device */
 
-/* The call lies in the thread's state, not on the stack: see HAS_LOOPS. */
+/* The call is in the thread's state, not on the stack: see HAS_LOOPS. */
 struct list_walk {
     struct pt_regs* ctx;
     const struct ended_call* call;
@@ -242,7 +243,7 @@ static long record_listed(u32 index, struct list_walk* walk)
     return 0;
 }
 
-/* Counts the kernels of a list, each with the result and the duration of the one call. */
+/* Counts each kernel of a list, with the result and duration of the call. */
 INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
 {
     struct list_walk walk = {.ctx = ctx, .call = call};
@@ -256,7 +257,7 @@ INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
         lose(LOSS_ROW, listed - count);
 }
 
-/* The same at the entry, where no return is needed. */
+/* Like record_list(), at the entry if no return is needed. */
 INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
 {
     struct open_call* open = keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Allocations and frees, counted by row. */
+/* Allocations and frees, counted by row, and matched with each other. */
 #ifndef GPUSNOOP_MEMORY_BPF_H
 #define GPUSNOOP_MEMORY_BPF_H
 
@@ -7,9 +7,9 @@
 #include "kinds/context.bpf.h"
 #include "kinds/holding.bpf.h"
 
-/* How much an allocation asks for: bytes, rows, or elements of an array. */
+/* Size of an allocation: bytes, rows, or elements of an array. */
 
-/* enum CUarray_format: bytes of one channel. 0: a format of blocks or planes, whose size is not simply told. */
+/* By enum CUarray_format: bytes per channel. 0: a format of blocks or planes, whose size does not follow from this. */
 static const volatile u8 bytes_of_format[64] = {
     [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
 };
@@ -29,7 +29,7 @@ INLINE u64 bytes_of_element(struct arguments* arguments, const volatile struct p
 
 #define LEVELS_MAX 32
 
-/* As the descriptor has it; the driver rounds up. */
+/* The size by the descriptor; the driver rounds up. */
 INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe_row* row, u64* bytes)
 {
     u64 element = bytes_of_element(arguments, row);
@@ -51,7 +51,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Bytes that are asked for. Rows of what has a pitch are rounded up when they are made: how many they are. */
+/* Reads the size of an allocation. Allocations with a pitch round their rows up later: for these, returns the number of
+ * rows. */
 INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0, rows = 0;
@@ -72,13 +73,12 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
     return opaque(rows);
 }
 
-/* Allocations and frees, counted by row; and a table of what is held, in which each free finds what it frees. So a free
- * counts in the row of its allocation, and the difference of both is what that row holds. */
+/* Counting. A table holds all live allocations, so each free finds its allocation and counts in its row; the difference
+ * of both is what the row holds. */
 
-const volatile bool stacks_of_allocations = false; /* whatever per_stack says */
-const volatile bool measure_lifetime = false;      /* in place of the duration */
+const volatile bool stacks_of_allocations = false; /* independent of per_stack */
+const volatile bool measure_lifetime = false;      /* instead of the duration */
 
-/* Counts a call as it is described. */
 OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entry_ns, u64 duration_ns)
 {
     if (!task || !call)
@@ -110,13 +110,13 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
     return 0;
 }
 
-/* enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory is a pool. */
+/* By enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory stays a pool. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
     return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
 }
 
-/* The device that memory is on: its pool's or location's, or that of the thread's current context. */
+/* The device that a thread allocates on, by its current context. */
 INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -129,7 +129,7 @@ INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, 
     return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
 }
 
-/* Reads the stream where somebody asks for it: true where the call is recorded there, not executed. */
+/* Reads the stream if it is needed. True if the call is recorded into a graph, not executed. */
 INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
 {
     if (!row->asynchronous || !(captures_open || per_stream))
@@ -190,7 +190,7 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
     return keep_call(ctx, task, &kept, now) ? 0 : 1;
 }
 
-/* What the call has stored: the address or handle, and the bytes of a row. False where that cannot be read. */
+/* Reads the call's results: address or handle, and the pitch. False if unreadable. */
 INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
 {
     struct memory_call* memory = &kept->call.memory;
@@ -206,7 +206,7 @@ INLINE bool read_results(const volatile struct probe_row* row, struct kept_call*
     return !error;
 }
 
-/* Where what the call has made is found again when it is freed. */
+/* The key by which a free will find this allocation. */
 INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* kept)
 {
     struct call_key* key = &kept->call.key;
@@ -233,7 +233,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
     if (!key->result && key->kind == KIND_ALLOC) {
         bool readable = read_results(row, kept);
         if (readable && !memory->address)
-            return 0; /* of no bytes, by the runtime: there is nothing */
+            return 0; /* an empty allocation by the runtime: nothing to track */
         u64 place = readable ? place_made(row, kept) : 0;
         if (place)
             track_held(task, &kept->call, place, bpf_ktime_get_ns());
@@ -249,7 +249,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
 
-/* What is freed leaves the table before the call: once it is free, another thread may be given the same address. */
+/* Removes an allocation before the call: as soon as it is free, another thread may get the same address. */
 INLINE int free_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -271,7 +271,7 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     struct held entry = {};
     if (follow && find_held(&place, &entry)) {
         fill_from_held(&kept.call, &entry);
-        /* What a graph allocates it allocates again when it runs again: only its own node frees it for good. */
+        /* A graph's memory is allocated again by each launch: only the graph's own free node frees it for good. */
         if (entry.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
@@ -296,7 +296,7 @@ INLINE int free_return_body(struct pt_regs* ctx)
     struct kept_call* kept = ended.kept;
     struct call_key* key = &kept->call.key;
     if (!kept->call.memory.address)
-        return 0; /* frees nothing, and never fails */
+        return 0; /* a free of NULL does nothing and never fails */
     if (kept->taken_out) {
         struct held entry = held_from_call(&kept->call);
         if (key->result) {
@@ -323,7 +323,7 @@ OWN_FRAME int describe_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* 0: nothing is mapped there. */
+/* The size of the mapping at `place`; 0 if there is none. */
 OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
 {
     struct held entry = {};
@@ -333,7 +333,7 @@ OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
     return entry.bytes;
 }
 
-/* Takes an entry out, and tells a call of it. False where there was none. */
+/* Removes an allocation and fills `call` from it. False if there was none. */
 OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
 {
     struct held entry = {};
@@ -344,8 +344,8 @@ OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* Takes an entry out and counts it as freed, by a call that is described so far as it is the same for all that it
- * frees. False where there was none. */
+/* Removes an allocation and counts it as freed. `ended` describes what is the same for all allocations that the call
+ * frees. False if there was none. */
 OWN_FRAME int count_freed(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
@@ -377,7 +377,8 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     else
         kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
     if (row->kind == KIND_PHYSICAL_FREE && follow) {
-        /* As with addresses: the last holder's number may be somebody else's before the call returns. */
+        /* Before the call, as with addresses: once the last reference is released, another thread may get the same
+         * handle. */
         u64 number = number_of_handle(&key->image, kept.call.memory.address);
         struct physical* physical = physical_of(&key->image, number);
         if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
@@ -390,7 +391,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* The last holder has let go of physical memory, and it is mapped nowhere. */
+/* Physical memory has no handle and no mapping any more. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;
@@ -411,7 +412,7 @@ INLINE void finish_release(struct task_struct* task, struct ended_call* ended)
         return;
     }
     if (physical && !key->result)
-        return; /* a handle less, of several or of what stays mapped, is no free */
+        return; /* one reference fewer, of several or of memory that stays mapped, is not a free */
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
     bool known = number && describe_held(&place, &ended->kept->call);
     if (!known && !ended->kept->is_wanted)
@@ -426,7 +427,7 @@ struct unmap_walk {
     u64 end;
 };
 
-/* Entries that are younger than the call are of another thread, which has been given the addresses since. */
+/* Skips entries younger than the call: another thread has mapped the addresses since. */
 static long unmap_next(u32 index, struct unmap_walk* walk)
 {
     struct ended_call* ended = walk->ended;
@@ -438,7 +439,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     if (since_ns < ended->entry_ns) {
         ended->kept->call.memory.address = walk->address;
         count_freed(walk->task, ended, &place);
-        ended->kept->call.key.duration = BUCKET_NONE; /* there is one of the call */
+        ended->kept->call.key.duration = BUCKET_NONE; /* the duration of the call counts once */
         u64 number = drop_mapping(image, walk->address);
         if (number)
             count_physical_freed(walk->task, ended, number);
@@ -447,7 +448,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     return 0;
 }
 
-#define MAPPINGS_MAX (1 << 16) /* that one call takes away */
+#define MAPPINGS_MAX (1 << 16) /* mappings that one call removes */
 
 INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
 {

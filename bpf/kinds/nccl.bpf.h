@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls of NCCL, and its communicators. */
+/* NCCL calls and communicators. */
 #ifndef GPUSNOOP_NCCL_BPF_H
 #define GPUSNOOP_NCCL_BPF_H
 
@@ -14,27 +14,27 @@
 #include "kinds/state.bpf.h"
 #include "shared/collective.h"
 
-/* Communicators, by where they are in a process. */
+/* Communicators, by their address in a process. */
 
 struct comm {
     u32 number;
     u32 known;
     u32 made;
     u32 calls;
-    s32 error; /* that was told of it last */
-    u32 front; /* the row in front that has it instead, + 1 */
+    s32 error; /* last one reported */
+    u32 front; /* its row in the cache, which then holds the data, + 1 */
 };
 
 HASH_MAP(comms, 16384, struct handle_number, struct comm);
 
-/* In front of the table, where a communicator is found by arithmetic alone (12 ns; in the table 62). The table says
- * which ones there are: two threads may come with a new one at the same time, and the front end takes those of
- * processes that have ended out of the table alone. */
+/* A cache in front of the table, in which a communicator is found by arithmetic alone (12 ns; in the table 62). The
+ * table decides which communicators exist: two threads may add the same one at once, and the front end removes those of
+ * exited processes from the table alone. */
 #define FRONT_COMMS 1024 /* a power of two */
 
 struct front_comm {
-    struct comm comm;         /* first: the verifier wants no arithmetic with what may be NULL */
-    struct handle_number key; /* whose number is 0 where there is none, or none yet */
+    struct comm comm;         /* first: the verifier allows no arithmetic on a pointer that may be NULL */
+    struct handle_number key; /* number 0: the row is free, or not published yet */
     u64 taken;
 };
 
@@ -58,7 +58,7 @@ INLINE struct comm* comm_in_front(const struct handle_number* key)
     return front && key->number && is_front_comm(front, key) ? &front->comm : 0;
 }
 
-/* Any. */
+/* Returns any communicator, wherever its data is. */
 INLINE struct comm* comm_in_table(const struct handle_number* key)
 {
     struct comm* comm = bpf_map_lookup_elem(&comms, key);
@@ -69,7 +69,7 @@ INLINE struct comm* comm_in_table(const struct handle_number* key)
     return front ? &front->comm : 0;
 }
 
-/* A row that nobody has, or a process that has ended, is the caller's. */
+/* Claims a row of the cache that is free, or belongs to an exited process. */
 INLINE struct front_comm* claim_front_comm(u32 at)
 {
     struct front_comm* front = bpf_map_lookup_elem(&front_comms, &at);
@@ -81,7 +81,7 @@ INLINE struct front_comm* claim_front_comm(u32 at)
     return __sync_val_compare_and_swap(&front->key.number, number, 0) == number ? front : 0;
 }
 
-/* Unless another thread has added it meanwhile. */
+/* Adds a communicator, unless another thread is first. */
 INLINE void add_comm(const struct handle_number* key, struct comm* fresh)
 {
     u32 at = front_comm_place(key);
@@ -115,8 +115,8 @@ INLINE void forget_comm(const struct handle_number* key)
         store_ordered(&front->taken, 0);
 }
 
-/* Calls of NCCL: what was called, when, and of which communicator. Ranks are processes, so who was late is told by the
- * front end, which hears of all of them. */
+/* NCCL calls: the function, the time and the communicator. Ranks are processes, so the front end, which gets the calls
+ * of all of them, finds out which one was late. */
 
 const volatile bool per_stream =
     false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
@@ -125,27 +125,27 @@ const volatile bool stacks_of_calls = false;
 
 #define CALLER_FRAMES 64
 
-/* 1 entry where they are not asked for. */
+/* 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(call_stacks, 16384, CALLER_FRAMES);
 
-#define COMMS_AT_ONCE 16 /* that one call makes, one for each device */
+#define COMMS_AT_ONCE 16 /* communicators that one call creates, one per device */
 
-__u32 comms_seen = 0; /* numbers them */
+__u32 comms_seen = 0; /* also the last number assigned */
 
-/* What another process has in its memory may be anything. */
+/* Another process's memory may contain anything. */
 INLINE bool is_plausible(const struct comm_identity* identity)
 {
     return identity->hash && identity->rank >= 0 && identity->rank < identity->ranks && identity->device >= 0 &&
            identity->device < COMM_DEVICES_MAX;
 }
 
-/* Of the file that the probe is in. */
+/* The word of the probed file, from the probe's cookie. */
 INLINE u64 word_of_file(struct pt_regs* ctx)
 {
     return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
 }
 
-/* Where the file's code tells where communicators have it. */
+/* Reads a communicator's identity, if its offset is known for this file. */
 INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
 {
     u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;
@@ -163,7 +163,7 @@ INLINE void send_identity(u64 word, const struct handle_number* key, struct comm
         return;
     struct comm_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record) {
-        comm->known = 0; /* it is told the next time */
+        comm->known = 0; /* retry next time */
         lose(LOSS_STATE, 1);
         return;
     }
@@ -177,7 +177,8 @@ INLINE void send_identity(u64 word, const struct handle_number* key, struct comm
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* One that is made is not complete before its group ends, so it is asked again until it is. */
+/* Returns a communicator, and adds it if it is new. It is incomplete until its group ends, so its identity is read
+ * again until it is valid. */
 OWN_FRAME struct comm* find_comm(u64 word, const struct handle_number* key, u32 made)
 {
     struct comm* comm = comm_in_table(key);
@@ -219,7 +220,7 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
         return 1;
     struct front_call* call = begin_front_call(ctx, task);
     if (!call)
-        return 1; /* NCCL's own, of a function that is written in terms of others */
+        return 1; /* called by NCCL itself, inside another of its functions */
     const volatile struct probe_row* row = probe_row(number);
     struct arguments arguments;
     begin_arguments(ctx, row, &arguments);
@@ -248,7 +249,7 @@ INLINE int coll_entry_body(struct pt_regs* ctx)
         call->word[KEPT_CAPTURED] = under_capture(&key.image, stream);
     }
     if (row->kind == KIND_COMM_DESTROY)
-        forget_comm(&key); /* the address may be another one's before this returns */
+        forget_comm(&key); /* the address may be reused before this returns */
     call->entry_ns = bpf_ktime_get_ns();
     return 0;
 }
@@ -258,12 +259,12 @@ VERIFIED_ONCE int track_comm(u64 word, u64 handle)
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)
         return 0;
-    forget_comm(&key); /* one whose end was missed */
+    forget_comm(&key); /* an older one, whose end was not seen */
     find_comm(word, &key, 1);
     return 0;
 }
 
-/* Which are known as soon as they are complete. */
+/* New communicators; their identity is known once they are complete. */
 INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
@@ -271,7 +272,7 @@ INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
         track_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
-/* Taken as the call returns: on entry the frame of its caller may not be found. */
+/* Read at the return: at entry the caller's frame may not be found. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
     s32 stack =
@@ -319,7 +320,7 @@ INLINE void send_collective(struct pt_regs* ctx, struct task_struct* task, const
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* What became of a communicator is asked again and again; it is told once. */
+/* Programs query a communicator's error again and again; it is sent once. */
 INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task), .number = call->word[KEPT_HANDLE]};
@@ -330,7 +331,7 @@ INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const stru
         send_collective(ctx, task, call, error, true);
 }
 
-/* A call fails that is of no communicator: those of a process are told as of one that is unknown. */
+/* Assigns a failed call without a communicator to an unknown one, which each process has. */
 INLINE void use_unknown_comm(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
@@ -372,7 +373,7 @@ INLINE int coll_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
 
-/* These are attached and detached while threads wait: what is left open then is no loss. */
+/* Waits. These programs are attached and detached while threads wait, so calls left open are no loss. */
 INLINE int waited_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
@@ -389,7 +390,7 @@ INLINE int waited_return_body(struct pt_regs* ctx)
         return 0;
     struct waited_record* record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
     if (!record)
-        return 0; /* there will be others */
+        return 0; /* no loss: more will follow */
     record->type = RECORD_WAITED;
     record->pid = at.task->tgid;
     record->tid = at.task->pid;
@@ -400,7 +401,7 @@ INLINE int waited_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Attached while ranks are to be aligned. */
+/* Attached while ranks are being aligned. */
 CALL_PROGRAMS(waited, waited_entry_body, waited_return_body)
 ENTRY_PROGRAM(event_entry, event_body)
 

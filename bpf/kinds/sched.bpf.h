@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Scheduler tracepoints and interrupts, as parts of a thread's time. */
+/* Scheduler tracepoints and interrupts, which divide a thread's time into parts. */
 #ifndef GPUSNOOP_SCHED_BPF_H
 #define GPUSNOOP_SCHED_BPF_H
 
 #include "kinds/blocks.bpf.h"
 #include "kinds/wakers.bpf.h"
 
-/* Threads that leave a CPU, and come back: the scheduler tells. */
+/* Threads that leave a CPU and return to one. */
 
 #define OUTERMOST_DISTANCE_MAX (64 << 10)
 
-/* It is further up its stack than its outermost call began: it has left that without a return (longjmp, exception).
- * Not where it is far from there: a signal's handler may have a stack of its own. */
+/* True if the thread is further up its stack than where its outermost call began: it has left the call without a return
+ * (longjmp, exception). Not if it is far away: a signal handler may have its own stack. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
     u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
@@ -34,8 +34,8 @@ OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
     time->faults = task->maj_flt - time->faults_before;
     begin_queueing(task, time);
     u32 off = TIME_OTHER;
-    /* The state may be gone from a thread that has been woken meanwhile, but is never 0 before it is on the CPU again:
-     * TASK_WAKING. */
+    /* A thread that was woken meanwhile may have lost its state, but then it is TASK_WAKING, not 0, until the thread is
+     * on a CPU again. */
     if (preempted || !task->__state) {
         time->preempted++;
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
@@ -72,7 +72,7 @@ int BPF_PROG(switched, bool preempt, struct task_struct* prev, struct task_struc
     return 0;
 }
 
-/* Only where it is asked for who wakes. */
+/* Attached only if wakers are reported. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(waking, struct task_struct* task)
 {
@@ -81,7 +81,7 @@ int BPF_PROG(waking, struct task_struct* task)
     return 0;
 }
 
-/* Only where it is asked for lines or files, and the kernel has it: all page faults of the machine pay. */
+/* Attached only for lines or files, and if the kernel has it: it hooks every page fault on the machine. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(faulted, unsigned long address)
 {
@@ -104,7 +104,7 @@ int BPF_PROG(exited, struct task_struct* task)
     return 0;
 }
 
-/* A thread that is not its process' first one takes the id of that. */
+/* If a thread other than the main one calls exec, it takes the id of the main thread. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct* task, int tid)
 {
@@ -114,8 +114,8 @@ int BPF_PROG(executed, struct task_struct* task, int tid)
     return 0;
 }
 
-/* Interrupts that come while a thread has a CPU, and what the kernel has left for behind them. Only where they are
- * asked for: each interrupt of the machine pays. */
+/* Hardware interrupts and softirqs while a thread has a CPU. Attached only on request: they hook every interrupt on the
+ * machine. */
 
 OWN_FRAME int begin_interrupt(u32 part)
 {
@@ -136,7 +136,7 @@ OWN_FRAME int begin_interrupt(u32 part)
     return 0;
 }
 
-/* A soft interrupt can be interrupted by a hard one, but not the other way round. */
+/* A softirq can be interrupted by a hardware interrupt, but not the other way round. */
 OWN_FRAME int end_interrupt(u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -162,7 +162,7 @@ OWN_FRAME int end_interrupt(u32 part)
     }
 
 /* clang-format off */
-INTERRUPT(irq_handler, TIME_HARDIRQ) /* of devices; what follows has vectors of its own on x86 */
+INTERRUPT(irq_handler, TIME_HARDIRQ) /* of devices; the following ones have their own vectors on x86 */
 INTERRUPT(local_timer, TIME_HARDIRQ)
 INTERRUPT(reschedule, TIME_HARDIRQ)
 INTERRUPT(call_function, TIME_HARDIRQ)

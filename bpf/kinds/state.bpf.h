@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What some calls leave behind for others: names of kernels, and captures of streams. */
+/* State that calls leave for later calls: names of kernels, and captures of streams. */
 #ifndef GPUSNOOP_STATE_BPF_H
 #define GPUSNOOP_STATE_BPF_H
 
@@ -12,7 +12,7 @@
 #include "shared/histogram.h"
 #include "shared/names.h"
 
-/* Kernel names as they pass by. All of this is rare: once per kernel, not per launch. */
+/* Kernel names, seen once per kernel, not per launch. */
 
 INLINE void fill_name(struct name_record* record, const struct name_record* from, s32 length, u32 capacity)
 {
@@ -22,8 +22,8 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Records that are not in the ring: those for which it had no room, and registrations while it is half full. The front
- * end takes a record from here when it needs the name, and sets how many entries there are where names are shown. */
+/* Records kept outside the ring buffer: all that did not fit, and registrations while it is half full. The front end
+ * drains them when it needs a name, and sets the capacity if names are shown. */
 HASH_MAP(unsent_names, 1, struct handle_number, struct name_record);
 
 INLINE void keep_unsent(const struct name_record* from)
@@ -31,7 +31,7 @@ INLINE void keep_unsent(const struct name_record* from)
     struct handle_number key = {.image = from->image, .number = from->handle};
     struct name_record record;
     fill_name(&record, from, 0, 0);
-    /* The text of a lookup is the caller's own, and may be gone by then. */
+    /* The text of a lookup belongs to the caller, and may be invalid by then. */
     if (record.source == NAME_LOOKUP)
         record.name_address = 0;
     if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
@@ -40,8 +40,8 @@ INLINE void keep_unsent(const struct name_record* from)
 
 enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
 
-/* Sends one record with a name of at most `bytes`. A name that is not in memory is read by the front end, which must be
- * quick about it: the process may end. The same goes for the symbol of a host stub. */
+/* Sends one record with a name of at most `bytes`. If the name is not in memory, the front end reads it, and is woken
+ * at once because the process may exit; the same goes for the symbol of a host stub. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
@@ -61,7 +61,8 @@ enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
         outcome;                                                                                                       \
     })
 
-/* Names of template kernels run to kilobytes, most are short, and a burst of thousands of them must fit the ring. */
+/* Names of template kernels take kilobytes, most names are short, and a burst of thousands must fit in the ring buffer.
+ */
 INLINE void send_name(const struct name_record* from)
 {
     enum sending outcome = SEND_NAME(from, 128);
@@ -73,8 +74,8 @@ INLINE void send_name(const struct name_record* from)
         keep_unsent(from);
 }
 
-/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays where it is as long as
- * the kernel is registered, so what comes in such a burst is read later, if at all. */
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays in place as long as
+ * its kernel is registered, so in such a burst it is read later, if at all. */
 INLINE void send_registration(const struct name_record* from)
 {
     if (ring_is_half_full())
@@ -94,10 +95,11 @@ INLINE void send_alias(const struct name_record* from)
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Handles whose runtime side has been sent. Losing one only means sending it again. */
+/* Handles whose runtime handle has been sent. A lost entry is only sent again. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
-/* The driver handle was launched inside a runtime launch of `runtime_func`: both are the same kernel. */
+/* Records that a driver handle and `runtime_func` are the same kernel: one was launched inside the launch of the other.
+ */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
     struct handle_number key = {.image = *image, .number = handle};
@@ -109,7 +111,7 @@ INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
     send_alias(&record);
 }
 
-/* Kernels that the runtime launches: which driver's handle is which of its own, whose names are known otherwise. */
+/* Matching of runtime launches to driver launches: it gives driver handles the names of runtime functions. */
 
 INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
@@ -121,17 +123,17 @@ INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
 }
 
-/* A launch of the driver's is one of those that are expected inside of this call. */
+/* Matches a driver launch to the runtime launch around it. */
 INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* row, const struct image* image,
                         struct runtime_call* call)
 {
     call->calls--;
-    /* A multi-device launch has a list of functions, and none of them in a register. */
+    /* A multi-device launch has a list of functions, not one in a register. */
     if (row->kind == KIND_LAUNCH && call->func)
         correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
 }
 
-/* Runtime launches while only the driver's are counted: held just long enough to learn names. */
+/* Tracks runtime launches while only driver launches are counted. Attached just long enough to learn names. */
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -148,33 +150,33 @@ INLINE int mark_body(struct pt_regs* ctx)
 struct stream_key {
     struct image image;
     u64 stream;
-    u64 thread; /* whose own stream it is: its id and start time, as ids are reused; else 0 */
+    u64 thread; /* for a thread's own stream: thread id and start time, as ids are reused; else 0 */
 };
 
-/* One capture, on whichever streams it has spread to. */
+/* A capture, which may spread to several streams. */
 struct capture {
     u64 begun_ns;
-    u64 graph;  /* handle of the graph that it adds to; 0: a new one */
-    u64 stream; /* where it began, and ends */
+    u64 graph;  /* handle of the graph that it extends; 0: a new one */
+    u64 stream; /* on which it began, and must end */
     struct graph_nodes nodes;
 };
 
 HASH_MAP(captures, 16384, struct handle_number, struct capture);
 
-/* Which capture a stream is part of. It may have ended: then the stream is part of none. Not LRU: one process would
- * evict the streams of others, and what they record would count as executed. */
+/* The capture of a stream, by number. If that has ended, the stream is in none. Not LRU: one process would evict the
+ * streams of others, and what they record would count as executed. */
 HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 
-/* ... and which one an event was recorded in. A stream that waits for it joins. */
+/* The capture that an event was recorded in. A stream that waits for the event joins the capture. */
 HASH_MAP(captured_events, 16384, struct handle_number, u64);
 
-__u64 captures_begun = 0; /* numbers them */
-__u64 captures_open = 0;  /* while 0, no launch needs to look; the front end subtracts those of exited processes */
-__u64 swept_ns = 0;       /* when the entries of ended captures were deleted last */
+__u64 captures_begun = 0; /* also the last number assigned */
+__u64 captures_open = 0;  /* while 0, launches skip the lookup; the front end subtracts captures of exited processes */
+__u64 swept_ns = 0;       /* time of the last cleanup of ended captures */
 
 #define SWEEP_PAUSE_NS 1000000000ULL
 
-/* The stream argument with the default stream of _ptsz calls made explicit. */
+/* The stream argument, with the per-thread default stream of _ptsz calls made explicit. */
 INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
 {
     return stream | (is_zero(stream) & row->per_thread_stream) * STREAM_PER_THREAD;
@@ -215,7 +217,7 @@ INLINE bool under_capture(const struct image* image, u64 stream)
     return capture_of(image, stream) != 0;
 }
 
-/* False: it has ended before. */
+/* False if it has already ended. */
 INLINE bool forget_capture(const struct image* image, u64 number)
 {
     struct handle_number key = {.image = *image, .number = number};
@@ -232,7 +234,7 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
     return 0;
 }
 
-/* Sets the capture of a stream or an event. Entries of captures that have ended keep their room until it is needed. */
+/* Sets the capture of a stream or an event. Entries of ended captures are deleted only when room is needed. */
 #define PUT_CAPTURE_NUMBER(map, table, key, number)                                                                    \
     ({                                                                                                                 \
         long error = PUT_SHARED(map, table, key, number);                                                              \
@@ -254,7 +256,7 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     struct stream_key key = stream_key(image, stream);
     u64* before = bpf_map_lookup_elem(&capturing_streams, &key);
     if (before)
-        forget_capture(image, *before); /* its end was missed */
+        forget_capture(image, *before); /* its end was not seen */
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
     struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
@@ -267,14 +269,14 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
 }
 
-/* Only the stream that began it can end a capture, and only the thread, where it is not relaxed:
- * CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
+/* A capture can be ended only on the stream that began it and, unless it is relaxed, by the same thread. Otherwise it
+ * continues: CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
 INLINE bool is_still_capturing(s32 result)
 {
     return result == 903 || result == 908;
 }
 
-/* True where there was one: it is in *ended, and over on all of its streams. */
+/* Ends the capture of a stream, on all of its streams, and copies it to *ended. False if there was none. */
 INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
 {
     u64 number = capture_number(image, stream);
@@ -288,8 +290,8 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
     return true;
 }
 
-/* A stream is being destroyed, and its handle may be another one's before the call returns. Returns the number of the
- * capture that it leaves, 0 for none. */
+/* Before a stream is destroyed: its handle may be reused before the call returns. Returns the number of the capture
+ * that it leaves, 0 for none. */
 INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
 {
     struct stream_key key = stream_key(image, stream);
@@ -299,7 +301,7 @@ INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
     return number;
 }
 
-/* The call has returned. A capture whose first stream is destroyed cannot be ended. */
+/* After the call. A capture whose first stream was destroyed cannot be ended, so it is forgotten. */
 INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 number, bool destroyed)
 {
     struct stream_key key = stream_key(image, stream);
@@ -310,7 +312,7 @@ INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 numbe
         forget_capture(image, number);
 }
 
-/* A stream has been created. One that had its handle may have ended with its context. */
+/* A stream was created. An older one with this handle may have ended with its context, unseen. */
 INLINE void stream_created(const struct image* image, u64 stream)
 {
     u64 number = captures_open ? stream_destroy_begins(image, stream) : 0;
@@ -346,7 +348,7 @@ INLINE void event_destroyed(const struct image* image, u64 event)
         DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
-/* Compilers from 22 on compare the lower half of a word and use all of it, unless it is one number to them. */
+/* FORGET: compilers from 22 on compare only the lower half of the word, but use all of it. */
 INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
     FORGET(node);
@@ -354,7 +356,7 @@ INLINE void add_node(struct capture* capture, u64 node, u32 n)
         __sync_fetch_and_add(&capture->nodes.count[node], n);
 }
 
-/* Streams join captures by events. */
+/* Events, by which streams join captures. */
 
 INLINE int event_body(struct pt_regs* ctx)
 {

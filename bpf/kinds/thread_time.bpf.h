@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time of calling threads, in parts, and what of it is a wait for a CPU. */
+/* Time of calling threads, divided into parts, including waits for a CPU. */
 #ifndef GPUSNOOP_THREAD_TIME_BPF_H
 #define GPUSNOOP_THREAD_TIME_BPF_H
 
@@ -9,13 +9,13 @@
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"
 
-/* Threads that could run: how much of their time off a CPU is a wait for one, and how much of that is because their
- * cgroup had used up its quota. The scheduler keeps account of both, so that no wake-up has to be looked at. */
+/* How much of a runnable thread's time off a CPU is a wait for one, and how much of that is due to the quota of its
+ * cgroup. The scheduler accounts for both, so no wake-up has to be traced. */
 
 #define HAS_QUOTAS bpf_core_field_exists(struct cfs_rq, throttle_count)
 #define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* 6.6 */
 
-/* For how long a queue has been throttled since it is there. */
+/* Time that a queue has been throttled since it exists. */
 INLINE u64 throttled_so_far(struct cfs_rq* queue)
 {
     u64 since = READ(queue, throttled_clock_self);
@@ -30,7 +30,7 @@ INLINE bool is_throttled(struct task_struct* task)
     return HAS_QUOTAS && READ(task, se.cfs_rq, throttle_count) > 0;
 }
 
-/* It leaves its CPU: what end_queueing() needs to know. */
+/* The thread leaves its CPU: records what end_queueing() needs. */
 INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
 {
     time->queued_before = task->sched_info.run_delay;
@@ -42,38 +42,39 @@ INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
     time->throttled_before = throttled_so_far(queue);
 }
 
-/* It gets a CPU, and is not yet taken for one that has it (sched_info_arrive() comes after the tracepoint); or has had
- * it for some time: for how long it has waited for that. */
+/* Time that the thread waited for a CPU. It either gets one now, which sched_info does not show yet
+ * (sched_info_arrive() comes after the tracepoint), or has had one for some time. */
 INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time)
 {
     u64 since = task->sched_info.last_queued, now = untrusted(task)->se.cfs_rq->rq->clock;
     return task->sched_info.run_delay - time->queued_before + (since && since < now ? now - since : 0);
 }
 
-/* It has a CPU: for how long it had none. */
+/* For a thread that has a CPU: the time that it had none. */
 INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
 {
     return task->sched_info.last_arrival - time->clock_before;
 }
 
-/* How much of that is because of the quota. */
+/* The part of `queued_ns` that is due to the quota. */
 INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 {
     if (!HAS_THROTTLED_TIME)
         return part == TIME_THROTTLED ? queued_ns : 0;
     s64 throttled = throttled_so_far((struct cfs_rq*)time->queue) - time->throttled_before;
-    if (throttled < 0) /* its cgroup is gone, and the memory is another's */
+    if (throttled < 0) /* its cgroup was removed, and the memory reused */
         return 0;
     return (u64)throttled < queued_ns ? throttled : queued_ns;
 }
 
-/* The time of threads that call, in parts: who has one, and how it goes from one part to the next. */
+/* The threads whose time is divided, and how a thread changes from one part to another. */
 
-const volatile bool follow_switches = true; /* or there is but the scheduler's own account of a thread */
+const volatile bool follow_switches = true; /* false: only the scheduler's own account of a thread is read */
 
 MMAPABLE_ARRAY_MAP(thread_times, PLACES_MAX, struct thread_time);
 
-/* How many threads have one, by their id: what all others pay for the scheduler's tracepoints is a look at this. */
+/* Number of tracked threads, by a hash of their id. For all other threads, a lookup here is the whole cost of the
+ * scheduler's tracepoints. */
 #define MARKS 4096 /* a power of two */
 __u32 marks[MARKS] = {};
 
@@ -87,7 +88,7 @@ INLINE void mark_thread(u32 tid, s32 change)
     __sync_fetch_and_add(&marks[tid & (MARKS - 1)], change);
 }
 
-/* NULL also where the thread was left without a place. */
+/* NULL also if the thread found no free place. */
 INLINE struct thread_time* time_of(const struct thread_state* thread)
 {
     if (!thread || !thread->place)
@@ -103,7 +104,7 @@ INLINE void read_cpu_use(struct task_struct* task, struct cpu_use* use)
     use->timeslices = task->sched_info.pcount;
 }
 
-/* The first call of a thread. */
+/* Starts tracking a thread's time, at its first call. */
 OWN_FRAME int begin_time(struct thread_state* thread)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -130,9 +131,9 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 
 #define UP_TO_NOW (~0ULL)
 
-/* Replaces some bits of what a thread is in. The time since that began, but at most so much of it, belongs to what it
- * was in, but for what it has waited for a CPU; and to whoever has replaced the word: the scheduler comes in between
- * where a program can be preempted. */
+/* Changes some bits of what a thread is in. The time since the last change, but at most `at_most`, is added to the part
+ * that the thread leaves, except for the time that it was queued for a CPU. The program that succeeds in replacing the
+ * word adds the time: if programs can be preempted, the scheduler's tracepoint may interrupt another change. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {
@@ -141,7 +142,7 @@ OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued
         if (part >= TIME_PARTS)
             return 0;
         u64 since = before >> TIME_SINCE_SHIFT, until = bpf_ktime_get_ns() - time->begin_ns;
-        if (until < since) /* the clock may go back by some ns where it is adjusted (timekeeping.c) */
+        if (until < since) /* the clock may go back a few ns when it is adjusted (timekeeping.c) */
             until = since;
         if (until - since > at_most)
             until = since + at_most;
@@ -157,7 +158,7 @@ OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued
             add(&time->ns[TIME_RUNQ], queued - throttled);
         }
         u64 of_part = part;
-        PIN(of_part); /* or the check is not where 6.1 wants it */
+        PIN(of_part);
         if (of_part < TIME_PARTS)
             add(&time->ns[of_part], elapsed - queued);
         return 0;

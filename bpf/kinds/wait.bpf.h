@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Host time that goes by in calls which wait for the device. What returns is counted by row; what has not returned yet
- * is in a table of its own, or a thread that waits for ever would not be seen at all. */
+/* Host time spent in calls that wait for the device. Returned calls are counted by row. Calls in progress are in a
+ * separate table, or a thread stuck in a wait would never be seen. */
 #ifndef GPUSNOOP_WAIT_BPF_H
 #define GPUSNOOP_WAIT_BPF_H
 
@@ -12,11 +12,11 @@
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
 const volatile bool show_waiting = false;
-const volatile bool stacks_of_waits = false; /* some, whatever per_stack says: see sample_stack() */
+const volatile bool stacks_of_waits = false; /* sample stacks, independent of per_stack: see sample_stack() */
 
-/* When the last report was made. A call that began before has a part of its time there: the front end reads the whole
- * of it from its thread's place, where it stays behind for that, and not from the table. The last bit tells odd reports
- * from even ones: what the one before has left is still being read. */
+/* Time of the last report. A call that began before it has been reported in part, so the front end reads the whole call
+ * from its thread's place, where it is kept, and not from the table. The lowest bit alternates between reports, because
+ * calls kept for the previous report are still being read. */
 __u64 reported_ns = 0;
 
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
@@ -41,7 +41,7 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     store_ordered(&place->now.since_ns, now);
 }
 
-/* True where the time of the call is told by parts. */
+/* True if a report fell into the call, so that the front end accounts for its time. */
 INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
 {
     struct waiting* place = place_of(thread);
@@ -62,10 +62,10 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
     return in_parts;
 }
 
-/* A stack costs more than all else that a wait does, so it is taken of a thread's first wait, and of one in every so
- * much that it has waited: of each long one, and of many short ones as many as tell where the time goes. At its return,
- * where it is known how long it was: what frame pointers lead to is the same as at entry, but begins with the caller.
- */
+/* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because a stack costs more
+ * than everything else that a wait does. So every long wait has a stack, and enough of the short ones. It is taken at
+ * the return, when the duration is known: frame pointers lead to the same callers as at entry, but begin with the
+ * caller. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;
@@ -131,7 +131,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)
         return 0;
-    /* The answer to a question, not a failure. */
+    /* Not a failure: the poll found the work unfinished. */
     if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
         if (only_failed)
             return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Threads that end the blocks of others. */
+/* Threads that wake blocked threads. */
 #ifndef GPUSNOOP_WAKERS_BPF_H
 #define GPUSNOOP_WAKERS_BPF_H
 
@@ -7,7 +7,7 @@
 #include "kinds/blocks.bpf.h"
 #include "shared/gap.h"
 
-/* Threads that have a CPU again. */
+/* Threads that get a CPU again. */
 
 OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
                           u64 at_most)
@@ -23,9 +23,9 @@ OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* t
     return 0;
 }
 
-/* The thread has a CPU, and may have got it without a word: a kernel need not run programs at each switch (6.18 of a
- * Firecracker guest does not at those away from some threads of the guest's own, and does not count that as skipped).
- * The scheduler's account of it says since when. */
+/* Catches up on a thread that has a CPU although no switch was seen. A kernel need not run programs at each switch:
+ * 6.18 of a Firecracker guest does not when it switches away from some of the guest's own threads, and does not count
+ * them as skipped. The scheduler's account of the thread has the time of the switch. */
 INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
@@ -33,7 +33,6 @@ INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thr
         back_on_cpu(task, thread, time, off_cpu_ns(task, time));
 }
 
-/* The thread ends, or becomes another program. */
 INLINE void end_time(struct task_struct* task, u32 tid)
 {
     struct thread_state* thread = thread_state(task);
@@ -52,15 +51,15 @@ INLINE void end_time(struct task_struct* task, u32 tid)
     switch_part(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);
 }
 
-/* What wakes a blocked thread: another thread, its own timeout, a signal, or an interrupt. */
+/* Causes of wake-ups: another thread, the thread's own timeout, a signal, or an interrupt. */
 
 enum timer_kind {
     TIMER_HIGH_RESOLUTION,
-    TIMER_WHEEL, /* in softirq: one of the others may interrupt it */
+    TIMER_WHEEL, /* in softirq; a high-resolution timer may interrupt it */
     TIMER_KINDS,
 };
 
-/* The timers whose functions run on this CPU; 0: none. */
+/* Timers whose functions are running on this CPU; 0: none. */
 PERCPU_ARRAY_MAP(expiring_timers, TIMER_KINDS, u64);
 
 INLINE int begin_expiry(u32 kind, u64 timer)
@@ -77,7 +76,7 @@ INLINE u64 expiring_timer(u32 kind)
     return expiring ? *expiring : 0;
 }
 
-/* Only where wakers are reported: all timers of the machine pay. */
+/* Attached only if wakers are reported: hooks every timer on the machine. */
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_begins, void* timer)
 {
@@ -108,7 +107,7 @@ INLINE bool is_on_stack_of(struct task_struct* task, u64 address)
     return address >= (u64)woken->stack && address < (u64)regs_of(task);
 }
 
-/* A system call that waits with a timeout has the timer on its stack (hrtimer_sleeper, process_timer). */
+/* A system call with a timeout has its timer on the thread's stack (hrtimer_sleeper, process_timer). */
 INLINE bool has_timed_out(struct task_struct* task)
 {
     return is_on_stack_of(task, expiring_timer(TIMER_HIGH_RESOLUTION)) ||
@@ -127,8 +126,8 @@ INLINE bool runs_softirqs(struct task_struct* task)
     return task->flags & PF_KTHREAD && (name[0] == *(const u64*)softirqs || name[0] == *(const u64*)timers);
 }
 
-/* In place of the current thread, whose system call or user code it interrupts. Interrupts of the kernel run on a stack
- * of their CPU, and so does the program then: its context is on that stack. */
+/* True if an interrupt causes the wake-up, and not the system call or user code of the current thread, which it has
+ * interrupted. The kernel's interrupts run on a per-CPU stack, and then the program's context is on that stack. */
 INLINE bool is_interrupt(void* ctx, struct task_struct* task)
 {
     if (!task->pid || !is_on_stack_of(task, (u64)ctx) || runs_softirqs(task))
@@ -146,13 +145,13 @@ INLINE unsigned int flags_of_device(struct dst_entry* to)
     return READ(to, dev, flags);
 }
 
-/* A softirq delivers these packets before the system call returns that sends them. */
+/* True if the current system call sends over loopback: a softirq delivers these packets before the call returns. */
 INLINE bool sends_over_loopback(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
     u64 number = SYSTEM_CALL_NUMBER(regs);
     if (task->flags & PF_EXITING || number == __NR_close)
-        return true; /* has no descriptor any more */
+        return true; /* the descriptor is already closed */
     if (number >= sizeof(reasons) || (reasons[number] != TIME_SOCKET && reasons[number] != BY_DESCRIPTOR))
         return false;
     struct file* file = file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
@@ -169,7 +168,8 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* What devices end counts as a wait for them, whatever wakes the thread. */
+/* Parts in which a thread can be the waker. A block on a device counts as a wait for the device, whatever wakes the
+ * thread. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
@@ -184,15 +184,15 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_one, u32 part)
     return has_signal(blocked_one) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
 }
 
-/* Who ends the blocks of threads that call, and what kept those: who has woken one is followed from then on, and so are
- * those that wake them, some steps back. */
+/* Threads that wake threads that use CUDA, and what delayed them. A waker is tracked from its first wake-up on, and so
+ * are threads that wake wakers, up to WAKERS steps back. */
 
 const volatile bool follow_wakers = false;
 
-/* Gaps that threads are in. 1 entry where gaps are not asked for, or each stream has its own. */
+/* Current gaps of threads. 1 entry if gaps are not requested, or are per stream. */
 ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
-/* 1 entry where wakers are not asked for. */
+/* 1 entry if wakers are not requested. */
 PREALLOCATED_HASH_MAP(followed_threads, 1024, u32, struct waking_thread);
 
 INLINE struct waking_thread* followed_of(u32 tid)
@@ -206,7 +206,7 @@ INLINE struct open_period* gap_of(const struct thread_state* thread)
     return bpf_map_lookup_elem(&gaps, &place);
 }
 
-/* Of a thread that calls, or wakes one. */
+/* The time of a thread that uses CUDA, or of a tracked waker. */
 INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct task_struct* task)
 {
     struct thread_time* time = time_of(thread);
@@ -216,7 +216,7 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* From now on its parts are those of the period alone. How long that was. */
+/* Reduces the parts to those of the period, and returns its length. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
@@ -228,7 +228,7 @@ OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
     return took;
 }
 
-/* Not one that has told that it ends. */
+/* Starts tracking a waker, unless it is already exiting. */
 OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
 {
     static const struct waking_thread none = {};
@@ -249,7 +249,7 @@ OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* The thread has woken one of ours, which is so many steps from one that calls. */
+/* The thread has woken a tracked thread, which is `steps` away from one that uses CUDA. */
 OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
@@ -258,7 +258,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* it is nearer itself: this is no end of what it did for ours */
+        return 0; /* it is nearer to a CUDA thread itself, so this does not end its period */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);
@@ -272,14 +272,14 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* Only the longest block of a period counts: that is what the thread has waited for. */
+/* Keeps the longest block of a period: that is what the thread has waited for. */
 INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct thread_time* time, struct period* period,
                       u32 steps)
 {
     u64 now = time->now;
     u32 off = now & TIME_OFF_BITS;
     if (off == TIME_CPU || off == TIME_ENDED || is_queued(off))
-        return; /* it is awake */
+        return; /* already awake */
     s64 blocked = bpf_ktime_get_ns() - time->begin_ns - (now >> TIME_SINCE_SHIFT);
     struct waker* waker = &period->waker;
     if (blocked <= (s64)waker->blocked_ns)
@@ -314,7 +314,6 @@ OWN_FRAME int on_wakeup(void* ctx, struct task_struct* task)
     return 0;
 }
 
-/* The thread ends, or becomes another program. */
 INLINE void end_following(u32 tid)
 {
     if (follow_wakers && marks[tid & (MARKS - 1)] && !bpf_map_delete_elem(&followed_threads, &tid))

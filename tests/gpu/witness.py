@@ -34,7 +34,7 @@ failed = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("er
 # Kinds of the probe table that a tool has to count: what it leaves out is a difference, too.
 kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
          "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW", "gpualloc -e": "FREE|PHYSICAL_FREE",
-         "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_GONE"}
+         "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_DESTROY"}
 # Of these the tool's rows have other functions, too, which it counts by half: what fails, or what is freed by others.
 of_kinds = ("gpualloc", "gpualloc -e", "cudagraph")
 # CUPTI's names for what gpualloc holds; others are no records of CUPTI's.
