@@ -24,9 +24,9 @@ def a_quota():
     why = Tool("-p", gaps.pid, "--why", "-d", "1.9s", json=False)
     gaps.go()
     row, = why.finish().text.split("next:")[:1]
-    check(re.search(r"its cgroup may use 0\.2 CPUs: throttled \d+ times, for \d\.\d s", row), f"in words: {row}")
+    check(re.search(r"its cgroup is limited to 0\.2 CPUs: throttled \d+ times, for \d\.\d s", row), f"in words: {row}")
     if (cpus := os.sysconf("SC_NPROCESSORS_ONLN")) > 1:
-        check(f"it may use 1 of {cpus} CPUs" in row, f"CPUs: {row}")
+        check(f"restricted to 1 of {cpus} CPUs" in row, f"CPUs: {row}")
     gaps.said()
     rows = [row for row in tool.finish().rows if "around_ns" in row]
     check(rows, f"known from the second second on: {tool.rows}")

@@ -87,4 +87,4 @@ def text():
 @case(each={"--why": ["--why"], "-e": ["-e"], "-l": ["-l", "1ms"], "-H": ["-H", "gap"]})
 def what_makes_no_sense(arguments):
     tool = Tool("--cheap", *arguments, json=False, banner=False).finish(2)
-    check("--cheap knows no reasons" in tool.error, f"why: {tool.error}")
+    check("--cheap collects no reasons" in tool.error, f"why: {tool.error}")

@@ -64,4 +64,4 @@ def in_the_program():
 @case(each={"--why": ["--why"], "-H": ["-H", "gap"], "--cheap": ["--cheap"]})
 def what_makes_no_sense(arguments):
     tool = Tool("-U", *arguments, json=False, banner=False).finish(2)
-    check("-U has a table of its own" in tool.error, f"why: {tool.error}")
+    check("-U prints its own table" in tool.error, f"why: {tool.error}")

@@ -77,7 +77,8 @@ def a_chain():
     for before, gap in zip(gaps[5:], gaps[6:]):  # one step back after another is found; the first gaps may be of programs that start
         lines = gap["wakers"]
         equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "who woke whom")
-        check(all("PIPE" in line.split("so:")[1] for line in lines[:2]) and "SLEEP" in lines[2].split("so:")[1], f"{lines}")
+        since = [line.split("previous wakeup:")[1] for line in lines[:3]]
+        check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
         # From its last wake-up to this one: the trainer first had to wait for a CPU, and to launch.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
         check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"since it did so last: {gap}, {before}")
@@ -132,7 +133,7 @@ def no_thread_ends_it(how):
     reason, waits_for, ended_by = how
     gap, _ = between_others(reason)
     equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_comm")), (waits_for, ended_by, None), f"{gap}")
-    words = {"timeout": "until its own timeout", "signal": "until a signal", "interrupt": "until an interrupt"}[ended_by]
+    words = {"timeout": "until it times out", "signal": "until a signal", "interrupt": "until an interrupt"}[ended_by]
     check(words in gap["wakers"][0], f"{words} in: {gap['wakers']}")
 
 

@@ -56,7 +56,7 @@ def more_workers_than_cpus():
     got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (said, "queued_ns", "wall_ns")))
     check(want > 0.5 and abs(got - want) < 0.15, f"share of waits for a CPU: {got}, the workers say {want}")
     check(row["running"] >= 7, f"how many could run: {row}")
-    for words in "waits in a pipe", "in the end for python", "and 7 more", "wait for a CPU", "on 2 CPUs":
+    for words in "blocked on a pipe", "ultimately waiting for python", "and 7 more", "are waiting for a CPU", "on 2 CPUs":
         check(words in row["why"], f"{words} in: {row['why']}")
 
 
@@ -67,7 +67,7 @@ def the_gpu_is_busy():
     workload.go().wait()
     row, = tool.finish().rows
     equal(row["reason"], "wait", f"{row}")
-    check("nothing: the GPU is busy" in row["why"] and "waker_comm" not in row, f"{row}")
+    check("not held up" in row["why"] and "waker_comm" not in row, f"{row}")
 
 
 @case
@@ -79,7 +79,7 @@ def ranks_of_nccl():
     rows = tool.finish().rows
     equal({str(row["pid"]) for row in rows}, set(ranks.pids), f"a row for each: {rows}")
     for row in rows:
-        check("and calls NCCL's AllReduce: other ranks may hold it up" in row["why"] and "nothing" not in row["why"], f"{row}")
+        check("calls NCCL's AllReduce, so another rank may be the straggler" in row["why"] and "not held up" not in row["why"], f"{row}")
         equal((row["reason"], row["next"]), ("wait", "ncclwait --by rank 5"), f"{row}")
 
 
@@ -93,10 +93,10 @@ def suspended(file):
         Cgroup(hierarchy, f"{above}/inner").add(gaps.pid)
         control = pathlib.Path(need_hierarchy(hierarchy), above, file)
         on, off = ("1", "0") if file == "cgroup.freeze" else ("FROZEN", "THAWED")
-        suspend, resume, words = lambda: control.write_text(on), lambda: control.write_text(off), f"is frozen by cgroup /{above} now"
+        suspend, resume, words = lambda: control.write_text(on), lambda: control.write_text(off), f"frozen by cgroup /{above} now"
     else:
         suspend, resume = (functools.partial(os.kill, gaps.pid, how) for how in (signal.SIGSTOP, signal.SIGCONT))
-        words = "is stopped by a signal now"
+        words = "stopped by a signal now"
     tool = Tool("--why", "-d", "2", "-p", gaps.pid)
     gaps.go()
     time.sleep(0.2)
@@ -108,10 +108,10 @@ def suspended(file):
     gaps.said()
 
 
-@case(each={"sleep": "sleeps", "lock": "waits for a lock"})
+@case(each={"sleep": "sleeping", "lock": "blocked on a lock"})
 def itself(words):
     """Text: one line per process, and what to type next."""
-    gaps = Gaps("sleep" if words == "sleeps" else "lock", 500)
+    gaps = Gaps("sleep" if words == "sleeping" else "lock", 500)
     tool = why(pid=gaps.pid, json=False)
     gaps.go().said()
     header, line, command = tool.finish().text.splitlines()

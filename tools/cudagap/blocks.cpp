@@ -36,7 +36,7 @@ Frames BlockStacks::frames(const ImageId& image, int32_t user, int32_t kernel)
         kernel_names_ = KernelSymbols::of_this_kernel();
     Frames all(kernel_names_->frames(stack_trace(stacks_fd_, kernel)));
     Frames users = users_.frames(image, user, 0);
-    if (!users.parts.empty()) // of the same number as lines
+    if (!users.parts.empty()) // then there must be as many parts as lines
         for (const std::string& line : all.lines)
             all.parts.push_back(
                 {.language = "kernel", .function = line.substr(0, line.rfind("+0x")), .file = {}, .line = {}});
@@ -70,7 +70,7 @@ std::string_view text_of(const char (&name)[size])
     return {name, strnlen(name, size)};
 }
 
-// The last folder of a path, and what is in it.
+// The last folder of a path and the file name.
 std::string end_of(std::string_view path)
 {
     const size_t name = path.rfind('/');
@@ -90,10 +90,10 @@ std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE
 
 std::string BlockedFiles::mapped_at(uint32_t pid, uint64_t address)
 {
-    constexpr size_t most = 20; // processes in a second: a file of mappings may have megabytes
+    constexpr size_t max_reads = 20; // per second: /proc/PID/maps may have megabytes
     auto found = mappings_.find(pid);
     if (found == mappings_.end()) {
-        if (++looks_ > most)
+        if (++reads_ > max_reads)
             return {};
         found = mappings_.emplace(pid, mappings(static_cast<pid_t>(pid))).first;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of the kernel side's, of blocks of threads that call: what has been added to it since the last report.
+// Where and on which files CUDA threads block: totals of the kernel side's tables since the last report.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -25,16 +25,16 @@
 
 namespace gpusnoop {
 
-// Key has the place of a thread, Count the time and the number of its blocks.
+// Totals of one kernel table. Key contains the place of a thread, Count the time and number of its blocks.
 template<class Key, class Count>
 class BlockTotals {
-    static_assert(std::has_unique_object_representations_v<Key>); // they are compared as bytes
+    static_assert(std::has_unique_object_representations_v<Key>); // keys are compared as bytes
 
 public:
     explicit BlockTotals(int fd) : table_(fd) {}
 
-    // each(key, the thread, its count, what of that is new), of threads that have just been drained; then those that
-    // have ended are forgotten.
+    // Calls each(key, thread, count, added since the last drain) for threads that were just drained, then forgets those
+    // that exited.
     template<class Each>
     void drain(const std::vector<ThreadTime>& times, Each&& each)
     {
@@ -43,18 +43,18 @@ public:
         table_.for_each([&](const Key& key, std::span<const Count> counts) {
             const auto thread = threads.find(key.place);
             if (thread == threads.end())
-                return; // with the next report
+                return; // left for the next report
             if (thread->second->ended)
                 ended.push_back(key);
             const Count& now = counts.front();
-            block_count& told = told_[key];
-            if (now.times == told.times)
+            block_count& previous = previous_[key];
+            if (now.times == previous.times)
                 return;
-            each(key, *thread->second, now, block_count{now.sum - told.sum, now.times - told.times});
-            told = {now.sum, now.times};
+            each(key, *thread->second, now, block_count{now.sum - previous.sum, now.times - previous.times});
+            previous = {now.sum, now.times};
         });
         for (const Key& key : ended) {
-            told_.erase(key);
+            previous_.erase(key);
             table_.erase(key);
         }
     }
@@ -70,14 +70,14 @@ private:
     };
 
     HashTable<Key, Count> table_;
-    std::map<Key, block_count, ByBytes> told_;
+    std::map<Key, block_count, ByBytes> previous_;
 };
 
-// Where threads that call have blocked outside of calls, by reason and stack.
+// Where CUDA threads blocked outside of calls, by reason and stack.
 struct BlockKey {
     WhoKey who;
     uint32_t part = 0;
-    int32_t stack = 0; // a number of the report's
+    int32_t stack = 0; // number within the report
     auto operator<=>(const BlockKey&) const = default;
 };
 
@@ -94,14 +94,13 @@ public:
     {}
     BlockStacks(const BlockStacks&) = delete;
 
-    // What has ended since the last call, of threads that have just been drained; then those that have ended are
-    // forgotten.
+    // Blocks that ended since the last call, of threads that were just drained. Forgets threads that exited.
     std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                          Processes& processes);
     const Frames& frames(const BlockKey& key) const { return places_.frames(key.stack); }
-    // By ids; negative: not known. The kernel's first: it is what the program's last call has led to.
+    // Frames of stack ids (negative: not known), kernel frames first.
     Frames frames(const ImageId& image, int32_t user, int32_t kernel);
-    // Now and then: names are asked for, and come.
+    // Requests names and receives them. To be called regularly.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
     UserStacks& of_users() { return users_; }
@@ -114,25 +113,24 @@ private:
                        {.frames = [this](const ImageId& image, int32_t user,
                                          uint64_t kernel) { return frames(image, user, static_cast<int32_t>(kernel)); },
                         .place = {}}};          // of the last drain()
-    std::optional<KernelSymbols> kernel_names_; // once there is a stack
+    std::optional<KernelSymbols> kernel_names_; // loaded for the first stack
 };
 
-// Which files threads waited for in the longest blocks of gaps, and of what their wakers did.
-
-// "folder/file", as the kernel side has them; empty: not known.
+// "folder/file" as recorded by the kernel side; empty: not known.
 std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME]);
 
-// Of the gap, and of each of its wakers: "folder/file", as far as it is known; otherwise empty.
+// The file ("folder/file"; empty: not known) of the longest block of a gap, then of each of its wakers.
 using GapFiles = std::array<std::string, WAKERS + 1>;
 
+// Finds the files that threads waited for in the longest block of a gap.
 class BlockedFiles {
 public:
     GapFiles of(const gap_record& gap);
-    // Once a second: what processes have mapped is looked at anew.
+    // Once a second: drops the mappings read so far.
     void tick()
     {
         mappings_.clear();
-        looks_ = 0;
+        reads_ = 0;
     }
 
 private:
@@ -140,11 +138,10 @@ private:
     std::string mapped_at(uint32_t pid, uint64_t address);
 
     std::map<uint32_t, std::vector<Mapping>> mappings_; // by pid
-    size_t looks_ = 0;
+    size_t reads_ = 0;
 };
 
-// For how long threads that call have waited for which files, in reads and writes and page faults that blocked, and
-// what disks were asked for.
+// Files that CUDA threads waited for, in reads, writes and page faults that blocked, and the disk I/O requested.
 struct FileKey {
     WhoKey who;
     uint64_t device = 0, inode = 0; // both 0: not known
@@ -156,15 +153,14 @@ struct FileGroup {
     WhoSeen who;
     uint64_t ns = 0;
     Histogram waits;                            // ns each
-    uint64_t read_bytes = 0, written_bytes = 0; // by disks
+    uint64_t read_bytes = 0, written_bytes = 0; // disk I/O
 };
 
 class FileWaits {
 public:
     explicit FileWaits(int counts_fd) : totals_(counts_fd) {}
 
-    // What has ended since the last call, of threads that have just been drained; then those that have ended are
-    // forgotten.
+    // Waits that ended since the last call, of threads that were just drained. Forgets threads that exited.
     std::map<FileKey, FileGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                        Processes& processes);
 

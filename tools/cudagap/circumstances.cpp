@@ -17,7 +17,7 @@ namespace {
 
 std::string text_of(const std::string& path)
 {
-    constexpr size_t max = 64 << 10; // of a status some 2 KiB
+    constexpr size_t max = 64 << 10; // a status file has about 2 KiB
     return read_text(path, max).value_or("");
 }
 
@@ -39,20 +39,20 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 {
     constexpr int state = 3, major_faults = 12;
     if (const std::string_view letter = stat_field(stat, state); letter == "Z" || letter == "X")
-        return {}; // what is left of it is in no cgroup of its own
+        return {}; // a zombie no longer belongs to its cgroup
     ProcessFacts facts{.major_faults = parse_number<uint64_t>(stat_field(stat, major_faults)),
                        .read_bytes = number_of(io, "read_bytes"),
                        .written_bytes = number_of(io, "write_bytes"),
                        .swapped_bytes = number_of(status, "VmSwap"),
                        .threads = number_of(status, "Threads")};
-    if (facts.swapped_bytes) // in units of 1024, which it calls kB
+    if (facts.swapped_bytes) // the file's kB are units of 1024
         facts.swapped_bytes = *facts.swapped_bytes * 1024;
     return facts;
 }
 
 ProcessFacts process_facts(pid_t pid)
 {
-    // Each of its threads shows what is counted of all.
+    // Each thread's files show the sums of the whole process.
     const pid_t thread = running_thread(pid).value_or(pid);
     const std::string folder = fmt::format("/proc/{}/", thread);
     ProcessFacts facts =
@@ -86,7 +86,7 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
     for (std::filesystem::directory_iterator entry(sysfs + "/bus/pci/devices", error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string device = entry->path();
-        // 3D and VGA controllers, not their sound.
+        // 3D and VGA controllers, not the GPU's sound device.
         if (!text_of(device + "/vendor").starts_with("0x10de") || !text_of(device + "/class").starts_with("0x03"))
             continue;
         if (const auto node = number_at<int>(text_of(device + "/numa_node")); node && *node >= 0) // -1: not known
@@ -97,9 +97,9 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
 
 namespace {
 
-constexpr size_t max_processes = 1024; // processes that are looked at: a dozen files of each, some 0.1 ms
+constexpr size_t max_processes = 1024; // each costs about 0.1 ms for a dozen files
 
-// A cgroup that the process was moved to counts from another begin.
+// nullopt if the counter went back: the process was moved to another cgroup.
 std::optional<uint64_t> since(const std::optional<uint64_t>& now, const std::optional<uint64_t>& before)
 {
     return now && before && *now >= *before ? std::optional(*now - *before) : std::nullopt;
@@ -114,10 +114,10 @@ CircumstancesOf::CircumstancesOf(const std::string& host_root)
 CircumstancesOf::Known CircumstancesOf::read(const ImageId& image, uint64_t now_ns) const
 {
     const auto pid = static_cast<pid_t>(image.pid);
-    return {.read_ns = now_ns, .process = process_facts(pid), .cgroup = cgroups_.of(cgroup_lines(pid)), .told = {}};
+    return {.read_ns = now_ns, .process = process_facts(pid), .cgroup = cgroups_.of(cgroup_lines(pid)), .latest = {}};
 }
 
-void CircumstancesOf::meet(const std::vector<ImageId>& images, uint64_t now_ns)
+void CircumstancesOf::track(const std::vector<ImageId>& images, uint64_t now_ns)
 {
     for (const ImageId& image : images)
         if (known_.size() < max_processes && !known_.contains(image))
@@ -128,34 +128,34 @@ void CircumstancesOf::refresh(const std::set<std::pair<uint32_t, uint32_t>>& thr
 {
     for (auto& [image, before] : known_) {
         Known now = read(image, now_ns);
-        if (now_ns <= before.read_ns || !now.process.threads) { // it has ended: what it did last is not known
-            before.told.reset();
+        if (now_ns <= before.read_ns || !now.process.threads) { // it exited: its last interval is not known
+            before.latest.reset();
             continue;
         }
         const uint64_t covered_ns = now_ns - before.read_ns;
-        Circumstances told{.covered_ns = covered_ns,
-                           .quota_cpus = now.cgroup.quota_cpus,
-                           .throttles = since(now.cgroup.throttles, before.cgroup.throttles),
-                           .throttled_ns = since(now.cgroup.throttled_ns, before.cgroup.throttled_ns),
-                           .of_machine = uint64_t{now.cgroup.machine_wide},
-                           .major_faults = since(now.process.major_faults, before.process.major_faults),
-                           .read_bytes = since(now.process.read_bytes, before.process.read_bytes),
-                           .written_bytes = since(now.process.written_bytes, before.process.written_bytes),
-                           .swapped_bytes = now.process.swapped_bytes,
-                           .threads = now.process.threads,
-                           .allowed_cpus = now.process.allowed_cpus,
-                           .cpus = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 0L)),
-                           .nodes = {},
-                           .gpu_nodes = gpu_nodes_};
+        Circumstances latest{.covered_ns = covered_ns,
+                             .quota_cpus = now.cgroup.quota_cpus,
+                             .throttles = since(now.cgroup.throttles, before.cgroup.throttles),
+                             .throttled_ns = since(now.cgroup.throttled_ns, before.cgroup.throttled_ns),
+                             .machine_wide = uint64_t{now.cgroup.machine_wide},
+                             .major_faults = since(now.process.major_faults, before.process.major_faults),
+                             .read_bytes = since(now.process.read_bytes, before.process.read_bytes),
+                             .written_bytes = since(now.process.written_bytes, before.process.written_bytes),
+                             .swapped_bytes = now.process.swapped_bytes,
+                             .threads = now.process.threads,
+                             .allowed_cpus = now.process.allowed_cpus,
+                             .cpus = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 0L)),
+                             .nodes = {},
+                             .gpu_nodes = gpu_nodes_};
         for (size_t of = 0; of < PRESSURES; of++)
             if (const auto us = since(now.cgroup.stalled_us.at(of), before.cgroup.stalled_us.at(of)))
-                told.stalled_percent.at(of) =
+                latest.stalled_percent.at(of) =
                     std::min(100.0, static_cast<double>(*us) * 1e5 / static_cast<double>(covered_ns));
         if (!gpu_nodes_.empty())
             for (auto at = threads.lower_bound({image.pid, 0}); at != threads.end() && at->first == image.pid; ++at)
                 if (const auto node = numa_node(static_cast<pid_t>(at->first), static_cast<pid_t>(at->second)))
-                    told.nodes.insert(*node);
-        now.told = std::move(told);
+                    latest.nodes.insert(*node);
+        now.latest = std::move(latest);
         before = std::move(now);
     }
 }
@@ -163,7 +163,7 @@ void CircumstancesOf::refresh(const std::set<std::pair<uint32_t, uint32_t>>& thr
 const Circumstances* CircumstancesOf::of(const ImageId& image) const
 {
     const auto found = known_.find(image);
-    return found != known_.end() && found->second.told ? &*found->second.told : nullptr;
+    return found != known_.end() && found->second.latest ? &*found->second.latest : nullptr;
 }
 
 void CircumstancesOf::forget(const std::vector<ImageId>& images)

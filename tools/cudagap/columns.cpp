@@ -15,22 +15,21 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// Where switches are not followed, there are but the parts in calls, and what is outside of them.
+// With --cheap, only the parts in calls are known, and the rest as one sum.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;
 }
 
 constexpr std::string_view about_parts =
-    "The parts, as explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. In JSON all "
-    "of "
-    "them are there, the two of interrupts only with `--interrupts`, and their sum is wall_ns. ONCPU%, READY% and "
-    "OFFCPU% are those of `--cheap`, in calls or not: time on a CPU; ready to run, but without one, because others had "
-    "them or the quota was used up; and neither. They add up to known_wall_ns: the time by the clock of those of the "
-    "threads whose account could be read, 4096 in each report. The kernel brings it up to date with each switch and "
-    "tick, so that it may be late by some milliseconds.";
+    "The parts explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. JSON has all "
+    "parts "
+    "(the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, ONCPU%, READY% and "
+    "OFFCPU% count time in calls, too: on a CPU; runnable, but waiting for a CPU or throttled; and neither. They add "
+    "up to known_wall_ns, the wall time of the threads whose schedstat could be read (up to 4096 per report). The "
+    "kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
 
-// A share of the time of all threads of the row.
+// A part as a share of the time of all threads of the row.
 template<size_t part>
 constexpr Field<C, K, G> share_field = {
     {names[part].header, "", Unit::percent, static_cast<int16_t>(names[part].header.size())},
@@ -41,13 +40,13 @@ constexpr Field<C, K, G> share_field = {
 template<size_t part>
 constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
                                       [](const C& c) {
-                                          return is_told(part, c.settings) && (!c.settings.cheap || is_call(part))
+                                          return is_shown(part, c.settings) && (!c.settings.cheap || is_call(part))
                                                      ? Shown::json
                                                      : Shown::no;
                                       },
                                       [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
 
-// Both fields of each part.
+// Both fields (share and sum) of each part.
 template<class Numbers, size_t... part>
 struct PartFields;
 template<size_t... number, size_t... part>
@@ -91,7 +90,7 @@ Cell cell(const std::set<unsigned>& nodes)
     return nodes.empty() ? Cell() : Cell(fmt::format("{}", fmt::join(nodes, ",")));
 }
 
-// Of rows of one process.
+// Circumstances are shown only in rows of a single process.
 template<auto member>
 Cell around(const K&, const G& g, const C& c)
 {
@@ -113,23 +112,22 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"THREADS", "threads", Unit::count, 7},
          [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
          [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); },
-         "Threads that the row adds up."},
+         "Threads summed in the row."},
         vendors_field<K, G, C>,
         {{"WALL(s)", "wall_ns", Unit::seconds, 9},
          always<C>,
          [](const K&, const G& g, const C&) { return Cell(g.sums.wall_ns); },
-         "The time that they had in the interval, by the clock, in JSON in nanoseconds: of each thread, from the "
-         "interval's begin or its first call to the interval's or its own end."},
+         "Sum of the threads' wall time in the interval; in JSON, in nanoseconds. A thread counts from its first call "
+         "until it exits."},
         {{"", "outside_ns", Unit::count},
          if_cheap<Shown::json>,
          [](const K&, const G& g, const C&) { return Cell(g.sums.ns[TIME_CPU]); },
-         "With `--cheap`, in place of all parts that are in no call: time outside of calls."},
+         "With `--cheap`: time outside of calls, in place of the parts that divide it."},
         {{"", "other_syscall", Unit::count},
          json_only<C>,
          [](const K&, const G& g, const C&) { return cell_if(g.other_syscall); },
-         "The number, as the processor's kernels have it, of the last system call that counted as OTHER%, of the "
-         "thread "
-         "with the most of that."},
+         "Number (on this architecture) of the last system call that counted as OTHER%, from the thread with the most "
+         "of it."},
     },
     part_fields<TIME_LAUNCH, TIME_COPY, TIME_WAIT, TIME_MEMORY, TIME_CALL>,
     {
@@ -165,99 +163,97 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
                  return per_second(g.sums.blocked + g.sums.preempted, c);
              return g.cpu.wall_ns ? per_second(g.cpu.turns, c) : Cell();
          },
-         "How often per second the threads left a CPU; with `--cheap`, were given one."},
+         "Context switches per second away from these threads; with `--cheap`, to them."},
         {{"BLOCKED", "switches_blocked", Unit::count, 8},
          unless_cheap,
          [](const K&, const G& g, const C&) { return Cell(g.sums.blocked); },
-         "How often they did because they had to wait.",
+         "Voluntary context switches: the thread had to wait.",
          extra},
         {{"PREEMPTED", "switches_preempted", Unit::count, 9},
          unless_cheap,
          [](const K&, const G& g, const C&) { return Cell(g.sums.preempted); },
-         "How often they did because another one was to run, or their quota was used up.",
+         "Involuntary context switches: another thread got the CPU, or the quota was used up.",
          extra},
         {{"MAJFLT", "major_faults", Unit::count, 7},
          unless_cheap,
          [](const K&, const G& g, const C&) { return Cell(g.sums.faults); },
-         "Page faults that read from a disk.",
+         "Page faults that read from disk.",
          extra},
         {{"AROUND(s)", "around_ns", Unit::seconds, 9},
          always<C>,
          around<&A::covered_ns>,
-         "The time that the figures below cover: what surrounds the process is read from files once per report, in "
-         "rows "
-         "of one process. It is known from the second report on, or from when the process was first seen, up to a "
-         "second after its first call.",
+         "Time covered by the columns below, which describe the surroundings of a process and are empty in rows of "
+         "several processes. They are read once per report, and known from the second report on, or from when the "
+         "process was first seen, up to a second after its first call.",
          extra},
         {{"QUOTA", "quota_cpus", Unit::rate, 6},
          always<C>,
          around<&A::quota_cpus>,
-         "CPUs that its cgroup may use (cpu.max; cpu.cfs_quota_us): the least of its own quota and those above it. "
-         "Unknown also if there is none.",
+         "CPU quota of its cgroup (cpu.max; cpu.cfs_quota_us) in CPUs: the minimum of its own and its ancestors' "
+         "quotas. Empty if there is none.",
          extra},
         {{"THROTTLES", "throttles", Unit::count, 9},
          always<C>,
          around<&A::throttles>,
-         "Periods in which one of these quotas was used up, and for how long tasks were held back, of all its CPUs "
-         "together: of the whole cgroup, not of the process alone.",
+         "Periods in which one of these quotas was used up, and the time for which tasks were throttled, summed over "
+         "CPUs. Both are of the whole cgroup, not of the process alone.",
          extra},
         {{"", "cgroup_throttled_ns", Unit::count}, json_only<C>, around<&A::throttled_ns>},
         {{"PSICPU%", "pressure_cpu_percent", Unit::percent, 7},
          always<C>,
          pressure<PRESSURE_CPU>,
-         "The share of the time in which some task of its cgroup waited for a CPU, a disk, or memory. "
-         "pressure_of_machine is 1 if the kernel does not account that of the cgroup (v1, its root, psi=0): then of "
-         "all "
-         "tasks.",
+         "Share of the time in which at least one task of its cgroup waited for a CPU, I/O or memory (PSI some). "
+         "pressure_of_machine is 1 if the kernel has no pressure of the cgroup (v1, the root, psi=0), and the values "
+         "are of the whole machine.",
          extra},
         {{"PSIIO%", "pressure_io_percent", Unit::percent, 6}, always<C>, pressure<PRESSURE_IO>, "", extra},
         {{"PSIMEM%", "pressure_memory_percent", Unit::percent, 7}, always<C>, pressure<PRESSURE_MEMORY>, "", extra},
-        {{"", "pressure_of_machine", Unit::count}, json_only<C>, around<&A::of_machine>},
+        {{"", "pressure_of_machine", Unit::count}, json_only<C>, around<&A::machine_wide>},
         {{"CPUS", "allowed_cpus", Unit::count, 4},
          always<C>,
          around<&A::allowed_cpus>,
-         "CPUs that its main thread may use, or another one once that has exited, and its threads.",
+         "CPUs that its main thread may use (if that has exited, another thread), and its number of threads.",
          extra},
         {{"", "process_threads", Unit::count}, json_only<C>, around<&A::threads>},
         {{"", "process_major_faults", Unit::count},
          json_only<C>,
          around<&A::major_faults>,
-         "Page faults of the process that read from a disk, of all its threads."},
+         "Page faults of all its threads that read from disk."},
         {{"READ", "read_bytes", Unit::bytes, 7},
          always<C>,
          around<&A::read_bytes>,
-         "What the process has read from disks, and dirtied to be written there.",
+         "Bytes that the process read from disks, and dirtied to be written there.",
          extra},
         {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, around<&A::written_bytes>, "", extra},
         {{"SWAP", "swapped_bytes", Unit::bytes, 7},
          always<C>,
          around<&A::swapped_bytes>,
-         "Its memory that is swapped out.",
+         "Memory of the process that is swapped out.",
          extra},
         {{"NODE", "numa_nodes", Unit::text, 4},
          always<C>,
          around<&A::nodes>,
-         "NUMA nodes of the CPUs that its threads were on at the end, and of all NVIDIA GPUs of the machine, if sysfs "
-         "has those.",
+         "NUMA nodes of the CPUs that its threads were on at the end, and of all NVIDIA GPUs of the machine, as far as "
+         "sysfs has them.",
          extra},
         {{"GPUNODE", "gpu_numa_nodes", Unit::text, 7}, always<C>, around<&A::gpu_nodes>, "", extra},
     });
 
-// Those that some row has 1 % of or more, and those that are asked for.
+// Parts that are 1% or more of some row, and parts selected by the user.
 std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups, const Context& context)
 {
-    constexpr uint64_t shown_of = 100; // 1 %
+    constexpr uint64_t min_share = 100; // 1/100
     std::bitset<TIME_PARTS> parts;
     for (size_t part = 0; part < TIME_PARTS; part++)
         parts[part] =
             (!context.settings.cheap || is_call(part)) && std::ranges::any_of(groups, [part](const auto& group) {
                 const TimeSums& sums = group.second.sums;
-                return sums.ns[part] && sums.ns[part] * shown_of >= sums.wall_ns;
+                return sums.ns[part] && sums.ns[part] * min_share >= sums.wall_ns;
             });
     const auto show = [&](std::string_view name) {
         const auto named = std::ranges::find(names, name, &TimePartName::header);
         const auto part = static_cast<size_t>(named - names.begin());
-        if (named != names.end() && is_told(part, context.settings) && (!context.settings.cheap || is_call(part)))
+        if (named != names.end() && is_shown(part, context.settings) && (!context.settings.cheap || is_call(part)))
             parts.set(part);
     };
     ColumnChoice(context.options.columns).for_each_wanted(show);

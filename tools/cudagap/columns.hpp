@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of cudagap was asked for, and the columns that show it.
+// cudagap's settings and columns.
 #pragma once
 
 #include "names/kernel_text.hpp"
@@ -26,14 +26,14 @@ struct Settings {
     std::string sort = "wall_ns";     // JSON key or header of a column
     std::string measure;              // of the histogram; empty: none
     bool events = false;              // a line per gap
-    NameOptions names;                // of what these are between
+    NameOptions names;                // of the launches around gaps
     bool why = false;                 // a sentence per process
     bool stacks = false;              // where threads block
-    bool tcp = false;                 // connections, by their peers
-    bool files = false;               // which ones threads wait for
-    bool interrupts = false;          // are parts of their own
-    bool cheap = false;               // switches are not followed: there are no reasons
-    std::optional<uint64_t> least_ns; // shorter gaps are left out
+    bool tcp = false;                 // TCP connections by peer
+    bool files = false;               // files that threads wait for
+    bool interrupts = false;          // hardirq and softirq time as parts of their own
+    bool cheap = false;               // context switches are not traced, so there are no reasons
+    std::optional<uint64_t> least_ns; // shorter gaps are omitted
 
     bool histogram() const { return !measure.empty(); }
 };
@@ -42,14 +42,14 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0;              // that the table covers
-    const CircumstancesOf& around;   // of the processes
-    std::bitset<TIME_PARTS> parts{}; // that the table has columns of
+    double seconds = 0; // that the table covers
+    const CircumstancesOf& around;
+    std::bitset<TIME_PARTS> parts{}; // that have a column
 
     const WhoView& who() const { return settings.view.who; }
 };
 
-// A gap, as its line shows it.
+// The data of a gap's line.
 struct GapLine {
     const gap_record& call;
     const GapFiles& files;
@@ -58,27 +58,27 @@ struct GapLine {
     uint64_t wall_ns = 0;
 };
 
-// Of a line for each gap (-e).
+// Fields of the lines of -e.
 std::span<const Field<Context, GapLine>> line_fields();
 
-// Below the line: what was launched before and after it. In JSON that has keys of its own.
+// The text below a line that names the launches before and after the gap. JSON has keys for them.
 std::string launches_line(const GapLaunches& launches, const NameOptions& names);
 
-// Who woke its thread, and what kept that one: below that.
+// The text below that: who woke the thread, and what the waker did before.
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.
 void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, const Context& context,
                       uint64_t wall_ns);
 
-// Prints the groups as one table, in the order asked for.
+// Prints the groups as one table, sorted as the settings say.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);
 
-// Of the tables of blocks by stack (-U), of files (--files) and of connections by peer (--tcp).
+// Fields of the tables of -U, --files and (below) --tcp.
 std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
 std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 
-// TCP connections of whoever has the row to one address.
+// The TCP connections of a row's owner to one address.
 struct PeerKey {
     WhoKey who;
     std::string address;
@@ -88,14 +88,14 @@ struct PeerKey {
 struct PeerGroup {
     WhoSeen who;
     Peer peer;
-    bool all = true; // or these are some of them
+    bool all = true; // false: some connections were not scanned
 };
 
 std::map<PeerKey, PeerGroup> group_peers(const std::vector<ThreadTime>& times, const PeersOf& peers,
                                          const CallView& view, Processes& processes);
 std::span<const Field<Context, PeerKey, PeerGroup>> peer_fields();
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudagap

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagap: why the GPU is not given work: where the time goes of the threads that call.
+// cudagap: why the GPU gets no work: where threads that use CUDA spend their time.
 #include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
@@ -31,27 +31,27 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudagap",
-    .summary = "Shows where the time goes of threads that call CUDA: in calls, waiting for a CPU, blocked by what.",
-    .examples = "  cudagap                     # of all processes, until Ctrl-C\n"
+    .summary = "Shows where threads that use CUDA spend their time: in calls, waiting for a CPU, or blocked, and why.",
+    .examples = "  cudagap                     # all processes, until Ctrl-C\n"
                 "  cudagap 5                   # a table every 5 seconds\n"
-                "  cudagap --by thread 5       # which of the threads is held up\n"
-                "  cudagap --by pod 5          # which pod\n"
-                "  cudagap -p 1234 -s RUNQ%    # who waits for a CPU longest\n"
+                "  cudagap --by thread 5       # which thread is held up\n"
+                "  cudagap --by pod 5          # which pod is held up\n"
+                "  cudagap -p 1234 -s RUNQ%    # which threads wait longest for a CPU\n"
                 "  cudagap -H gap              # how long threads pause between launches, and why\n"
-                "  cudagap -H gap --by stream  # the same for each stream\n"
+                "  cudagap -H gap --by stream  # pauses between launches, per stream\n"
                 "  cudagap -e -l 10ms          # a line for each pause of 10 ms or longer\n"
-                "  cudagap --why               # why each process gives the GPU no more work, in words, after 5 s\n"
-                "  cudagap -p 1234 -U          # where in the program and in the kernel its threads block\n"
-                "  cudagap --tcp 5             # whom processes are connected to: round trips, retransmits, bytes\n"
-                "  cudagap --files 5           # which files its threads wait for, how often, and how long\n"
-                "  cudagap --interrupts 5      # with what interrupts take from them, hard and soft\n"
-                "  cudagap --cheap 5           # the same without the reasons: switches between threads pay nothing\n"
-                "  cudagap --json 1            # one JSON object per row and second: nanoseconds that add up\n",
+                "  cudagap --why               # after 5 s, explain what holds up each process\n"
+                "  cudagap -p 1234 -U          # stacks where its threads block, in the kernel and the program\n"
+                "  cudagap --tcp 5             # TCP peers: round trips, retransmits, bytes\n"
+                "  cudagap --files 5           # files that threads wait for: how often and how long\n"
+                "  cudagap --interrupts 5      # also show time lost to hardirqs and softirqs\n"
+                "  cudagap --cheap 5           # no reasons, and no overhead on context switches\n"
+                "  cudagap --json 1            # one JSON object per row and second, times in nanoseconds\n",
     .open = BpfObject::open<cudagap_bpf>,
     .explain = explain,
 };
 
-// What teaches the names of kernels that gaps are between.
+// Programs that learn the names of the kernels before and after a gap.
 constexpr Program naming_programs[] = {
     {"state", Layers::both, lookup_calls, true, "names learned from lookups are unknown"},
     {"note", Layers::both, calls_of({KIND_REGISTER}), false, "names learned from registrations are unknown"},
@@ -81,7 +81,7 @@ private:
     Frames frames_of(const gap_record& gap);
     void print_times(Output& output, const std::vector<ThreadTime>& times, uint64_t wall_ns, double seconds);
     void forget_ended();
-    bool tells_surroundings() const;
+    bool needs_circumstances() const;
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, *around_}; }
 
     Settings settings_;
@@ -90,7 +90,7 @@ private:
     std::optional<WakingThreads> wakers_;
     std::optional<BlockStacks> stacks_;
     std::optional<FileWaits> file_waits_;
-    std::optional<LaunchNames> names_; // where lines are asked for
+    std::optional<LaunchNames> names_; // only with -e
     GapCauses causes_;
     BlockedFiles files_;
     std::optional<CircumstancesOf> around_;
@@ -102,11 +102,11 @@ private:
 RunPlan CudaGap::plan()
 {
     validate_options(settings_, options_);
-    RunPlan plan{.traced = "threads that call", .noun = "call", .lines = settings_.events || settings_.why};
+    RunPlan plan{.traced = "threads that use CUDA", .noun = "call", .lines = settings_.events || settings_.why};
     if (settings_.tcp)
-        plan.noun = "TCP connection of a process that calls,"; // of whom, stands behind it
+        plan.noun = "TCP connection of a process that uses CUDA,"; // the scope of the run follows
     if (settings_.files)
-        plan.noun = "read or write that blocks,"; // of whom, stands behind it
+        plan.noun = "blocking read or write,"; // the scope of the run follows
     if (settings_.events || settings_.histogram())
         plan.noun = fmt::format("gap{} between launches", at_least(settings_.least_ns));
     for (const CallSet& calls :
@@ -124,7 +124,7 @@ RunPlan CudaGap::plan()
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                   .adds_up = false}; // of waits for whom, and of parts that not every row has
+                   .adds_up = false}; // rows differ in their parts and in what they wait for
     if (settings_.why)
         plan.usual_duration = 5s;
     plan.hooks.begin.emplace_back(
@@ -187,7 +187,7 @@ void CudaGap::add(Output& output, const gap_record& gap)
     lines_->print(output, {gap, files, launches}, below);
 }
 
-// Where the longest block of a gap was; none if that was in a call.
+// The stack of the gap's longest block; empty if it was in a call.
 Frames CudaGap::frames_of(const gap_record& gap)
 {
     const waker& block = gap.gap.waker;
@@ -196,17 +196,17 @@ Frames CudaGap::frames_of(const gap_record& gap)
     return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
 }
 
-// Where lines are shown, there are no reports.
+// With -e there are no reports, so exited threads are forgotten here.
 bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     files_.tick();
     if (settings_.stacks)
         stacks_->tick(*times_);
-    if (tells_surroundings())
-        around_->meet(processes_->images(), now);
+    if (needs_circumstances())
+        around_->track(processes_->images(), now);
     if (settings_.tcp || settings_.why)
-        peers_.meet(processes_->images());
+        peers_.track(processes_->images());
     if (settings_.events) {
         processes_->refresh();
         times_->forget_ended(times_->drain(now));
@@ -226,7 +226,7 @@ void CudaGap::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     if (settings_.view.who.thread)
         for (const ThreadTime& time : times)
             processes_->learn_thread(time.image, time.tid, time.comm, time.ended);
-    if (tells_surroundings())
+    if (needs_circumstances())
         around_->refresh(threads_of(times), now);
     if (settings_.tcp || settings_.why)
         peers_.refresh();
@@ -259,8 +259,8 @@ void CudaGap::print_times(Output& output, const std::vector<ThreadTime>& times, 
         print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
 }
 
-// What surrounds processes is in a dozen files of each; a table in text has none of it, unless somebody asks for that.
-bool CudaGap::tells_surroundings() const
+// Circumstances cost a dozen file reads per process, so they are read only if an output shows them.
+bool CudaGap::needs_circumstances() const
 {
     if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())
         return false;
@@ -269,13 +269,13 @@ bool CudaGap::tells_surroundings() const
 
 void CudaGap::forget_ended()
 {
-    const std::vector<ImageId> gone = processes_->extract_exited(leaving_);
-    processes_->forget({gone.begin(), gone.end()});
-    around_->forget(gone);
-    peers_.forget(gone);
-    stacks_->forget(gone);
+    const std::vector<ImageId> exited = processes_->extract_exited(leaving_);
+    processes_->forget({exited.begin(), exited.end()});
+    around_->forget(exited);
+    peers_.forget(exited);
+    stacks_->forget(exited);
     if (names_)
-        std::ranges::for_each(gone, [this](const ImageId& image) { names_->forget(image); });
+        std::ranges::for_each(exited, [this](const ImageId& image) { names_->forget(image); });
 }
 
 } // namespace

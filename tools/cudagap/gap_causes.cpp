@@ -10,7 +10,7 @@
 
 namespace gpusnoop {
 
-bool is_of_others(uint32_t part)
+bool is_wait_for_thread(uint32_t part)
 {
     return part == TIME_LOCK || part == TIME_POLL || part == TIME_PIPE || part == TIME_SOCKET || part == TIME_CHILD;
 }
@@ -30,9 +30,9 @@ std::string_view block_end_words(uint32_t by, bool several)
 {
     switch (by) {
     case WOKEN_BY_TIMEOUT:
-        return several ? "until their own timeouts" : "until its own timeout";
+        return several ? "until they time out" : "until it times out";
     case WOKEN_BY_SIGNAL:
-        return "until a signal (timer or I/O)";
+        return "until a signal arrives (timer or I/O)";
     case WOKEN_BY_INTERRUPT:
         return "until an interrupt (network, timer or other device)";
     }
@@ -48,20 +48,20 @@ std::string_view block_end_name(uint32_t by)
 
 void WaitedFiles::add(const std::string& file, uint64_t ns)
 {
-    constexpr size_t most_folders = 256, most_files = 1000;
+    constexpr size_t max_folders = 256, max_files = 1000;
     if (file.empty())
         return;
     const size_t slash = file.rfind('/');
     const std::string folder = slash == std::string::npos ? std::string() : file.substr(0, slash);
-    if (folders_.size() >= most_folders && !folders_.contains(folder))
+    if (folders_.size() >= max_folders && !folders_.contains(folder))
         return;
     OfFolder& of = folders_[folder];
     of.ns += ns;
-    if (of.files.size() < most_files)
+    if (of.files.size() < max_files)
         of.files.insert(file);
 }
 
-std::string WaitedFiles::most() const
+std::string WaitedFiles::top_folder() const
 {
     if (folders_.empty())
         return {};
@@ -79,27 +79,27 @@ void GapCauses::add(const gap_record& gap, const GapFiles& files)
         thread.running += gap.running;
         thread.cpus += gap.cpus;
     }
-    const waker* who = &gap.gap.waker;
-    if (who->by == WOKEN_BY_UNKNOWN)
+    const waker* waker = &gap.gap.waker;
+    if (waker->by == WOKEN_BY_UNKNOWN)
         return;
-    if (who->by != WOKEN_BY_THREAD) {
-        GapCause& cause = thread.causes[{who->by, ""}];
-        cause.by = who->by;
-        cause.blocked_ns += who->blocked_ns;
+    if (waker->by != WOKEN_BY_THREAD) {
+        GapCause& cause = thread.causes[{waker->by, ""}];
+        cause.by = waker->by;
+        cause.blocked_ns += waker->blocked_ns;
         return;
     }
     const uint32_t known = std::min<uint32_t>(gap.known, WAKERS);
-    uint32_t step = 0; // of whom it is known what it did
-    while (step + 1 < known && is_of_others(largest_part(parts_of(gap.wakers[step]))))
-        who = &gap.wakers[step++].waker;
-    GapCause& cause = thread.causes[{WOKEN_BY_THREAD, comm_of(*who)}];
-    cause.comm = comm_of(*who);
-    cause.pids.insert(who->pid);
+    uint32_t step = 0; // the last waker whose activity is known
+    while (step + 1 < known && is_wait_for_thread(largest_part(parts_of(gap.wakers[step]))))
+        waker = &gap.wakers[step++].waker;
+    GapCause& cause = thread.causes[{WOKEN_BY_THREAD, comm_of(*waker)}];
+    cause.comm = comm_of(*waker);
+    cause.pids.insert(waker->pid);
     cause.blocked_ns += gap.gap.waker.blocked_ns;
     cause.indirect |= step > 0;
     if (!known)
         return;
-    const waker& last = gap.wakers[step].waker;
+    const auto& last = gap.wakers[step].waker;
     cause.ends[last.by] += last.blocked_ns;
     cause.files.add(files.at(step + 1), last.blocked_ns);
     std::ranges::transform(cause.parts, parts_of(gap.wakers[step]), cause.parts.begin(), std::plus<>());
@@ -118,7 +118,7 @@ std::optional<GapCause> GapCauses::worst(uint32_t tid) const
 std::string GapCauses::files(uint32_t tid) const
 {
     const auto thread = threads_.find(tid);
-    return thread == threads_.end() ? std::string() : thread->second.files.most();
+    return thread == threads_.end() ? std::string() : thread->second.files.top_folder();
 }
 
 std::optional<GapCauses::Load> GapCauses::load(uint32_t tid) const

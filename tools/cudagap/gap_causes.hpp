@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who keeps threads that call from launching: gaps of an interval, added up by who was waited for in the end.
+// Causes of gaps: sums each thread's gaps of an interval by the thread (or event) that it ultimately waited for.
 #pragma once
 
 #include "bpf/shared/gap.h"
@@ -16,34 +16,34 @@
 
 namespace gpusnoop {
 
-// For how long files of each folder were waited for.
+// Time waited for the files of each folder.
 class WaitedFiles {
 public:
     // "folder/file"; empty: not known.
     void add(const std::string& file, uint64_t ns);
-    // Those of the folder that was waited for longest: "folder/file and 3 more". Empty where none is known.
-    std::string most() const;
+    // The files of the folder with the longest wait: "folder/file and 3 more". Empty if no file is known.
+    std::string top_folder() const;
 
 private:
     struct OfFolder {
-        std::set<std::string> files; // some of them
+        std::set<std::string> files; // up to a limit
         uint64_t ns = 0;
     };
     std::map<std::string, OfFolder> folders_;
 };
 
-// What ended blocks, by time; the keys are enum woken_by.
+// Blocked time (ns) by what ended it; the keys are enum woken_by.
 using BlockEnds = std::map<uint32_t, uint64_t>;
 
-// What a thread waited for: threads of one name, maybe by way of others, or no thread.
+// What a thread waited for: threads of one name, directly or through other threads, or an event that no thread caused.
 struct GapCause {
     uint32_t by = WOKEN_BY_THREAD; // enum woken_by
     std::string comm;
     std::set<uint32_t> pids;
-    uint64_t blocked_ns = 0; // that the thread waited for them
+    uint64_t blocked_ns = 0; // how long the thread waited for them
     TimeParts parts{};       // what they did meanwhile; all 0: not known
-    bool indirect = false;   // others came between
-    BlockEnds ends{};        // of what they waited for themselves
+    bool indirect = false;   // through other threads
+    BlockEnds ends{};        // what ended their own waits
     WaitedFiles files{};     // that they waited for
 };
 
@@ -51,14 +51,15 @@ class GapCauses {
 public:
     void add(const gap_record& gap, const GapFiles& files);
 
-    // Of a thread: what was waited for longest, and how many threads ran or could run on so many CPUs on average.
+    // The cause that the thread waited for longest.
     std::optional<GapCause> worst(uint32_t tid) const;
     struct Load {
-        double running = 0, cpus = 0;
+        double running = 0, cpus = 0; // runnable threads, and the CPUs that they share
     };
+    // Averages over the thread's gaps.
     std::optional<Load> load(uint32_t tid) const;
 
-    // What the thread itself waited for; empty where that is not known.
+    // The files that the thread itself waited for; empty if not known.
     std::string files(uint32_t tid) const;
 
 private:
@@ -70,15 +71,15 @@ private:
     std::map<uint32_t, OfThread> threads_;
 };
 
-// It waits for another thread: what that one does is what holds it up.
-bool is_of_others(uint32_t part);
+// True if another thread ends waits of this kind, so that its activity explains the wait.
+bool is_wait_for_thread(uint32_t part);
 
-// The one with the most time; WOKEN_BY_UNKNOWN where there is none.
+// The end with the most time; WOKEN_BY_UNKNOWN if there is none.
 uint32_t largest_end(const BlockEnds& ends);
 
 // "thread", "timeout", "signal", "interrupt"; empty: not known.
 std::string_view block_end_name(uint32_t by);
-// "until its own timeout", or of several threads "until their own timeouts"; empty: a thread ended it, or not known.
+// "until it times out", or for several threads "until they time out"; empty: a thread ended it, or not known.
 std::string_view block_end_words(uint32_t by, bool several = false);
 
 uint32_t largest_part(const TimeParts& parts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gaps between launches: lines, and histograms.
+// Lines and histograms of gaps between launches.
 #include "rows/label.hpp"
 #include "tools/cudagap/columns.hpp"
 #include "tools/cudagap/gap_causes.hpp"
@@ -24,10 +24,10 @@ std::string longest_block(const waker& waker, const std::string& file)
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
 
-// Of what no thread ended. That an interrupt ends a wait for a device goes without saying.
+// What ended a block, if no thread did. An interrupt is the normal end of a wait for a device, so it is not mentioned.
 std::string_view until_words(const waker& waker)
 {
-    if (waker.by == WOKEN_BY_INTERRUPT && !is_of_others(waker.part) && waker.part != TIME_OTHER)
+    if (waker.by == WOKEN_BY_INTERRUPT && !is_wait_for_thread(waker.part) && waker.part != TIME_OTHER)
         return {};
     return block_end_words(waker.by);
 }
@@ -38,26 +38,26 @@ std::string reason_key(const waker& waker)
     return std::string(key.substr(0, key.rfind('_')));
 }
 
-// What there is of the longest block only where there was one.
+// A field of the longest block; empty if there was none.
 template<auto get>
 constexpr auto of_block =
     [](const L& l, const C&) { return l.call.gap.waker.blocked_ns ? Cell(get(l.call.gap.waker)) : Cell(); };
 
-// What there is of wakers only where one is known.
+// A field of the waker; empty if it is not known.
 template<auto get>
 constexpr auto of_waker = [](const L& l, const C&) { return l.call.gap.waker.tid ? Cell(get(l.call)) : Cell(); };
 
-// The same of what that one did before.
+// A field of the waker's earlier activity; empty if it is not known.
 template<auto get>
 constexpr auto of_known = [](const L& l, const C&) { return l.call.known ? Cell(get(l.call.wakers[0])) : Cell(); };
 
-// One of the two launches that a gap is between.
+// A field of the launch before or after the gap.
 template<auto which, auto get>
 constexpr auto of_launch = [](const L& l, const C&) { return get(l.launches.*which); };
 
-Cell what(const GapLaunch& launch)
+Cell type(const GapLaunch& launch)
 {
-    return std::string(launch.what());
+    return std::string(launch.type());
 }
 
 Cell handle(const GapLaunch& launch)
@@ -85,9 +85,9 @@ uint64_t took(const period& period)
 
 template<size_t part>
 constexpr Field<C, L> part_field = {{"", time_part_names[part].key, Unit::count},
-                                    [](const C& c) { return is_told(part, c.settings) ? Shown::json : Shown::no; },
+                                    [](const C& c) { return is_shown(part, c.settings) ? Shown::json : Shown::no; },
                                     [](const L& l, const C&) { return Cell(uint64_t{l.call.gap.ns[part]}); },
-                                    part ? "" : "The parts of the gap, as explained under `DESCRIPTION`."};
+                                    part ? "" : "The parts of the gap, explained under `DESCRIPTION`."};
 
 template<class Parts>
 struct PartFields;
@@ -100,25 +100,25 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
     {{{"GAP(us)", "gap_ns", Unit::ns_as_us, 9},
       always<C>,
       [](const L& l, const C&) { return Cell(uint64_t{l.call.gap_ns}); },
-      "How long it was; in JSON, the parts add up to it."}},
+      "Duration of the gap; in JSON, the parts add up to it."}},
     PartFields<std::make_index_sequence<TIME_PARTS>>::all,
     {
         {{"", "before", Unit::text},
          json_only<C>,
-         of_launch<before, what>,
-         "What was launched before and after the gap: kernel, graph, host function, or kernels of several devices. Its "
-         "handle; its name, if that is known, and how (`cudalaunch`(8))."},
+         of_launch<before, type>,
+         "The launches before and after the gap: kernel, graph, host function, or kernels of several devices; the "
+         "handle; the name, if known, and its source (`cudalaunch`(8))."},
         {{"", "before_handle", Unit::hex}, json_only<C>, of_launch<before, handle>},
         {{"", "before_kernel", Unit::text}, json_only<C>, of_launch<before, kernel>},
         {{"", "before_name_source", Unit::text}, json_only<C>, of_launch<before, source>},
-        {{"", "after", Unit::text}, json_only<C>, of_launch<after, what>},
+        {{"", "after", Unit::text}, json_only<C>, of_launch<after, type>},
         {{"", "after_handle", Unit::hex}, json_only<C>, of_launch<after, handle>},
         {{"", "after_kernel", Unit::text}, json_only<C>, of_launch<after, kernel>},
         {{"", "after_name_source", Unit::text}, json_only<C>, of_launch<after, source>},
         {{"", "block_reason", Unit::text},
          json_only<C>,
          of_block<reason_key>,
-         "The longest block of the gap: what it waited for, how long, and which file."},
+         "The longest block of the gap: its reason, its duration, and the file."},
         {{"", "block_ns", Unit::count},
          json_only<C>,
          of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
@@ -131,15 +131,15 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              const std::string_view name = block_end_name(l.call.gap.waker.by);
              return name.empty() ? Cell() : Cell(std::string(name));
          },
-         "What ended the longest block: `thread` (a waker is named); `timeout` (that of the system call); `signal` "
-         "(one "
-         "that a timer or I/O sends; the sender of any other is a thread); `interrupt` (of the network, another timer, "
-         "or another device)."},
+         "What ended the longest block: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` "
+         "(sent "
+         "by a timer or I/O; for one sent by a thread, it is `thread`); `interrupt` (of the network, another timer, or "
+         "another device)."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
-         "The thread that ended the longest block of the gap. Threads end waits for locks, polls, pipes, sockets, "
-         "children, and other ones; what devices and timers end has no waker."},
+         "The thread that ended the longest block of the gap: a wait for a lock, poll, pipe, socket or child, or an "
+         "unknown one. Blocks that a device or timer ended have no waker."},
         {{"", "waker_tid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
@@ -149,12 +149,12 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_ended_ns", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
-         "How long that block was."},
+         "Duration of that block."},
         {{"", "waker_wall_ns", Unit::count},
          json_only<C>,
          of_known<took>,
-         "How long ago the waker had ended such a block before, and for how much of this time it was on a CPU, or "
-         "waited for one."},
+         "Time since the waker's previous wakeup of that kind, and how much of it the waker was on a CPU, or waited "
+         "for one."},
         {{"", "waker_cpu_ns", Unit::count},
          json_only<C>,
          of_known<[](const period& period) { return uint64_t{period.ns[TIME_CPU]}; }>},
@@ -164,19 +164,20 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "running", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); },
-         "Threads that ran or could run when the gap ended, and the CPUs that these are on: those that the thread may "
-         "use, of the first 512."},
+         "Runnable threads when the gap ended, and the number of CPUs that they share: the CPUs (of the first 512) "
+         "that "
+         "the thread may use."},
         {{"", "cpus", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},
         {{"REASONS", "", Unit::text, 8},
          always<C>,
          [](const L& l, const C&) { return Cell(largest_parts(parts_of(l.call.gap))); },
-         "Up to four parts that are 1% of it or more, the largest first. Calls that do not launch are parts like "
-         "others: WAIT, if the gap is long because the GPU has work."},
+         "Up to four parts that are at least 1% of the gap, largest first. Calls that do not launch are parts, too: "
+         "WAIT means that the gap is long because the GPU is busy."},
     });
 
-// Of all buckets that this octave has.
+// The largest parts of all buckets in an octave.
 std::string note(const GapGroup& group, unsigned octave)
 {
     TimeParts parts{};
@@ -192,7 +193,7 @@ std::vector<std::pair<std::string_view, uint64_t>> fields_of_bucket(const GapGro
     std::vector<std::pair<std::string_view, uint64_t>> fields;
     const TimeParts& parts = group.parts.at(bucket);
     for (size_t part = 0; part < TIME_PARTS; part++)
-        if (is_told(part, settings))
+        if (is_shown(part, settings))
             fields.emplace_back(time_part_names[part].key, parts[part]);
     return fields;
 }
@@ -201,15 +202,15 @@ std::vector<std::pair<std::string_view, uint64_t>> fields_of_bucket(const GapGro
 
 std::string largest_parts(const TimeParts& parts)
 {
-    constexpr size_t most = 4;
-    constexpr double least = 1;
+    constexpr size_t max_parts = 4;
+    constexpr double min_percent = 1;
     const auto all = static_cast<double>(std::accumulate(parts.begin(), parts.end(), uint64_t{0}));
     std::array<size_t, TIME_PARTS> order{};
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, std::greater<>(), [&](size_t part) { return parts[part]; });
     std::string text;
-    for (size_t part : std::span(order).first(most))
-        if (const double percent = 100 * static_cast<double>(parts[part]) / all; percent >= least) {
+    for (size_t part : std::span(order).first(max_parts))
+        if (const double percent = 100 * static_cast<double>(parts[part]) / all; percent >= min_percent) {
             const std::string_view header = time_part_names[part].header;
             text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", header.substr(0, header.size() - 1), percent);
         }
@@ -218,7 +219,9 @@ std::string largest_parts(const TimeParts& parts)
 
 std::string launches_line(const GapLaunches& launches, const NameOptions& names)
 {
-    return fmt::format("between {} and {}", launches.before.text(names.form), launches.after.text(names.form));
+    const std::string before = launches.before.text(names.form), after = launches.after.text(names.form);
+    return before == after ? fmt::format("between two launches of {}", before)
+                           : fmt::format("between {} and {}", before, after);
 }
 
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files)
@@ -240,10 +243,10 @@ std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& file
         if (step >= std::min<uint32_t>(gap.known, WAKERS))
             break;
         held_up = &gap.wakers[step];
-        lines.back() += fmt::format(", which since it last did so: {}", largest_parts(parts_of(*held_up)));
+        lines.back() += fmt::format(" (its time since its previous wakeup: {})", largest_parts(parts_of(*held_up)));
     }
     if (!lines.empty() && gap.cpus)
-        lines.push_back(fmt::format("{} run or could run on {} CPUs", gap.running, gap.cpus));
+        lines.push_back(fmt::format("{} runnable threads on {} CPUs", gap.running, gap.cpus));
     return lines;
 }
 

@@ -31,19 +31,19 @@ std::map<GapKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times
     table_.for_each([&](const gap_key& key, std::span<const gap_count> counts) {
         const auto thread = threads.find(key.place);
         if (thread == threads.end())
-            return; // with the next report
+            return; // left for the next report
         const ThreadTime& time = *thread->second;
         const gap_count& now = counts.front();
-        gap_count& told = told_[{key.place, key.bucket, key.stream}];
-        if (now.count == told.count)
+        gap_count& previous = previous_[{key.place, key.bucket, key.stream}];
+        if (now.count == previous.count)
             return;
         GapGroup& group = groups[{who_key(view.who, processes, time.image, time.tid, time.cgroup), key.stream}];
         group.who.add(time.image, processes.owner(time.image, time.cgroup));
-        group.gaps.add(key.bucket, now.count - told.count);
+        group.gaps.add(key.bucket, now.count - previous.count);
         TimeParts& parts = group.parts[key.bucket];
         for (size_t part = 0; part < TIME_PARTS; part++)
-            parts[part] += now.ns[part] - told.ns[part];
-        told = now;
+            parts[part] += now.ns[part] - previous.ns[part];
+        previous = now;
     });
     std::set<uint32_t> ended;
     for (const ThreadTime& time : times)
@@ -57,41 +57,41 @@ std::map<GapKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times
 void GapCounts::forget(const std::set<uint32_t>& places)
 {
     for (const uint32_t place : places) {
-        const auto end = told_.upper_bound({place, UINT32_MAX, UINT64_MAX});
-        for (auto at = told_.lower_bound({place, 0, 0}); at != end; at = told_.erase(at))
+        const auto end = previous_.upper_bound({place, UINT32_MAX, UINT64_MAX});
+        for (auto at = previous_.lower_bound({place, 0, 0}); at != end; at = previous_.erase(at))
             table_.erase({place, std::get<1>(at->first), std::get<2>(at->first)});
     }
-    std::vector<stream_place> gone;
+    std::vector<stream_place> ended;
     streams_.for_each([&](const stream_place& stream, std::span<const open_period>) {
         if (places.contains(stream.place))
-            gone.push_back(stream);
+            ended.push_back(stream);
     });
-    for (const stream_place& stream : gone)
+    for (const stream_place& stream : ended)
         streams_.erase(stream);
 }
 
-// The kernel side does the same where one ends: whoever takes an entry out takes its mark, too.
+// Erasing an entry also decrements its mark. The kernel side does the same for threads that exit.
 void WakingThreads::forget_idle(uint64_t now_ns)
 {
-    constexpr uint64_t often = 10'000'000'000, idle = 60'000'000'000;
-    if (now_ns < looked_ns_ + often)
+    constexpr uint64_t scan_interval_ns = 10'000'000'000, idle_ns = 60'000'000'000;
+    if (now_ns < last_scan_ns_ + scan_interval_ns)
         return;
-    looked_ns_ = now_ns;
-    const auto is_idle = [now_ns](const waking_thread& thread) { return now_ns > thread.woke_ns + idle; };
-    std::vector<uint32_t> gone;
+    last_scan_ns_ = now_ns;
+    const auto is_idle = [now_ns](const waking_thread& thread) { return now_ns > thread.woke_ns + idle_ns; };
+    std::vector<uint32_t> idle;
     table_.for_each([&](uint32_t tid, std::span<const waking_thread> threads) {
         if (is_idle(threads.front()))
-            gone.push_back(tid);
+            idle.push_back(tid);
     });
-    for (uint32_t tid : gone) {
-        // It may have woken one since its part of the table was read, which takes some ms.
+    for (uint32_t tid : idle) {
+        // Check again: reading the table takes some ms, and the thread may have woken another one meanwhile.
         const auto thread = table_.find(tid);
         if (thread && is_idle(*thread) && table_.erase(tid))
             std::atomic_ref(marks_[tid % marks_.size()]).fetch_sub(1);
     }
 }
 
-std::string_view GapLaunch::what() const
+std::string_view GapLaunch::type() const
 {
     switch (call.kind) {
     case KIND_GRAPH_LAUNCH:
@@ -104,16 +104,16 @@ std::string_view GapLaunch::what() const
     return "kernel";
 }
 
-std::string GapLaunch::text(std::string_view how) const
+std::string GapLaunch::text(std::string_view form) const
 {
     if (call.kind == KIND_LAUNCH_LIST)
-        return std::string(what());
+        return std::string(type());
     LaunchKey key;
     key.kind = static_cast<uint8_t>(call.kind);
     key.handle = call.handle;
     key.kernel = kernel.text;
-    const std::string name = shown_name(key, how);
-    return what() == "kernel" && kernel.text.empty() ? fmt::format("kernel {} without a name", name) : name;
+    const std::string name = shown_name(key, form);
+    return type() == "kernel" && kernel.text.empty() ? fmt::format("kernel {} (name unknown)", name) : name;
 }
 
 GapLaunch LaunchNames::named(const ImageId& image, const gap_launch& launch)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gaps between calls that launch, by their length: how many, and where their time went.
+// Gaps between launches: counts by length, the parts of their time, and the names of the launches around them.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -28,7 +28,7 @@ std::string comm_of(const waker& waker);
 
 struct GapKey {
     WhoKey who;
-    uint64_t stream = 0; // where the view tells streams apart
+    uint64_t stream = 0; // 0 unless grouped by stream
     auto operator<=>(const GapKey&) const = default;
 };
 
@@ -40,11 +40,10 @@ struct GapGroup {
 
 class GapCounts {
 public:
-    // The kernel side's table, and that of gaps that streams are in.
+    // counts_fd: the map of gap counts; streams_fd: the map of streams with an open gap.
     GapCounts(int counts_fd, int streams_fd) : table_(counts_fd), streams_(streams_fd) {}
 
-    // What has come since the last call, of threads that have just been drained; then those that have ended are
-    // forgotten.
+    // Gaps since the last call, of threads that were just drained. Forgets threads that exited.
     std::map<GapKey, GapGroup> drain(const std::vector<ThreadTime>& times, const CallView& view, Processes& processes);
 
 private:
@@ -54,40 +53,40 @@ private:
 
     HashTable<gap_key, gap_count> table_;
     HashTable<stream_place, open_period> streams_;
-    std::map<Key, gap_count> told_;
+    std::map<Key, gap_count> previous_;
 };
 
-// Threads that the kernel side follows because they woke one that calls.
+// Threads that the kernel side follows because they woke a CUDA thread.
 class WakingThreads {
 public:
-    // marks: how many threads the kernel side looks at, by their id.
+    // marks: the number of followed threads, by thread id modulo the size.
     WakingThreads(int threads_fd, std::span<__u32> marks) : table_(threads_fd), marks_(marks) {}
 
-    // Those that have not done so for long make room.
+    // Removes threads that have not woken any for 60 s.
     void forget_idle(uint64_t now_ns);
 
 private:
     HashTable<uint32_t, waking_thread> table_;
     std::span<__u32> marks_;
-    uint64_t looked_ns_ = 0;
+    uint64_t last_scan_ns_ = 0;
 };
 
-// What was launched before and after a gap, by name.
+// A launch before or after a gap.
 struct GapLaunch {
     gap_launch call{};
-    KernelName kernel{}; // or host function; empty: not known
+    KernelName kernel{}; // or of the host function; empty: not known
 
     // "kernel", "kernels of several devices", "graph", "host function"
-    std::string_view what() const;
-    // "vecadd(float*)", "[graph 0x...]", "kernel 0x... without a name"; how: as NameOptions has it.
-    std::string text(std::string_view how) const;
+    std::string_view type() const;
+    // "vecadd(float*)", "[graph 0x...]", "kernel 0x... (name unknown)". form: see NameOptions.
+    std::string text(std::string_view form) const;
 };
 
 struct GapLaunches {
     GapLaunch before, after;
 };
 
-// The names, and what has none yet.
+// Names of launched kernels, including those still to be resolved.
 class LaunchNames {
 public:
     explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Reader
@@ -95,13 +94,13 @@ public:
     {}
 
     void expect(pid_t pid) { names_.expect(pid); }
-    // A record of the kernel side's, with its name behind it.
+    // A record of the kernel side, followed by the name.
     void learn(const name_record& record, size_t size) { names_.learn(record, size); }
-    // The descriptor of their map, as KernelNames takes it.
+    // See KernelNames.
     void read_unsent_from(int map_fd) { names_.read_unsent_from(map_fd); }
     uint64_t lost_since_last() { return names_.lost_since_last(); }
     GapLaunches of(const gap_record& gap);
-    // Once a second: whether to hold the probes that only teach names.
+    // Once a second. Returns true while the on-demand naming probes should be attached.
     bool tick();
     void forget(const ImageId& image);
 

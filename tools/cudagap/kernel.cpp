@@ -16,9 +16,9 @@
 namespace gpusnoop::cudagap {
 namespace {
 
-constexpr uint64_t told_by_why_ns = 1'000'000; // shorter gaps say nothing of who keeps a thread waiting
+constexpr uint64_t why_min_gap_ns = 1'000'000; // shorter gaps do not show what holds up a thread
 
-// Empty for other programs.
+// The tracepoint that a program is for; empty if it is none.
 std::string_view tracepoint_of(const bpf_program* program)
 {
     constexpr std::string_view kind = "tp_btf/";
@@ -31,49 +31,49 @@ bool has_tracepoint_of(const bpf_program* program)
     return libbpf_find_vmlinux_btf_id(tracepoint_of(program).data(), BPF_TRACE_RAW_TP) > 0;
 }
 
-constexpr std::string_view of_interrupts = "interrupt_"; // these programs begin with that
+constexpr std::string_view interrupt_prefix = "interrupt_"; // of the names of programs
 
 template<class Do>
-void for_each_of_interrupts(const bpf_object* object, const Do& action)
+void for_each_interrupt_program(const bpf_object* object, const Do& action)
 {
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object)
-        if (std::string_view(bpf_program__name(program)).starts_with(of_interrupts))
+        if (std::string_view(bpf_program__name(program)).starts_with(interrupt_prefix))
             action(program);
 }
 
-// What the kernel's types say that it does not have; empty: nothing is missing.
-std::string missing_of_kernel(const bpf_object* object)
+// Names a required kernel feature that BTF does not have; empty: none is missing.
+std::string missing_feature(const bpf_object* object)
 {
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object) {
         const std::string_view name = tracepoint_of(program);
         if (!name.empty() && bpf_program__autoload(program) && !has_tracepoint_of(program))
-            return fmt::format("the tracepoint {}, for programs", name);
+            return fmt::format("the BPF tracepoint {}", name);
     }
     const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), btf__free);
     if (types && btf__find_by_name_kind(types.get(), "sched_info", BTF_KIND_STRUCT) < 0)
-        return "the scheduler's account of waits for a CPU (CONFIG_SCHED_INFO)";
+        return "run-queue wait accounting (CONFIG_SCHED_INFO)";
     return {};
 }
 
-Error without(std::string_view what)
+Error missing_error(std::string_view feature)
 {
-    return Error(fmt::format("this kernel lacks {}: without it, there is nothing to tell times from", what),
-                 "cudasync shows the time in calls that wait for the GPU, and cudatop how that of processes is used");
+    return Error(fmt::format("this kernel lacks {}, which cudagap needs to attribute time", feature),
+                 "cudasync shows the time in calls that wait for the GPU, and cudatop how processes spend their time");
 }
 
-// Every tracepoint is, whatever the way of attaching to functions.
+// All tracepoints are needed, however probes are attached.
 bool is_needed(const bpf_object* object, const std::string& name)
 {
     const bpf_program* program = bpf_object__find_program_by_name(object, name.c_str());
     return program && !tracepoint_of(program).empty();
 }
 
-void tell_driver_devices(cudagap_bpf& skeleton)
+void set_driver_majors(cudagap_bpf& skeleton)
 {
     DriverNodes nodes = driver_nodes();
-    add_nvidia_nodes(nodes); // the driver may be loaded later
+    add_nvidia_nodes(nodes); // in case the driver is loaded later
     for (const auto& [number, node] : nodes)
         if (const uint32_t major = major_of(number); major < CHARACTER_DEVICE_MAJORS)
             skeleton.rodata->driver_majors[major / 64] |= uint64_t{1} << major % 64;
@@ -84,12 +84,12 @@ void tell_driver_devices(cudagap_bpf& skeleton)
 void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint64_t unit_ns)
 {
     auto& skeleton = bpf.as<cudagap_bpf>();
-    tell_driver_devices(skeleton);
+    set_driver_majors(skeleton);
     auto& data = *skeleton.rodata;
     data.tell_gaps = settings.events || settings.why;
     data.count_gaps = settings.histogram();
     data.gaps_of_streams = settings.view.stream;
-    data.least_gap_ns = settings.least_ns.value_or(settings.why ? told_by_why_ns : 0);
+    data.least_gap_ns = settings.least_ns.value_or(settings.why ? why_min_gap_ns : 0);
     data.gap_unit_ns = unit_ns;
     data.follow_wakers = data.tell_gaps;
     data.follow_switches = !settings.cheap;
@@ -105,8 +105,8 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
     bpf_program__set_autoload(programs.faulted,
                               (data.tell_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
     bpf_program__set_autoload(programs.disk_asked, data.count_files);
-    // Some tracepoints are those of one architecture, or of a configuration.
-    for_each_of_interrupts(skeleton.obj, [&](bpf_program* program) {
+    // Some tracepoints exist only on one architecture, or with some kernel option.
+    for_each_interrupt_program(skeleton.obj, [&](bpf_program* program) {
         bpf_program__set_autoload(program, settings.interrupts && has_tracepoint_of(program));
     });
 
@@ -125,18 +125,18 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
     leave_empty_unless((data.count_gaps || data.tell_gaps) && !data.gaps_of_streams, maps.gaps);
     leave_empty_unless(data.gaps_of_streams, maps.stream_gaps);
     leave_empty_unless(settings.events, maps.correlated);
-    for (bpf_map* of_others : {maps.legacy_shapes, maps.contexts, maps.primaries, maps.captures, maps.capturing_streams,
-                               maps.captured_events})
-        leave_empty_unless(false, of_others);
+    for (bpf_map* unused : {maps.legacy_shapes, maps.contexts, maps.primaries, maps.captures, maps.capturing_streams,
+                            maps.captured_events})
+        leave_empty_unless(false, unused);
 }
 
 void explain(const LoadError& error, bpf_object* object)
 {
-    if (const std::string missing = missing_of_kernel(object); !missing.empty())
-        throw without(missing);
+    if (const std::string missing = missing_feature(object); !missing.empty())
+        throw missing_error(missing);
     const Refusal& refusal = error.refusal();
     if (is_needed(object, refusal.program))
-        throw Error(refusal.text(), refusal.hint()); // nothing else is to be tried
+        throw Error(refusal.text(), refusal.hint()); // there is no fallback
 }
 
 void follow_kernel(cudagap_bpf& skeleton)
@@ -148,7 +148,7 @@ void follow_kernel(cudagap_bpf& skeleton)
             !name.empty() && bpf_program__autoload(*entry.prog)) {
             *entry.link = bpf_program__attach(*entry.prog);
             if (!*entry.link)
-                throw without(fmt::format("the tracepoint {}, for programs", name));
+                throw missing_error(fmt::format("the BPF tracepoint {}", name));
         }
     }
 }

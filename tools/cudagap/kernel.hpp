@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel side of cudagap: what it is told, and the tracepoints that it needs.
+// cudagap's kernel side: its configuration, and the tracepoints that it needs.
 #pragma once
 
 #include "attach/refusal.hpp"
@@ -13,13 +13,14 @@ struct cudagap_bpf;
 
 namespace gpusnoop::cudagap {
 
-// Between open and load: what is not asked for has no memory and no programs. unit_ns: that histograms count in.
+// To be called between open and load. Unused features get no memory and no programs. unit_ns: unit of histograms.
 void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint64_t unit_ns);
 
-// It could not be loaded: throws Error where that is for good.
+// Explains a failed load: throws Error if a retry cannot help.
 void explain(const LoadError& error, bpf_object* object);
 
-// Before any call: a thread that has called is followed from then on. Throws Error.
+// Attaches the tracepoints. To be called before the probes: threads are followed from their first call on. Throws
+// Error.
 void follow_kernel(cudagap_bpf& skeleton);
 
 } // namespace gpusnoop::cudagap

@@ -12,33 +12,31 @@ namespace gpusnoop::cudagap {
 void add_options(CommandLine& line, Settings& settings)
 {
     const std::pair<const char*, const char*> refused[] = {
-        {"--failed", "-x is about single calls, which cudagap does not show"},
-        {"--table-rows", "--table-rows is for counts of calls; cudagap has room for 16384 threads"},
+        {"--failed", "-x filters single calls, which cudagap does not show"},
+        {"--table-rows", "--table-rows is for tables of calls; cudagap has room for 16384 threads"},
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
-    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pid); stream, too, with -H", WhoView::names),
-              settings.by);
-    line.flag("--why", "after 5 s, say why each process gives the GPU no more work, and what to type next",
+    line.text("--by", "WHAT[,WHAT]",
+              fmt::format("group rows by {}, or several (pid); with -H, also by stream", WhoView::names), settings.by);
+    line.flag("--why", "after 5 s, explain what holds up each process, and suggest a command to run next",
               settings.why);
     line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
-    line.flag("--files", "files whose reads and writes block: how often, for how long", settings.files);
-    line.flag("--interrupts", "hard and soft interrupts of threads are parts, too: each of the machine is looked at",
-              settings.interrupts);
-    line.flag("--cheap", "no reasons: the scheduler is not traced, its own account of the threads is read",
-              settings.cheap);
+    line.flag("--files", "files whose reads and writes block: how often and how long", settings.files);
+    line.flag("--interrupts", "also report interrupt time (hooks every interrupt on the machine)", settings.interrupts);
+    line.flag("--cheap", "no blocking reasons; reads schedstat instead of tracing the scheduler", settings.cheap);
     add_name_options(line, settings.names);
-    line.explain("--names", "kernel names in lines: short, full or base (short)");
+    line.explain("--names", "form of kernel names in lines: short, full or base (short)");
     line.flag("-e,--events", "one line per gap between launches of a thread", settings.events);
     line.text("-l,--least", "MIN_US",
-              "only gaps that last at least this many microseconds (or 5ms, 2s); as lines (-e), unless -H",
+              "only gaps of at least this many microseconds (or 5ms, 2s); implies -e, unless -H is given",
               [&least_ns = settings.least_ns](const std::string& text) {
                   using namespace std::chrono_literals;
                   const auto least = time_argument("a minimum duration (-l)", text, "us", 0ns, 240h);
                   least_ns = static_cast<uint64_t>(least.count());
               });
     line.explain("--user-stacks",
-                 "where threads block, by stack in the kernel and in the program; with -e, below lines");
+                 "stacks where threads block, in the kernel and the program; with -e, below each line");
     line.text("-H,--hist", "WHAT", "histogram of gap (between launches of a thread)", settings.measure);
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({})", settings.sort), settings.sort);
 }
@@ -52,25 +50,23 @@ void validate_options(Settings& settings, const Options& options)
     if (s.events && s.histogram())
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.why && (s.events || s.histogram() || s.by))
-        throw UsageError("--why has a sentence for each process: leave out --by, -e and -H");
+        throw UsageError("--why prints a sentence for each process: leave out --by, -e and -H");
     if (s.cheap && (s.why || s.events || s.histogram() || s.least_ns))
-        throw UsageError("--cheap knows no reasons: leave out --why, -e, -l and -H");
+        throw UsageError("--cheap collects no reasons: leave out --why, -e, -l and -H");
     if (s.why && options.interval)
-        throw UsageError(
-            "--why looks once and then says what it saw: leave out the interval (-d 10s looks for longer)");
+        throw UsageError("--why reports once: leave out the interval (-d 10s observes for longer)");
     s.events |= !s.why && s.least_ns && !s.histogram();
     s.stacks = options.user_stacks;
     if (s.stacks && (s.cheap || s.why || s.histogram()))
-        throw UsageError("-U has a table of its own: leave out --cheap, --why and -H");
+        throw UsageError("-U prints its own table: leave out --cheap, --why and -H");
     if (s.stacks && !s.events && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && (s.why || s.stacks || s.events || s.histogram()))
-        throw UsageError("--tcp has a table of its own: leave out --why, -U, -e, -l and -H");
+        throw UsageError("--tcp prints its own table: leave out --why, -U, -e, -l and -H");
     if (s.files && (s.tcp || s.why || s.stacks || s.events || s.histogram() || s.cheap))
-        throw UsageError("--files has a table of its own: leave out --tcp, --why, --cheap, -U, -e, -l and -H");
+        throw UsageError("--files prints its own table: leave out --tcp, --why, --cheap, -U, -e, -l and -H");
     if (s.interrupts && (s.cheap || s.tcp || s.files || (s.stacks && !s.events)))
-        throw UsageError(
-            "--interrupts is about parts of time: leave out --cheap, --tcp, --files and -U, or --interrupts");
+        throw UsageError("--interrupts adds parts of time: leave out --cheap, --tcp, --files and -U, or --interrupts");
     if (s.files && s.sort == Settings().sort)
         s.sort = "blocked_ns";
     if (s.tcp && s.sort == Settings().sort)
@@ -96,10 +92,9 @@ void validate_options(Settings& settings, const Options& options)
     else
         s.view.who.pid |= !s.histogram();
     if (s.view.stream && !s.histogram())
-        throw UsageError("--by stream is about gaps between launches, and what else a thread does belongs to no "
-                         "stream: add -H gap");
+        throw UsageError("--by stream groups gaps between launches; other time belongs to no stream: add -H gap");
     if (s.tcp && s.view.who.thread)
-        throw UsageError("connections are of processes, not of threads: leave out --by thread, or --tcp");
+        throw UsageError("connections belong to processes, not to threads: leave out --by thread, or --tcp");
 }
 
 } // namespace gpusnoop::cudagap

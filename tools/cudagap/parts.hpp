@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a thread's time are called.
+// Names of the parts of a thread's time.
 #pragma once
 
 #include "tools/cudagap/columns.hpp"
@@ -9,13 +9,13 @@
 
 namespace gpusnoop::cudagap {
 
-// Those of a run that does not ask for interrupts have them in what they come in.
-inline bool is_told(size_t part, const Settings& settings)
+// Without --interrupts, interrupt time counts as the part that was interrupted.
+inline bool is_shown(size_t part, const Settings& settings)
 {
     return settings.interrupts || !is_interrupted(static_cast<uint32_t>(part));
 }
 
-// The largest that are 1% of all or more: "PIPE 71%, RUNQ 20%, CPU 8%".
+// The four largest parts of at least 1%: "PIPE 71%, RUNQ 20%, CPU 8%".
 std::string largest_parts(const TimeParts& parts);
 
 } // namespace gpusnoop::cudagap

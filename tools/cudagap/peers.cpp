@@ -33,8 +33,8 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t most_sockets = 32768; // of a namespace and family: some 30 ms
-constexpr size_t most_descriptors = 8192;
+constexpr size_t max_sockets = 32768; // per namespace and family: about 30 ms
+constexpr size_t max_descriptors = 8192;
 
 // net/tcp_states.h
 enum : uint8_t { time_wait = 6, closed = 7, listening = 10, handshake = 12, states = 14 };
@@ -42,7 +42,7 @@ enum : uint8_t { time_wait = 6, closed = 7, listening = 10, handshake = 12, stat
 constexpr uint32_t asked_states =
     ((1U << states) - 1) & ~(1U << time_wait | 1U << closed | 1U << listening | 1U << handshake);
 
-// Older kernels tell less: their tcp_info ends sooner.
+// A field of tcp_info; nullopt if this kernel's tcp_info is too short for it.
 template<auto member>
 std::optional<uint64_t> field(const tcp_info& info, size_t known)
 {
@@ -103,7 +103,7 @@ std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
     return socket;
 }
 
-// The folder of /proc that shows the files and namespaces of a process.
+// The name below /proc of a thread of the process that is still running: a main thread that exited shows no files.
 std::string readable(pid_t pid)
 {
     return std::to_string(running_thread(pid).value_or(pid));
@@ -125,7 +125,7 @@ Fd netlink_socket()
     return Fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
 }
 
-// It belongs to the namespace that its thread was in when it was made.
+// A netlink socket belongs to the namespace in which it is created, so this thread enters that for a moment.
 Fd netlink_socket_of(pid_t pid)
 {
     constexpr const char* self = "thread-self";
@@ -137,11 +137,11 @@ Fd netlink_socket_of(pid_t pid)
         return Fd();
     Fd made = netlink_socket();
     if (setns(own.get(), CLONE_NEWNET))
-        throw Error("cannot go back to the own network namespace: " + errno_text(errno));
+        throw Error("cannot return to gpusnoop's own network namespace: " + errno_text(errno));
     return made;
 }
 
-bool ask(const Fd& netlink, uint8_t family)
+bool send_query(const Fd& netlink, uint8_t family)
 {
     struct {
         nlmsghdr header;
@@ -160,14 +160,15 @@ bool ask(const Fd& netlink, uint8_t family)
     return send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
 }
 
-// As far as it is read.
+// Reads an answer up to max_sockets.
 TcpAnswer read_answer(const Fd& netlink, std::vector<TcpSocket>& sockets)
 {
     constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
     setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     std::vector<std::byte> buffer(64 << 10); // the kernel fills 32 KiB at most
-    TcpAnswer answer = TcpAnswer::goes_on;
-    for (const size_t most = sockets.size() + most_sockets; answer == TcpAnswer::goes_on && sockets.size() < most;) {
+    TcpAnswer answer = TcpAnswer::unfinished;
+    for (const size_t limit = sockets.size() + max_sockets;
+         answer == TcpAnswer::unfinished && sockets.size() < limit;) {
         const ssize_t got = recv(netlink.get(), buffer.data(), buffer.size(), 0);
         if (got <= 0)
             return TcpAnswer::refused;
@@ -191,7 +192,7 @@ TcpAnswer parse_tcp_answer(std::span<const std::byte> messages, std::vector<TcpS
                 sockets.push_back(std::move(*socket));
         messages = messages.subspan(std::min<size_t>(NLMSG_ALIGN(header.nlmsg_len), messages.size()));
     }
-    return TcpAnswer::goes_on;
+    return TcpAnswer::unfinished;
 }
 
 std::optional<TcpSockets> tcp_sockets(pid_t pid)
@@ -199,9 +200,9 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
     TcpSockets found;
     size_t refused = 0;
     for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
-        const Fd netlink = netlink_socket_of(pid); // one each: an answer need not be read to its end
+        const Fd netlink = netlink_socket_of(pid); // one per family: the rest of the answer may be left unread
         const TcpAnswer answer =
-            netlink && ask(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
+            netlink && send_query(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
         found.all &= answer == TcpAnswer::complete;
         refused += answer == TcpAnswer::refused;
     }
@@ -217,16 +218,16 @@ SocketInodes socket_inodes(pid_t pid)
 {
     constexpr std::string_view prefix = "socket:[";
     SocketInodes found;
-    size_t seen = 0;
+    size_t count = 0;
     std::error_code error;
     for (std::filesystem::directory_iterator entry("/proc/" + readable(pid) + "/fd", error), end;
          !error && entry != end; entry.increment(error)) {
-        if (++seen > most_descriptors) {
+        if (++count > max_descriptors) {
             found.all = false;
             break;
         }
-        std::error_code gone;
-        const std::string target = std::filesystem::read_symlink(entry->path(), gone);
+        std::error_code closed;
+        const std::string target = std::filesystem::read_symlink(entry->path(), closed);
         if (!target.starts_with(prefix))
             continue;
         if (const auto inode = leading_number<uint32_t>(std::string_view(target).substr(prefix.size())))
@@ -237,7 +238,7 @@ SocketInodes socket_inodes(pid_t pid)
 
 namespace {
 
-constexpr size_t max_scanned = 256; // processes that are looked at
+constexpr size_t max_scanned = 256; // processes
 
 using Count = std::optional<uint64_t>;
 
@@ -247,7 +248,7 @@ void add(Count& to, const Count& more)
         to = to.value_or(0) + *more;
 }
 
-// How much more it is than before; from where it was made, where it was not there before.
+// Increase of a counter since the earlier scan. A socket that is new since then counts from 0.
 Count since(const Count& now, const TcpSocket* earlier, Count TcpSocket::*of, bool were_all)
 {
     if (earlier)
@@ -304,17 +305,17 @@ std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets
     for (const TcpSocket& socket : now) {
         const auto found = earlier.find(socket.cookie);
         const TcpSocket* before = found == earlier.end() ? nullptr : &found->second;
-        const auto come = [&](Count TcpSocket::*of) { return since(socket.*of, before, of, were_all); };
+        const auto added = [&](Count TcpSocket::*of) { return since(socket.*of, before, of, were_all); };
         const Peer one{.address = socket.address,
                        .port = socket.port,
                        .connections = 1,
                        .rtts_us = socket.rtt_us ? std::vector{*socket.rtt_us} : std::vector<uint64_t>(),
-                       .segments = come(&TcpSocket::segments),
-                       .retransmits = come(&TcpSocket::retransmits),
-                       .arrived = come(&TcpSocket::arrived),
-                       .out_of_order = come(&TcpSocket::out_of_order),
-                       .sent_bytes = come(&TcpSocket::sent_bytes),
-                       .received_bytes = come(&TcpSocket::received_bytes)};
+                       .segments = added(&TcpSocket::segments),
+                       .retransmits = added(&TcpSocket::retransmits),
+                       .arrived = added(&TcpSocket::arrived),
+                       .out_of_order = added(&TcpSocket::out_of_order),
+                       .sent_bytes = added(&TcpSocket::sent_bytes),
+                       .received_bytes = added(&TcpSocket::received_bytes)};
         if (const auto [at, is_new] = peers.emplace(one.address, one); !is_new)
             at->second += one;
     }
@@ -324,56 +325,56 @@ std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets
     return all;
 }
 
-std::optional<PeersOf::Seen> PeersOf::look(const ImageId& image, Looks& looks)
+std::optional<PeersOf::Scan> PeersOf::scan_process(const ImageId& image, Scans& scans)
 {
     const auto pid = static_cast<pid_t>(image.pid);
     const uint64_t number = network_namespace(pid);
     if (!number)
         return std::nullopt;
-    const SocketInodes own = socket_inodes(pid); // before those of the namespace: what is younger is seen the next time
-    auto found = looks.find(number);
-    if (found == looks.end())
-        found = looks.emplace(number, tcp_sockets(pid)).first;
+    const SocketInodes own = socket_inodes(pid); // read before the namespace: newer sockets wait for the next scan
+    auto found = scans.find(number);
+    if (found == scans.end())
+        found = scans.emplace(number, tcp_sockets(pid)).first;
     if (!found->second)
         return std::nullopt;
-    Seen seen{.sockets = {}, .all = own.all && found->second->all};
-    std::ranges::copy_if(found->second->sockets, std::back_inserter(seen.sockets),
+    Scan scan{.sockets = {}, .all = own.all && found->second->all};
+    std::ranges::copy_if(found->second->sockets, std::back_inserter(scan.sockets),
                          [&](const TcpSocket& socket) { return own.inodes.contains(socket.inode); });
-    return seen;
+    return scan;
 }
 
-void PeersOf::meet(const std::vector<ImageId>& images)
+void PeersOf::track(const std::vector<ImageId>& images)
 {
-    Looks looks;
+    Scans scans;
     for (const ImageId& image : images) {
         if (known_.size() >= max_scanned || known_.contains(image))
             continue;
         Known& known = known_[image];
-        if (const auto seen = look(image, looks)) {
-            known.sockets = by_cookie(seen->sockets);
-            known.all = seen->all;
+        if (const auto scan = scan_process(image, scans)) {
+            known.sockets = by_cookie(scan->sockets);
+            known.all = scan->all;
         }
     }
 }
 
 void PeersOf::refresh()
 {
-    Looks looks;
+    Scans scans;
     for (auto& [image, known] : known_) {
-        const auto seen = look(image, looks);
-        known.told.reset();
-        if (!seen)
+        const auto scan = scan_process(image, scans);
+        known.result.reset();
+        if (!scan)
             continue;
-        known.told = {.peers = peers_of(seen->sockets, known.sockets, known.all), .all = seen->all};
-        known.sockets = by_cookie(seen->sockets);
-        known.all = seen->all;
+        known.result = {.peers = peers_of(scan->sockets, known.sockets, known.all), .all = scan->all};
+        known.sockets = by_cookie(scan->sockets);
+        known.all = scan->all;
     }
 }
 
-const PeersOf::Told* PeersOf::of(const ImageId& image) const
+const PeersOf::Result* PeersOf::of(const ImageId& image) const
 {
     const auto found = known_.find(image);
-    return found != known_.end() && found->second.told ? &*found->second.told : nullptr;
+    return found != known_.end() && found->second.result ? &*found->second.result : nullptr;
 }
 
 void PeersOf::forget(const std::vector<ImageId>& images)

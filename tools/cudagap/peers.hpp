@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TCP connections of processes by whom they lead to: how far away that is, what got lost on the way, how much went
-// to and fro. Told as what has come since the last look.
+// TCP connections of processes by peer: round-trip times, retransmissions and bytes. Counters are reported as
+// differences to the previous scan.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -18,95 +18,92 @@
 
 namespace gpusnoop {
 
-// What the kernel has in its account of TCP sockets: asked for by netlink (sock_diag(7)), those of a network namespace
-// at once.
-
-// Of its life. nullopt: the kernel does not tell.
+// One TCP socket as reported by sock_diag(7). Counters cover its lifetime. nullopt: the kernel does not report it.
 struct TcpSocket {
-    uint64_t cookie = 0;                   // no other socket has it until the machine starts anew
-    uint32_t inode = 0;                    // 0: no descriptor leads to it
-    std::string address;                   // of its peer
-    uint16_t port = 0;                     // the same
-    std::optional<uint64_t> rtt_us{};      // smoothed; none without an answer
-    std::optional<uint64_t> segments{};    // with data, that were sent
+    uint64_t cookie = 0;                   // unique until reboot
+    uint32_t inode = 0;                    // 0: no descriptor refers to it
+    std::string address;                   // of the peer
+    uint16_t port = 0;                     // of the peer
+    std::optional<uint64_t> rtt_us{};      // smoothed; none before the first acknowledgement
+    std::optional<uint64_t> segments{};    // sent, with data
     std::optional<uint64_t> retransmits{}; // of any kind
-    std::optional<uint64_t> arrived{};     // segments with data
+    std::optional<uint64_t> arrived{};     // received segments with data
     std::optional<uint64_t> out_of_order{};
-    std::optional<uint64_t> sent_bytes{}; // once, however often that took
+    std::optional<uint64_t> sent_bytes{}; // without retransmissions
     std::optional<uint64_t> received_bytes{};
 };
 
-enum class TcpAnswer : uint8_t { goes_on, complete, refused };
+enum class TcpAnswer : uint8_t { unfinished, complete, refused };
 
-// Adds the sockets of some messages of an answer. Whether it ends with them.
+// Parses some messages of an answer, and appends their sockets. Returns whether the answer ends with them.
 TcpAnswer parse_tcp_answer(std::span<const std::byte> messages, std::vector<TcpSocket>& sockets);
 
 struct TcpSockets {
-    std::vector<TcpSocket> sockets; // that are connected, or about to be
-    bool all = true;                // or there are more than are asked for
+    std::vector<TcpSocket> sockets; // connected or connecting
+    bool all = true;                // false: there are more than the limit
 };
 
-// Of the network namespace that the process is in; nullopt where that cannot be asked. Throws Error where there is no
-// way back from there.
+// The sockets of the process's network namespace; nullopt if that cannot be entered or queried. Throws Error if our own
+// namespace cannot be restored.
 std::optional<TcpSockets> tcp_sockets(pid_t pid);
 
-// Its number; 0 where the process is gone.
+// The inode number of the process's network namespace; 0 if the process has exited.
 uint64_t network_namespace(pid_t pid);
 
 struct SocketInodes {
     std::set<uint32_t> inodes; // of any family
-    bool all = true;           // or the process has more descriptors than are looked at
+    bool all = true;           // false: the process has more descriptors than the limit
 };
 
 SocketInodes socket_inodes(pid_t pid);
 
-// All connections of a process to one address, in an interval. nullopt: the kernel does not tell of any of them.
+// All connections of a process to one address, in an interval. nullopt: the kernel does not report it for any of them.
 struct Peer {
     std::string address;
-    std::optional<uint16_t> port{}; // where all have the same
+    std::optional<uint16_t> port{}; // if all have the same
     uint64_t connections = 0;
-    std::vector<uint64_t> rtts_us{}; // of each, at the end
+    std::vector<uint64_t> rtts_us{}; // one per connection, at the end of the interval
     std::optional<uint64_t> segments{}, retransmits{}, arrived{}, out_of_order{}, sent_bytes{}, received_bytes{};
 
-    // "10.0.0.2:9000", "[fd00::2]:9000"; without a port where they have several.
+    // "10.0.0.2:9000", "[fd00::2]:9000"; without a port if the connections have several.
     std::string name() const;
-    // The smoothed time of that share of the connections, or less; nullopt: no peer has answered yet.
+    // Percentile of the smoothed round-trip times (0.95: p95); nullopt: no peer has acknowledged anything yet.
     std::optional<uint64_t> rtt_us(double share) const;
     Peer& operator+=(const Peer& other); // of another process, with the same address
 };
 
 using KnownSockets = std::map<uint64_t, TcpSocket>; // by cookie
 
-// What has come since those were there. If they were all that there were, whatever is new was opened since.
+// Differences between two scans, by peer. were_all: the earlier scan was complete, so that sockets not in it are new.
 std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets& earlier, bool were_all);
 
 class PeersOf {
 public:
-    // Looks at those that are not known yet: what they have done before is not told.
-    void meet(const std::vector<ImageId>& images);
-    // An interval ends: of those that have been met.
+    // Scans processes that are not tracked yet: their counters start now.
+    void track(const std::vector<ImageId>& images);
+    // Ends an interval for all tracked processes.
     void refresh();
-    // As of the last refresh(). Not all: there are more connections, or descriptors, than are looked at. Null: unknown.
-    struct Told {
+    struct Result {
         std::vector<Peer> peers;
-        bool all = true;
+        bool all = true; // false: there are more connections, or descriptors, than the limits
     };
-    const Told* of(const ImageId& image) const;
+    // The result of the last refresh(); null: not known.
+    const Result* of(const ImageId& image) const;
     void forget(const std::vector<ImageId>& images);
 
 private:
     struct Known {
         KnownSockets sockets;
         bool all = false;
-        std::optional<Told> told;
+        std::optional<Result> result;
     };
-    struct Seen {
+    struct Scan {
         std::vector<TcpSocket> sockets;
         bool all = true;
     };
-    // By network namespace: a look at one is dear where many processes are in it.
-    using Looks = std::map<uint64_t, std::optional<TcpSockets>>;
-    static std::optional<Seen> look(const ImageId& image, Looks& looks);
+    // By network namespace: scanning one is expensive, and many processes may share it.
+    using Scans = std::map<uint64_t, std::optional<TcpSockets>>;
+    static std::optional<Scan> scan_process(const ImageId& image, Scans& scans);
 
     std::map<ImageId, Known> known_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What around a process holds it up, in words: a table of rules, each of which speaks for itself.
+// The rules behind --why: sentences about a process's surroundings, its blocked time and its TCP peers.
 #pragma once
 
 #include "rows/thread_times.hpp"
@@ -17,52 +17,49 @@ namespace gpusnoop {
 
 struct CircumstanceRule {
     std::string_view name;
-    std::optional<std::string> (*look)(const Circumstances&);
+    std::optional<std::string> (*check)(const Circumstances&); // the sentence, if the rule applies
 };
 
 std::span<const CircumstanceRule> circumstance_rules();
 
-// Of all rules that speak, in the table's order.
+// Sentences of all rules that apply, in the table's order.
 std::vector<std::string> circumstance_words(const Circumstances& around);
 
-// Why a thread gives the GPU no work, in words: a rule for each part of its time, the largest of which speaks.
+// Why a thread gives the GPU no work: one rule for each part of its time. The rule of the largest part applies.
 
-// Of a thread, in an interval.
+// Observations about one thread in an interval.
 struct GapSigns {
     TimeParts parts{};
     std::optional<GapCause> cause;
     std::optional<GapCauses::Load> load;
-    std::string files{};      // that it waited for
-    std::string collective{}; // "AllReduce": the last of NCCL that its process called; empty: none
-    std::string suspension{}; // "stopped by a signal": it is so now
+    std::string files{};      // the files it waited for
+    std::string collective{}; // the last NCCL collective that its process called: "AllReduce"; empty: none
+    std::string suspension{}; // why it is suspended now: "stopped by a signal"; empty: it is not
 };
 
 struct GapRule {
     std::string_view name;  // of the part, in JSON
-    std::string_view words; // behind the thread's name: "waits in a pipe"
-    std::string_view they;  // the same of several: "wait in a pipe"
-    std::string_view next;  // the command to be typed next, with PID for the process
+    std::string_view words; // what the thread is doing: "blocked on a pipe"
+    std::string_view next;  // the command to type next; PID is replaced by the process id
 };
 
 const GapRule& gap_rule(uint32_t part);
-// The command of the rule that speaks.
+// The next command of the rule that applies.
 std::string_view gap_next(const GapSigns& signs);
 
-// "waits in a pipe 96% of its time, for python3 4711 and 7 more, which wait for a CPU 71% of theirs: 9 threads ..."
+// "blocked on a pipe 96% of the time, waiting for python3 4711 and 7 more, which are waiting for a CPU 71% of that ..."
 std::string gap_words(const GapSigns& signs);
 
-// What of its peers holds a process up that waits in sockets, in words: a table of rules, each of which speaks for
-// itself of the peer that it is worst with.
+// Why a process's TCP peers make it wait. Each rule reports the peer with the highest severity.
 struct PeerRule {
     std::string_view name;
-    // How bad it is; nullopt: it is not.
-    std::optional<double> (*look)(const Peer&);
+    std::optional<double> (*severity)(const Peer&); // nullopt: the rule does not apply
     std::string (*words)(const Peer&);
 };
 
 std::span<const PeerRule> peer_rules();
 
-// Of all rules that speak, in the table's order; none where the thread does not wait for sockets.
+// Sentences of all rules that apply, in the table's order; none if the thread does not wait for sockets.
 std::vector<std::string> peer_words(const TimeParts& parts, const std::vector<Peer>& peers);
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where threads block: a row for each stack.
+// Columns of -U: one row per stack where threads block.
 #include "tools/cudagap/columns.hpp"
 #include "tools/cudagap/parts.hpp"
 
@@ -25,13 +25,13 @@ constexpr Field<C, K, G> fields[] = {
     {{"TIME(s)", "blocked_ns", Unit::seconds, 9},
      always<C>,
      count_of<&G::ns>,
-     "For how long, of all threads of the row, in JSON in nanoseconds: of blocks that have ended, without the wait for "
-     "a CPU after each."},
-    {{"TIMES", "blocks", Unit::count, 7}, always<C>, count_of<&G::times>, "How often."},
+     "Blocked time of all threads of the row; in JSON, in nanoseconds. Only blocks that have ended count, without the "
+     "wait for a CPU after each."},
+    {{"TIMES", "blocks", Unit::count, 7}, always<C>, count_of<&G::times>, "Number of blocks."},
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.times ? Cell(g.ns / g.times) : Cell(); },
-     "How long one was on average."},
+     "Average duration of a block."},
 };
 
 } // namespace

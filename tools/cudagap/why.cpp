@@ -30,12 +30,12 @@ const Column columns[] = {{"PID", "pid", Unit::count, 7},
                           {"", "next", Unit::text, 0, false},
                           {"WHY", "why", Unit::text}};
 
-auto launches_most(const ThreadTime& time)
+auto launch_time(const ThreadTime& time)
 {
     return std::tuple(time.sums.ns[TIME_LAUNCH], time.sums.wall_ns);
 }
 
-// Of the thread of a process that made most calls of NCCL; empty: none did.
+// The last collective of the thread with the most NCCL calls in the process; empty: no thread made any.
 std::string last_collective(const std::vector<ThreadTime>& times, const ImageId& image, std::span<const Probe> probes)
 {
     constexpr std::string_view prefix = "nccl";
@@ -68,10 +68,10 @@ Row row_of(const ThreadTime& time, const GapSigns& signs, Processes& processes)
             std::string(gap_rule(part).name)};
     row.resize(std::size(columns));
     size_t at = 4;
-    if (signs.cause && is_of_others(part))
+    if (signs.cause && is_wait_for_thread(part))
         row[at] = std::string(block_end_name(signs.cause->by));
     at++;
-    if (signs.cause && is_of_others(part) && signs.cause->by == WOKEN_BY_THREAD) {
+    if (signs.cause && is_wait_for_thread(part) && signs.cause->by == WOKEN_BY_THREAD) {
         const TimeParts& parts = signs.cause->parts;
         row[at] = signs.cause->comm;
         row[at + 1] = uint64_t{signs.cause->pids.size()};
@@ -98,8 +98,8 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const Evide
 {
     std::map<ImageId, const ThreadTime*> threads;
     for (const ThreadTime& time : times)
-        if (const ThreadTime*& most = threads[time.image]; !most || launches_most(*most) < launches_most(time))
-            most = &time;
+        if (const ThreadTime*& top = threads[time.image]; !top || launch_time(*top) < launch_time(time))
+            top = &time;
     output.begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(context.seconds * 1e9)));
     for (const auto& [image, time] : threads) {
         const GapSigns signs{time->sums.ns,
@@ -112,8 +112,8 @@ void print_why(Output& output, const std::vector<ThreadTime>& times, const Evide
         std::vector<std::string> lines;
         if (const Circumstances* around = context.around.of(image))
             lines = circumstance_words(*around);
-        if (const PeersOf::Told* told = evidence.peers.of(image))
-            std::ranges::move(peer_words(time->sums.ns, told->peers), std::back_inserter(lines));
+        if (const PeersOf::Result* result = evidence.peers.of(image))
+            std::ranges::move(peer_words(time->sums.ns, result->peers), std::back_inserter(lines));
         if (Output* const programs = output.for_programs())
             programs->row(columns, row, {"around", lines});
         lines.push_back("next: " + std::get<std::string>(row[std::size(columns) - 2]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why each process gives the GPU no more work, in a sentence (--why).
+// Output of --why: one sentence per process on why it does not give the GPU more work.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,7 +19,7 @@ struct Evidence {
     std::span<const Probe> probes;
 };
 
-// Of a process' threads, the one that launches most is what it is about.
+// Describes each process by its thread with the most launch time.
 void print_why(Output& output, const std::vector<ThreadTime>& times, const Evidence& evidence, const Context& context,
                uint64_t wall_ns);
 

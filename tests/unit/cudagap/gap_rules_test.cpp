@@ -60,10 +60,10 @@ TEST_CASE("each part of a thread's time has a rule")
     }
 }
 
-TEST_CASE("a thread that waits for the GPU is held up by nothing")
+TEST_CASE("a thread that waits for the GPU is not held up")
 {
     CHECK(gap_words({parts(TIME_WAIT, 90, TIME_CPU, 10), {}, {}}) ==
-          "is held up by nothing: the GPU is busy, it waits for that 90% of its time");
+          "not held up: spends 90% of its time waiting for the GPU");
 }
 
 TEST_CASE("a wait for the GPU after a collective may be for other ranks")
@@ -72,20 +72,20 @@ TEST_CASE("a wait for the GPU after a collective may be for other ranks")
     CHECK(gap_next(signs) == gap_rule(TIME_WAIT).next);
     signs.collective = "AllReduce";
     CHECK(gap_words(signs) ==
-          "waits for the GPU 90% of its time, and calls NCCL's AllReduce: other ranks may hold it up");
+          "waiting for the GPU 90% of the time; calls NCCL's AllReduce, so another rank may be the straggler");
     CHECK(gap_next(signs) == "ncclwait --by rank 5");
     signs.parts = parts(TIME_LOCK, 90);
-    CHECK(gap_words(signs) == "waits for a lock 100% of its time");
+    CHECK(gap_words(signs) == "blocked on a lock 100% of the time");
 }
 
-TEST_CASE("a thread that is stopped now says so first")
+TEST_CASE("the sentence of a stopped thread begins with that")
 {
     const GapSigns signs{
         .parts = parts(TIME_STOPPED, 60, TIME_CPU, 40), .cause = {}, .load = {}, .suspension = "stopped by a signal"};
-    CHECK(gap_words(signs) == "is stopped by a signal now; in all it is stopped or frozen 60% of its time");
+    CHECK(gap_words(signs) == "stopped by a signal now; over the whole time: stopped or frozen 60% of the time");
 }
 
-TEST_CASE("who is waited for in the end, and what that one waits for")
+TEST_CASE("a chain of waits names its last threads and what they wait for")
 {
     GapCauses causes;
     const period gap = did(parts(TIME_PIPE, 100), 11, "feeder");
@@ -93,21 +93,21 @@ TEST_CASE("who is waited for in the end, and what that one waits for")
     causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 12, "feeder"),
                       {did(parts(TIME_LOCK, 90), 22, "worker"), did(parts(TIME_RUNQ, 71, TIME_CPU, 29))}),
                {});
-    CHECK(
-        gap_words({parts(TIME_PIPE, 96, TIME_CPU, 4), causes.worst(7), causes.load(7)}) ==
-        "waits in a pipe 96% of its time, in the end for worker 21 and 1 more, which wait for a CPU 71% of that time: "
-        "9 threads run or could run on 2 CPUs");
+    CHECK(gap_words({parts(TIME_PIPE, 96, TIME_CPU, 4), causes.worst(7), causes.load(7)}) ==
+          "blocked on a pipe 96% of the time, ultimately waiting for worker 21 and 1 more, which are waiting for a CPU "
+          "71% of that time: 9 runnable threads on 2 CPUs");
     CHECK(!causes.worst(8));
 }
 
-TEST_CASE("a waker of which nothing is known yet is named")
+TEST_CASE("a waker is named before its activity is known")
 {
     GapCauses causes;
     causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {}), {});
-    CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) == "waits in a pipe 100% of its time, for feeder 11");
+    CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
+          "blocked on a pipe 100% of the time, waiting for feeder 11");
 }
 
-TEST_CASE("a wait that no thread ended names none")
+TEST_CASE("a wait that no thread ended names the event that did")
 {
     GapCauses causes;
     const auto words = [&](uint32_t tid, uint32_t part = TIME_LOCK) {
@@ -116,18 +116,18 @@ TEST_CASE("a wait that no thread ended names none")
     causes.add(gap_of(7, ended_by(WOKEN_BY_TIMEOUT, parts(TIME_LOCK, 100)), {}), {});
     causes.add(gap_of(7, ended_by(WOKEN_BY_TIMEOUT, parts(TIME_LOCK, 100)), {}), {});
     causes.add(gap_of(7, did(parts(TIME_LOCK, 100), 11, "dd"), {}), {});
-    CHECK(words(7) == "waits for a lock 100% of its time, until its own timeout");
+    CHECK(words(7) == "blocked on a lock 100% of the time, until it times out");
     causes.add(gap_of(8, ended_by(WOKEN_BY_SIGNAL, parts(TIME_LOCK, 100)), {}), {});
-    CHECK(words(8) == "waits for a lock 100% of its time, until a signal (timer or I/O)");
+    CHECK(words(8) == "blocked on a lock 100% of the time, until a signal arrives (timer or I/O)");
     causes.add(gap_of(9, ended_by(WOKEN_BY_INTERRUPT, parts(TIME_SOCKET, 100)), {}), {});
     CHECK(words(9, TIME_SOCKET) ==
-          "waits in a socket 100% of its time, until an interrupt (network, timer or other device)");
-    CHECK(words(9, TIME_SLEEP) == "sleeps 100% of its time");
+          "blocked on a socket 100% of the time, until an interrupt (network, timer or other device)");
+    CHECK(words(9, TIME_SLEEP) == "sleeping 100% of the time");
     causes.add(gap_of(10, did(parts(TIME_LOCK, 100)), {}), {});
-    CHECK(words(10) == "waits for a lock 100% of its time");
+    CHECK(words(10) == "blocked on a lock 100% of the time");
 }
 
-TEST_CASE("what ends the waits of a waker")
+TEST_CASE("the sentence says what ends the waits of a waker")
 {
     GapCauses causes;
     for (const uint32_t pid : {11, 12}) {
@@ -136,28 +136,28 @@ TEST_CASE("what ends the waits of a waker")
             {});
         CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
               (pid == 11
-                   ? "waits in a pipe 100% of its time, for feeder 11, which waits in poll 100% of that time, "
-                     "until its own timeout"
-                   : "waits in a pipe 100% of its time, for feeder 11 and 1 more, which wait in poll 100% of that "
-                     "time, until their own timeouts"));
+                   ? "blocked on a pipe 100% of the time, waiting for feeder 11, which is blocked in poll 100% of that "
+                     "time, until it times out"
+                   : "blocked on a pipe 100% of the time, waiting for feeder 11 and 1 more, which are blocked in poll "
+                     "100% of that time, until they time out"));
     }
 }
 
-TEST_CASE("of a chain whose end is not known, the last one known is told")
+TEST_CASE("a chain of waits ends at the last thread whose activity is known")
 {
     GapCauses causes;
     causes.add(gap_of(7, did(parts(TIME_PIPE, 100), 11, "feeder"), {did(parts(TIME_LOCK, 90), 21, "worker")}), {});
     CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(7), {}}) ==
-          "waits in a pipe 100% of its time, for feeder 11, which waits for a lock 100% of that time");
+          "blocked on a pipe 100% of the time, waiting for feeder 11, which is blocked on a lock 100% of that time");
 }
 
-TEST_CASE("which files are waited for, by the thread or by whom it waits for")
+TEST_CASE("the sentence names the files that the thread or its waker waits for")
 {
     GapCauses causes;
     causes.add(gap_of(7, did(parts(TIME_DISK, 100)), {}), {"data/a.tar"});
     CHECK(gap_words({parts(TIME_DISK, 100), {}, {}, causes.files(7)}) ==
-          "waits for files 100% of its time, most of it for data/a.tar");
-    CHECK(gap_words({parts(TIME_SLEEP, 100), {}, {}, causes.files(7)}) == "sleeps 100% of its time");
+          "waiting for files 100% of the time, mostly data/a.tar");
+    CHECK(gap_words({parts(TIME_SLEEP, 100), {}, {}, causes.files(7)}) == "sleeping 100% of the time");
     CHECK(causes.files(8).empty());
     for (const char* file : {"", "data/b.jpg", "other/c", "data/b.jpg", "data/d.jpg"}) {
         period reads = did(parts(TIME_DISK, 90));
@@ -165,6 +165,6 @@ TEST_CASE("which files are waited for, by the thread or by whom it waits for")
         causes.add(gap_of(9, did(parts(TIME_PIPE, 100), 11, "worker"), {reads}), {"", file});
     }
     CHECK(gap_words({parts(TIME_PIPE, 100), causes.worst(9), {}, causes.files(9)}) ==
-          "waits in a pipe 100% of its time, for worker 11, which waits for files 100% of that time, most of it for "
-          "data/b.jpg and 1 more");
+          "blocked on a pipe 100% of the time, waiting for worker 11, which is waiting for files 100% of that time, "
+          "mostly data/b.jpg and 1 more");
 }

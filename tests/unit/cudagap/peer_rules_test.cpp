@@ -11,21 +11,21 @@ namespace {
 struct Case {
     Peer peer;
     std::string words;
-    void (*not_any_more)(Peer&);
+    void (*undo)(Peer&); // makes the rule no longer apply
 };
 
 const std::map<std::string_view, Case> cases = {
-    {"sent again",
+    {"retransmitted",
      {{.address = "10.0.0.2", .port = 9000, .rtts_us = {200}, .segments = 340, .retransmits = 12},
-      "of 340 segments sent to 10.0.0.2:9000, 12 went again (3.5%): they get lost on the way",
+      "3.5% of TCP segments to 10.0.0.2:9000 were retransmitted (12 of 340)",
       [](Peer& peer) { peer.retransmits = 1; }}},
     {"out of order",
      {{.address = "10.0.0.3", .arrived = 1000, .out_of_order = 10},
-      "of 1000 segments from 10.0.0.3, 10 came out of order (1.0%): others before them were lost or late",
+      "1.0% of TCP segments from 10.0.0.3 arrived out of order (10 of 1000)",
       [](Peer& peer) { peer.arrived = 3000; }}},
     {"far away",
      {{.address = "fd00::2", .port = 80, .rtts_us = {80'000, 41'200, 41'000}},
-      "[fd00::2]:80 is 41.2 ms away, there and back (p95 of 3 connections: 80.0 ms)",
+      "the round trip to [fd00::2]:80 takes 41.2 ms (p95 of 3 connections: 80.0 ms)",
       [](Peer& peer) {
           peer.rtts_us = {80'000, 4000, 100};
       }}},
@@ -33,7 +33,7 @@ const std::map<std::string_view, Case> cases = {
 
 } // namespace
 
-TEST_CASE("each rule about peers speaks where it should, and nowhere else")
+TEST_CASE("each peer rule applies only to a bad peer of a thread that waits for sockets")
 {
     TimeParts parts{};
     parts[TIME_CPU] = 800;
@@ -52,8 +52,8 @@ TEST_CASE("each rule about peers speaks where it should, and nowhere else")
         others[TIME_PIPE] = 100;
         CHECK(peer_words(others, {of.peer}).empty());
         CHECK(peer_words({}, {of.peer}).empty());
-        of.not_any_more(of.peer);
-        CHECK(!rule.look(of.peer));
+        of.undo(of.peer);
+        CHECK(!rule.severity(of.peer));
     }
     CHECK(peer_rules().size() == cases.size());
 }

@@ -29,7 +29,7 @@ TcpSocket socket_to(std::string address, uint16_t port, uint64_t cookie, uint64_
 
 } // namespace
 
-TEST_CASE("what has come since is told by address")
+TEST_CASE("peers_of reports differences between two scans by address")
 {
     const KnownSockets earlier{{1, socket_to("10.0.0.2", 9000, 1, 5, 100)}, {9, socket_to("10.0.0.9", 1, 9, 5, 100)}};
     std::vector now{socket_to("10.0.0.2", 9000, 1, 8, 300), socket_to("10.0.0.2", 9000, 2, 4, 100),
@@ -42,7 +42,7 @@ TEST_CASE("what has come since is told by address")
     CHECK((peers[0].rtt_us(0.5) == 100 && peers[0].rtt_us(0.95) == 300));
     CHECK(peers[1].name() == "[fd00::1]:80");
 
-    // What is new may have been there before, where not all were seen.
+    // After an incomplete scan, an unknown socket may be old: its counters are not known.
     peers = peers_of(now, earlier, false);
     CHECK(peers[0].retransmits == 3);
     CHECK((!peers[1].retransmits && peers[1].connections == 1));
@@ -52,7 +52,7 @@ TEST_CASE("what has come since is told by address")
     CHECK(!Peer{}.rtt_us(0.5));
 }
 
-TEST_CASE("sockets of this process, by their addresses")
+TEST_CASE("PeersOf finds the sockets of this process")
 {
     sockaddr_in6 address{};
     address.sin6_family = AF_INET6;
@@ -67,17 +67,17 @@ TEST_CASE("sockets of this process, by their addresses")
     PeersOf peers;
     ImageId self{};
     self.pid = static_cast<uint32_t>(getpid());
-    peers.meet({self});
+    peers.track({self});
     CHECK(!peers.of(self));
     REQUIRE(connect(one.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
     const Fd other(accept(listener.get(), nullptr, nullptr));
     REQUIRE(send(one.get(), "hello", 5, 0) == 5);
     peers.refresh();
     REQUIRE(peers.of(self));
-    const auto& told = peers.of(self)->peers;
-    REQUIRE(told.size() == 1);
-    CHECK((told[0].address == "::1" && told[0].connections == 2 && !told[0].port));
-    CHECK((told[0].sent_bytes == 5 && told[0].received_bytes == 5));
+    const auto& scanned = peers.of(self)->peers;
+    REQUIRE(scanned.size() == 1);
+    CHECK((scanned[0].address == "::1" && scanned[0].connections == 2 && !scanned[0].port));
+    CHECK((scanned[0].sent_bytes == 5 && scanned[0].received_bytes == 5));
     peers.refresh();
     CHECK(peers.of(self)->peers.at(0).sent_bytes == 0);
     peers.forget({self});

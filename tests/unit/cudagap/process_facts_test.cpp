@@ -16,7 +16,7 @@ constexpr auto stat_line = "77 (a) R 9 9) S 1 2 3 4 5 6 7 8 4711 10 11 12 13 14 
 
 } // namespace
 
-TEST_CASE("figures of a process, whatever it calls itself")
+TEST_CASE("facts are parsed despite parentheses and keys in the process name")
 {
     const ProcessFacts facts = parse_process_facts(stat_line, "Name:\tVmSwap: 9\nVmSwap:\t    1200 kB\nThreads:\t65\n",
                                                    "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\n");
@@ -27,7 +27,7 @@ TEST_CASE("figures of a process, whatever it calls itself")
     CHECK(facts.written_bytes == 8192);
 }
 
-TEST_CASE("what is not there is not known")
+TEST_CASE("missing or invalid fields are not known")
 {
     const ProcessFacts none = parse_process_facts("", "", "");
     CHECK(!none.major_faults);
@@ -40,7 +40,7 @@ TEST_CASE("what is not there is not known")
     CHECK(!parse_process_facts("77 (a) Z 1 2 3 4 5 6 7 8 9 10 11", "Threads:\t1\n", "").threads);
 }
 
-TEST_CASE("this process")
+TEST_CASE("process_facts counts the threads of this process")
 {
     const ProcessFacts before = process_facts(getpid());
     REQUIRE(before.threads);
@@ -53,7 +53,7 @@ TEST_CASE("this process")
     CHECK(before.allowed_cpus > 0);
 }
 
-TEST_CASE("nodes of GPUs, and of nothing else")
+TEST_CASE("gpu_nodes ignores other devices and unknown nodes")
 {
     char folder[] = "/tmp/gpusnoop-nodes-XXXXXX";
     REQUIRE(mkdtemp(folder));

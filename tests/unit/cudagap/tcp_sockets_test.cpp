@@ -72,7 +72,7 @@ tcp_info some_info()
 
 } // namespace
 
-TEST_CASE("sockets of both families, with what the kernel tells of them")
+TEST_CASE("sockets of both families are parsed with their counters")
 {
     std::vector<TcpSocket> sockets;
     Bytes bytes = socket_message(AF_INET, "10.0.0.2", 9000, some_info());
@@ -80,7 +80,7 @@ TEST_CASE("sockets of both families, with what the kernel tells of them")
         const Bytes more = socket_message(AF_INET6, address, 80, {});
         bytes.insert(bytes.end(), more.begin(), more.end());
     }
-    CHECK(parse_tcp_answer(bytes, sockets) == TcpAnswer::goes_on);
+    CHECK(parse_tcp_answer(bytes, sockets) == TcpAnswer::unfinished);
     REQUIRE(sockets.size() == 3);
     const TcpSocket& one = sockets.front();
     CHECK(one.cookie == (uint64_t{1} << 32 | 7));
@@ -89,12 +89,12 @@ TEST_CASE("sockets of both families, with what the kernel tells of them")
     CHECK((one.rtt_us == 41'000 && one.segments == 340 && one.retransmits == 12));
     CHECK((one.sent_bytes == 4000 && one.received_bytes == 77 && one.arrived == 90 && one.out_of_order == 5));
     CHECK((sockets[1].address == "fd00::2" && sockets[1].port == 80));
-    CHECK(!sockets[1].rtt_us); // no answer yet
+    CHECK(!sockets[1].rtt_us); // nothing acknowledged yet
     CHECK(sockets[1].retransmits == 0);
     CHECK(sockets[2].address == "10.0.0.3");
 }
 
-TEST_CASE("an older kernel tells less of a socket")
+TEST_CASE("a shorter tcp_info of an older kernel leaves fields empty")
 {
     std::vector<TcpSocket> sockets;
     parse_tcp_answer(socket_message(AF_INET, "10.0.0.2", 9000, some_info(), offsetof(tcp_info, tcpi_bytes_sent)),
@@ -104,7 +104,7 @@ TEST_CASE("an older kernel tells less of a socket")
     CHECK((!sockets[0].sent_bytes && !sockets[0].out_of_order));
 }
 
-TEST_CASE("how an answer ends")
+TEST_CASE("an answer ends as complete, refused or unfinished")
 {
     std::vector<TcpSocket> sockets;
     Bytes bytes = socket_message(AF_INET, "10.0.0.2", 9000, {});
@@ -113,10 +113,10 @@ TEST_CASE("how an answer ends")
     CHECK(parse_tcp_answer(bytes, sockets) == TcpAnswer::complete);
     CHECK(sockets.size() == 1);
     CHECK(parse_tcp_answer(refusal, sockets) == TcpAnswer::refused);
-    CHECK(parse_tcp_answer({}, sockets) == TcpAnswer::goes_on);
+    CHECK(parse_tcp_answer({}, sockets) == TcpAnswer::unfinished);
 }
 
-TEST_CASE("what is cut off, or has no length, ends it")
+TEST_CASE("truncated messages, and messages with a zeroed byte, are handled")
 {
     const Bytes whole = socket_message(AF_INET, "10.0.0.2", 9000, some_info());
     for (size_t size = 0; size < whole.size(); size++) {
