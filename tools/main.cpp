@@ -53,6 +53,6 @@ int main(int argc, char** argv)
     if (argc > 1 && (argv[1] == std::string_view("--help") || argv[1] == std::string_view("-h")))
         return gpusnoop::run_tool(argc, argv,
                                   [&]() -> std::unique_ptr<gpusnoop::Tool> { throw gpusnoop::Answer(usage); });
-    gpusnoop::say(usage);
+    gpusnoop::print_stderr(usage);
     return 2;
 }

@@ -151,7 +151,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
 SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
 {
     SearchEnd end;
-    const auto found = find_regular_at(std::move(where));
+    const auto found = find_regular_by_fd(std::move(where));
     if (!found)
         return end;
     Mapping mapping;
@@ -188,7 +188,7 @@ SearchEnd FileSearch::examine_again(const std::string& path, const Fd& file)
     Mapping mapping;
     mapping.path = path;
     task_->set_status(status_of({}, path));
-    if (const auto found = find_regular_behind(fmt::format("/proc/self/fd/{}", file.get())))
+    if (const auto found = find_regular_by_link(fmt::format("/proc/self/fd/{}", file.get())))
         submit(*found, mapping, true);
     return {};
 }

@@ -126,7 +126,7 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
 void detach(Links links)
 {
     constexpr size_t threads_max = 32;
-    const WarningsHeld held_until_detached;
+    const DeferredWarnings held_until_detached;
     std::atomic<size_t> next = 0;
     auto work = [&] {
         for (size_t i; (i = next++) < links.size();)

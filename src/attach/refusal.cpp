@@ -42,7 +42,7 @@ try {
     vsnprintf(message.data(), message.size(), format, arguments);
     message.pop_back();
     if (shown)
-        say(message);
+        print_stderr(message);
     if (kept)
         current_log()->add(message);
     return 0;

@@ -20,11 +20,11 @@ bpf_map_info map_info(int fd)
     bpf_map_info info{};
     uint32_t size = sizeof(info);
     if (int error = bpf_map_get_info_by_fd(fd, &info, &size))
-        throw Error("a BPF table cannot be read: " + errno_text(-error));
+        throw Error("cannot read a BPF map: " + errno_text(-error));
     return info;
 }
 
-constexpr size_t buffer_bytes = 256 << 10; // of values, where they are of many CPUs
+constexpr size_t max_buffer_bytes = 256 << 10; // for the values of one batch; matters on machines with many CPUs
 
 size_t value_bytes(const bpf_map_info& info)
 {
@@ -40,12 +40,12 @@ HashReader::HashReader(int fd) : fd_(fd)
     const bpf_map_info info = map_info(fd);
     key_size_ = info.key_size;
     value_size_ = value_bytes(info);
-    wanted_ = static_cast<uint32_t>(std::clamp<size_t>(buffer_bytes / value_size_, 16, 512));
+    wanted_ = static_cast<uint32_t>(std::clamp<size_t>(max_buffer_bytes / value_size_, 16, 512));
 }
 
 bool HashReader::next()
 {
-    for (;; wanted_ *= 2) { // one bucket of the hash holds more than was asked for
+    for (;; wanted_ *= 2) { // ENOSPC: one hash bucket holds more than a batch
         keys_.resize(wanted_ * key_size_);
         values_.resize(wanted_ * value_size_);
         count_ = wanted_;
@@ -55,7 +55,7 @@ bool HashReader::next()
         if (error == -ENOSPC)
             continue;
         if (error && error != -ENOENT)
-            throw Error("a BPF table cannot be read: " + errno_text(-error));
+            throw Error("cannot read a BPF map: " + errno_text(-error));
         first_ = false;
         return !error;
     }
@@ -66,34 +66,34 @@ size_t max_entries(int map_fd)
     return map_info(map_fd).max_entries;
 }
 
-size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone)
+size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale)
 {
     const bpf_map_info info = map_info(map_fd);
     std::vector<std::vector<std::byte>> found;
     auto add = [&](const std::byte* key) {
-        if (gone(key))
+        if (is_stale(key))
             found.emplace_back(key, key + info.key_size);
     };
-    if (info.type == BPF_MAP_TYPE_LPM_TRIE) { // not to be read in batches before 5.16
+    if (info.type == BPF_MAP_TYPE_LPM_TRIE) { // batched reads need 5.16
         std::vector<std::byte> key(info.key_size), next(info.key_size);
         for (void* last = nullptr; bpf_map_get_next_key(map_fd, last, next.data()) == 0; last = key.data())
             add((key = next).data());
     } else {
         HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { add(key); });
     }
-    // Deleting while walking would send the walk back to its start.
+    // Deleting during the iteration would restart it.
     return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
-        return bpf_map_delete_elem(map_fd, key.data()) == 0; // a program may have been faster
+        return bpf_map_delete_elem(map_fd, key.data()) == 0; // a BPF program may have deleted it first
     }));
 }
 
-size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone)
+size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale)
 {
-    const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the length of a prefix
+    const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the prefix length
     return erase_keys(map_fd, [&](const std::byte* key) {
-        image of{};
-        memcpy(&of, key + (trie ? sizeof(uint32_t) : 0), sizeof(of));
-        return gone(of);
+        image process{};
+        memcpy(&process, key + (trie ? sizeof(uint32_t) : 0), sizeof(process));
+        return is_stale(process);
     });
 }
 
@@ -105,29 +105,28 @@ std::vector<uint64_t> cpu_sums(int map_fd, size_t entries)
     auto count = static_cast<uint32_t>(entries);
     uint32_t position = 0;
     LIBBPF_OPTS(bpf_map_batch_opts, options);
-    // Of per-CPU arrays from 5.13 on (f008d732ab18). ENOENT: they were the last.
+    // Supported for per-CPU arrays since 5.13 (f008d732ab18). ENOENT: the whole array was read.
     const int error = bpf_map_lookup_batch(map_fd, nullptr, &position, keys.data(), values.data(), &count, &options);
     if (error && error != -ENOENT)
         return sums;
     for (size_t i = 0; i < count; i++) {
-        const auto* const of_entry = &values[i * cpus];
-        sums.at(keys[i]) = std::accumulate(of_entry, of_entry + cpus, uint64_t{0});
+        const auto* const per_cpu = &values[i * cpus];
+        sums.at(keys[i]) = std::accumulate(per_cpu, per_cpu + cpus, uint64_t{0});
     }
     return sums;
 }
 
 std::vector<uint64_t> stack_trace(int fd, int32_t id)
 {
-    std::array<uint64_t, 127> frames{}; // kernel.perf_event_max_stack: no map of ours keeps more
+    std::array<uint64_t, 127> frames{}; // default kernel.perf_event_max_stack; our maps store no more
     if (id < 0 || bpf_map_lookup_elem(fd, &id, frames.data()) != 0)
         return {};
     return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
 }
 
-// No system call waits for the programs by its name. Whoever changes a map of maps does: it returns when no program
-// uses the old map any more, which the kernel finds out for all non-sleepable programs at once, by an RCU grace period
-// (maybe_wait_bpf_programs(), 1ae80cf31938, 5.0). membarrier(2) would do nothing with one CPU, and fails with
-// nohz_full.
+// No system call exists for this purpose, but updating a map of maps waits for all non-sleepable programs: it returns
+// after an RCU grace period, so that none still uses the old map (maybe_wait_bpf_programs(), 1ae80cf31938, 5.0).
+// membarrier(2) does nothing with one CPU and fails with nohz_full.
 ProgramBarrier::ProgramBarrier()
     : inner_(bpf_map_create(BPF_MAP_TYPE_ARRAY, "gpusnoop_inner", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr))
 {
@@ -136,7 +135,7 @@ ProgramBarrier::ProgramBarrier()
         outer_ = Fd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "gpusnoop_outer", sizeof(uint32_t), sizeof(uint32_t), 1,
                                    &options));
     if (!outer_)
-        throw Error("a BPF table cannot be made: " + errno_text(errno));
+        throw Error("cannot create a BPF map: " + errno_text(errno));
 }
 
 bool ProgramBarrier::wait() const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading whole BPF maps.
+// Reads whole BPF maps, and owns links, skeletons and mapped arrays.
 #pragma once
 
 #include "base/error.hpp"
@@ -24,14 +24,14 @@
 
 namespace gpusnoop {
 
-// Every entry of a hash, many at a time: a walk from key to key starts again wherever its key has gone meanwhile.
-// Entries that are added meanwhile may be missed. Buffers live in the object, so that reading again allocates nothing.
+// Reads all entries of a hash map in batches: iterating key by key restarts whenever the current key is deleted.
+// Entries that are added during the read may be missed. The buffers are reused.
 class HashReader {
 public:
     explicit HashReader(int fd); // throws Error
 
     size_t key_size() const { return key_size_; }
-    size_t value_size() const { return value_size_; } // of all CPUs of a per-CPU hash
+    size_t value_size() const { return value_size_; } // for a per-CPU hash, the values of all CPUs
 
     // Calls each(key, value).
     template<class F>
@@ -46,7 +46,7 @@ public:
     }
 
 private:
-    bool next(); // reads some; false: it was the last; throws Error
+    bool next(); // reads one batch; false if it was the last; throws Error
 
     int fd_;
     size_t key_size_;
@@ -59,13 +59,13 @@ private:
     std::vector<std::byte> values_;
 };
 
-// Calls each(key, values) for every entry; values: one, or one per possible CPU.
+// Typed access to a hash map. Values are passed as a span: one value, or one per possible CPU.
 template<class Key, class Value>
 class HashTable {
     static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
 
 public:
-    // The map's key may be a part of Key; `rest` is what the fields behind it read as.
+    // The map's key may be a prefix of Key; the remaining fields are copied from `rest`.
     explicit HashTable(int fd, const Key& rest = {}) : fd_(fd), rest_(rest), reader_(fd) {}
 
     template<class F>
@@ -78,21 +78,21 @@ public:
         });
     }
 
-    // Of tables with one value for a key, whose keys are whole.
+    // These four need a map that is not per-CPU and has whole keys.
     std::optional<Value> find(const Key& key) const
     {
         Value value{};
         return bpf_map_lookup_elem(fd_, &key, &value) ? std::nullopt : std::optional(value);
     }
-    std::optional<Value> take(const Key& key)
+    std::optional<Value> extract(const Key& key)
     {
         Value value{};
         return bpf_map_lookup_and_delete_elem(fd_, &key, &value) ? std::nullopt : std::optional(value);
     }
-    // Where there is none.
-    void put(const Key& key, const Value& value) { bpf_map_update_elem(fd_, &key, &value, BPF_NOEXIST); }
+    // No effect if the key exists.
+    void insert(const Key& key, const Value& value) { bpf_map_update_elem(fd_, &key, &value, BPF_NOEXIST); }
 
-    bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; } // false: there is none
+    bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; } // false if there is none
 
     size_t key_size() const { return reader_.key_size(); }
 
@@ -102,32 +102,28 @@ private:
     HashReader reader_;
 };
 
-// How many entries a map has room for. Throws Error.
+// Capacity of a map. Throws Error.
 size_t max_entries(int map_fd);
 
-// Takes entries out of a map, by their keys' bytes. Returns how many.
-size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& gone);
+// Deletes entries for whose key `is_stale` returns true. Returns their number.
+size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
-// Those of process images out of a map whose keys begin with one, or a trie of them. Returns how many.
-size_t erase_images(int map_fd, const std::function<bool(const image&)>& gone);
+// The same for a hash map or LPM trie whose keys begin with a process image.
+size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
-// Numbers that each CPU counts for itself.
-
-// The first so many of a per-CPU array, each added up over all CPUs, by one call; 0 where they cannot be read.
+// Sums over all CPUs of the first `entries` elements of a per-CPU array, read with one system call; zeros on failure.
 std::vector<uint64_t> cpu_sums(int map_fd, size_t entries);
 
-// What a BPF program has kept of a stack.
-
-// Addresses of code, innermost first; none where the id is negative, or not known. fd: of a map of stack traces.
+// Return addresses of a stack, innermost first; empty if the id is negative or unknown. fd: a stack-trace map.
 std::vector<uint64_t> stack_trace(int fd, int32_t id);
 
-// Waiting until no BPF program that runs now runs any more.
+// Waits until every BPF program that is running now has returned.
 class ProgramBarrier {
 public:
     ProgramBarrier(); // throws Error
 
-    // What is written before is read by every program that runs after. False where the kernel refuses. A few
-    // milliseconds, or some ten on a large machine. Not for sleepable programs.
+    // After the call, programs see everything written before it. Takes a few milliseconds, on large machines tens.
+    // False if the kernel refuses. Does not wait for sleepable programs.
     bool wait() const;
 
 private:
@@ -140,7 +136,7 @@ struct BpfLinkDeleter {
 
 using BpfLink = std::unique_ptr<bpf_link, BpfLinkDeleter>;
 
-// RAII over the three functions of a generated skeleton.
+// Owns a generated skeleton. S declares static open(), load() and destroy().
 template<class S>
 struct SkeletonDeleter {
     void operator()(S* skeleton) const { S::destroy(skeleton); }
@@ -149,28 +145,28 @@ struct SkeletonDeleter {
 template<class S>
 using Skeleton = std::unique_ptr<S, SkeletonDeleter<S>>;
 
-// Skeletons declare static open(), load() and destroy() for C++.
+// Throws Error.
 template<class S>
 Skeleton<S> open_skeleton()
 {
     Skeleton<S> skeleton(S::open(nullptr));
     if (!skeleton)
-        throw Error("the BPF object cannot be opened: " + errno_text(errno));
+        throw Error("cannot open the BPF object: " + errno_text(errno));
     return skeleton;
 }
 
-// RAII over memory that is shared with the kernel side: the values of a BPF array.
+// The elements of a mmapable BPF array, mapped into this process.
 template<class T>
 class SharedArray {
 public:
-    SharedArray(int fd, size_t elements) : fd_(fd) { reach(elements); }
+    SharedArray(int fd, size_t elements) : fd_(fd) { map_at_least(elements); }
     ~SharedArray() { unmap(); }
     SharedArray(const SharedArray&) = delete;
     SharedArray& operator=(const SharedArray&) = delete;
 
-    // From now on the first so many of the map are here. The others take no memory of the process: the kernel maps all
-    // pages at once.
-    void reach(size_t elements)
+    // Maps the first `elements`. The kernel maps all pages at once, so mapping the whole array would make all of it
+    // count as resident. Throws Error.
+    void map_at_least(size_t elements)
     {
         if (elements * sizeof(T) <= bytes_)
             return;
@@ -178,7 +174,7 @@ public:
         const size_t bytes = elements * sizeof(T);
         void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
         if (memory == MAP_FAILED)
-            throw Error("a BPF table cannot be mapped: " + errno_text(errno));
+            throw Error("cannot map a BPF array: " + errno_text(errno));
         memory_ = memory;
         bytes_ = bytes;
     }

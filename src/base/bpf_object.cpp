@@ -8,7 +8,7 @@
 namespace gpusnoop {
 namespace {
 
-// libbpf names the map after the object and the section: "cudalau.rodata".
+// libbpf names such a map after the object and the section: "cudalau.rodata".
 std::span<std::byte> section_bytes(bpf_object* object, std::string_view section)
 {
     bpf_map* map = nullptr;
@@ -62,7 +62,7 @@ void* BpfObject::find(const std::string& name, size_t size) const
 {
     const std::span<std::byte> bytes = variable(name);
     if (!bytes.empty() && bytes.size() != size)
-        throw std::logic_error(name + " has another size in the BPF object");
+        throw std::logic_error(name + " has a different size in the BPF object");
     return bytes.data();
 }
 

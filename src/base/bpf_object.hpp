@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A BPF object of any skeleton type. Code that serves several objects finds maps and global variables by name.
+// A BPF object of any skeleton type, for code shared by several tools: maps and global variables are found by name.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -31,7 +31,7 @@ public:
         return opened;
     }
 
-    // S: the type that it was opened as.
+    // S must be the type passed to open().
     template<class S>
     S& as() const
     {
@@ -39,20 +39,20 @@ public:
     }
 
     bpf_object* get() const { return object_; }
-    int load() const { return load_(); } // negative errno
+    int load() const { return load_(); } // 0 or a negative errno
 
-    bpf_map* map(const std::string& name) const; // null where the object has none
-    int fd(const std::string& name) const;       // of a map, once it is loaded; negative where the object has none
-    void resize(const std::string& name, uint32_t entries) const; // before it is loaded; no effect where there is none
+    bpf_map* map(const std::string& name) const; // null if there is none
+    int fd(const std::string& name) const;       // map descriptor after load(); negative if there is none
+    void resize(const std::string& name, uint32_t entries) const; // before load(); no effect if there is none
 
-    // A global variable; null where the object has none. Read-only data may be written before the object is loaded.
-    // Throws std::logic_error if the variable has another size.
+    // A global variable; null if there is none. Read-only data may be written before load(). Throws std::logic_error if
+    // the size differs.
     template<class T>
     T* find(const std::string& name) const
     {
         return static_cast<T*>(find(name, sizeof(T)));
     }
-    // No effect where the object has no such variable.
+    // No effect if there is no such variable.
     template<class T>
     void set(const std::string& name, T value) const
     {
@@ -60,7 +60,7 @@ public:
             *variable = value;
     }
     bool has(const std::string& name) const { return !variable(name).empty(); }
-    std::span<std::byte> variable(const std::string& name) const; // its bytes; empty where the object has none
+    std::span<std::byte> variable(const std::string& name) const; // its bytes; empty if there is none
 
 private:
     void* find(const std::string& name, size_t size) const;

@@ -8,10 +8,10 @@ namespace gpusnoop {
 
 std::optional<ClockError> clock_error()
 {
-    timex told{}; // modes 0: a question, which needs no privilege
-    if (adjtimex(&told) < 0)
+    timex state{}; // modes == 0 only reads, which needs no privilege
+    if (adjtimex(&state) < 0)
         return std::nullopt;
-    return ClockError{static_cast<uint64_t>(std::max(told.maxerror, 0L)), !(told.status & STA_UNSYNC)};
+    return ClockError{static_cast<uint64_t>(std::max(state.maxerror, 0L)), !(state.status & STA_UNSYNC)};
 }
 
 } // namespace gpusnoop

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Clock readings, the error of the wall clock, and local time as text.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 
 namespace gpusnoop {
 
-// Nanoseconds of a clock.
 inline uint64_t clock_ns(clockid_t clock)
 {
     timespec now{};
@@ -17,7 +17,7 @@ inline uint64_t clock_ns(clockid_t clock)
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// How often the kernel's quick clock ticks in a second (CONFIG_HZ), which is as fine as its coarse ones are.
+// CONFIG_HZ: the tick rate of the kernel's coarse clocks.
 inline uint64_t jiffies_per_second()
 {
     timespec jiffy{};
@@ -25,16 +25,14 @@ inline uint64_t jiffies_per_second()
     return 1'000'000'000 / std::max<uint64_t>(static_cast<uint64_t>(jiffy.tv_nsec), 1'000'000);
 }
 
-// What the kernel itself says of its wall clock, as far as somebody (chrony, ntpd, PTP) tells it.
+// The kernel's own estimate of its wall-clock error, as maintained by chrony, ntpd or PTP.
 struct ClockError {
-    uint64_t most_us = 0; // by how much it is wrong at most
+    uint64_t max_us = 0; // upper bound
     bool synchronized = false;
 };
 std::optional<ClockError> clock_error();
 
-// The time of day as text.
-
-// Local time. The C library is asked once per second shown, not once per event.
+// Formats local time. Calls the C library once per second of output, not once per event.
 class LocalTime {
 public:
     void append_clock(std::string& to, uint64_t wall_ns) // "10:00:00"
@@ -70,7 +68,7 @@ private:
     static constexpr size_t micros_at = 20;
 
     uint64_t second_ = 0;
-    std::string second_text_; // with the microseconds of the last one that was asked for them
+    std::string second_text_; // with the microseconds of the last append_iso()
 };
 
 } // namespace gpusnoop

@@ -12,15 +12,14 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
-constexpr std::array ignored = {SIGPIPE, SIGXFSZ}; // of writes, which return EPIPE and EFBIG instead
+constexpr std::array ignored = {SIGPIPE, SIGXFSZ}; // raised by writes, which then fail with EPIPE or EFBIG
 
-// A signal handler gets at nothing but statics.
-void (*volatile first)() = nullptr;
+void (*volatile exit_hook)() = nullptr; // a signal handler can only reach globals
 
-void end_at_once(int)
+void exit_at_once(int)
 {
-    if (first)
-        first();
+    if (exit_hook)
+        exit_hook();
     ::_exit(0);
 }
 
@@ -30,8 +29,8 @@ bool is_ignored(int signal)
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// A signal that is ignored kills from now on; a handler that puts something right before it does (the screen's) stays.
-void kill_by(int signal)
+// Makes the signal kill this process. Keeps an installed handler, such as the screen's, which restores the terminal.
+void stop_ignoring(int signal)
 {
     if (is_ignored(signal))
         ::signal(signal, SIG_DFL);
@@ -39,17 +38,18 @@ void kill_by(int signal)
 
 } // namespace
 
-sigset_t ending_set()
+sigset_t ending_signal_set()
 {
     sigset_t set;
     sigemptyset(&set);
     for (int signal : ending)
-        if (signal != SIGHUP || !is_ignored(signal)) // as nohup wants it; SIGINT is also ignored behind a shell's &
+        if (signal != SIGHUP ||
+            !is_ignored(signal)) // ignored by nohup; a shell's & makes SIGINT ignored, which is not kept
             sigaddset(&set, signal);
     return set;
 }
 
-bool ending_signal_waits()
+bool ending_signal_pending()
 {
     sigset_t waiting;
     return ::sigpending(&waiting) == 0 &&
@@ -63,38 +63,38 @@ EndingSignals::EndingSignals()
     for (size_t i = 0; i < ignored.size(); i++)
         ::sigaction(ignored[i], &ignore, &ignored_before_[i]);
     ::sigaction(SIGCHLD, nullptr, &child_before_);
-    ::signal(SIGCHLD, SIG_DFL); // while it is ignored, the kernel reaps our children and waitpid() does not find them
-    const sigset_t set = ending_set();
+    ::signal(SIGCHLD, SIG_DFL); // if it were ignored, the kernel would reap our children before waitpid()
+    const sigset_t set = ending_signal_set();
     ::sigprocmask(SIG_SETMASK, &set, &mask_before_);
     signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_)
-        throw Error("signals cannot be waited for: " + errno_text(errno));
+        throw Error("cannot set up signal handling: " + errno_text(errno));
 }
 
-bool EndingSignals::came()
+bool EndingSignals::arrived()
 {
     signalfd_siginfo info{};
-    if (came_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
-        return came_.has_value();
-    came_ = std::chrono::steady_clock::now();
+    if (first_at_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
+        return first_at_.has_value();
+    first_at_ = std::chrono::steady_clock::now();
     if (info.ssi_code <= 0) // not SI_KERNEL
         sent_ = static_cast<int>(info.ssi_signo);
-    const sigset_t set = ending_set();
+    const sigset_t set = ending_signal_set();
     for (int signal : ending)
         if (sigismember(&set, signal) == 1)
-            kill_by(signal);
+            stop_ignoring(signal);
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
     return true;
 }
 
-void EndingSignals::kill_again() const
+void EndingSignals::unblock() const
 {
     ::sigaction(SIGPIPE, &ignored_before_[0], nullptr);
-    const sigset_t set = ending_set();
+    const sigset_t set = ending_signal_set();
     ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-void EndingSignals::as_before() const
+void EndingSignals::restore() const
 {
     for (size_t i = 0; i < ignored.size(); i++)
         ::sigaction(ignored[i], &ignored_before_[i], nullptr);
@@ -102,38 +102,38 @@ void EndingSignals::as_before() const
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-std::chrono::nanoseconds EndingSignals::ago() const
+std::chrono::nanoseconds EndingSignals::since_first() const
 {
-    return came_ ? std::chrono::steady_clock::now() - *came_ : std::chrono::nanoseconds(0);
+    return first_at_ ? std::chrono::steady_clock::now() - *first_at_ : std::chrono::nanoseconds(0);
 }
 
 void EndingSignals::check()
 {
-    if (came())
+    if (arrived())
         throw Interrupted{};
 }
 
-EndAtOnce::EndAtOnce()
+ExitOnSignal::ExitOnSignal()
 {
     struct sigaction action {};
-    action.sa_handler = end_at_once;
-    action.sa_mask = ending_set();
-    const sigset_t set = ending_set();
+    action.sa_handler = exit_at_once;
+    action.sa_mask = ending_signal_set();
+    const sigset_t set = ending_signal_set();
     for (size_t i = 0; i < ending.size(); i++)
         ::sigaction(ending[i], sigismember(&set, ending[i]) == 1 ? &action : nullptr, &before_[i]);
     ::sigprocmask(SIG_UNBLOCK, &set, &mask_before_);
 }
 
-EndAtOnce::~EndAtOnce()
+ExitOnSignal::~ExitOnSignal()
 {
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
     for (size_t i = 0; i < ending.size(); i++)
         ::sigaction(ending[i], &before_[i], nullptr);
 }
 
-void first_when_ending_at_once(void (*action)())
+void set_exit_on_signal_hook(void (*action)())
 {
-    first = action;
+    exit_hook = action;
 }
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, SIGTERM and, unless nohup has it ignored, SIGHUP: they end a run, wherever it is. No work is done in signal
-// handlers.
+// Termination signals: SIGINT, SIGTERM and, unless ignored (nohup), SIGHUP. They are read from a signalfd, so that no
+// work is done in signal handlers.
 #pragma once
 
 #include "base/fd.hpp"
@@ -12,55 +12,56 @@
 
 namespace gpusnoop {
 
-// Thrown between the steps of what takes long, where a signal has come.
+// Thrown between the steps of long work after a signal has arrived.
 struct Interrupted {};
 
 class EndingSignals {
 public:
-    // From here on they wait for somebody to ask. SIGPIPE and SIGXFSZ are ignored: the error of the write says more.
-    // What was inherited of SIGCHLD and of blocked signals ends here, for our children, too.
+    // Blocks the signals until they are read with arrived(). Ignores SIGPIPE and SIGXFSZ, because the error of the
+    // write is more useful. Resets the inherited SIGCHLD action and signal mask, also for our children.
     EndingSignals();
 
-    int descriptor() const { return signals_.get(); } // readable: came() has something to do
-    // One has come, now or before. From the first on, another one kills as if nobody had asked: whoever sends it does
-    // not want to wait for what is left, printing and detaching.
-    bool came();
-    std::chrono::nanoseconds ago() const; // since the first was seen
-    // The first one, where a process sent it to this one: the terminal's reach all that belong to it.
+    int descriptor() const { return signals_.get(); } // readable when a signal is pending
+    // True once a signal has arrived. A second signal then kills this process: its sender does not want to wait for the
+    // last report and the detaching of probes.
+    bool arrived();
+    std::chrono::nanoseconds since_first() const; // 0 before the first signal
+    // The first signal, if it was sent with kill(). Signals from the terminal also reach our children.
     const std::optional<int>& sent() const { return sent_; }
-    void check();            // throws Interrupted
-    void kill_again() const; // from here on nobody asks, and they kill, as does SIGPIPE
-    void as_before() const;  // for a child that is to be another program: all of this as it was inherited
+    void check();         // throws Interrupted if a signal has arrived
+    void unblock() const; // from now on these signals and SIGPIPE kill this process
+    void restore() const; // the inherited state, for a child before exec
 
 private:
     sigset_t mask_before_{};
     std::array<struct sigaction, 2> ignored_before_{}; // SIGPIPE, SIGXFSZ
     struct sigaction child_before_ {};
     Fd signals_;
-    std::optional<std::chrono::steady_clock::time_point> came_;
+    std::optional<std::chrono::steady_clock::time_point> first_at_;
     std::optional<int> sent_;
 };
 
-// What they are, to be blocked by who is ended in another way.
-sigset_t ending_set();
+// The signals, for processes that block them because they are ended in another way.
+sigset_t ending_signal_set();
 
-// One waits to be asked for, by whoever has the object.
-bool ending_signal_waits();
+// True if one of them is pending, to be read by the owner of EndingSignals.
+bool ending_signal_pending();
 
-// As long as it lives they end the program at once, with 0: for what cannot be broken off and leaves nothing behind.
-class EndAtOnce {
+// While it exists, the signals end the program at once with status 0: for work that cannot be interrupted and leaves
+// nothing to clean up.
+class ExitOnSignal {
 public:
-    EndAtOnce();
-    ~EndAtOnce();
-    EndAtOnce(const EndAtOnce&) = delete;
-    EndAtOnce& operator=(const EndAtOnce&) = delete;
+    ExitOnSignal();
+    ~ExitOnSignal();
+    ExitOnSignal(const ExitOnSignal&) = delete;
+    ExitOnSignal& operator=(const ExitOnSignal&) = delete;
 
 private:
     sigset_t mask_before_{};
     std::array<struct sigaction, 3> before_{};
 };
 
-// What EndAtOnce does first, whoever has it: puts the terminal right. Async-signal-safe; null: nothing.
-void first_when_ending_at_once(void (*action)());
+// A function that every ExitOnSignal calls before it exits, to restore the terminal. Async-signal-safe; null: none.
+void set_exit_on_signal_hook(void (*action)());
 
 } // namespace gpusnoop

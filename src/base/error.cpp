@@ -23,12 +23,12 @@ namespace {
 struct Diagnostics {
     std::string tool = "gpusnoop";
     int verbosity = 0;
-    std::function<void(std::string)> reader; // of warnings, in stderr's place
-    std::function<void(std::string_view)> withdrawals;
+    std::function<void(std::string)> warning_sink; // replaces stderr
+    std::function<void(std::string_view)> withdrawal_sink;
     std::mutex mutex;
-    std::vector<std::string>* held = nullptr; // where threads may warn
-    bool stalled = false;                     // stderr is not waited for again before it takes something
-    uint64_t unsaid = 0;                      // messages that it did not take
+    std::vector<std::string>* deferred = nullptr; // set while several threads may warn
+    bool stalled = false; // stderr blocked for `patience`; do not wait again until a write succeeds
+    uint64_t unshown_messages = 0;
 };
 
 Diagnostics& diagnostics()
@@ -37,16 +37,16 @@ Diagnostics& diagnostics()
     return instance;
 }
 
-// One write where it can be, so that a line stays whole beside what others print. False where nobody took it in a
-// while.
+// Writes to stderr, in one write() if possible so that lines of several processes do not mix. False if stderr stayed
+// blocked.
 bool put(std::string_view text)
 {
     constexpr std::chrono::milliseconds patience(200);
-    const NonBlockingWriter to(STDERR_FILENO);
+    const NonBlockingWriter writer(STDERR_FILENO);
     for (;;) {
-        const ssize_t written = to.write(text);
+        const ssize_t written = writer.write(text);
         if (written < 0)
-            return true; // nobody is left to tell, now or later
+            return true; // stderr is closed for good, so there is nothing to retry
         text.remove_prefix(static_cast<size_t>(written));
         if (written > 0)
             diagnostics().stalled = false;
@@ -54,35 +54,34 @@ bool put(std::string_view text)
             return true;
         if (written == 0 && std::exchange(diagnostics().stalled, true))
             return false;
-        to.wait(patience);
+        writer.wait(patience);
     }
 }
 
 } // namespace
 
-void say(std::string_view text) noexcept
+void print_stderr(std::string_view text) noexcept
 {
-    uint64_t& unsaid = diagnostics().unsaid;
-    if (unsaid) {
-        char told[96];
-        const auto end =
-            fmt::format_to_n(told, sizeof(told), "gpusnoop: {} messages were not shown: nobody read them\n", unsaid);
-        if (!put({told, end.size}))
-            return void(unsaid++);
-        unsaid = 0;
+    uint64_t& unshown_messages = diagnostics().unshown_messages;
+    if (unshown_messages) {
+        char line[96];
+        const auto end = fmt::format_to_n(
+            line, sizeof(line), "gpusnoop: {} messages were dropped because stderr was blocked\n", unshown_messages);
+        if (!put({line, end.size}))
+            return void(unshown_messages++);
+        unshown_messages = 0;
     }
-    unsaid += !put(text);
+    unshown_messages += !put(text);
 }
 
 std::string errno_text(int error)
 {
     if (rlimit limit{}; error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
         return fmt::format(
-            "this process may have no more than {} open files (raise the limit: ulimit -n, or LimitNOFILE= "
-            "of a systemd service)",
+            "the limit of {} open files is reached (raise it: ulimit -n, or LimitNOFILE= of a systemd service)",
             limit.rlim_cur);
     if (rlimit limit{}; error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        return fmt::format("a file may have no more than {} bytes (raise the limit: ulimit -f, or LimitFSIZE= of a "
+        return fmt::format("the file size limit of {} bytes is reached (raise it: ulimit -f, or LimitFSIZE= of a "
                            "systemd service)",
                            limit.rlim_cur);
     return std::generic_category().message(error);
@@ -93,60 +92,60 @@ void set_tool_name(std::string_view name)
     diagnostics().tool = name;
 }
 
-WarningsTo::WarningsTo(std::function<void(std::string)> reader)
+WarningRedirect::WarningRedirect(std::function<void(std::string)> sink)
 {
-    diagnostics().reader = std::move(reader);
+    diagnostics().warning_sink = std::move(sink);
 }
 
-WarningsTo::~WarningsTo()
+WarningRedirect::~WarningRedirect()
 {
-    diagnostics().reader = nullptr;
+    diagnostics().warning_sink = nullptr;
 }
 
 void withdraw(std::string_view message)
 {
-    if (diagnostics().withdrawals)
-        diagnostics().withdrawals(message);
+    if (diagnostics().withdrawal_sink)
+        diagnostics().withdrawal_sink(message);
 }
 
-WithdrawalsTo::WithdrawalsTo(std::function<void(std::string_view)> reader)
+WithdrawalRedirect::WithdrawalRedirect(std::function<void(std::string_view)> sink)
 {
-    diagnostics().withdrawals = std::move(reader);
+    diagnostics().withdrawal_sink = std::move(sink);
 }
 
-WithdrawalsTo::~WithdrawalsTo()
+WithdrawalRedirect::~WithdrawalRedirect()
 {
-    diagnostics().withdrawals = nullptr;
+    diagnostics().withdrawal_sink = nullptr;
 }
 
-WarningsHeld::WarningsHeld()
+DeferredWarnings::DeferredWarnings()
 {
-    diagnostics().held = &kept_;
+    diagnostics().deferred = &messages_;
 }
 
-WarningsHeld::~WarningsHeld()
+DeferredWarnings::~DeferredWarnings()
 {
-    diagnostics().held = nullptr;
-    for (const std::string& message : kept_)
+    diagnostics().deferred = nullptr;
+    for (const std::string& message : messages_)
         warn(message);
 }
 
 void warn(std::string_view message) noexcept
 try {
     Diagnostics& d = diagnostics();
-    if (d.held) {
+    if (d.deferred) {
         const std::lock_guard lock(d.mutex);
-        d.held->emplace_back(message);
+        d.deferred->emplace_back(message);
         return;
     }
-    if (d.reader)
-        return d.reader(std::string(message));
+    if (d.warning_sink)
+        return d.warning_sink(std::string(message));
     std::string line = d.tool + ": ";
     append_printable(line, message);
     line += '\n';
-    say(line);
+    print_stderr(line);
 } catch (const std::bad_alloc&) {
-    say("gpusnoop: there is not enough memory for a message\n");
+    print_stderr("gpusnoop: out of memory while printing a message\n");
 }
 
 void set_verbosity(int level)

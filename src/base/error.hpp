@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception of the suite, and the diagnostics that go to stderr.
+// The exception class of the suite, and messages on stderr.
 #pragma once
 
 #include <functional>
@@ -11,52 +11,54 @@
 
 namespace gpusnoop {
 
-// Something the run cannot go on without. run_tool() prints "tool: what" and "hint: ..." and exits with 1.
+// A fatal error. run_tool() prints "tool: message" and "hint: ..." and exits with 1.
 class Error : public std::runtime_error {
 public:
-    explicit Error(const std::string& what, std::string hint = {}) : std::runtime_error(what), hint_(std::move(hint)) {}
-    const std::string& hint() const { return hint_; } // what the user can do; may be empty
+    explicit Error(const std::string& message, std::string hint = {})
+        : std::runtime_error(message), hint_(std::move(hint))
+    {}
+    const std::string& hint() const { return hint_; } // the remedy; may be empty
 
 private:
     std::string hint_;
 };
 
-// "Permission denied" and the like for an errno value. With the limit that was met, where there is one to raise.
+// The text of an errno value, e.g. "Permission denied". For EMFILE and EFBIG it names the limit and how to raise it.
 std::string errno_text(int error);
 
-// The name that starts every line of warn(); "gpusnoop" until it is set.
+// The prefix of the lines of warn(); "gpusnoop" by default.
 void set_tool_name(std::string_view name);
 
-// Writes one line "tool: message" to stderr. Control characters in it are shown as \xNN. Neither waits for a reader who
-// does not come nor throws: what could not be said is counted, and told with what can be said next.
+// Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. Waits briefly for a blocked
+// stderr, then drops the message; the next one that is written reports how many were dropped.
 void warn(std::string_view message) noexcept;
-// The same for what is harmless: text as it is, line end and all, and always to stderr.
-void say(std::string_view text) noexcept;
+// Writes trusted text unchanged, always to stderr. It must end with a newline. Blocking and drops: as warn().
+void print_stderr(std::string_view text) noexcept;
 
-// As long as it lives, warnings go to somebody who shows them, and not to stderr. One at a time.
-class WarningsTo {
+// While it exists, warnings go to `sink` instead of stderr. At most one exists at a time.
+class WarningRedirect {
 public:
-    explicit WarningsTo(std::function<void(std::string)> reader);
-    ~WarningsTo();
-    WarningsTo(const WarningsTo&) = delete;
-    WarningsTo& operator=(const WarningsTo&) = delete;
+    explicit WarningRedirect(std::function<void(std::string)> sink);
+    ~WarningRedirect();
+    WarningRedirect(const WarningRedirect&) = delete;
+    WarningRedirect& operator=(const WarningRedirect&) = delete;
 };
 
-// As long as it lives, warnings are kept, and said when it ends: threads may then warn at once. One at a time.
-class WarningsHeld {
+// While it exists, warn() is thread-safe; the messages are printed when it is destroyed. At most one exists at a time.
+class DeferredWarnings {
 public:
-    WarningsHeld();
-    ~WarningsHeld();
-    WarningsHeld(const WarningsHeld&) = delete;
-    WarningsHeld& operator=(const WarningsHeld&) = delete;
+    DeferredWarnings();
+    ~DeferredWarnings();
+    DeferredWarnings(const DeferredWarnings&) = delete;
+    DeferredWarnings& operator=(const DeferredWarnings&) = delete;
 
 private:
-    std::vector<std::string> kept_;
+    std::vector<std::string> messages_;
 };
 
-// How much warn()'s quieter sister says: 0 nothing, 1 with -v, 2 with -vv (libbpf's own log too).
+// 0: no verbose() messages; 1: -v; 2: -vv, which adds libbpf's log.
 void set_verbosity(int level);
 int verbosity();
-void verbose(std::string_view message); // shown from -v on
+void verbose(std::string_view message); // warn(), if verbosity() > 0
 
 } // namespace gpusnoop

@@ -71,9 +71,9 @@ bool write_all(int fd, std::string_view bytes)
     return true;
 }
 
-std::optional<FoundFile> find_regular_at(Fd where)
+std::optional<FoundFile> find_regular_by_fd(Fd where)
 {
-    // As the kernel knows it: a file system in user space (FUSE) is not asked, which might never answer.
+    // AT_STATX_DONT_SYNC: do not ask a FUSE server, which might never answer.
     struct statx st {};
     if (!where ||
         statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_CTIME, &st) != 0)
@@ -90,12 +90,12 @@ std::optional<FoundFile> find_regular_at(Fd where)
 
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path)
 {
-    return find_regular_at(open_below(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
+    return find_regular_by_fd(open_below(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
 }
 
-std::optional<FoundFile> find_regular_behind(const std::string& proc_link)
+std::optional<FoundFile> find_regular_by_link(const std::string& proc_link)
 {
-    return find_regular_at(Fd(open(proc_link.c_str(), O_PATH | O_CLOEXEC)));
+    return find_regular_by_fd(Fd(open(proc_link.c_str(), O_PATH | O_CLOEXEC)));
 }
 
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve)
@@ -114,16 +114,16 @@ Fd open_found(const FoundFile& found)
 
 namespace {
 
-bool has_room(int fd, int longest_ms)
+bool has_room(int fd, int timeout_ms)
 {
     pollfd ready{fd, POLLOUT, 0};
-    return ::poll(&ready, 1, longest_ms) > 0;
+    return ::poll(&ready, 1, timeout_ms) > 0;
 }
 
 } // namespace
 
-// O_NONBLOCK belongs to the description, which is shared: a shell would find its terminal changed. A pipe or a terminal
-// that is opened again has another one. Files and other devices do not wait for a reader.
+// O_NONBLOCK belongs to the open file description, which is shared: setting it would change the shell's terminal, too.
+// Reopening a pipe or terminal gives a description of our own. Regular files and other devices do not block.
 NonBlockingWriter::NonBlockingWriter(int fd) : fd_(fd)
 {
     struct stat st {};
@@ -144,7 +144,7 @@ ssize_t NonBlockingWriter::write(std::string_view bytes) const
     if (may_block_) {
         if (!has_room(fd_, 0))
             return 0;
-        bytes = bytes.substr(0, PIPE_BUF); // a pipe that has room has room for this
+        bytes = bytes.substr(0, PIPE_BUF); // a writable pipe has room for this much
     }
     const ssize_t written = socket_ ? ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                     : ::write(fd(), bytes.data(), bytes.size());
@@ -153,9 +153,9 @@ ssize_t NonBlockingWriter::write(std::string_view bytes) const
     return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-void NonBlockingWriter::wait(std::chrono::milliseconds longest) const
+void NonBlockingWriter::wait(std::chrono::milliseconds timeout) const
 {
-    has_room(fd(), static_cast<int>(longest.count()));
+    has_room(fd(), static_cast<int>(timeout.count()));
 }
 
 } // namespace gpusnoop

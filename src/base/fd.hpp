@@ -48,63 +48,61 @@ struct DirCloser {
 
 using Directory = std::unique_ptr<DIR, DirCloser>;
 
-// How many files this process may have open (RLIMIT_NOFILE), and how many it has.
+// RLIMIT_NOFILE, and how many descriptors this process has open.
 size_t descriptor_limit();
 size_t open_descriptors();
 
-// What is left of a file whose length others decide: where that is more than `max` bytes, only the beginning, which is
-// longer than `max`, too. nullopt where it cannot be read.
+// Reads the rest of a file of untrusted length. If it is longer than `max` bytes, returns only its beginning, which is
+// then also longer than `max`. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
-// flags: of open(), besides reading.
+// flags: further flags of open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);
 
-// To a regular file, however many times that takes. False with errno where it cannot be written.
+// Retries short writes to a regular file. False with errno on error.
 bool write_all(int fd, std::string_view bytes);
 
-// Regular files at paths that others choose. What is there is found out before it is opened: to open a device, a
-// terminal or a FIFO acts on it.
+// Regular files at untrusted paths. The type is checked before the file is opened, because opening a device, terminal
+// or FIFO has side effects.
 
-// Where a file would be opened (O_PATH), and which one that is.
 struct FoundFile {
-    Fd where;
-    uint64_t device = 0, inode = 0; // as stat() shows them
-    int64_t changed_ns = 0;         // when, as far as the kernel knows
+    Fd where;                       // O_PATH
+    uint64_t device = 0, inode = 0; // as in stat()
+    int64_t changed_ns = 0;         // ctime, from the kernel's cache
 };
 
-// A regular file below this folder. Links, absolute ones, too, do not lead out of it, as for a process whose root it
-// is. nullopt with errno if there is none (EINVAL: not a regular file).
+// A regular file below `root`, with links resolved as for a process whose root it is. nullopt with errno if there is
+// none (EINVAL: not a regular file).
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path);
 
-// The regular file that a link of /proc stands for, which no path need lead to.
-std::optional<FoundFile> find_regular_behind(const std::string& proc_link);
+// The regular file behind a link in /proc, such as /proc/PID/exe; it may have been deleted.
+std::optional<FoundFile> find_regular_by_link(const std::string& proc_link);
 
-// The one that this descriptor (O_PATH) stands for.
-std::optional<FoundFile> find_regular_at(Fd where);
+// The regular file of an O_PATH descriptor.
+std::optional<FoundFile> find_regular_by_fd(Fd where);
 
-// openat2() with these RESOLVE_*; empty with errno.
+// openat2(); resolve: RESOLVE_* flags. Empty with errno on error.
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve);
 
-// For reading; empty where that is not allowed.
+// Opens the file for reading. Empty with errno on error.
 Fd open_found(const FoundFile& found);
 
-// Writes to a descriptor of which nobody knows what is behind it, and waits for no reader: a pipe may be one that
-// nobody reads, a terminal may be stopped.
+// Writes to any kind of descriptor without blocking: a pipe may have no reader, a terminal may be stopped.
 class NonBlockingWriter {
 public:
-    explicit NonBlockingWriter(int fd); // not owned; as blocking as whoever shares it wants it
+    explicit NonBlockingWriter(int fd); // not owned; its O_NONBLOCK flag is not changed, because it is shared
 
-    // How many bytes were taken, 0 where there is no room now, or -errno. SIGPIPE must be ignored.
+    // The number of bytes written, 0 if the descriptor is not writable now, or -errno. SIGPIPE must be ignored.
     ssize_t write(std::string_view bytes) const;
-    // Until there is room, or the next write() says why there will never be any.
-    void wait(std::chrono::milliseconds longest) const;
+    // Waits until write() will make progress or fail, for at most `timeout`.
+    void wait(std::chrono::milliseconds timeout) const;
 
 private:
     int fd() const { return own_ ? own_.get() : fd_; }
 
     int fd_;
-    Fd own_; // a description of our own that does not block
+    Fd own_; // a non-blocking description of our own
     bool socket_ = false;
-    bool may_block_ = false; // no such description could be had
+    bool may_block_ = false; // opening one failed, so writes are preceded by poll()
 };
 
 } // namespace gpusnoop

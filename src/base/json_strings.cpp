@@ -11,10 +11,12 @@ namespace {
 
 constexpr size_t max_depth = 64;
 
-// Events of nlohmann's parser, which ends where one returns false. It keeps no more than a bit for each level.
+// Event handler for nlohmann's SAX parser, which stops when a handler returns false.
 class Walk : public nlohmann::json_sax<nlohmann::json> {
 public:
-    Walk(const std::function<void(const JsonPath&, const std::string&)>& use, bool sets) : use_(use), sets_(sets) {}
+    Walk(const std::function<void(const JsonPath&, const std::string&)>& use, bool with_empty_objects)
+        : use_(use), with_empty_objects_(with_empty_objects)
+    {}
 
     bool null() override { return value(); }
     bool boolean(bool) override { return value(); }
@@ -45,7 +47,7 @@ public:
         const bool was_empty = std::exchange(empty_, false);
         path_.pop_back();
         indices_.pop_back();
-        if (was_empty && sets_ && !path_.empty())
+        if (was_empty && with_empty_objects_ && !path_.empty())
             use_(path_, {});
         return value();
     }
@@ -78,10 +80,10 @@ private:
     }
 
     const std::function<void(const JsonPath&, const std::string&)>& use_;
-    bool sets_;
-    bool empty_ = false; // the object that began last has no key yet
+    bool with_empty_objects_;
+    bool empty_ = false; // the innermost object has no key yet
     JsonPath path_;
-    std::vector<uint64_t> indices_; // of the element that comes next, for each level of the path
+    std::vector<uint64_t> indices_; // per level of the path: the next element of an array, or not_array
 };
 
 } // namespace
@@ -92,8 +94,8 @@ bool each_json_string(std::string_view text, const std::function<void(const Json
     return nlohmann::json::sax_parse(text.begin(), text.end(), &walk);
 }
 
-bool each_json_string_and_set(std::string_view text,
-                              const std::function<void(const JsonPath&, const std::string&)>& use)
+bool each_json_string_and_empty_object(std::string_view text,
+                                       const std::function<void(const JsonPath&, const std::string&)>& use)
 {
     Walk walk(use, true);
     return nlohmann::json::sax_parse(text.begin(), text.end(), &walk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strings in a JSON text from a source that is not trusted, without a tree of it in memory.
+// Streams the strings of an untrusted JSON text, without building a tree in memory.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace gpusnoop {
 
-// The keys that lead to a value from the outside in; the elements of an array have "0", "1", ...
+// The keys that lead to a value, outermost first; array elements have "0", "1", ...
 using JsonPath = std::vector<std::string>;
 
-// Hands out each string that is a value. False where the text is not JSON or nests deeper than the files of any
-// container runtime do; some strings may have been handed out by then.
+// Calls `use` for each string value. False if the text is not JSON or nests more than 64 levels deep; `use` may have
+// been called before that is detected.
 bool each_json_string(std::string_view text, const std::function<void(const JsonPath&, const std::string&)>& use);
-// The same, and an empty string for each object that is a value and has nothing in it: Go writes sets so.
-bool each_json_string_and_set(std::string_view text,
-                              const std::function<void(const JsonPath&, const std::string&)>& use);
+// The same, but also reports each empty object as an empty string: Go encodes sets as keys with empty objects.
+bool each_json_string_and_empty_object(std::string_view text,
+                                       const std::function<void(const JsonPath&, const std::string&)>& use);
 
 } // namespace gpusnoop

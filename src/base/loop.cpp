@@ -24,9 +24,9 @@ timespec to_timespec(std::chrono::nanoseconds time)
 Loop::Loop(EndingSignals& signals) : epoll_(epoll_create1(EPOLL_CLOEXEC))
 {
     if (!epoll_)
-        throw Error("the event loop cannot be set up: " + errno_text(errno));
+        throw Error("cannot set up the event loop: " + errno_text(errno));
     watch(signals.descriptor(), [this, &signals] {
-        if (signals.came())
+        if (signals.arrived())
             stop();
     });
 }
@@ -40,13 +40,13 @@ void Loop::watch(int fd, Handler handler)
     event.events = EPOLLIN;
     event.data.fd = fd;
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event))
-        throw Error("a descriptor cannot be watched: " + errno_text(errno));
+        throw Error("cannot watch a descriptor: " + errno_text(errno));
 }
 
 void Loop::remove(int fd)
 {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    // The handler may be the one that runs now: only mark it.
+    // Only mark the source, because its handler may be running now.
     for (Source& source : sources_)
         if (source.fd == fd)
             source.fd = -1;
@@ -57,7 +57,7 @@ void Loop::add_timer(std::chrono::nanoseconds first, std::chrono::nanoseconds pe
     Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     itimerspec spec{to_timespec(period), to_timespec(first)};
     if (!timer || timerfd_settime(timer.get(), 0, &spec, nullptr))
-        throw Error("a timer cannot be set: " + errno_text(errno));
+        throw Error("cannot set a timer: " + errno_text(errno));
     int fd = timer.get();
     timers_.push_back(std::move(timer));
     watch(fd, [fd, handler = std::move(handler)] {

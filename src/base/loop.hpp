@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one thread's event loop: descriptors, timers and signals.
+// Single-threaded event loop: descriptors, timers and termination signals.
 #pragma once
 
 #include "base/ending_signals.hpp"
@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 class Loop {
 public:
-    // Signals end run().
+    // A termination signal ends run().
     explicit Loop(EndingSignals& signals);
     ~Loop();
     Loop(const Loop&) = delete;
@@ -28,7 +28,7 @@ public:
     void every(std::chrono::nanoseconds period, Handler handler);
     void after(std::chrono::nanoseconds delay, Handler handler);
 
-    // Each time the loop is about to sleep. True: there is more to do, so that it does not sleep.
+    // Called before each sleep. If it returns true, there is more to do and the loop does not sleep.
     void before_wait(std::function<bool()> handler) { before_wait_ = std::move(handler); }
 
     void run(); // until stop(), or until a handler throws Interrupted
@@ -45,7 +45,7 @@ private:
 
     Fd epoll_;
     std::deque<Fd> timers_;
-    std::deque<Source> sources_; // a deque: handlers may add sources while one of them runs
+    std::deque<Source> sources_; // a deque, because a running handler may add sources
     std::function<bool()> before_wait_;
     bool running_ = true;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all tools can be asked for. How it is asked: shared_options.hpp.
+// Options shared by all tools, as plain data. Their command-line syntax: run/shared_options.hpp.
 #pragma once
 
 #include "base/privileges.hpp"
@@ -16,40 +16,40 @@
 
 namespace gpusnoop {
 
-// The command line makes no sense: exit 2.
+// Invalid command line: exit 2.
 class UsageError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-// What the command line asks to be told, in place of a run: exit 0.
+// Thrown to print a text instead of tracing, e.g. for --help: exit 0.
 struct Answer {
     std::string text;
-    explicit Answer(std::string what) : text(std::move(what)) {}
+    explicit Answer(std::string printed) : text(std::move(printed)) {}
 };
 
 struct Options {
     std::vector<pid_t> pids;
-    std::vector<std::string> program; // to be started and traced, with its arguments
-    std::optional<UserAccount> user;  // that the program runs as; nullopt: as the tool was started
+    std::vector<std::string> program; // command line to start and trace
+    std::optional<UserAccount> user;  // to run the program as; nullopt: the user of the tool
     pid_t tid = 0;
     std::string comm;
-    std::string cgroup; // as it was asked for
+    std::string cgroup; // as given on the command line
     std::string host_root = "/";
     std::optional<std::chrono::nanoseconds> interval;
     uint64_t count = 0; // reports; 0: no limit
     std::optional<std::chrono::nanoseconds> duration;
     bool timestamps = false;
     bool json = false;
-    std::string record;                      // the file that JSON goes to, beside what is shown; empty: none
-    uint64_t record_max = uint64_t{1} << 30; // bytes of it, and of the one that it replaces
-    std::string replay;                      // the recording that is shown in place of what goes on; empty: none
-    std::string replay_at;                   // from which time on; empty: its begin
-    std::string trace;                       // the file that a timeline of lines goes to; empty: none
-    std::vector<std::pair<std::string_view, std::string>> flames; // files of flame graphs, by option
-    bool folded = false;                                          // a flame graph in place of what is shown
-    std::string weight;                                           // what flames are as wide as; empty: what is usual
-    std::vector<std::string> columns;                             // of tables of text (rows/field.hpp)
+    std::string record;                      // file for a JSON recording, in addition to the output; empty: none
+    uint64_t record_max = uint64_t{1} << 30; // bytes, shared by the recording and the older file that it replaced
+    std::string replay;                      // recording to show instead of tracing; empty: none
+    std::string replay_at;                   // time to start the replay at; empty: the beginning
+    std::string trace;                       // file for a timeline; empty: none
+    std::vector<std::pair<std::string_view, std::string>> flames; // option name, flame graph file
+    bool folded = false;                                          // print a flame graph instead of tables
+    std::string weight;               // metric for the width of flame graph frames; empty: the default
+    std::vector<std::string> columns; // of text tables (rows/field.hpp)
     bool failed_only = false;
     bool user_stacks = false;
     bool milliseconds = false;
@@ -58,36 +58,36 @@ struct Options {
     bool per_thread = false;
     bool extra_columns = false;
     int verbosity = 0;
-    size_t rows = 20;        // of a table; 0: all
-    std::string attach;      // way by name; empty: the best one
-    uint32_t ring_mb = 8;    // power of two
-    uint32_t table_rows = 0; // of the kernel side; 0: by the number of CPUs
-    bool clean = false;      // remove what killed runs have left, and do nothing else
-    bool info = false;       // say what this machine offers and what the tool takes, and do nothing else
+    size_t rows = 20;        // rows per table; 0: all
+    std::string attach;      // tier by name; empty: the best one available
+    uint32_t ring_mb = 8;    // a power of two
+    uint32_t table_rows = 0; // rows of the BPF table; 0: chosen by the number of CPUs
+    bool clean = false;      // only remove what killed runs left behind
+    bool info = false;       // only print what this machine supports and what the tool would use
 
     bool draws_flames() const { return folded || !flames.empty(); }
     bool writes_json() const { return json || !record.empty(); }
 
-    // Nanoseconds in the unit that durations of histograms are counted in.
+    // Unit of histograms of durations.
     uint64_t unit_ns() const { return nanoseconds ? 1 : milliseconds ? 1'000'000 : 1'000; }
     std::string_view unit_name() const { return nanoseconds ? "nsecs" : milliseconds ? "msecs" : "usecs"; }
 };
 
-// What a tool was asked for, beside what all tools are.
+// Options of a tool for replaying its recordings.
 struct ReplayView {
     std::optional<std::string> by{}; // nullopt: as recorded
     std::string sort{};              // empty: as recorded
-    std::string usual_sort{};        // of rows that are added up
-    std::string names = "short";     // how kernels are named
-    bool adds_up = true;             // false: its rows are shown as they are, or not at all
+    std::string usual_sort{};        // for merged rows
+    std::string names = "short";     // style of kernel names
+    bool adds_up = true;             // false: rows of several reports cannot be merged
 };
 
-// Where the metrics of a run go.
+// Destinations of metrics.
 struct MetricsOptions {
     std::string textfile; // empty: none
-    std::string listen;   // where they can be asked for; empty: nowhere
+    std::string listen;   // address of the HTTP server; empty: none
 
-    bool wanted() const { return !textfile.empty() || !listen.empty(); } // in place of tables
+    bool wanted() const { return !textfile.empty() || !listen.empty(); } // metrics replace tables
 };
 
 } // namespace gpusnoop

@@ -22,7 +22,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int links_max = 40; // as the kernel has it
+constexpr int links_max = 40; // the limit of the kernel
 
 bool is_trusted(uid_t user)
 {
@@ -76,15 +76,15 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
             continue;
         }
         if (!is_safe_link(found, folder))
-            throw Error(fmt::format("{}: its folder is behind the symbolic link '{}', which another user may have put "
-                                    "there",
-                                    what_fails, printable(name)),
-                        "name the folder that the link leads to");
+            throw Error(
+                fmt::format("{}: its folder is behind the symbolic link '{}', which another user may have created",
+                            what_fails, printable(name)),
+                "use the path that the link points to");
         if (++links > links_max) {
             errno = ELOOP;
             return {};
         }
-        if (is_of_proc(next)) { // its text does not say where it leads: /proc/PID/root
+        if (is_of_proc(next)) { // the text of such a link may not be its target: /proc/PID/root
             at = Fd(openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             continue;
         }
@@ -116,7 +116,7 @@ bool replace_file(const Fd& folder, const std::string& name, std::string_view by
         errno = error;
         return false;
     }
-    // Not every file system can sync a folder.
+    // Errors are ignored: some file systems cannot sync a folder.
     if (const Fd readable(to_disk ? openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1); readable)
         fsync(readable.get());
     return true;
@@ -147,7 +147,7 @@ Fd OutputPath::open(mode_t mode, std::string_view suffix) const
     return file ? std::move(file) : create(mode, suffix);
 }
 
-// Without O_CREAT and O_TRUNC, and nothing but a regular file acts on being opened so.
+// Opens without O_CREAT and O_TRUNC, so that the file is unchanged if it is refused below.
 Fd OutputPath::open_existing(std::string_view suffix) const
 {
     const std::string name = name_ + std::string(suffix);
@@ -163,16 +163,16 @@ Fd OutputPath::open_existing(std::string_view suffix) const
         refuse(suffix, errno_text(errno));
     if (!S_ISREG(st.st_mode))
         refuse(suffix, "it is not a regular file");
-    const auto leave = [&](std::string_view why) {
-        throw Error(fmt::format("'{}{}' {}: it is left as it is", printable(path_), suffix, why),
+    const auto refuse_foreign = [&](std::string_view why) {
+        throw Error(fmt::format("'{}{}' {}; refusing to overwrite it", printable(path_), suffix, why),
                     "name another file, or move this one away");
     };
     if (st.st_uid != geteuid() && st.st_uid != folder.st_uid)
-        leave("exists and belongs to another user");
+        refuse_foreign("exists and belongs to another user");
     std::string first(begin_.size(), '\0');
     if (st.st_size &&
         (pread(file.get(), first.data(), first.size(), 0) != static_cast<ssize_t>(first.size()) || first != begin_))
-        leave(fmt::format("exists and is not a gpusnoop {}", kind_));
+        refuse_foreign(fmt::format("exists and is not a gpusnoop {}", kind_));
     return file;
 }
 
@@ -194,12 +194,12 @@ void OutputPath::replace(std::string_view bytes, mode_t mode, Durable durable) c
 
 void OutputPath::rename(const Fd& file, std::string_view suffix) const
 {
-    struct stat there {
+    struct stat current {
     }, opened{};
-    if (fstatat(folder_.get(), name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 || fstat(file.get(), &opened) != 0)
+    if (fstatat(folder_.get(), name_.c_str(), &current, AT_SYMLINK_NOFOLLOW) != 0 || fstat(file.get(), &opened) != 0)
         refuse({}, errno_text(errno));
-    if (there.st_dev != opened.st_dev || there.st_ino != opened.st_ino)
-        refuse({}, "another file has taken its place");
+    if (current.st_dev != opened.st_dev || current.st_ino != opened.st_ino)
+        refuse({}, "another file has replaced it");
     open_existing(suffix);
     if (renameat(folder_.get(), name_.c_str(), folder_.get(), (name_ + std::string(suffix)).c_str()) != 0)
         refuse(suffix, errno_text(errno));
@@ -211,14 +211,14 @@ try {
         unlinkat(folder_.get(), name_.c_str(), 0);
 } catch (const Error&) {}
 
-ResultFile::ResultFile(std::string path, std::string_view begin, std::string_view what)
-    : path_(std::move(path), what, begin), what_(what), file_(path_.open(0644))
+ResultFile::ResultFile(std::string path, std::string_view begin, std::string_view kind)
+    : path_(std::move(path), kind, begin), kind_(kind), file_(path_.open(0644))
 {}
 
 void ResultFile::write(std::string_view bytes)
 {
     if ((!std::exchange(begun_, true) && ftruncate(file_.get(), 0)) || !write_all(file_.get(), bytes))
-        throw Error(fmt::format("the {} '{}' is not whole: it cannot be written: {}", what_, printable(path_.path()),
+        throw Error(fmt::format("the {} '{}' is incomplete: it cannot be written: {}", kind_, printable(path_.path()),
                                 errno_text(errno)));
 }
 

@@ -11,38 +11,36 @@
 
 namespace gpusnoop {
 
-// Opens a folder with O_PATH, as openat() takes it. A symbolic link in its path is followed only if no other user can
-// have put it there: the link and its folder belong to root or the effective user, and others may not rename in that
-// folder. Throws Error, which begins with `what_fails`, for another link. Empty with errno where there is no such
-// folder.
+// Opens a folder with O_PATH. A symbolic link in its path is followed only if no other user can have created it: the
+// link and its folder belong to root or the effective user, and other users cannot rename files in that folder. For any
+// other link it throws an Error that begins with `what_fails`. Empty with errno if the folder cannot be opened.
 Fd open_folder(std::string_view path, std::string_view what_fails);
 
 enum class Durable : bool { no, yes }; // yes: on the disk before the call returns
 
-// Writes a new file and renames it to `name` in `folder`: there is the old file or the new one at any time. The
-// temporary name, NAME.PID.RANDOM, is new as well, so no other file is touched. False with errno, and with the old file
-// in place.
+// Replaces a file atomically, by way of a new file NAME.PID.RANDOM in the same folder. On error, returns false with
+// errno and keeps the old file.
 bool replace_file(const Fd& folder, const std::string& name, std::string_view bytes, mode_t mode, Durable durable);
 
-// The folder is opened once: what others do to the path afterwards does not redirect a write. A file with `suffix` is
-// beside it, as FILE.1 is. An existing file is the tool's own if it is a regular file of the effective user or of the
-// folder's owner, and begins with `begin` unless it is empty. All methods but remove() throw Error.
+// The folder is opened once, so that later changes of the path cannot redirect a write. `suffix` selects a related file
+// in the same folder, such as FILE.1. An existing file is the tool's own if it is a regular file that belongs to the
+// effective user or the folder's owner, and is empty or begins with `begin`. All methods but remove() throw Error.
 class OutputPath {
 public:
-    // kind: what messages call the file: "recording".
+    // kind: a noun for messages, such as "recording".
     OutputPath(std::string path, std::string_view kind, std::string_view begin);
 
     const std::string& path() const { return path_; }
 
     // Opens the file for reading and appending, and creates it if it does not exist.
     Fd open(mode_t mode, std::string_view suffix = {}) const;
-    // The same for a file that must exist. Empty where there is none.
+    // Does not create the file: empty if it does not exist.
     Fd open_existing(std::string_view suffix = {}) const;
-    // The same for a file that must not exist.
+    // Fails if the file exists.
     Fd create(mode_t mode, std::string_view suffix = {}) const;
 
     void replace(std::string_view bytes, mode_t mode, Durable durable) const;
-    // Renames the file, which must still be `file`, and replaces an older one with this suffix.
+    // Appends `suffix` to the name of the file, which must still be `file`; an older file of that name is replaced.
     void rename(const Fd& file, std::string_view suffix) const;
     // Removes the file if it is the tool's own.
     void remove() const noexcept;
@@ -55,19 +53,19 @@ private:
     Fd folder_;
 };
 
-// A file that results go to, and that is written anew by each run.
+// A result file that each run overwrites.
 class ResultFile {
 public:
-    // begin: what such a file begins with. what: "flame graph". What is there stays until there is something to write,
-    // and for good where it is something else. Throws Error.
-    ResultFile(std::string path, std::string_view begin, std::string_view what);
+    // begin, kind: as for OutputPath. The old content is kept until the first write(). Throws Error if the existing
+    // file is not the tool's own.
+    ResultFile(std::string path, std::string_view begin, std::string_view kind);
 
-    // Behind what has been written by this run. Throws Error.
+    // The first call truncates the file, later ones append. Throws Error.
     void write(std::string_view bytes);
 
 private:
     OutputPath path_;
-    std::string what_;
+    std::string kind_;
     Fd file_;
     bool begun_ = false;
 };

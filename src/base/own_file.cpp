@@ -16,19 +16,19 @@
 namespace gpusnoop {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, std::string_view what, int error)
+[[noreturn]] void fail(const std::string& path, std::string_view action, int error)
 {
     if (error == ELOOP)
         throw Error(fmt::format("'{}' is a symbolic link", path));
-    throw Error(fmt::format("'{}' cannot be {}: {}", path, what, errno_text(error)));
+    throw Error(fmt::format("'{}' cannot be {}: {}", path, action, errno_text(error)));
 }
 
-// Nobody else may say what is in it.
+// Throws unless only this user can change the file or folder.
 void check_owner(const Fd& fd, const std::string& path, mode_t type)
 {
     struct stat st {};
     if (fstat(fd.get(), &st) != 0)
-        fail(path, "looked at", errno);
+        fail(path, "checked", errno);
     if ((st.st_mode & S_IFMT) != type)
         throw Error(fmt::format("'{}' is not a {}", path, type == S_IFDIR ? "folder" : "regular file"));
     if (st.st_uid != geteuid())
@@ -68,26 +68,26 @@ std::string OwnFile::path() const
     return path + '/' + name_;
 }
 
-// Step by step: each is looked at before the next one is trusted.
-Fd OwnFile::folder(bool make) const
+// Opens the folders one by one, and checks the owner of each before opening the next.
+Fd OwnFile::folder(bool create) const
 {
     constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     std::string path = root_;
     Fd at = open_folder(path, fmt::format("'{}' cannot be opened", path));
     if (!at && errno != ENOENT)
         fail(path, "opened", errno);
-    if (!at && make)
+    if (!at && create)
         fail(path, "opened", ENOENT);
     for (auto below = folders_.begin(); at; ++below) {
         check_owner(at, path, S_IFDIR);
         if (below == folders_.end())
             break;
         path += '/' + *below;
-        if (make && mkdirat(at.get(), below->c_str(), 0700) != 0 && errno != EEXIST)
-            fail(path, "made", errno);
+        if (create && mkdirat(at.get(), below->c_str(), 0700) != 0 && errno != EEXIST)
+            fail(path, "created", errno);
         at = Fd(openat(at.get(), below->c_str(), flags | O_NOFOLLOW));
-        if (!at && (make || errno != ENOENT)) {
-            // O_DIRECTORY comes first: of a link, too, it says that it is no folder.
+        if (!at && (create || errno != ENOENT)) {
+            // Also for a symbolic link: the kernel checks O_DIRECTORY before O_NOFOLLOW.
             if (errno == ENOTDIR)
                 throw Error(fmt::format("'{}' is not a folder", path));
             fail(path, "opened", errno);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small file that is ours alone, in folders that are ours alone: where variables of the environment say that it is,
-// and root must neither believe nor write what another user could have put there.
+// Small settings file below a folder named by an environment variable. Only this user may own or write the file and its
+// folders, so that root cannot be tricked by another user's files.
 #pragma once
 
 #include "base/fd.hpp"
@@ -16,23 +16,23 @@ class OwnFile {
 public:
     static constexpr size_t size_max = 64 << 10; // bytes
 
-    // root: a folder that is there; below: the folders in it, which are made when they are needed, and the file.
+    // root: an existing folder. below: the names of folders in it, created when needed, and last the file.
     OwnFile(std::string root, std::vector<std::string> below);
 
-    // In $XDG_CONFIG_HOME, else in ~/.config. nullopt where the environment says nothing of either.
+    // In $XDG_CONFIG_HOME, else in ~/.config. nullopt if neither XDG_CONFIG_HOME nor HOME is an absolute path.
     static std::optional<OwnFile> of_settings(const std::string& name);
 
     std::string path() const;
 
-    // nullopt where there is none. Throws Error where it cannot be read, is not ours alone, no regular file or too
-    // large; which is said so that "it is ignored:" can stand before it.
+    // nullopt if there is none. Throws Error if it cannot be read, other users can change it, or it is too large or not
+    // a regular file. The message can follow "it is ignored: ".
     std::optional<std::string> read() const;
 
-    // All of it or nothing. Throws Error.
+    // Replaces the file atomically. Throws Error.
     void write(std::string_view text) const;
 
 private:
-    Fd folder(bool make) const; // empty where one is missing
+    Fd folder(bool create) const; // empty if it does not exist
 
     std::string root_;
     std::vector<std::string> folders_;

@@ -12,34 +12,34 @@ namespace gpusnoop {
 
 namespace {
 
-using Words = std::array<__user_cap_data_struct, 2>;
+using CapabilitySets = std::array<__user_cap_data_struct, 2>; // 32 capabilities each
 
-bool now(Words& words)
+bool read_sets(CapabilitySets& sets)
 {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    return syscall(SYS_capget, &header, words.data()) == 0;
+    return syscall(SYS_capget, &header, sets.data()) == 0;
 }
 
 } // namespace
 
 bool has_capability(int capability)
 {
-    Words all{};
-    return now(all) && (all.at(CAP_TO_INDEX(capability)).effective & CAP_TO_MASK(capability)) != 0;
+    CapabilitySets all{};
+    return read_sets(all) && (all.at(CAP_TO_INDEX(capability)).effective & CAP_TO_MASK(capability)) != 0;
 }
 
 bool keep_capabilities(std::span<const int> kept)
 {
-    Words all{}, some{};
-    if (!now(all))
+    CapabilitySets all{}, reduced{};
+    if (!read_sets(all))
         return false;
     for (const int capability : kept) {
-        auto& word = some.at(CAP_TO_INDEX(capability));
+        auto& word = reduced.at(CAP_TO_INDEX(capability));
         word.permitted |= CAP_TO_MASK(capability) & all.at(CAP_TO_INDEX(capability)).permitted;
         word.effective = word.permitted;
     }
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    return syscall(SYS_capset, &header, some.data()) == 0;
+    return syscall(SYS_capset, &header, reduced.data()) == 0;
 }
 
 std::vector<UserAccount> parse_accounts(std::string_view passwd)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Capabilities of this process, and user accounts.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,13 @@
 
 namespace gpusnoop {
 
-// CAP_* is in effect for this process.
+// capability: CAP_*.
 bool has_capability(int capability);
 
-// Gives up all but these, of those there are, for good; what it execs as root gets them back. False where the kernel
-// refuses that.
+// Drops all capabilities but these for good; exec as root restores them. False if the kernel refuses.
 bool keep_capabilities(std::span<const int> kept);
 
-// Accounts of users, by the text of /etc/passwd and /etc/group. Not getpwnam(): it asks the network for names, and a
-// static program cannot call it.
+// An account in /etc/passwd. getpwnam() is not used: it may query the network, and static programs cannot call it.
 struct UserAccount {
     std::string name;
     uid_t uid = 0;
@@ -29,13 +28,13 @@ struct UserAccount {
     std::string shell; // empty: /bin/sh
 };
 
-// In the order of the file; lines that are none are left out.
+// In the order of the file; invalid lines are skipped.
 std::vector<UserAccount> parse_accounts(std::string_view passwd);
 
-// By name, else by number: a name may consist of digits.
+// Finds an account by name, else by number: a name may consist of digits.
 std::optional<UserAccount> find_account(std::string_view passwd, std::string_view name_or_uid);
 
-// The groups that list the user as a member, and the user's own.
+// The primary group of the account, and those in `group` (/etc/group) that list it as a member.
 std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account);
 
 } // namespace gpusnoop

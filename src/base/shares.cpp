@@ -11,7 +11,7 @@ namespace {
 
 void subtract(volatile __u64& from, uint64_t less)
 {
-    __atomic_fetch_sub(&from, less, __ATOMIC_RELAXED); // programs add to it
+    __atomic_fetch_sub(&from, less, __ATOMIC_RELAXED); // atomic, because BPF programs add to it
 }
 
 } // namespace
@@ -26,10 +26,10 @@ void Shares::release(std::span<const image> exited)
 {
     volatile shared_taken& all = taken_[0];
     for (const image& each : exited) {
-        share left{};
-        if (bpf_map_lookup_elem(shares_fd_, &each, &left) == 0 && bpf_map_delete_elem(shares_fd_, &each) == 0)
+        share own{};
+        if (bpf_map_lookup_elem(shares_fd_, &each, &own) == 0 && bpf_map_delete_elem(shares_fd_, &each) == 0)
             for (size_t table = 0; table < SHARED_TABLES; table++)
-                subtract(all.entries[table], left.entries[table]);
+                subtract(all.entries[table], own.entries[table]);
         held_bytes held{};
         if (held_fd_ >= 0 && bpf_map_lookup_elem(held_fd_, &each, &held) == 0)
             subtract(all.entries[SHARED_HELD], held.entries);

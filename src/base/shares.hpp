@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes' shares of the kernel side's tables (bpf/base/share.bpf.h): the part of the accounting that belongs to the
-// front end, which deletes rows and what exited processes have left.
+// Front end's part of the accounting of each process's share of BPF tables (bpf/base/share.bpf.h): it subtracts the
+// entries that it deletes.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -16,20 +16,20 @@ namespace gpusnoop {
 
 class Shares {
 public:
-    // Of an object that is loaded. Throws Error.
+    // The object must be loaded. Throws Error.
     explicit Shares(const bpf_object* object);
 
-    // Their entries are about to be deleted.
+    // To be called before the entries of exited processes are deleted.
     void release(std::span<const image> exited);
 
-    // So many rows of calls are in the table now.
+    // The number of rows in the table of calls.
     void set_rows(size_t taken);
-    // From now on, calls make new rows: the old ones count for no process.
+    // From now on, rows that already exist count for no process.
     void begin_new_rows();
 
 private:
     int shares_fd_;
-    int held_fd_; // negative: nothing that is held is tracked
+    int held_fd_; // negative if the object does not track held memory
     SharedArray<shared_taken> taken_;
 };
 

@@ -94,7 +94,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
     }
 
     size_t columns = 0;
-    size_t cut = to.size(), cut_columns = 0; // where the text ends if it must be cut
+    size_t cut = to.size(), cut_columns = 0; // end of the text if it must be truncated
     auto put = [&](std::string_view character, size_t wide = 1) {
         to += character;
         columns += wide;
@@ -109,7 +109,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
         text.remove_prefix(bytes.size());
         if (c.length && !steers_terminal(c.code)) {
             const int wide = columns_of(c.code);
-            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // a terminal shows a substitute
+            put(bytes, wide < 0 ? 1 : static_cast<size_t>(wide)); // the terminal shows a replacement character
             continue;
         }
         for (char byte : bytes) {
@@ -145,7 +145,7 @@ void append_json_string(std::string& to, std::string_view text)
             to += "\xEF\xBF\xBD"; // U+FFFD
         else if (c.code == '"' || c.code == '\\')
             to.append({'\\', static_cast<char>(c.code)});
-        else if (steers_terminal(c.code)) // the same text to a JSON reader, harmless on a terminal
+        else if (steers_terminal(c.code)) // means the same in JSON, and is harmless on a terminal
             append_format(to, "\\u{:04x}", static_cast<uint32_t>(c.code));
         else
             to.append(text, at, c.length);
@@ -176,7 +176,7 @@ std::string human_bytes(uint64_t bytes)
 {
     if (bytes < 1024)
         return std::to_string(bytes);
-    // Divided once more where one decimal would round up to 1024.0.
+    // 1023.95 would be rounded to "1024.0".
     auto value = static_cast<double>(bytes) / 1024;
     size_t unit = 0;
     while (value >= 1023.95) {
@@ -230,7 +230,7 @@ public:
     }
 
 private:
-    locale_t locale_; // null where the system has none
+    locale_t locale_; // null if the system has none
 };
 
 } // namespace
@@ -262,8 +262,8 @@ std::string lower(std::string_view text)
     return out;
 }
 
-// How many letters are wrong, missing, too many, or swapped with their neighbour.
-size_t mistakes(const std::string& typed, const std::string& meant)
+// Damerau-Levenshtein distance (optimal string alignment).
+size_t edit_distance(const std::string& typed, const std::string& meant)
 {
     const size_t columns = meant.size() + 1;
     std::vector<size_t> table((typed.size() + 1) * columns);
@@ -286,7 +286,7 @@ size_t mistakes(const std::string& typed, const std::string& meant)
 
 std::string suggestion(std::string_view typed, std::string_view known)
 {
-    constexpr size_t longest = 40; // what is longer is no word
+    constexpr size_t longest = 40; // longer texts are no typing mistakes
     if (typed.size() > longest)
         return {};
     const std::string word = lower(typed);
@@ -296,10 +296,10 @@ std::string suggestion(std::string_view typed, std::string_view known)
         end = known.find(", ", at);
         const std::string_view one = known.substr(at, end - at);
         const std::string other = lower(one);
-        // The beginning of a word is as good as a letter that is wrong.
-        const size_t wrong = word.size() >= 3 && other.starts_with(word) ? 1 : mistakes(word, other);
-        if (wrong < least && wrong < word.size()) {
-            least = wrong;
+        // A prefix of a word counts as one mistake.
+        const size_t mistakes = word.size() >= 3 && other.starts_with(word) ? 1 : edit_distance(word, other);
+        if (mistakes < least && mistakes < word.size()) {
+            least = mistakes;
             nearest = one;
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that came from a traced process, made harmless, and numbers made readable.
+// Text helpers: escaping of untrusted text, parsing, number formats and terminal widths.
 #pragma once
 
 #include <charconv>
@@ -18,28 +18,28 @@ struct CodePoint {
     size_t length = 0; // in bytes; 0: not valid UTF-8
 };
 
-// The code point that a text, which is not empty, starts with. Overlong forms, surrogates and values past U+10FFFF are
-// not valid.
+// The first code point of a non-empty text. Overlong forms, surrogates and values past U+10FFFF are invalid.
 CodePoint first_code_point(std::string_view text);
 
-// Code points that steer a terminal, end a line or turn the direction of the text around them.
+// True for code points that control a terminal, end a line or change the direction of text.
 bool steers_terminal(char32_t code);
 
-// The other way round: the bytes of a code point, whatever it is.
+// Appends the UTF-8 encoding of any code point.
 void append_utf8(std::string& to, char32_t code);
 
-// Control characters and bytes that are not valid UTF-8 become \xNN, so that nothing can steer the terminal. C1
-// controls, line and paragraph separators (U+2028, U+2029) and what turns the direction of text (U+061C, U+200E,
-// U+200F, U+202A..202E, U+2066..2069) count as control characters.
+// Escapes control characters and invalid UTF-8 as \xNN, so that untrusted text cannot control the terminal. C1
+// controls, line and paragraph separators (U+2028, U+2029) and bidirectional controls (U+061C, U+200E, U+200F,
+// U+202A..202E, U+2066..2069) count as control characters.
 std::string printable(std::string_view text);
 
-// Appends the same, cut to `width` columns of a terminal; a "+" then ends it. Returns the columns appended.
+// Appends printable(text). If it is wider than `width` terminal columns, truncates it to that width, with a "+" at the
+// end. Returns the number of columns appended.
 size_t append_printable(std::string& to, std::string_view text, size_t width = std::string_view::npos);
 
 // Appends text as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 void append_json_string(std::string& to, std::string_view text);
 
-// "a, b, c". fmt::join compiles fmt's formatting anew in each file that has one.
+// "a, b, c". Not fmt::join, which instantiates fmt's formatting in every file that uses it.
 template<class Texts>
 std::string joined(const Texts& texts, std::string_view between)
 {
@@ -51,11 +51,11 @@ std::string joined(const Texts& texts, std::string_view between)
     return all;
 }
 
-// Without the blanks and line ends at both ends.
+// Without white space at both ends.
 std::string_view trimmed(std::string_view text);
 
-// Removes the first part of a list and the separator behind it, and returns the part. An empty one at the end of the
-// list is no part.
+// Removes the first part of a list and the separator after it, and returns the part. A trailing separator adds no empty
+// part.
 inline std::string_view next_part(std::string_view& list, char separator)
 {
     const std::string_view part = list.substr(0, list.find(separator));
@@ -63,14 +63,14 @@ inline std::string_view next_part(std::string_view& list, char separator)
     return part;
 }
 
-// What stands behind the last slash; all of it where there is none.
+// The text after the last slash, or all of it.
 inline std::string_view base_name(std::string_view path)
 {
     return path.substr(path.rfind('/') + 1);
 }
 
-// Removes the number that a text begins with. nullopt, and the text stays as it is, if there is none or it does not
-// fit.
+// Removes a number from the beginning of a text and returns it. If there is none or it does not fit, returns nullopt
+// and leaves the text unchanged.
 template<class Number>
 std::optional<Number> consume_number(std::string_view& text, int base = 10)
 {
@@ -86,14 +86,14 @@ std::optional<Number> consume_number(std::string_view& text, int base = 10)
     return value;
 }
 
-// The number that a text begins with, whatever follows.
+// The number at the beginning of a text; anything may follow it.
 template<class Number>
 std::optional<Number> leading_number(std::string_view text, int base = 10)
 {
     return consume_number<Number>(text, base);
 }
 
-// A text that is a number and nothing else.
+// The whole text must be a number.
 template<class Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10)
 {
@@ -101,7 +101,7 @@ std::optional<Number> parse_number(std::string_view text, int base = 10)
     return text.empty() ? value : std::nullopt;
 }
 
-// Each line "KEY: VALUE" of a text, as each(key, value); others are skipped.
+// Calls each(key, value) for each line "KEY: VALUE"; other lines are skipped.
 void for_each_field(std::string_view text,
                     const std::function<void(std::string_view key, std::string_view value)>& each);
 
@@ -109,23 +109,19 @@ std::string human_bytes(uint64_t bytes); // for tables: 1023 -> "1023", 1536 -> 
 std::string prose_bytes(uint64_t bytes); // for sentences: 100 -> "100 bytes", 1536 -> "1.5 KiB", 16 << 30 -> "16 GiB"
 std::string prose_count(double count);   // for sentences: 4521 -> "4521", 200318 -> "200k", 1234567 -> "1.2M"
 
-// Columns that characters take on a terminal.
-
-// 0: it joins or changes the character before it; 2: wide, as in East Asian scripts; negative: it cannot be shown. As
-// wcwidth() has it in a locale of UTF-8, whatever the environment's is.
+// The width of a character on a terminal. 0: it modifies the preceding character; 2: wide, as in East Asian scripts;
+// negative: not printable. From wcwidth() in a UTF-8 locale, regardless of the environment.
 int columns_of(char32_t code);
 
-// Joiners, variation selectors, tags: terminals disagree on what they do to the characters around them.
+// Joiners, variation selectors and tags. Terminals disagree on their effect on adjacent characters.
 bool is_invisible(char32_t code);
 
-// What somebody may have meant who mistyped a word.
-
-// "; did you mean 'kernel'?", for the end of a sentence; empty where no known word is near. known: "pid, comm, thread".
-// Capitals do not matter.
+// "; did you mean 'kernel'?", to append to a message about a mistyped word; empty if no known word is similar.
+// known: "pid, comm, thread". Ignores case.
 std::string suggestion(std::string_view typed, std::string_view known);
 
-// fmt into a string that is there already. fmt::format_to() with its iterator compiles all of fmt's formatting anew in
-// each file that has one; this does so in text.cpp.
+// Append formatted text to a string. Unlike fmt::format_to() with an iterator, they do not instantiate fmt's formatting
+// in every file.
 void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments);
 
 template<class... T>

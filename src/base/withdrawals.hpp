@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Withdraws warnings whose condition has ended, where they stay in view: on a screen. What stderr has got stays there.
+// Withdrawal of warnings that no longer apply. Only the screen acts on it; stderr keeps its lines.
 #pragma once
 
 #include <functional>
@@ -7,16 +7,16 @@
 
 namespace gpusnoop {
 
-// message: as warn() got it; it need not have been shown yet.
+// message: as passed to warn(); it need not have been shown yet.
 void withdraw(std::string_view message);
 
-// As long as it lives, reader gets what is withdrawn. One at a time.
-class WithdrawalsTo {
+// While it exists, withdrawn messages are passed to `sink`. At most one exists at a time.
+class WithdrawalRedirect {
 public:
-    explicit WithdrawalsTo(std::function<void(std::string_view)> reader);
-    ~WithdrawalsTo();
-    WithdrawalsTo(const WithdrawalsTo&) = delete;
-    WithdrawalsTo& operator=(const WithdrawalsTo&) = delete;
+    explicit WithdrawalRedirect(std::function<void(std::string_view)> sink);
+    ~WithdrawalRedirect();
+    WithdrawalRedirect(const WithdrawalRedirect&) = delete;
+    WithdrawalRedirect& operator=(const WithdrawalRedirect&) = delete;
 };
 
 } // namespace gpusnoop

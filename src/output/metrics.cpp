@@ -39,7 +39,7 @@ void Metrics::serve(Loop& loop)
         return;
     loop.watch(server_->descriptor(), [this] { server_->ready(clock_ns(CLOCK_MONOTONIC)); });
     loop.every(std::chrono::seconds(1), [this] { server_->tick(clock_ns(CLOCK_MONOTONIC)); });
-    say(fmt::format("Metrics are at http://{}/metrics\n", server_->address()));
+    print_stderr(fmt::format("Metrics are at http://{}/metrics\n", server_->address()));
     if (!server_->is_local())
         warn("whoever reaches that port can read them: names of pods, containers and what else --by says");
 }

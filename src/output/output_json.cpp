@@ -40,7 +40,7 @@ public:
             fields_.text("command_line", run_->command);
             now();
             if (const auto error = clock_error()) {
-                fields_.integer("clock_error_us", error->most_us);
+                fields_.integer("clock_error_us", error->max_us);
                 fields_.integer("clock_synchronized", error->synchronized);
             }
         }

@@ -154,7 +154,7 @@ void Output::end(uint64_t) {}
 
 void Output::banner(std::string_view text)
 {
-    say(fmt::format("{}\n", text));
+    print_stderr(fmt::format("{}\n", text));
 }
 
 std::unique_ptr<Output> make_text_output(bool timestamps)

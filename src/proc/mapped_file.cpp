@@ -89,7 +89,7 @@ Fd root_of(pid_t pid)
 
 std::optional<FoundFile> find_behind(pid_t pid, const Mapping& mapping)
 {
-    return find_regular_behind(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end));
+    return find_regular_by_link(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid, mapping.start, mapping.end));
 }
 
 } // namespace

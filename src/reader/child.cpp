@@ -78,8 +78,8 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     }
     inherited_ = Fd(ends[0]);
     Fd last(ends[1]);
-    // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (EndAtOnce).
-    const sigset_t not_for_it = ending_set();
+    // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (ExitOnSignal).
+    const sigset_t not_for_it = ending_signal_set();
     sigset_t before{};
     ::sigprocmask(SIG_BLOCK, &not_for_it, &before);
     pid_ = fork();

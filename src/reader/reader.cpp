@@ -159,7 +159,7 @@ bool Reader::wait()
     for (auto now = begin; const Question* const next = next_pending(); now = Clock::now()) {
         const Question question = *next;
         const auto left = waits_.left(question.about, question.user, now);
-        if (left <= Clock::duration::zero() || (now - begin >= wait_step && ending_signal_waits()))
+        if (left <= Clock::duration::zero() || (now - begin >= wait_step && ending_signal_pending()))
             break;
         wait_for_helpers(std::min<Clock::duration>(left, wait_step));
         waits_.use(question.about, question.user, Clock::now() - now, Clock::now());

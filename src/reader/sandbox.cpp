@@ -75,7 +75,7 @@ void restrict_calls(std::span<const uint32_t> more)
     allowed.insert(allowed.end(), more.begin(), more.end());
     std::vector<sock_filter> program = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audited_as, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audit_arch, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
     };

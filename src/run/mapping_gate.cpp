@@ -72,7 +72,7 @@ std::vector<sock_filter> filter_of(bool holds_exec)
     const sock_filter ask = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
     std::vector<sock_filter> program = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audited_as, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine::audit_arch, 1, 0),
         allow,
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
     };

@@ -163,8 +163,8 @@ bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
     if (attacher_)
         attacher_->yield_to_writers();
-    if (signals_.came())
-        return signals_.ago() > 500ms;
+    if (signals_.arrived())
+        return signals_.since_first() > 500ms;
     if (!is_over())
         return false;
     const std::chrono::nanoseconds now(clock_ns(CLOCK_MONOTONIC));
@@ -456,7 +456,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
 // After a signal, does not print all of a full buffer.
 void Run::drain_rest()
 {
-    if (!ring_->drain(signals_.came() ? 300ms : std::chrono::hours(1)))
+    if (!ring_->drain(signals_.arrived() ? 300ms : std::chrono::hours(1)))
         return;
     const Loss unread{"records_unread", "records were still in the ring buffer when a signal ended the run: not shown",
                       ring_->drop()};
@@ -469,7 +469,7 @@ void Run::finish()
     drain_rest();
     if (!options_.count || reports_ < options_.count) {
         if (plan_.hooks.before_last_report)
-            plan_.hooks.before_last_report(signals_.came() ? 200ms : 1000ms);
+            plan_.hooks.before_last_report(signals_.arrived() ? 200ms : 1000ms);
         report();
     }
     if (plan_.lines)

@@ -139,7 +139,7 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
         Family::make_room(object);
     check_descriptors(object, scope_.pidfds().size());
     progress(fmt::format("Loading {} programs into the kernel ...", programs_to_load(object)));
-    const EndAtOnce for_the_verifier_takes_its_time;
+    const ExitOnSignal for_the_verifier_takes_its_time;
     load_programs();
     tool_.load();
     return object;

@@ -43,7 +43,7 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
     if (!options.replay.empty() && plan.hooks.replay)
         return plan.hooks.replay(signals);
     if (!options.replay.empty()) {
-        const EndAtOnce while_reading_and_printing;
+        const ExitOnSignal while_reading_and_printing;
         if (!plan.replay)
             throw UsageError(
                 fmt::format("--replay shows recorded tables, and {} has none to replay", tool.spec().name));
@@ -65,7 +65,7 @@ void run(int argc, char** argv, Tool& tool, EndingSignals& signals, std::optiona
 
 void print(const std::string& text, EndingSignals& signals)
 {
-    const Output::GivesUp gives_up = [&](auto) { return signals.came(); };
+    const Output::GivesUp gives_up = [&](auto) { return signals.arrived(); };
     OutputBuffer out(gives_up);
     out.text = text;
     out.flush();
@@ -75,7 +75,7 @@ int failed(std::string_view why, std::string_view hint = {})
 {
     warn(why);
     if (!hint.empty())
-        say(fmt::format("hint: {}\n", printable(hint))); // it may name containers
+        print_stderr(fmt::format("hint: {}\n", printable(hint))); // it may name containers
     return 1;
 }
 
@@ -97,7 +97,7 @@ int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& bo
         return 0; // the reader has closed the pipe, as head does
     } catch (const UsageError& error) {
         warn(error.what());
-        say(fmt::format("Try '{} --help'.\n", name));
+        print_stderr(fmt::format("Try '{} --help'.\n", name));
         return 2;
     } catch (const CannotStart& error) {
         failed(error.what(), error.hint());
@@ -117,7 +117,7 @@ int run_reader(std::string_view name, const std::function<int()>& body)
 {
     set_tool_name(name);
     return life_of(name, [&](EndingSignals& signals) {
-        signals.kill_again(); // no cleanup is needed, so a signal may kill it
+        signals.unblock(); // no cleanup is needed, so a signal may kill it
         return body();
     });
 }

@@ -116,7 +116,7 @@ int become(const Identity& to)
 [[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
                         const std::optional<Identity>& identity)
 {
-    signals.as_before();
+    signals.restore();
     char how = 0;
     ssize_t got = 0;
     do
@@ -205,7 +205,7 @@ int StartedProgram::wait(EndingSignals& signals)
         gate_->open();
     const Fd ended(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
     for (bool passed_on = false, reported = false;;) {
-        if (signals.came() && !std::exchange(passed_on, true) && signals.sent())
+        if (signals.arrived() && !std::exchange(passed_on, true) && signals.sent())
             kill(pid_, *signals.sent());
         int status = 0;
         const pid_t waited = waitpid(pid_, &status, ended && !passed_on ? WNOHANG : 0);

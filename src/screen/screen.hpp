@@ -67,8 +67,8 @@ private:
     bool initially_coloured_;
     Canvas canvas_;
     std::optional<TypedAhead> typed_ahead_;
-    std::optional<WarningsTo> warnings_;
-    std::optional<WithdrawalsTo> withdrawals_;
+    std::optional<WarningRedirect> warnings_;
+    std::optional<WithdrawalRedirect> withdrawals_;
 };
 
 } // namespace gpusnoop

@@ -97,13 +97,13 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     }
     rescue.terminate = std::set_terminate(terminate);
     std::atexit(restore); // does nothing once there is no more to restore
-    first_when_ending_at_once(restore);
+    set_exit_on_signal_hook(restore);
 }
 
 TerminalRescue::~TerminalRescue()
 {
     rescue.fd = -1;
-    first_when_ending_at_once(nullptr);
+    set_exit_on_signal_hook(nullptr);
     std::set_terminate(rescue.terminate);
     for (size_t i = 0; i < signals.size(); ++i)
         if (rescue.before[i].sa_handler != SIG_IGN)

@@ -14,7 +14,7 @@
 
 namespace gpusnoop {
 
-// One at a time. Fatal signals, those that kill a program, EndAtOnce, std::terminate and exit() write `restoring` to
+// One at a time. Fatal signals, those that kill a program, ExitOnSignal, std::terminate and exit() write `restoring` to
 // the terminal, set its modes, and then do what they would have done.
 class TerminalRescue {
 public:

@@ -298,7 +298,7 @@ def a_result_that_may_not_grow(how):
         run.traces()
         time.sleep(1)
         run.end(1, within=10)
-    check("may have no more than 2000 bytes (raise the limit: ulimit -f" in run.finish(1), f"says why: {run.error}")
+    check("the file size limit of 2000 bytes is reached (raise it: ulimit -f" in run.finish(1), f"says why: {run.error}")
 
 
 @case
@@ -504,7 +504,7 @@ def a_link_of_another_user_in_the_path(how):
     os.chown(theirs / "link", other_user, other_user, follow_symlinks=False)
     run, _ = result(how, theirs / "link", "-d", "0.1")
     said = run.finish(1)
-    check("behind the symbolic link 'link'" in said and "hint: name the folder" in said, f"says why: {said}")
+    check("behind the symbolic link 'link'" in said and "hint: use the path" in said, f"says why: {said}")
     equal(files_in(target), {}, "files behind the link")
     os.chown(theirs / "link", 0, 0, follow_symlinks=False)
     os.chown(theirs, 0, 0)

@@ -145,7 +145,7 @@ bool Waiting::take_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.reach(std::bit_ceil(taken)); // which divides the table
+    table_.map_at_least(std::bit_ceil(taken)); // which divides the table
     return taken;
 }
 

@@ -379,7 +379,7 @@ void print(const Moments& moments, const std::vector<TopColumn>& columns, size_t
 
 Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals)
 {
-    std::optional<EndAtOnce> until_the_screen_is_shown(std::in_place);
+    std::optional<ExitOnSignal> until_the_screen_is_shown(std::in_place);
     const Moments moments(std::span(&options.replay, 1), "cudatop");
     std::vector<TopColumn> columns = replayed_columns(moments, options.columns, settings.screen);
     const size_t from = moments.at(options.replay_at);

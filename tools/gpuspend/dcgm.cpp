@@ -25,7 +25,7 @@ constexpr size_t longest_head = 64 << 10;
 
 } // namespace
 
-LoopbackQuestion::About http_question(std::string_view option, std::string_view url, size_t largest)
+LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t largest)
 {
     constexpr std::string_view scheme = "http://";
     std::string_view rest = url.substr(std::min(scheme.size(), url.size()));
@@ -35,31 +35,31 @@ LoopbackQuestion::About http_question(std::string_view option, std::string_view 
     const bool has_port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
     const std::string_view host = authority.substr(0, has_port ? colon : authority.size());
     const std::string_view path = rest.empty() ? "/" : rest;
-    LoopbackQuestion::About about{.port = 80,
-                                  .family = host == "localhost" ? AF_UNSPEC
-                                            : host == "[::1]"   ? AF_INET6
-                                                                : AF_INET,
-                                  .question = {},
-                                  .largest = largest + longest_head,
-                                  .patience_ns = patience_ns};
-    bool good = url.starts_with(scheme) && (about.family != AF_INET || host == "127.0.0.1");
+    LoopbackRequest::Parameters parameters{.port = 80,
+                                           .family = host == "localhost" ? AF_UNSPEC
+                                                     : host == "[::1]"   ? AF_INET6
+                                                                         : AF_INET,
+                                           .request = {},
+                                           .max_bytes = largest + longest_head,
+                                           .timeout_ns = patience_ns};
+    bool good = url.starts_with(scheme) && (parameters.family != AF_INET || host == "127.0.0.1");
     if (has_port) {
         const std::string_view port = authority.substr(colon + 1);
-        about.port = parse_number<decltype(about.port)>(port).value_or(0);
-        good &= about.port != 0;
+        parameters.port = parse_number<decltype(parameters.port)>(port).value_or(0);
+        good &= parameters.port != 0;
     }
     good &= std::ranges::all_of(path, [](char c) { return c > ' ' && c < 127; });
     if (!good)
         throw UsageError(fmt::format("{} asks this machine only, as in http://localhost:9400/metrics, and not '{}'",
                                      option, printable(url.substr(0, 200))));
     // HTTP/1.0, so that the body comes in one piece and ends with the connection.
-    about.question = fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nAccept: text/plain\r\n\r\n", path, authority);
-    return about;
+    parameters.request = fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nAccept: text/plain\r\n\r\n", path, authority);
+    return parameters;
 }
 
-LoopbackAnswer http_body(std::string_view answer)
+LoopbackResponse http_body(std::string_view answer)
 {
-    const auto no = [](std::string why) { return LoopbackAnswer{.text = {}, .why_not = std::move(why)}; };
+    const auto no = [](std::string why) { return LoopbackResponse{.text = {}, .error = std::move(why)}; };
     const size_t head_end = answer.find("\r\n\r\n");
     if (!answer.starts_with("HTTP/1.") || head_end == std::string_view::npos || head_end > longest_head)
         return no("what listens there does not speak HTTP");
@@ -237,7 +237,7 @@ constexpr uint64_t oldest_ns = 90 * second;
 Dcgm::Dcgm(const std::string& where) : where_(where)
 {
     if (where.find("://") != std::string::npos)
-        service_.emplace(http_question("--dcgm", where, DcgmPage::largest));
+        service_.emplace(http_request("--dcgm", where, DcgmPage::largest));
 }
 
 void Dcgm::refresh(uint64_t now_ns)
@@ -245,15 +245,15 @@ void Dcgm::refresh(uint64_t now_ns)
     if (now_ns >= next_ns_) {
         next_ns_ = now_ns + poll_interval_ns;
         if (service_)
-            service_->ask(now_ns);
+            service_->start(now_ns);
         else
             read_file(now_ns);
     }
     if (service_) {
-        if (auto answer = service_->take(now_ns)) {
-            if (answer->why_not.empty())
+        if (auto answer = service_->poll(now_ns)) {
+            if (answer->error.empty())
                 answer = http_body(answer->text);
-            answer->why_not.empty() ? take(answer->text, now_ns) : fail(answer->why_not);
+            answer->error.empty() ? take(answer->text, now_ns) : fail(answer->error);
         }
     }
     if (taken_ns_ && now_ns > taken_ns_ + oldest_ns)

@@ -2,7 +2,7 @@
 // How well devices are used, by a dcgm-exporter's page (--dcgm): of a service of this machine, or a file.
 #pragma once
 
-#include "base/loopback_question.hpp"
+#include "base/loopback_request.hpp"
 #include "tools/gpuspend/ledger.hpp"
 
 #include <cstddef>
@@ -18,10 +18,10 @@ namespace gpusnoop {
 
 // What to ask for "http://localhost:9400/metrics", also with 127.0.0.1 or [::1]. Throws UsageError; option: that the
 // URL was given by.
-LoopbackQuestion::About http_question(std::string_view option, std::string_view url, size_t largest);
+LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t largest);
 
 // The body of a whole answer; why_not where it is none.
-LoopbackAnswer http_body(std::string_view answer);
+LoopbackResponse http_body(std::string_view answer);
 
 // A page of NVIDIA's dcgm-exporter, in Prometheus's text format: how well each device or MIG instance is used.
 
@@ -64,7 +64,7 @@ private:
     void read_file(uint64_t now_ns);
 
     std::string where_;
-    std::optional<LoopbackQuestion> service_;
+    std::optional<LoopbackRequest> service_;
     DcgmPage page_;
     std::string why_not_ = "it has not answered yet";
     uint64_t next_ns_ = 0, taken_ns_ = 0;

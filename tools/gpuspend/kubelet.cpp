@@ -105,7 +105,7 @@ struct ClaimEntry {
 bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entries)
 {
     size_t count = 0;
-    return each_json_string_and_set(text, [&](const JsonPath& at, const std::string& value) {
+    return each_json_string_and_empty_object(text, [&](const JsonPath& at, const std::string& value) {
         if (at.size() < 3 || (at[0] != "Entries" && at[0] != "entries") || ++count > most_items)
             return;
         if (at.size() == 3 && at[2] == "ClaimUID" && value.size() <= max_uid_length)

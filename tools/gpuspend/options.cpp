@@ -64,7 +64,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("--textfile and --listen count from the start of the run, and Prometheus adds up over "
                          "restarts: leave out --state");
     if (s.dcgm.find("://") != std::string::npos)
-        (void)http_question("--dcgm", s.dcgm, 0);
+        (void)http_request("--dcgm", s.dcgm, 0);
     s.rows.parse(s.by.value_or(s.metrics.wanted() ? "namespace,pod,container" : "pod"));
     check_fields(options, s.sort);
 }

@@ -167,30 +167,29 @@ namespace {
 constexpr uint64_t ras_timeout_ns = 15'000'000'000;
 
 // Line by line. JSON is known from 2.28.7 on; older ones refuse the format, and go on in text.
-constexpr const char* question = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
+constexpr const char* status_request = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
 
 // A line for the protocol, one for the format, and the answer itself.
 RasClient::Answer behind_heading(const std::string& all)
 {
     const size_t first = all.find('\n'), second = first == all.npos ? first : all.find('\n', first + 1);
     if (!all.starts_with("SERVER PROTOCOL ") || second == all.npos)
-        return {.text = {}, .why_not = "what listens there is no RAS service of NCCL"};
+        return {.text = {}, .error = "what listens there is no RAS service of NCCL"};
     if (std::string_view(all).substr(first + 1, second - first - 1) != "OK")
-        return {.text = {},
-                .why_not = "it is of an NCCL older than 2.28.7, and has no JSON (ncclras shows what it has)"};
+        return {.text = {}, .error = "it is of an NCCL older than 2.28.7, and has no JSON (ncclras shows what it has)"};
     return {.text = all.substr(second + 1)};
 }
 
 } // namespace
 
 RasClient::RasClient(uint16_t port)
-    : question_({.port = port, .question = question, .largest = answer_max, .patience_ns = ras_timeout_ns})
+    : request_({.port = port, .request = status_request, .max_bytes = answer_max, .timeout_ns = ras_timeout_ns})
 {}
 
-std::optional<RasClient::Answer> RasClient::take(uint64_t now_ns)
+std::optional<RasClient::Answer> RasClient::poll(uint64_t now_ns)
 {
-    const auto answer = question_.take(now_ns);
-    return answer && answer->why_not.empty() ? behind_heading(answer->text) : answer;
+    const auto answer = request_.poll(now_ns);
+    return answer && answer->error.empty() ? behind_heading(answer->text) : answer;
 }
 
 namespace {
@@ -207,10 +206,10 @@ void RasVerdicts::told(const CollectiveVerdict& verdict)
 std::vector<CollectiveVerdict> RasVerdicts::look(uint64_t now_ns)
 {
     std::vector<CollectiveVerdict> verdicts;
-    if (const auto answer = client_.take(now_ns)) {
+    if (const auto answer = client_.poll(now_ns)) {
         const auto report = parse_ras_report(answer->text);
-        if (!answer->why_not.empty() || !report)
-            say_why_not(answer->why_not.empty() ? "its answer is not what NCCL's would be" : answer->why_not);
+        if (!answer->error.empty() || !report)
+            say_why_not(answer->error.empty() ? "its answer is not what NCCL's would be" : answer->error);
         else
             take(*report, now_ns, verdicts);
         asked_.clear();
@@ -218,10 +217,10 @@ std::vector<CollectiveVerdict> RasVerdicts::look(uint64_t now_ns)
     }
     if (!wanted_.empty())
         next_ns_ = std::min(next_ns_, now_ns + pause_ns);
-    if (!client_.asks() && now_ns >= next_ns_ && (looks_ || !wanted_.empty())) {
+    if (!client_.pending() && now_ns >= next_ns_ && (looks_ || !wanted_.empty())) {
         looks_ -= looks_ ? 1 : 0;
         asked_ = std::exchange(wanted_, {});
-        client_.ask(now_ns);
+        client_.start(now_ns);
     }
     return verdicts;
 }

@@ -2,7 +2,7 @@
 // What NCCL's RAS service answers: of each communicator, how many collectives each rank on any host has launched.
 #pragma once
 
-#include "base/loopback_question.hpp"
+#include "base/loopback_request.hpp"
 #include "tools/ncclwait/collective_verdicts.hpp"
 
 #include <cstdint>
@@ -53,16 +53,16 @@ public:
 
     explicit RasClient(uint16_t port);
 
-    using Answer = LoopbackAnswer; // text: JSON
+    using Answer = LoopbackResponse; // text: JSON
 
-    bool asks() const { return question_.asks(); }
+    bool pending() const { return request_.pending(); }
     // Unless it asks already.
-    void ask(uint64_t now_ns) { question_.ask(now_ns); }
+    void start(uint64_t now_ns) { request_.start(now_ns); }
     // To be called now and then; once for each question there is an answer.
-    std::optional<Answer> take(uint64_t now_ns);
+    std::optional<Answer> poll(uint64_t now_ns);
 
 private:
-    LoopbackQuestion question_;
+    LoopbackRequest request_;
 };
 
 // What NCCL's RAS service says of communicators that do not go on, whose ranks may be on other hosts, and which may

@@ -131,9 +131,9 @@ void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
     const std::optional<driver_call> now = map_.find(tid);
     if (!now || is_another(*now))
         return;
-    const std::optional<driver_call> taken = map_.take(tid);
+    const std::optional<driver_call> taken = map_.extract(tid);
     if (taken && is_another(*taken))
-        map_.put(tid, *taken);
+        map_.insert(tid, *taken);
     else if (taken)
         missed_ += alive;
 }

@@ -7,8 +7,8 @@ using namespace gpusnoop;
 
 void fuzz(std::string_view input)
 {
-    const LoopbackAnswer answer = http_body(input);
-    expect(answer.text.empty() || answer.why_not.empty(), "there is a body, or why not");
+    const LoopbackResponse answer = http_body(input);
+    expect(answer.text.empty() || answer.error.empty(), "there is a body, or why not");
     const DcgmPage page = parse_dcgm_page(input);
     expect(page.devices.size() <= DcgmPage::most_devices && page.unusable <= 2 * page.series, "a page has bounds");
     for (const auto& [key, gauges] : page.devices) {

@@ -101,7 +101,8 @@ void fuzz(std::string_view input)
     const auto tool = parts.number<uint8_t>(), how = parts.number<uint8_t>();
     const Folder folder;
     folder.write("recording", parts.text(input.size()));
-    const WarningsTo nobody([](const std::string& text) { expect(printable(text) == text, "warnings are harmless"); });
+    const WarningRedirect nobody(
+        [](const std::string& text) { expect(printable(text) == text, "warnings are harmless"); });
     Options options;
     options.replay = folder.path() + "/recording";
     if (how & 1)

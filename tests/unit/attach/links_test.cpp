@@ -52,7 +52,7 @@ TEST_CASE("links are detached together, and their warnings are told one by one",
 {
     std::atomic<int> ended = 0;
     int told = 0;
-    const WarningsTo to([&](const std::string&) { told++; });
+    const WarningRedirect to([&](const std::string&) { told++; });
     detach(links(100, ended));
     CHECK(ended == 100);
     CHECK(told == 100);
@@ -63,7 +63,7 @@ TEST_CASE("links are detached together, and their warnings are told one by one",
 TEST_CASE("where no thread can be had, links are detached one by one", "[attach]")
 {
     std::atomic<int> ended = 0;
-    const WarningsTo to([](const std::string&) {});
+    const WarningRedirect to([](const std::string&) {});
     Links some = links(100, ended);
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);

@@ -40,16 +40,16 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
         ::signal(SIGHUP, SIG_DFL); // also behind nohup
         const int asked = status_of([number] {
             EndingSignals signals;
-            if (signals.came() || readable(signals.descriptor()))
+            if (signals.arrived() || readable(signals.descriptor()))
                 return 1;
             ::raise(number);
-            if (!readable(signals.descriptor()) || !signals.came() || !signals.came())
+            if (!readable(signals.descriptor()) || !signals.arrived() || !signals.arrived())
                 return 2;
             try {
                 signals.check();
                 return 3;
             } catch (const Interrupted&) {
-                return signals.ago().count() > 0 ? 42 : 4;
+                return signals.since_first().count() > 0 ? 42 : 4;
             }
         });
         CHECK(WEXITSTATUS(asked) == 42);
@@ -58,7 +58,7 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
                 ::signal(number, SIG_IGN); // as a shell does for what it starts in the background
             EndingSignals signals;
             ::raise(number);
-            signals.came();
+            signals.arrived();
             ::raise(number);
             return 1;
         });
@@ -72,9 +72,9 @@ TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
     const int status = status_of([] {
         ::signal(SIGHUP, SIG_IGN);
         EndingSignals signals;
-        const EndAtOnce now;
+        const ExitOnSignal now;
         ::raise(SIGHUP);
-        if (signals.came())
+        if (signals.arrived())
             return 1;
         ::raise(SIGTERM);
         return 2;
@@ -85,7 +85,7 @@ TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
         ::signal(SIGHUP, SIG_IGN);
         EndingSignals signals;
         ::raise(SIGTERM);
-        if (!signals.came())
+        if (!signals.arrived())
             return 1;
         ::raise(SIGHUP);
         return 42;
@@ -111,7 +111,7 @@ TEST_CASE("signals that were inherited ignored or blocked are another program's 
         ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
         if (sigismember(&blocked, SIGALRM) || !sigismember(&blocked, SIGTERM))
             return 2;
-        signals.as_before();
+        signals.restore();
         ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
         struct sigaction now {};
         ::sigaction(SIGCHLD, nullptr, &now);
@@ -136,7 +136,7 @@ TEST_CASE("a write to a file that is too large fails, and a child that execs get
     });
     CHECK(WEXITSTATUS(fails) == 42);
     const int killed = status_of([&] {
-        EndingSignals().as_before();
+        EndingSignals().restore();
         return writes_too_much();
     });
     CHECK(WIFSIGNALED(killed));
@@ -148,7 +148,7 @@ TEST_CASE("what leaves nothing behind is ended at once, by a signal that has com
     const int status = status_of([] {
         EndingSignals signals;
         ::raise(SIGINT);
-        const EndAtOnce now;
+        const ExitOnSignal now;
         return 1;
     });
     CHECK(WIFEXITED(status));
@@ -156,10 +156,10 @@ TEST_CASE("what leaves nothing behind is ended at once, by a signal that has com
     const int after = status_of([] {
         EndingSignals signals;
         {
-            const EndAtOnce now;
+            const ExitOnSignal now;
         }
         ::raise(SIGINT);
-        return signals.came() ? 42 : 1;
+        return signals.arrived() ? 42 : 1;
     });
     CHECK(WEXITSTATUS(after) == 42);
 }

@@ -51,7 +51,7 @@ TEST_CASE("messages that nobody reads are not waited for, and counted", "[util]"
     CHECK(first.size() > 60'000);
     warn("again");
     const std::string then = read_all(reading.get());
-    CHECK(then.find("messages were not shown: nobody read them\n") != std::string::npos);
+    CHECK(then.find("messages were dropped because stderr was blocked\n") != std::string::npos);
     CHECK(then.ends_with(": again\n"));
     const size_t shown = first.size() / (line.size() + std::string_view("gpusnoop: \n").size());
     CHECK(then.find(" " + std::to_string(2000 - shown) + " messages") != std::string::npos);
@@ -63,16 +63,16 @@ TEST_CASE("a message that cannot be written is nobody's fault", "[util]")
         const Fd file(::open(path, path[1] ? O_WRONLY | O_CLOEXEC : O_PATH | O_CLOEXEC));
         const StandardError to(file.get());
         warn("lost");
-        say("lost\n");
+        print_stderr("lost\n");
     }
 }
 
 TEST_CASE("threads may warn at once where warnings are held", "[util]")
 {
     std::vector<std::string> told;
-    const WarningsTo to([&](std::string message) { told.push_back(std::move(message)); });
+    const WarningRedirect to([&](std::string message) { told.push_back(std::move(message)); });
     {
-        const WarningsHeld held;
+        const DeferredWarnings held;
         std::vector<std::jthread> threads;
         for (int t = 0; t < 8; t++)
             threads.emplace_back([] {

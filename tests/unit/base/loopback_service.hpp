@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who listens on the loopback, and says what a test wants.
+// A scripted service on the loopback address.
 #pragma once
 
 #include "base/fd.hpp"
-#include "base/loopback_question.hpp"
+#include "base/loopback_request.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch_test_macros.hpp>
@@ -16,7 +16,7 @@
 
 namespace gpusnoop::loopback_service {
 
-// Listens on a port of its own.
+// Listens on a free port.
 class Service {
 public:
     Service() : listening_(socket(AF_INET, SOCK_STREAM, 0))
@@ -31,13 +31,13 @@ public:
         port = ntohs(address.sin_port);
     }
     void accept() { connection_ = Fd(::accept(listening_.get(), nullptr, nullptr)); }
-    std::string question()
+    std::string request()
     {
         char text[256];
         const ssize_t got = recv(connection_.get(), text, sizeof(text), 0);
         return {text, static_cast<size_t>(got > 0 ? got : 0)};
     }
-    void say(std::string_view text) { REQUIRE(send(connection_.get(), text.data(), text.size(), 0) > 0); }
+    void send_text(std::string_view text) { REQUIRE(send(connection_.get(), text.data(), text.size(), 0) > 0); }
     void end() { connection_ = Fd(); }
     void close() { listening_ = Fd(); }
 
@@ -47,15 +47,15 @@ private:
     Fd listening_, connection_;
 };
 
-// From whoever is to be asked for it with take().
-inline LoopbackAnswer answer(auto& asked, uint64_t now_ns = 0)
+// Polls a request until it returns a response.
+inline LoopbackResponse answer(auto& request, uint64_t now_ns = 0)
 {
     for (int i = 0; i < 5000; i++) {
-        if (auto is = asked.take(now_ns))
-            return *is;
+        if (auto response = request.poll(now_ns))
+            return *response;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    FAIL("no answer");
+    FAIL("no response");
     return {};
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("a link in a path is followed only if no other user can have put it th
     }
     CHECK(refused().find("the recording '" + file +
                          "' cannot be written: its folder is behind the symbolic link 'link'") == 0);
-    CHECK(refused().find("| name the folder that the link leads to") != std::string::npos);
+    CHECK(refused().find("| use the path that the link points to") != std::string::npos);
     CHECK(fs::is_empty(to + "/in"));
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a file that is not the tool's own is neither written nor replaced nor
     SECTION("other contents")
     {
         folder.file("x", "our");
-        is_left("'" + path + "' exists and is not a gpusnoop recording: it is left as it is | name another file");
+        is_left("'" + path + "' exists and is not a gpusnoop recording; refusing to overwrite it | name another file");
     }
     SECTION("another user's")
     {
@@ -177,7 +177,7 @@ TEST_CASE("only the file that was written is renamed, and over nothing but an ol
     folder.file("x.1", "ours");
     fs::rename(folder.file("x"), folder.file("moved"));
     folder.file("x", "ours, too");
-    CHECK(why_not([&] { path.rename(file, ".1"); }).find("another file has taken its place") != std::string::npos);
+    CHECK(why_not([&] { path.rename(file, ".1"); }).find("another file has replaced it") != std::string::npos);
     CHECK(contents(folder.file("x.1")) == "ours");
 }
 

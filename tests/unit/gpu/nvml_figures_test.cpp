@@ -134,7 +134,7 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
 TEST_CASE("a helper that dies is replaced within a second, and within a minute where it dies in a row", "[nvml]")
 {
     std::vector<std::string> warnings;
-    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const gpusnoop::WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
     const Answers answers("device 0\nprocess 11 100\n");
     NvmlFigures figures(standin(), {.devices = true, .interval_ns = second / 10});
     uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
@@ -173,7 +173,7 @@ TEST_CASE("a helper that dies is replaced within a second, and within a minute w
 TEST_CASE("a helper that dies before its first answer is replaced", "[nvml]")
 {
     std::vector<std::string> warnings;
-    const gpusnoop::WarningsTo to([&](std::string message) { warnings.push_back(std::move(message)); });
+    const gpusnoop::WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
     const Answers answers("hang\n");
     NvmlFigures figures(standin());
     CHECK(figures.available());

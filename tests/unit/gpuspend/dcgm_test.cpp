@@ -156,8 +156,8 @@ TEST_CASE("a page from a service, which may stop", "[dcgm]")
         dcgm.refresh(now_ns);
         service.accept();
         dcgm.refresh(now_ns);
-        service.question();
-        service.say(text);
+        service.request();
+        service.send_text(text);
         service.end();
         for (int i = 0; i < 5000 && dcgm.why_not() == "it has not answered yet"; i++) {
             dcgm.refresh(now_ns);

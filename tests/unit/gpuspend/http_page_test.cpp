@@ -12,12 +12,12 @@ using gpusnoop::loopback_service::Service;
 
 TEST_CASE("pages of this machine, and of no other", "[http]")
 {
-    const auto about = [](const char* url) { return http_question("--x", url, 100); };
+    const auto about = [](const char* url) { return http_request("--x", url, 100); };
     CHECK(about("http://127.0.0.1:9400/metrics").port == 9400);
     CHECK(about("http://127.0.0.1:9400/metrics").family == AF_INET);
     CHECK(about("http://[::1]:1/").family == AF_INET6);
     CHECK(about("http://[::1]").port == 80);
-    CHECK(about("http://localhost").question == "GET / HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
+    CHECK(about("http://localhost").request == "GET / HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n");
     CHECK(about("http://localhost:9400").family == AF_UNSPEC);
     for (const char* url :
          {"http://10.0.0.1/", "http://example.com", "https://localhost/", "http://", "", "localhost:9400",
@@ -30,7 +30,7 @@ TEST_CASE("a page is taken whole, or why it is not", "[http]")
 {
     CHECK(http_body("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\na\nb").text == "a\nb");
     CHECK(http_body("HTTP/1.1 200 OK\r\nA: b\r\n\r\n").text.empty());
-    const auto why_not = [](std::string_view text) { return http_body(text).why_not; };
+    const auto why_not = [](std::string_view text) { return http_body(text).error; };
     CHECK(why_not("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\na\nb") == "its answer is not whole");
     CHECK(why_not("HTTP/1.0 200 OK\r\nContent-Length: x\r\n\r\na") == "its answer is not whole");
     CHECK(why_not("HTTP/1.0 404 Not\x1b Found\r\n\r\na") == "it answers 'HTTP/1.0 404 Not\\x1B Found'");
@@ -42,12 +42,12 @@ TEST_CASE("a page is taken whole, or why it is not", "[http]")
 TEST_CASE("a page of a service", "[http]")
 {
     Service service;
-    LoopbackQuestion question(http_question("--x", fmt::format("http://127.0.0.1:{}/metrics", service.port), 100));
-    question.ask(0);
+    LoopbackRequest request(http_request("--x", fmt::format("http://127.0.0.1:{}/metrics", service.port), 100));
+    request.start(0);
     service.accept();
-    CHECK(!question.take(0));
-    CHECK(service.question().starts_with("GET /metrics HTTP/1.0\r\n"));
-    service.say("HTTP/1.0 200 OK\r\n\r\nx 1\n");
+    CHECK(!request.poll(0));
+    CHECK(service.request().starts_with("GET /metrics HTTP/1.0\r\n"));
+    service.send_text("HTTP/1.0 200 OK\r\n\r\nx 1\n");
     service.end();
-    CHECK(http_body(answer(question).text).text == "x 1\n");
+    CHECK(http_body(answer(request).text).text == "x 1\n");
 }

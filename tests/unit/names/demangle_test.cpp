@@ -122,7 +122,7 @@ TEST_CASE("of names longer than the library takes, scopes are demangled", "[dema
 TEST_CASE("hostile names cost only those of their process", "[demangle]")
 {
     std::string said;
-    const WarningsTo here([&said](const std::string& text) { said += text; });
+    const WarningRedirect here([&said](const std::string& text) { said += text; });
     std::vector<std::string> answers;
     Reader helper({.sandbox = process_reading_sandbox(256 << 20),
                    .serve = serve_demangling,
@@ -150,7 +150,7 @@ TEST_CASE("hostile names cost only those of their process", "[demangle]")
 
 TEST_CASE("a kernel of a hostile process keeps its mangled name, and others have theirs", "[demangle]")
 {
-    const WarningsTo here([](const std::string&) {});
+    const WarningRedirect here([](const std::string&) {});
     const std::string endless = "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // loops in GCC 12's
     const Child hostile({}, [] { pause(); });
     const ImageId its{.pid = static_cast<uint32_t>(hostile.pid()), .serial = 1};

@@ -23,65 +23,65 @@ TEST_CASE("the service is asked, and its answer taken as it comes", "[ras]")
 {
     Service service;
     RasClient client(service.port);
-    CHECK(!client.take(0));
-    client.ask(0);
+    CHECK(!client.poll(0));
+    client.start(0);
     service.accept();
-    CHECK(!client.take(1));
-    CHECK(service.question() == "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n");
-    service.say("SERVER PROTOCOL 2\nO");
-    CHECK(!client.take(2));
-    service.say("K\n{}");
-    CHECK(!client.take(3));
+    CHECK(!client.poll(1));
+    CHECK(service.request() == "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n");
+    service.send_text("SERVER PROTOCOL 2\nO");
+    CHECK(!client.poll(2));
+    service.send_text("K\n{}");
+    CHECK(!client.poll(3));
     service.end();
     CHECK(answer(client).text == "{}");
-    CHECK(!client.asks());
-    CHECK(!client.take(4));
+    CHECK(!client.pending());
+    CHECK(!client.poll(4));
 }
 
 TEST_CASE("why the service says nothing", "[ras]")
 {
     Service service;
     RasClient client(service.port);
-    client.ask(0);
+    client.start(0);
     service.accept();
-    CHECK(!client.take(0));
-    service.question(); // what is not read resets the connection
+    CHECK(!client.poll(0));
+    service.request(); // what is not read resets the connection
     SECTION("older than JSON")
     {
-        service.say("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
+        service.send_text("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
         service.end();
-        CHECK(answer(client).why_not.find("older than 2.28.7") != std::string::npos);
+        CHECK(answer(client).error.find("older than 2.28.7") != std::string::npos);
     }
     SECTION("somebody else's")
     {
-        service.say("220 smtp\n250 OK\n");
+        service.send_text("220 smtp\n250 OK\n");
         service.end();
-        CHECK(answer(client).why_not.find("no RAS service") != std::string::npos);
+        CHECK(answer(client).error.find("no RAS service") != std::string::npos);
     }
     SECTION("silent")
     {
-        CHECK(!client.take(15'000'000'000));
-        CHECK(answer(client, 15'000'000'001).why_not == "no whole answer within 15 s");
+        CHECK(!client.poll(15'000'000'000));
+        CHECK(answer(client, 15'000'000'001).error == "no complete response within 15 s");
     }
     SECTION("endless")
     {
         const std::string much(1 << 16, ' ');
         std::optional<RasClient::Answer> is;
         for (int i = 0; i < 100 && !is; i++) {
-            service.say(much);
-            is = client.take(0);
+            service.send_text(much);
+            is = client.poll(0);
         }
         REQUIRE(is);
-        CHECK(is->why_not == "its answer is longer than 2 MiB");
+        CHECK(is->error == "its response is longer than 2 MiB");
     }
     SECTION("nobody's")
     {
         service.close();
         service.end();
-        CHECK(!answer(client).why_not.empty());
-        client.ask(0);
-        CHECK(answer(client).why_not == "Connection refused");
-        CHECK(!client.take(0));
+        CHECK(!answer(client).error.empty());
+        client.start(0);
+        CHECK(answer(client).error == "Connection refused");
+        CHECK(!client.poll(0));
     }
 }
 

@@ -122,7 +122,7 @@ TEST_CASE("a process with slow answers gets a part of the helper, and others the
 TEST_CASE("what a helper has died of twice is not asked about again", "[reader]")
 {
     std::string said;
-    const WarningsTo here([&said](const std::string& text) { said += text; });
+    const WarningRedirect here([&said](const std::string& text) { said += text; });
     Asked of;
     CHECK_FALSE(of.reader.ask(getpid(), "die"));
     CHECK(of.restarts == 1);
@@ -142,7 +142,7 @@ TEST_CASE("what a helper has died of twice is not asked about again", "[reader]"
 TEST_CASE("a helper that ends while it has nothing to do is replaced at once, and nobody is blamed", "[reader]")
 {
     std::string said;
-    const WarningsTo here([&said](const std::string& text) { said += text; });
+    const WarningRedirect here([&said](const std::string& text) { said += text; });
     Asked of;
     CHECK(of.reader.ask(getpid(), "leave"));
     std::this_thread::sleep_for(1100ms);
@@ -167,7 +167,7 @@ TEST_CASE("who posts too much is refused, and who asks is not", "[reader]")
 TEST_CASE("what a helper hangs in is told, and not asked about again", "[reader]")
 {
     std::string said;
-    const WarningsTo here([&said](const std::string& text) { said += text; });
+    const WarningRedirect here([&said](const std::string& text) { said += text; });
     Asked of;
     const auto took = time_of([&] {
         CHECK_FALSE(of.reader.ask(getpid(), "hang"));
@@ -187,7 +187,7 @@ TEST_CASE("what a helper hangs in is told, and not asked about again", "[reader]
 TEST_CASE("a helper that says what cannot be is replaced", "[reader]")
 {
     std::string said;
-    const WarningsTo here([&said](const std::string& text) { said += text; });
+    const WarningRedirect here([&said](const std::string& text) { said += text; });
     Asked of;
     CHECK_FALSE(of.reader.ask(0, "lie"));
     CHECK(said.find("at lie: the helper that read it gives no answers any more") != std::string::npos);

@@ -21,7 +21,7 @@ namespace {
 
 // Handles signals, and restores this process's signal state at the end.
 struct Signals {
-    ~Signals() { ending.as_before(); }
+    ~Signals() { ending.restore(); }
     EndingSignals ending;
 };
 
