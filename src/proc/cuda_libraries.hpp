@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the libraries of CUDA and HIP are called, and where they are installed.
+// File names and install folders of the libraries of CUDA and HIP.
 #pragma once
 
 #include <string>
@@ -8,31 +8,30 @@
 
 namespace gpusnoop {
 
-// libcuda.so.1 and libcuda.so.<driver>, in the forward-compatibility folder and under WSL, too; libcuda-d0da41ae.so.1
-// where a wheel carries one.
+// libcuda.so.1 and libcuda.so.<driver version>, also in the forward-compatibility folder and under WSL, and
+// libcuda-d0da41ae.so.1 from a wheel.
 bool is_driver(std::string_view path);
 
-// libcudart.so.12 and what wheels make of it: libcudart-d0da41ae.so.11.0.
+// libcudart.so.12, or libcudart-d0da41ae.so.11.0 from a wheel.
 bool is_runtime(std::string_view path);
 
-// libamdhip64.so.6 of AMD, by whatever number and in whatever wheel.
+// AMD's libamdhip64.so.6, of any version, also from a wheel.
 bool is_hip(std::string_view path);
 
-// Any of these.
+// A driver, runtime or HIP library.
 bool is_cuda(std::string_view path);
 
 // libnccl.so.2 and libnccl-d0da41ae.so.2; AMD's librccl.so.1 has the same functions.
 bool is_nccl(std::string_view path);
 
-// What is in a memfd is not told by its name, which may be anything.
+// A memfd. Its name may be anything.
 bool is_memfd(std::string_view path);
 
-// What a driver is called there.
+// File names of drivers to look for in driver_folders().
 inline constexpr std::string_view driver_names[] = {"libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6",
                                                     "libamdhip64.so.5"};
 
-// The folders that a process would find a driver in: the usual ones, and those of LD_LIBRARY_PATH in the environment
-// that it was started with; absolute ones, a few at most.
+// Folders in which a process would find a driver: the usual ones, and library_path() of its environment.
 std::vector<std::string> driver_folders(std::string_view environment);
 
 } // namespace gpusnoop

@@ -24,7 +24,7 @@ namespace gpusnoop {
 
 struct FileIds::Iterator {
     Skeleton<inodes_bpf> skeleton;
-    std::map<pid_t, BpfLink> links; // of the processes that map
+    std::map<pid_t, BpfLink> links; // by mapping process
 };
 
 FileIds::FileIds() = default;
@@ -41,7 +41,7 @@ void FileIds::begin()
 
 FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
 {
-    // As the kernel knows it: a file system in user space is not asked.
+    // From the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
     FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};
@@ -52,8 +52,8 @@ FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
     auto [link, added] = iterator_->links.try_emplace(mapper);
     if (added) {
         std::erase_if(iterator_->links, [&](const auto& other) { return other.second && !is_alive(other.first); });
-        // Only this process (link parameters of 6.1, f0d74c4da1f0): older kernels walk all of them, which is slow, not
-        // wrong.
+        // Limits the iterator to this process (link parameters of 6.1, f0d74c4da1f0). Older kernels iterate over all
+        // processes, which is slow, but correct.
         bpf_iter_link_info info{};
         info.task.pid = static_cast<uint32_t>(mapper);
         LIBBPF_OPTS(bpf_iter_attach_opts, options);
@@ -112,7 +112,7 @@ std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping)
             return found;
     auto found = find_in_root_of(pid, mapping.path);
     if (found && found->inode != mapping.inode) {
-        errno = ESTALE; // another file has taken its path
+        errno = ESTALE; // the path leads to another file now
         return std::nullopt;
     }
     return found;

@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t data_bytes = 256 << 10; // a power of two of pages; a record is about 150 bytes
 
-// In front of the data is a page of the kernel's.
+// A page with the kernel's head and tail precedes the data.
 size_t mapping_bytes()
 {
     return machine::page_size() + data_bytes;
@@ -48,7 +48,7 @@ struct Mmap2Record {
 struct CommRecord {
     perf_event_header header;
     uint32_t pid, tid;
-    // the name follows, and at the end of the record, as of all, its time
+    // the name follows; the record ends with its time, as all records do
 };
 
 struct TaskRecord {
@@ -80,26 +80,26 @@ MappingWatch::Ring::~Ring()
     munmap(base_, mapping_bytes());
 }
 
-MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers)), waiting_(epoll_create1(EPOLL_CLOEXEC))
+MappingWatch::MappingWatch(Handlers handlers) : handlers_(std::move(handlers)), epoll_(epoll_create1(EPOLL_CLOEXEC))
 {
-    if (!waiting_)
+    if (!epoll_)
         throw Error("cannot watch for new processes: " + errno_text(errno));
     if (hotplug_.descriptor() >= 0)
-        wait_for(hotplug_.descriptor());
+        add_to_epoll(hotplug_.descriptor());
     else
         warn(fmt::format(
-            "cannot watch for CPUs that come online ({}): processes that load a GPU library there are missed",
+            "cannot watch for CPUs that come online ({}): processes that load a GPU library there go unnoticed",
             errno_text(errno)));
     watch_online_cpus();
 }
 
 MappingWatch::~MappingWatch() = default;
 
-void MappingWatch::wait_for(int descriptor)
+void MappingWatch::add_to_epoll(int descriptor)
 {
     epoll_event event{};
     event.events = EPOLLIN;
-    if (epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
         throw Error("cannot watch for new processes: " + errno_text(errno));
 }
 
@@ -110,8 +110,8 @@ void MappingWatch::watch_online_cpus()
         watch_cpu(cpu);
 }
 
-// Replaces the event of a CPU that was offline meanwhile: the kernel has removed that one for good
-// (perf_event_exit_cpu() in kernel/events/core.c).
+// Also replaces the event of a CPU that was offline meanwhile, which the kernel has removed (perf_event_exit_cpu() in
+// kernel/events/core.c).
 void MappingWatch::watch_cpu(int cpu)
 {
     perf_event_attr attributes{};
@@ -127,12 +127,12 @@ void MappingWatch::watch_cpu(int cpu)
     attributes.sample_type = PERF_SAMPLE_TIME;
     attributes.use_clockid = 1;
     attributes.clockid = CLOCK_MONOTONIC;
-    // wakeup_events never wakes for these records; a watermark of one byte wakes for each.
+    // wakeup_events does not apply to these records; a watermark of one byte wakes us for each record.
     attributes.watermark = 1;
     attributes.wakeup_watermark = 1;
     Fd event(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
     if (!event && errno == ENODEV)
-        return; // possible, but offline
+        return; // a possible CPU that is offline
     if (!event)
         throw Error("cannot watch for new processes: perf_event_open: " + errno_text(errno));
     if (const auto old = rings_.find(cpu); old != rings_.end()) {
@@ -140,7 +140,7 @@ void MappingWatch::watch_cpu(int cpu)
         rings_.erase(old);
     }
     const auto [added, is_new] = rings_.try_emplace(cpu, std::move(event));
-    wait_for(added->second.descriptor());
+    add_to_epoll(added->second.descriptor());
 }
 
 void MappingWatch::drain()
@@ -159,10 +159,10 @@ void MappingWatch::drain()
             warn(fmt::format("CPU {} came online: watching it from now on", cpu));
     } catch (const Error& error) {
         warn(fmt::format(
-            "a CPU came online, and processes that load a GPU library there are missed: {}; restart the tool",
+            "a CPU came online, but processes that load a GPU library there go unnoticed: {}; restart the tool",
             error.what()));
     }
-    handlers_.lost(); // what ran there before it was watched
+    handlers_.lost(); // events on these CPUs before they were watched
 }
 
 void MappingWatch::drain(Ring& ring)
@@ -172,7 +172,7 @@ void MappingWatch::drain(Ring& ring)
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page->data_tail;
     while (tail < head) {
-        // Records are 8-byte aligned, so the header never wraps; the rest may.
+        // Records are 8-byte aligned, so only the part after the header may wrap around.
         perf_event_header header{};
         memcpy(&header, data + tail % data_bytes, sizeof(header));
         if (header.size < sizeof(header))
@@ -182,7 +182,7 @@ void MappingWatch::drain(Ring& ring)
         memcpy(scratch_.data(), data + tail % data_bytes, first);
         memcpy(scratch_.data() + first, data, header.size - first);
         tail += header.size;
-        // Given back before the handler runs: it may take a while, and the kernel wants the room.
+        // Frees the space before the handler runs, which may be slow.
         __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
         dispatch(scratch_, handlers_);
     }
@@ -294,9 +294,9 @@ std::optional<int> CpuHotplug::parse(std::string_view uevent)
     return cpu && *cpu >= 0 ? cpu : std::nullopt;
 }
 
-// One running thread is remembered, and its exit awaited, so that a process with many threads is not searched for
-// others at the exit of each. The kernel reports an exit after it has marked the thread as exiting (do_exit()):
-// whatever ran when it was remembered is reported later.
+// Remembers one running thread of the process and waits for its exit, instead of searching for running threads at every
+// exit. The kernel marks a thread as exiting before it reports the exit (do_exit()), so the exit of a thread that was
+// remembered as running is reported later.
 ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
 {
     const auto known = last_running_.find(pid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells of every executable file mapping made anywhere on the host, and of threads that exit, as it happens and
-// without polling: a dummy perf event per CPU with mmap2 records (a dlopen is seen in the same millisecond).
+// Watch for executable file mappings, forks, execs and exits on the whole host. Uses a dummy perf event per CPU with
+// mmap2 records, so nothing is polled, and a dlopen is reported within a millisecond.
 #pragma once
 
 #include "base/fd.hpp"
@@ -20,9 +20,9 @@ namespace gpusnoop {
 // CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
 class CpuHotplug {
 public:
-    CpuHotplug(); // sees nothing, and descriptor() is -1 with errno, if the kernel refuses the socket
+    CpuHotplug(); // if the kernel refuses the socket, reports nothing and descriptor() is -1 with errno
 
-    int descriptor() const { return socket_.get(); } // readable when uevents wait
+    int descriptor() const { return socket_.get(); } // readable if there are uevents
 
     struct Online {
         std::vector<int> cpus;
@@ -30,7 +30,7 @@ public:
     };
     Online drain();
 
-    // The CPU that one uevent reports online, as in "online@/devices/system/cpu/cpu3", then KEY=VALUE strings.
+    // The CPU of an online uevent: "online@/devices/system/cpu/cpu3", followed by KEY=VALUE strings.
     static std::optional<int> parse(std::string_view uevent);
 
 private:
@@ -40,16 +40,15 @@ private:
 class MappingWatch {
 public:
     struct Handlers {
-        // A file was mapped executable: its path as the process sees it, device (makedev) and inode as /proc shows
-        // them.
+        // A file was mapped executable. path: as the process sees it; device (makedev) and inode: as /proc shows them.
         std::function<void(pid_t, std::string_view path, uint64_t device, uint64_t inode)> mapped;
-        std::function<void(pid_t pid, pid_t parent)> forked; // a process, not a thread
-        std::function<void(pid_t pid, pid_t tid)> exited;    // a thread
-        // A process is another program from this moment on, CLOCK_MONOTONIC.
+        std::function<void(pid_t pid, pid_t parent)> forked; // not called for threads
+        std::function<void(pid_t pid, pid_t tid)> exited;    // called for each thread
+        // The process called exec at this time (CLOCK_MONOTONIC).
         std::function<void(pid_t, uint64_t time_ns)> on_exec;
-        // A thread of the process is called that now, because it is another program or has asked for it.
+        // A thread of the process has a new name, by exec (is_exec) or by prctl.
         std::function<void(pid_t, std::string_view name, bool is_exec)> named = {};
-        std::function<void()> lost; // records were dropped: look again at everything
+        std::function<void()> lost; // records were lost: rescan everything
     };
 
     explicit MappingWatch(Handlers handlers); // throws Error
@@ -57,14 +56,14 @@ public:
     MappingWatch(const MappingWatch&) = delete;
     MappingWatch& operator=(const MappingWatch&) = delete;
 
-    int descriptor() const { return waiting_.get(); } // readable when records wait
-    void drain();                                     // hands all waiting records to the handlers
+    int descriptor() const { return epoll_.get(); } // readable if there are records
+    void drain();                                   // calls the handlers for all records
 
-    // One record of the kernel's, with its header; what is no whole one is left out.
+    // Calls the handler of one perf record. Ignores truncated records.
     static void dispatch(std::span<const uint8_t> record, const Handlers& to);
 
 private:
-    // Unmaps and closes itself.
+    // Owns a perf event and the mapping of its buffer.
     class Ring {
     public:
         explicit Ring(Fd event); // throws Error
@@ -81,35 +80,34 @@ private:
 
     void watch_cpu(int cpu);
     void watch_online_cpus();
-    void wait_for(int descriptor);
+    void add_to_epoll(int descriptor);
     void drain(Ring& ring);
 
     Handlers handlers_;
-    Fd waiting_; // epoll: hotplug_ and all rings
+    Fd epoll_; // hotplug_ and all rings
     CpuHotplug hotplug_;
     std::map<int, Ring> rings_; // by CPU
     std::vector<uint8_t> scratch_;
 };
 
-// Exits of processes, from the exits of their threads: a process has exited when its last thread has, which need not be
-// the main thread (pthread_exit).
+// Derives exits of processes from exits of threads. A process has exited when its last thread has, which may be another
+// thread than the main one (pthread_exit).
 class ProcessExits {
 public:
     enum class Exit : uint8_t {
         thread,
-        main_thread, // others run
-        replaced,    // the main thread, by another one that called exec() and has its number now
+        main_thread, // other threads still run
+        replaced,    // the main thread; another thread called exec() and has its id now
         process,
     };
 
-    // A thread has exited, as the kernel reports it (PERF_RECORD_EXIT): which exit that is of.
-    // Records may come in another order than the exits of threads that ran on several CPUs.
+    // Classifies an exit record (PERF_RECORD_EXIT). Records of different CPUs may arrive out of order.
     Exit thread_exited(pid_t pid, pid_t tid);
 
-    // The process has executed a program. True if its main thread had exited, whose place the calling thread has taken.
+    // Call it after an exec. Returns true if the main thread had exited, and the calling thread has replaced it.
     bool executed(pid_t pid);
 
-    // Processes without a main thread whose exit was not reported.
+    // Processes without a main thread that have exited, but whose exit record was lost.
     std::set<pid_t> drain_unreported();
 
 private:

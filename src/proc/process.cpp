@@ -45,9 +45,10 @@ std::string_view status_value(std::string_view status, std::string_view key)
 
 namespace {
 
-// A process decides how many mappings it has and how long their paths are; this is far above what real ones show.
+// A process controls the number of its mappings and the length of their paths. Real processes stay far below this
+// limit.
 constexpr size_t max_proc_file = 16 << 20;
-constexpr size_t max_environment = 6 << 20; // execve() takes three quarters of 8 MiB (da029c11e6b1)
+constexpr size_t max_environment = 6 << 20; // limit of execve(): three quarters of 8 MiB (da029c11e6b1)
 
 Fd open_proc(pid_t pid, const char* file)
 {
@@ -61,13 +62,13 @@ std::optional<std::string> read_proc(pid_t pid, const char* file, size_t max = m
         return std::nullopt;
     auto text = read_text(fd, max);
     if (text && text->size() > max_proc_file)
-        text->resize(text->rfind('\n') + 1); // no half line: its path would be a wrong one
+        text->resize(text->rfind('\n') + 1); // drops a truncated last line, whose path would be wrong
     return text;
 }
 
-// Takes a number and the separator behind it off the front of the text.
+// Parses a number and a separator at the start of the text, and removes them.
 template<typename T>
-bool take(std::string_view& text, T& number, int base, char separator)
+bool consume_field(std::string_view& text, T& number, int base, char separator)
 {
     const auto value = consume_number<T>(text, base);
     if (!value || !text.starts_with(separator))
@@ -85,7 +86,7 @@ std::optional<T> number_in_status(pid_t pid, std::string_view key)
 
 struct Stat {
     char state = 0;
-    uint64_t start_ns = 0; // 0 where there is no such file
+    uint64_t start_ns = 0; // 0 if the file does not exist
     uint64_t cpu_ns = 0;   // user and system
 };
 
@@ -103,7 +104,8 @@ Stat read_stat(pid_t pid, const char* file)
             .cpu_ns = time_ns(user_time) + time_ns(system_time)};
 }
 
-// Reads a file of the process' memory, which is empty or fails for an exited main thread.
+// Reads a file that needs the memory of the process. For an exited main thread it is empty or unreadable, so another
+// thread is read.
 std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t max = max_proc_file)
 {
     auto text = read_proc(pid, file, max);
@@ -115,7 +117,7 @@ std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t 
 
 std::string decode_path(std::string_view text)
 {
-    // Only newlines are escaped, backslashes are not: a file with a literal "\012" in its name reads the same.
+    // The kernel escapes newlines, but not backslashes. So a literal "\012" in a name is decoded as a newline, too.
     constexpr std::string_view newline = "\\012";
     std::string path;
     path.reserve(text.size());
@@ -133,7 +135,7 @@ std::string decode_path(std::string_view text)
 std::optional<Mapping> parse_mapping(std::string_view line)
 {
     Mapping m;
-    if (!take(line, m.start, 16, '-') || !take(line, m.end, 16, ' ') || m.end <= m.start)
+    if (!consume_field(line, m.start, 16, '-') || !consume_field(line, m.end, 16, ' ') || m.end <= m.start)
         return std::nullopt;
     if (line.size() < 5 || line[4] != ' ' || (line[2] != 'x' && line[2] != '-'))
         return std::nullopt;
@@ -142,7 +144,8 @@ std::optional<Mapping> parse_mapping(std::string_view line)
 
     unsigned major_number = 0;
     unsigned minor_number = 0;
-    if (!take(line, m.file_offset, 16, ' ') || !take(line, major_number, 16, ':') || !take(line, minor_number, 16, ' '))
+    if (!consume_field(line, m.file_offset, 16, ' ') || !consume_field(line, major_number, 16, ':') ||
+        !consume_field(line, minor_number, 16, ' '))
         return std::nullopt;
     m.device = makedev(major_number, minor_number);
 
@@ -152,7 +155,7 @@ std::optional<Mapping> parse_mapping(std::string_view line)
     m.inode = *inode;
     line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
 
-    // [heap], [anon:name] and anon_inode:[perf_event] are no paths.
+    // [heap], [anon:name] and anon_inode:[perf_event] are not paths.
     if (line.empty() || line.front() != '/') {
         m.vdso = line == "[vdso]";
         return m;
@@ -252,7 +255,7 @@ std::optional<uint64_t> owner_of(pid_t pid)
 
 std::string cgroup_lines(pid_t pid)
 {
-    // Of an exited main thread: the root (v1), or the one that it was in when it exited (v2).
+    // Through a running thread: for an exited main thread, the file shows the root cgroup (v1) or its last one (v2).
     return read_proc(running_thread(pid).value_or(pid), "cgroup").value_or("");
 }
 
@@ -270,7 +273,7 @@ uint64_t mount_namespace(pid_t pid)
 
 namespace {
 
-// What is called by a number in a folder of /proc.
+// Entries of a /proc folder whose names are numbers.
 std::vector<pid_t> numbers_in(const std::string& folder)
 {
     std::vector<pid_t> all;
@@ -308,7 +311,7 @@ std::vector<std::string> thread_names(pid_t pid)
 {
     std::vector<std::string> names;
     for (const pid_t tid : numbers_in(fmt::format("/proc/{}/task", pid)))
-        if (auto name = process_name(tid)) // a thread's, too
+        if (auto name = process_name(tid)) // /proc/TID/comm also works for threads
             names.push_back(std::move(*name));
     return names;
 }
@@ -330,16 +333,16 @@ std::optional<ThreadCpuTime> thread_cpu_time(pid_t pid, pid_t tid)
         return std::nullopt;
     std::string_view rest(*text);
     ThreadCpuTime share;
-    // A kernel that does not account for it says three times 0 (sched_info_on()).
-    if (!take(rest, share.used_ns, 10, ' ') || !take(rest, share.waited_ns, 10, ' ') ||
-        !take(rest, share.turns, 10, '\n') || !share.turns)
+    // A kernel without this accounting shows three zeros (sched_info_on()).
+    if (!consume_field(rest, share.used_ns, 10, ' ') || !consume_field(rest, share.waited_ns, 10, ' ') ||
+        !consume_field(rest, share.turns, 10, '\n') || !share.turns)
         return std::nullopt;
     return share;
 }
 
 unsigned allowed_cpus(pid_t pid)
 {
-    constexpr size_t cpus_max = 8192; // of Linux (NR_CPUS)
+    constexpr size_t cpus_max = 8192; // limit of Linux (NR_CPUS)
     std::array<cpu_set_t, cpus_max / CPU_SETSIZE> set{};
     return sched_getaffinity(running_thread(pid).value_or(pid), sizeof(set), set.data()) == 0
                ? static_cast<unsigned>(CPU_COUNT_S(sizeof(set), set.data()))
@@ -361,7 +364,7 @@ std::string thread_activity(pid_t pid, pid_t tid)
                                    : state == 'D'                 ? "waits for a device or file"
                                    : state == 'T' || state == 't' ? "is stopped"
                                                                   : "";
-    // "0": it runs, or we may not know.
+    // "0" if the thread runs or the kernel hides the symbol.
     const std::string in = state == 'S' || state == 'D' ? read_proc(pid, (folder + "/wchan").c_str()).value_or("") : "";
     return std::string(words) + (in.empty() || in == "0" ? "" : " in " + in);
 }
@@ -400,7 +403,7 @@ bool read_memory(pid_t pid, uint64_t address, void* to, size_t size)
             return true;
     }
 
-    // Kernels without CONFIG_CROSS_MEMORY_ATTACH, and pages that are mapped but not readable for the process itself.
+    // Fallback for kernels without CONFIG_CROSS_MEMORY_ATTACH, and for pages that the process itself may not read.
     const Fd memory = open_proc(pid, "mem");
     auto* const bytes = static_cast<char*>(to);
     for (size_t done = 0; done < size;) {
@@ -419,7 +422,7 @@ std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max)
     std::string text;
     std::array<char, page> buffer;
     while (text.size() < max) {
-        // Never beyond the page: the next one may not exist, and the string may end before it.
+        // Reads up to the end of the page, as the next one may be unmapped and the string may end before it.
         const uint64_t at = address + text.size();
         const size_t size = std::min<size_t>(page - at % page, max - text.size());
         if (!read_memory(pid, at, buffer.data(), size))

@@ -19,13 +19,13 @@ namespace gpusnoop {
 
 namespace {
 
-struct Exiting {
-    bool exits = false;   // it has exited, or is past the point where it loses memory and files
-    uint64_t threads = 0; // of its process, exited ones that are still listed included
+struct ThreadExit {
+    bool is_exiting = false; // has exited, or is about to lose its memory and files
+    uint64_t threads = 0;    // threads of its process, including exited ones that are still listed
 };
 
-// nullopt where there is no such thread.
-std::optional<Exiting> state_of(const std::string& folder)
+// nullopt if there is no such thread.
+std::optional<ThreadExit> state_of(const std::string& folder)
 {
     constexpr size_t max = 4096;
     constexpr int state_field = 3, flags_field = 9, threads_field = 20;
@@ -36,7 +36,7 @@ std::optional<Exiting> state_of(const std::string& folder)
     if (!flags || !threads)
         return std::nullopt;
     const std::string_view state = stat_field(text, state_field);
-    return Exiting{.exits = state == "Z" || state == "X" || (*flags & exiting_flag), .threads = *threads};
+    return ThreadExit{.is_exiting = state == "Z" || state == "X" || (*flags & exiting_flag), .threads = *threads};
 }
 
 } // namespace
@@ -45,7 +45,7 @@ std::optional<pid_t> running_thread(pid_t pid)
 {
     const std::string folder = fmt::format("/proc/{}", pid);
     const auto main = state_of(folder);
-    if (!main || !main->exits)
+    if (!main || !main->is_exiting)
         return main ? std::optional(pid) : std::nullopt;
     std::error_code error;
     if (main->threads > 1)
@@ -53,7 +53,7 @@ std::optional<pid_t> running_thread(pid_t pid)
              entry.increment(error)) {
             const std::string name = entry->path().filename();
             const pid_t tid = leading_number<pid_t>(name).value_or(0);
-            if (const auto state = state_of(entry->path()); tid > 0 && state && !state->exits)
+            if (const auto state = state_of(entry->path()); tid > 0 && state && !state->is_exiting)
                 return tid;
         }
     return std::nullopt;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread to read a process by. The kernel frees memory, files, root and namespaces per thread (exit_mm() and the like
-// in kernel/exit.c): once the main thread has exited (pthread_exit) while others run, /proc/PID shows none of them, and
-// /proc/TID of any other thread still does.
+// Running threads of a process, through which it can be read. After the main thread has exited (pthread_exit) while
+// others run, /proc/PID no longer shows memory, files, root and namespaces (exit_mm() and others in kernel/exit.c), but
+// /proc/TID of another thread does.
 #pragma once
 
 #include "bpf/shared/stack.h"
@@ -15,44 +15,44 @@
 
 namespace gpusnoop {
 
-// A thread that has not exited: the main thread if possible. nullopt if all have.
+// A running thread, preferably the main thread. nullopt if all threads have exited.
 std::optional<pid_t> running_thread(pid_t pid);
 
-// The same where the main thread has exited and others run; else nullopt. For what could not be read through PID.
+// A running thread if the main thread has exited, else nullopt. For a retry after a read through PID has failed.
 std::optional<pid_t> other_running_thread(pid_t pid);
 
 // The state of a thread, and the process that traces it.
 struct ThreadState {
-    char state = 0;   // 'R', 'S', 'D', 'T' (stopped by a signal), 't' (stopped by its tracer), ...; 0: it has ended
+    char state = 0;   // 'R', 'S', 'D', 'T' (stopped by a signal), 't' (stopped by its tracer), ...; 0: exited
     pid_t tracer = 0; // 0: none
 };
 
 ThreadState thread_state(pid_t pid, pid_t tid);
 
-// Of the text of its status file.
+// status: text of the thread's status file.
 ThreadState parse_thread_state(std::string_view status);
 
 } // namespace gpusnoop
 
-// The registers of threads, as the kernel has them: through a BPF iterator (5.8). Nothing is stopped for it.
+// Reads registers of threads through a BPF iterator (5.8), without stopping them.
 struct threads_bpf;
 
 namespace gpusnoop {
 
 class ThreadRegisters {
 public:
-    ThreadRegisters(); // asks for nothing yet
+    ThreadRegisters(); // loads nothing yet
     ~ThreadRegisters();
     ThreadRegisters(const ThreadRegisters&) = delete;
     ThreadRegisters& operator=(const ThreadRegisters&) = delete;
 
-    // Of all threads of these processes; of a thread that runs, as of when it was interrupted last.
+    // Registers of all threads of these processes. Those of a running thread are from its last entry into the kernel.
     std::vector<thread_registers> read(const std::set<pid_t>& processes);
 
 private:
     struct Iterator;
     void begin();
-    std::unique_ptr<Iterator> iterator_; // null where the kernel refuses to tell them
+    std::unique_ptr<Iterator> iterator_; // null if the kernel refuses it
     bool started_ = false;
 };
 

@@ -11,15 +11,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto recheck_interval = 1s; // of a blocked process: its number may be another process's
-// Processes that are remembered. Then some get another chance.
+constexpr auto recheck_interval = 1s; // whether a blocked process still has its process id
+// Limits of the tables. Beyond them, entries are dropped, which unblocks processes or forgives again.
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
-// Time that files may block helpers.
+// Time for which files may block helpers.
 constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
 
-// Most files are read within a few milliseconds.
+// The time to count as slow. Most files are read within a few milliseconds.
 Blame::Clock::duration slow_part(Blame::Clock::duration took)
 {
     return took > 250ms ? took : Blame::Clock::duration::zero();
@@ -54,7 +54,7 @@ bool Blame::is_blocked(pid_t process)
             return true;
         known->second.checked = now;
         const uint64_t start = start_time_ns(process);
-        if (start == 0 || start == known->second.start) // 0: it has exited, and may still have names
+        if (start == 0 || start == known->second.start) // 0: it has exited, but its files may still be requested
             return true;
         blocked_.erase(known);
     }
@@ -85,7 +85,7 @@ void Blame::strike(pid_t process, uint64_t user, std::string_view what, std::str
         report_(what.empty() ? fmt::format("process {}: {}; {}", process, why, consequence_)
                              : fmt::format("{} (process {}): {}; {}", what, process, why, consequence_));
     if (++strikes_[user] == strikes_max)
-        report_(fmt::format("files of the user of process {} have stopped {} helpers: {}", process, strikes_max,
+        report_(fmt::format("files of the user of process {} made {} helpers hang or crash: {}", process, strikes_max,
                             user_consequence_.empty() ? consequence_ : user_consequence_));
 }
 

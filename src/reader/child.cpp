@@ -18,14 +18,14 @@
 namespace gpusnoop {
 namespace {
 
-// last: to be closed after all that it is not to have.
-[[noreturn]] void run(std::vector<int> descriptors, int last, const std::function<void()>& work)
+// notice: write end of the inherited_ pipe, closed last.
+[[noreturn]] void run(std::vector<int> descriptors, int notice, const std::function<void()>& work)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    descriptors.push_back(last);
+    descriptors.push_back(notice);
     if (!keep_only(descriptors))
         _exit(1);
-    close(Child::first_fd + static_cast<int>(descriptors.size()) - 1); // last
+    close(Child::first_fd + static_cast<int>(descriptors.size()) - 1); // notice
     try {
         work();
     } catch (const std::exception&) {
@@ -34,7 +34,7 @@ namespace {
     _exit(0);
 }
 
-// Killed, but not ended in time: reaped with the next child that begins or ends.
+// Children that were killed, but did not exit in time. They are reaped when the next child starts or ends.
 std::vector<pid_t>& left_behind()
 {
     static std::vector<pid_t> pids;
@@ -50,7 +50,7 @@ void reap_left_behind()
 
 bool keep_only(const std::vector<int>& descriptors)
 {
-    // Above what they become, so that none is overwritten by another.
+    // First moved above the target numbers, so that dup2() overwrites none of them.
     std::vector<int> high;
     for (int fd : descriptors)
         high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
@@ -77,22 +77,23 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
         return;
     }
     inherited_ = Fd(ends[0]);
-    Fd last(ends[1]);
-    // A terminal's signals reach it, too, but it ends with its owner: also where that does so at once (ExitOnSignal).
-    const sigset_t not_for_it = ending_signal_set();
+    Fd notice(ends[1]);
+    // The child blocks signals from the terminal, as it is killed when its owner exits, at once (ExitOnSignal) or later.
+    const sigset_t owner_signals = ending_signal_set();
     sigset_t before{};
-    ::sigprocmask(SIG_BLOCK, &not_for_it, &before);
+    ::sigprocmask(SIG_BLOCK, &owner_signals, &before);
     pid_ = fork();
     if (pid_ == 0)
-        run(descriptors, last.get(), work);
+        run(descriptors, notice.get(), work);
     error_ = pid_ < 0 ? errno : 0;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    last = {};
-    wait_until_descriptors_closed(std::chrono::seconds(1)); // less than a millisecond, but on a busy machine
+    notice = {};
+    wait_until_descriptors_closed(std::chrono::seconds(1)); // takes under 1 ms, except on a busy machine
 }
 
-// Until then it has copies of all our descriptors, and what we close is closed for good by it, also where it is killed:
-// with links to probes, that takes as long as their detaching does. Nothing is closed while we wait here.
+// Until the child has closed its copies of our descriptors, a descriptor that we close stays open in the child. If
+// these are links to probes, the child detaches the probes when it exits or is killed, which is slow. We close none
+// meanwhile.
 void Child::wait_until_descriptors_closed(std::chrono::milliseconds longest)
 {
     pollfd copies{inherited_.get(), POLLIN, 0};
@@ -104,7 +105,7 @@ Child::~Child()
 {
     kill();
     wait_until_descriptors_closed(std::chrono::minutes(1));
-    // Not for ever: a process that waits for a file system or a device that hangs does not end.
+    // Limited, as a process that waits for a hung file system or device does not exit.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);
     reap_left_behind();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of the work in a process of its own, without a new program: what may hang, grow or crash there leaves the tool
-// as it is.
+// Forked child process that runs a function, without exec. If the function hangs, runs out of memory or crashes, the
+// tool is not affected.
 #pragma once
 
 #include "base/fd.hpp"
@@ -12,35 +12,35 @@
 
 namespace gpusnoop {
 
-// This process keeps these descriptors, as Child::first_fd and on, and standard error. 0 and 1 become /dev/null, and
-// all others are closed. Returns false if there is no room for them.
+// Keeps only these descriptors, renumbered from Child::first_fd on, and standard error. 0 and 1 become /dev/null; all
+// others are closed. Returns false if the limit of descriptors is too low.
 bool keep_only(const std::vector<int>& descriptors);
 
-// Ends with the object, and with the process that made it.
+// The child is killed when the object is destroyed or the thread that made it exits.
 class Child {
 public:
     static constexpr int first_fd = 3;
 
-    // work: with these descriptors as first_fd and on, and no others but standard error. Without a process, or a
-    // descriptor, there is nothing to wait for. What work throws ends it with 1, as does what it leaves undone.
+    // work: has only these descriptors, renumbered from first_fd on, and standard error. The child exits with 0 after
+    // work, and with 1 if work throws. If a descriptor is invalid or fork() fails, ended() is true at once.
     Child(std::initializer_list<int> descriptors, const std::function<void()>& work);
     ~Child();
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    // True once it has ended. Never waits.
+    // True once the child has exited. Never waits.
     bool ended();
-    bool succeeded() const { return succeeded_; } // it has ended, by itself and well
+    bool succeeded() const { return succeeded_; } // it has exited with 0
     void kill();
-    // Returns true for a child that was killed and has not exited, as in a call to a driver that hangs.
+    // Returns true for a child that was killed and has not exited, for example because it hangs in a driver call.
     static bool is_left_behind(pid_t pid);
-    pid_t pid() const { return pid_; }   // -1 where there is none, or none any more
-    int error() const { return error_; } // errno, if no process could be started; or 0
+    pid_t pid() const { return pid_; }   // -1 if it was not started or has exited
+    int error() const { return error_; } // errno of a failed start; or 0
 
 private:
     void wait_until_descriptors_closed(std::chrono::milliseconds longest);
 
-    Fd inherited_; // at its end once the child has closed what it inherited; none where that was seen
+    Fd inherited_; // pipe that ends once the child has closed its inherited descriptors; empty afterwards
     pid_t pid_ = -1;
     int error_ = 0;
     bool succeeded_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process that does what may hang, grow or be attacked, and a channel for messages to it. Its status names what
-// it works on, so that a hang or a crash can be blamed on something.
+// Child process for work that may hang, run out of memory or be attacked, with a channel for messages. Its status names
+// its current item, so that a hang or a crash can be blamed on it.
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,10 +18,10 @@ namespace gpusnoop {
 
 struct Message {
     std::string bytes;
-    Fd file; // that came with it, if one did
+    Fd file; // descriptor attached to the message, if any
 };
 
-// One end of a pair of sockets that keep messages apart.
+// End of a socket pair that preserves message boundaries.
 class Connection {
 public:
     static constexpr size_t message_max = 128 << 10; // bytes
@@ -34,11 +34,11 @@ public:
 
     explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
-    // False where the other side has gone or, with don't_wait, takes no more now.
+    // Returns false if the other end is closed or, with dont_wait, its buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
-    // Waits no longer than that; nullopt: nothing has come, or the other side has gone (closed()).
+    // Waits up to longest. nullopt: no message, or the other end is closed (closed()).
     std::optional<Message> receive(std::chrono::milliseconds longest);
-    std::optional<Message> receive(); // however long it takes
+    std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }
     int descriptor() const { return socket_.get(); }
 
@@ -50,7 +50,7 @@ private:
 
 class Helper {
 public:
-    // What a helper does. Its owner sees the status, whatever happens next.
+    // Arguments of the helper's function. The owner can read the status even after a crash of the helper.
     struct Task {
         Connection connection;
         std::function<void(std::string_view status)> set_status;
@@ -58,11 +58,11 @@ public:
     explicit Helper(const std::function<void(Task&)>& task);
 
     Connection& connection() { return connection_; }
-    pid_t pid() const { return child_.pid(); }                               // -1 where there is none
-    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno, if it could not be started; or 0
+    pid_t pid() const { return child_.pid(); }                               // -1 if there is none
+    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno of a failed start; or 0
     bool ended() { return child_.ended(); }
     void kill() { child_.kill(); }
-    // The last one. Untrusted.
+    // The last status. Untrusted.
     std::string status() const;
 
 private:
@@ -72,13 +72,13 @@ private:
     };
     void run(const std::function<void(Task&)>& task) const;
 
-    std::unique_ptr<char, Unmap> status_; // shared with it
+    std::unique_ptr<char, Unmap> status_; // shared with the helper
     Connection::Ends ends_;
     Child child_;
     Connection connection_;
 };
 
-// The work of a helper that answers each Question with one structure, until its owner has gone. answer: takes a
+// Main function of a helper that answers each Question with one structure, until its owner exits. answer: takes a
 // Question&.
 template<class Question>
 void answer_each(Helper::Task& task, const auto& answer)

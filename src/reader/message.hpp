@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain structures as bytes, from a process to another one. The reader believes nothing: the other side may have been
-// taken over by what it read.
+// Serialization of plain structures for messages between processes. The receiver validates everything, as a malicious
+// file may have taken over the sender.
 //
-// What a structure consists of is told once, for both ways, by a template next to it:
+// A template next to a structure lists its fields, for both directions:
 //     void fields(auto& each, same_as_const<Thing> auto& thing) { each(thing.name, thing.lines); }
-// Fields are numbers, strings, optional ones, arrays and vectors of structures or of those, and structures.
+// Fields are numbers, strings and structures, and optionals, arrays and vectors of fields.
 #pragma once
 
 #include <algorithm>
@@ -69,14 +69,14 @@ class MessageReader {
 public:
     explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
     void operator()(auto&... values) { (get(values), ...); }
-    // All was there, and nothing else.
-    bool whole() const { return good_ && rest_.empty(); }
+    // True if the message had all fields and no further bytes.
+    bool is_complete() const { return good_ && rest_.empty(); }
 
 private:
     template<class T>
     void get(T& value)
     {
-        if constexpr (std::is_same_v<T, bool>) { // other bytes than 0 and 1 are none
+        if constexpr (std::is_same_v<T, bool>) { // a bool with another byte than 0 or 1 is undefined behaviour
             uint8_t byte = 0;
             get(byte);
             value = byte != 0;
@@ -103,12 +103,12 @@ private:
     template<class T>
     void get(std::optional<T>& value)
     {
-        bool there = false;
-        get(there);
+        bool has_value = false;
+        get(has_value);
         T inner{};
-        if (there)
+        if (has_value)
             get(inner);
-        value = there ? std::optional(std::move(inner)) : std::nullopt;
+        value = has_value ? std::optional(std::move(inner)) : std::nullopt;
     }
     template<class T, size_t n>
     void get(std::array<T, n>& all)
@@ -137,14 +137,14 @@ std::string message_of(const T& value)
     return std::move(writer.bytes);
 }
 
-// nullopt where these are not the bytes of one.
+// nullopt if the bytes are not a valid T.
 template<class T>
 std::optional<T> read_message(std::string_view bytes)
 {
     T value{};
     MessageReader reader(bytes);
     reader(value);
-    return reader.whole() ? std::optional(std::move(value)) : std::nullopt;
+    return reader.is_complete() ? std::optional(std::move(value)) : std::nullopt;
 }
 
 } // namespace gpusnoop

@@ -16,23 +16,23 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds wait_step = 50ms; // between checks for an ending signal
-constexpr auto process_allowance = 3s;                // time of the helpers for one process, at once
-constexpr auto user_allowance = 10s;                  // the same for one user
-constexpr auto max_tick_gap = 1500ms;                 // ticks are a second apart; beyond that, this process was stopped
-constexpr auto restart_interval = 1s;                 // between the starts of a helper that dies early
-// If nothing can be blamed for deaths, helpers that die in a row are started at this interval. An answer at this age
-// ends the row.
+constexpr auto process_allowance = 3s;                // helper time for one process, as a burst
+constexpr auto user_allowance = 10s;                  // helper time for one user, as a burst
+constexpr auto max_tick_gap = 1500ms; // polls are at most 1 s apart; after a longer gap, this process was stopped
+constexpr auto restart_interval = 1s; // between the starts of a helper
+// Start interval after consecutive deaths that no process is blamed for. An answer from a helper of this age resets the
+// count.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
 constexpr unsigned quick_restarts_max =
-    8; // deaths that something is blamed for; the names of others need not wait then
-constexpr auto second_helper_after = 50ms; // then other questions do not wait for a slow one
-constexpr long pending_of_user_max = 64;   // questions: others find room
-constexpr int messages_per_poll_max = 256; // a helper that has been taken over may send any number
+    8; // after up to this many deaths, the next helper starts at once, so that other questions need not wait
+constexpr auto second_helper_after = 50ms; // age of a question; others need not wait for a slow one
+constexpr long pending_of_user_max = 64;   // questions; leaves room for other users
+constexpr int messages_per_poll_max = 256; // a helper that was taken over could send without end
 
-// Why a helper is replaced.
+// Reasons to replace a helper, for messages.
 constexpr std::string_view died = "the helper that read it has died";
-constexpr std::string_view sent_garbage = "the helper that read it gives no answers any more, but something else";
+constexpr std::string_view sent_garbage = "the helper that read it sent an invalid answer";
 
 } // namespace
 
@@ -69,7 +69,7 @@ bool Reader::may_start(const Process& process) const
            (service_.blames || !Child::is_left_behind(process.lost));
 }
 
-// Null if all are busy, and no other one may start.
+// Returns a process that can take a question, starting one if needed. Null if all are busy.
 Reader::Process* Reader::free_process()
 {
     const auto now = service_.clock();
@@ -120,7 +120,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
             return std::ranges::count_if(p.pending, is_of_user) >= pending_of_user_max;
         })))
         return std::nullopt;
-    // The death of an idle helper has no culprit: the question is sent to the next one.
+    // If an idle helper has died, no question caused it, so this question is sent to the next helper.
     for (size_t tries = 0; tries <= processes_.size(); tries++) {
         Process* const process = free_process();
         if (!process)
@@ -134,7 +134,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
         }
         if (!process->helper->connection().closed())
             return std::nullopt;
-        poll(*process); // what it has answered before
+        poll(*process); // applies answers from before its death
         const bool was_idle = process->helper && process->pending.empty();
         lose(*process, std::string(died));
         if (!was_idle)
@@ -195,7 +195,7 @@ void Reader::poll()
 
 void Reader::poll(Process& process)
 {
-    // Others wait for epoll to report that an idle one has ended, and would be woken again and again.
+    // With service_.watch, idle helpers are polled, too: epoll reports their end over and over until they are replaced.
     const auto has_news = [&] { return process.helper && (!process.pending.empty() || service_.watch); };
     for (int messages = 0; messages < messages_per_poll_max && has_news(); messages++) {
         auto message = process.helper->connection().receive(0ms);
@@ -228,10 +228,10 @@ bool Reader::apply(Process& process, Message message)
     process.checked = Clock::now();
     charge(question, took);
     if (service_.apply) {
-        process.pending.pop_front(); // apply() may ask something else
+        process.pending.pop_front(); // first, as apply() may ask another question
         if (!service_.apply(std::move(message))) {
             if (process.helper)
-                process.pending.push_front(question); // to be blamed
+                process.pending.push_front(question); // so that it is blamed
             return false;
         }
     } else {
@@ -252,7 +252,7 @@ bool Reader::has_share(const Question& question) const
                                 of_user_.used(question.user, now) < user_allowance);
 }
 
-// took: between polls that found no answer, so time in which this process was busy elsewhere does not count.
+// took: time between polls that found no answer. It excludes time in which this process was busy elsewhere.
 void Reader::charge(const Question& question, Clock::duration took)
 {
     constexpr auto negligible = 5ms;
@@ -296,7 +296,7 @@ void Reader::lose(Process& process, std::string why)
         deaths_++;
     end(process);
     if (service_.blames && (loss.question == 0 || (loss.died && deaths_++ < quick_restarts_max)))
-        process.has_started = false; // the next one starts at once
+        process.has_started = false; // the next helper starts at once
     if (!(service_.lost && service_.lost(loss)) && loss.question && service_.blames)
         blame(loss);
 }

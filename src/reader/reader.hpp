@@ -29,8 +29,8 @@ public:
 
     enum class Reply : uint8_t {
         complete,
-        partial, // more messages follow
-        invalid, // the helper is replaced
+        partial, // more messages of the answer follow
+        invalid, // malformed; the helper is replaced
     };
     struct Part {
         uint64_t question; // as send() returned it
@@ -38,36 +38,36 @@ public:
         Connection& helper;
     };
     struct Loss {
-        uint64_t question = 0; // that the helper worked on; 0: it was idle
+        uint64_t question = 0; // the helper's current question; 0: it was idle
         pid_t about = 0;
         uint64_t user = 0; // of that process
-        bool died = false; // else it hung, or sent something invalid
+        bool died = false; // false: it hung or sent an invalid message
         std::string status{};
         std::string why{};
     };
-    // What the helpers do. Only serve and either apply or apply_part are needed.
+    // Definition of the helpers. Required: serve, and either apply or apply_part.
     struct Service {
-        std::optional<Sandbox> sandbox{};           // entered before serve; nullopt: none, or serve_in_sandbox()
-        std::function<void(Helper::Task&)> serve;   // in the helper, its whole life
-        std::function<bool(Message)> apply{};       // takes the one message of an answer; false if it is malformed
-        std::function<Reply(Part)> apply_part{};    // the same where an answer takes several messages
-        std::function<void()> restarted{};          // pending questions and what the helper had learned are lost
-        std::function<bool(const Loss&)> lost{};    // true: no process is to be blamed
+        std::optional<Sandbox> sandbox{};         // entered before serve; nullopt: none, or serve_in_sandbox()
+        std::function<void(Helper::Task&)> serve; // main function of the helper
+        std::function<bool(Message)> apply{};     // applies an answer of one message; false if it is malformed
+        std::function<Reply(Part)> apply_part{};  // applies a message of an answer that may have several
+        std::function<void()> restarted{}; // called when a helper was lost, with its pending questions and its state
+        std::function<bool(const Loss&)> lost{};    // called when a helper was lost; true: blame no process
         std::function<int(int descriptor)> watch{}; // adds a new helper to the caller's epoll; returns errno
-        std::string consequence{};                  // of a blocked process: "its kernels have no names"
-        std::string user_consequence{};             // of a blocked user, if it differs
+        std::string consequence{};                  // for a blocked process, such as "its kernels have no names"
+        std::string user_consequence{};             // for a blocked user, if it differs
         std::function<void(std::string)> report{};  // default: warn()
         std::function<Clock::time_point()> clock = Clock::now;
-        Clock::duration hang_timeout = default_hang_timeout; // without a message
-        size_t processes = 1;                                // at most; another one is started while all are slow
-        size_t questions = 128;                              // pending ones per helper
-        bool limits_shares = true;                           // of the helpers' time, per process and per user
-        // False: after three deaths in a row, a helper is started once a minute, and none is while the last one cannot
-        // be killed.
+        Clock::duration hang_timeout = default_hang_timeout; // since the last message
+        size_t processes = 1;                                // maximum; another one is started while all are slow
+        size_t questions = 128;                              // maximum pending per helper
+        bool limits_shares = true;                           // limits helper time per process and per user
+        // False: no process is blamed. Instead, after three consecutive deaths, a helper is started once a minute, and
+        // none while the previous one cannot be killed.
         bool blames = true;
     };
 
-    // Helpers start with the first question. waits: shared by the readers of one loop; null: its own.
+    // Helpers are started when needed. waits: budget shared by the readers of a loop; null: a separate budget.
     explicit Reader(Service service, WaitBudget* waits = nullptr);
     ~Reader();
     Reader(const Reader&) = delete;
@@ -76,9 +76,9 @@ public:
     enum class Outcome : uint8_t {
         answered,
         pending, // the question was sent; its answer arrives later
-        refused, // not sent: the process is blocked or has used its share of the helper, or too many are pending
+        refused, // not sent: the process is blocked or has used its share, or too many questions are pending
     };
-    // about: the process that decides how long the answer takes, or 0.
+    // about: the process that controls how long the answer takes, or 0.
     Outcome ask_or_post(pid_t about, std::string_view question);
     // Returns true if the answer has been applied.
     bool ask(pid_t about, std::string_view question) { return ask_or_post(about, question) == Outcome::answered; }
@@ -89,33 +89,33 @@ public:
         pid_t helper;
     };
     std::optional<Sent> send(pid_t about, std::string_view question, int file = -1);
-    // Returns true if a helper takes another question, and starts one if that is needed.
+    // Returns true if a helper can take another question. Starts a helper if needed.
     bool is_ready() { return free_process() != nullptr; }
 
-    // Applies the answers that have arrived and replaces helpers that hang. To be called at least once a second.
+    // Applies the answers that have arrived and replaces helpers that hang. Call it at least once a second.
     void poll();
-    // Returns true if no question is pending; waits for the answers as ask() does.
+    // Waits for the pending answers, within the budget. Returns true if none is pending any more.
     bool wait();
-    // The same, but waits until this time, whatever the budget is.
+    // Waits for the pending answers until the deadline, regardless of the budget.
     bool wait_until(std::chrono::steady_clock::time_point deadline);
     bool is_pending() const;
 
     bool is_blocked(pid_t about) { return blame_.is_blocked(about); }
-    // Keeps the user of the process, for questions after its exit.
+    // Remembers the user of the process, for questions after its exit.
     void remember(pid_t about) { blame_.user_of(about); }
     Blame& blame() { return blame_; }
 
-    // Idle helpers end; the next ones know what this process knows by then.
+    // Ends idle helpers. New ones are forked with the current state of this process.
     void retire_idle();
-    bool is_running() const;                                // any helper
-    int start_error() const { return start_error_; }        // errno of the last start; 0: it succeeded
-    unsigned consecutive_deaths() const { return deaths_; } // if nothing is blamed for them
+    bool is_running() const;                                // true if there is any helper
+    int start_error() const { return start_error_; }        // errno of the last start; 0: success
+    unsigned consecutive_deaths() const { return deaths_; } // only without Service::blames
 
 private:
     struct Question {
         uint64_t number;
         pid_t about;
-        uint64_t user; // that the process belongs to
+        uint64_t user; // of the process
         Clock::time_point since;
     };
     struct Process {
@@ -123,8 +123,8 @@ private:
         std::deque<Question> pending; // the helper works on the first one
         Clock::time_point started, checked;
         bool has_started = false;
-        pid_t lost = -1;          // the helper before this one
-        Clock::duration silent{}; // that the first pending question has taken
+        pid_t lost = -1;          // previous helper
+        Clock::duration silent{}; // time without a message, for the first pending question
     };
 
     Process* free_process();
@@ -145,16 +145,17 @@ private:
     WaitBudget& waits_;
     Blame blame_;
     std::list<Process> processes_;
-    uint64_t questions_ = 0; // so far
+    uint64_t questions_ = 0; // sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // a loss about no process
+    bool reported_ = false; // a loss that concerns no process was reported
 
-    TimeAccounts<pid_t> of_process_{20}; // time of the helpers
+    TimeAccounts<pid_t> of_process_{20}; // helper time
     TimeAccounts<uint64_t> of_user_{5};
 };
 
-// Service::serve of a class that answers questions. Constructs it before the sandbox, which forbids files in memory.
+// Makes a Service::serve from a class that answers questions. The object is constructed before the sandbox is entered,
+// as the sandbox forbids memfds.
 template<class Search>
 std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
 {
@@ -165,9 +166,9 @@ std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
     };
 }
 
-// Answers that are too long for one message: sent in parts, put together again up to a bound.
+// Answers that are too long for one message are sent in parts.
 
-// In the helper. False if its owner has gone.
+// Called in the helper. Returns false if its owner has exited.
 inline bool send_in_parts(Connection& owner, std::string_view bytes)
 {
     constexpr size_t part_max = Connection::message_max - 1;
@@ -180,7 +181,7 @@ inline bool send_in_parts(Connection& owner, std::string_view bytes)
     return true;
 }
 
-// In its owner: the parts of one answer at a time.
+// Joins the parts in the owner, one answer at a time, up to a maximum size.
 class JoinedParts {
 public:
     explicit JoinedParts(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -193,7 +194,7 @@ public:
         bytes_ += message.substr(1);
         return is_last ? Reader::Reply::complete : Reader::Reply::partial;
     }
-    // The whole answer; the next one begins.
+    // Returns the joined answer and starts the next one.
     std::string extract() { return std::exchange(bytes_, {}); }
 
 private:

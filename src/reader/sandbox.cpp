@@ -25,7 +25,7 @@ namespace gpusnoop {
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr bool sanitized = true; // which maps terabytes, and calls what it likes
+constexpr bool sanitized = true; // the sanitizer maps terabytes and makes arbitrary system calls
 #else
 constexpr bool sanitized = false;
 #endif
@@ -36,7 +36,7 @@ void limit(__rlimit_resource resource, rlim_t value)
     setrlimit(resource, &both);
 }
 
-// Private memory of this process up to now.
+// Current private memory of this process.
 rlim_t data_bytes()
 {
     const Fd statm(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
@@ -49,25 +49,26 @@ rlim_t data_bytes()
     return fields[5] * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// A user of its own, whom no other process is: a process of the same user, which "nobody" may be in a container, could
-// stop or kill it. Nobody is given numbers from 2^31 on, as programs take them for negative ones.
+// Switches to a user id that no other process has. Processes of the same user could stop or kill this one, and in a
+// container other processes may have the id 65534. Ids from 2^31 on are not assigned to users, as programs treat them
+// as negative.
 void change_user()
 {
     if (geteuid() != 0)
         return;
     const auto own = uid_t{4'000'000'000} + static_cast<uid_t>(getpid());
-    constexpr uid_t nobody = 65534; // where the other one is none: in a user namespace
+    constexpr uid_t overflow_id = 65534; // fallback in user namespaces, where the own id is not mapped
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-    for (const uid_t user : {own, nobody})
+    for (const uid_t user : {own, overflow_id})
         if (!setgroups(0, nullptr) && !setresgid(user, user, user) && !setresuid(user, user, user))
             return;
     _exit(1);
 }
 
-// Any other call kills. Without seccomp in the kernel, the rest has to do.
+// Kills this process at any other system call. Has no effect if the kernel lacks seccomp.
 void restrict_calls(std::span<const uint32_t> more)
 {
-    // What malloc, libelf and the reading of descriptors need.
+    // Needed by malloc, libelf, and reading from descriptors.
     std::vector<uint32_t> allowed = {SYS_pread64,      SYS_read,    SYS_write,     SYS_lseek, SYS_fstat,
                                      SYS_newfstatat,   SYS_fcntl,   SYS_brk,       SYS_mmap,  SYS_munmap,
                                      SYS_mremap,       SYS_madvise, SYS_close,     SYS_futex, SYS_getrandom,
@@ -88,7 +89,7 @@ void restrict_calls(std::span<const uint32_t> more)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
-// To read processes.
+// For reading processes.
 constexpr int reading_capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
 constexpr uint32_t reading_calls[] = {SYS_openat,           SYS_openat2,           SYS_statx,           SYS_recvmsg,
                                       SYS_sendmsg,          SYS_clock_gettime,     SYS_getpid,          SYS_getdents64,
@@ -121,7 +122,7 @@ void enter_sandbox(const Sandbox& sandbox)
     change_user();
     if (!keep_capabilities(sandbox.capabilities))
         _exit(1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // forgotten where the user changes
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // again, as a change of the user clears it
     if (!sanitized)
         restrict_calls(sandbox.calls);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget of the time that a tool's loop waits for helpers. Its helpers share one, so that reports and signals are on
-// time however many processes make helpers slow. What is not waited for arrives later.
+// Budget for the time that a tool's loop waits for helpers. All helpers share it, so that reports and signals are on
+// time, however many processes make helpers slow. Answers that exceed the budget are applied when they arrive.
 #pragma once
 
 #include <algorithm>
@@ -11,29 +11,29 @@
 
 namespace gpusnoop {
 
-// Time that is spent on somebody who decides how much it takes: some at once and then, little by little, a share of
-// what passes.
-template<class Who>
+// Accounts of the time spent on processes or users, which control how much they take. Used time is given back
+// gradually, as a share of the elapsed time.
+template<class Key>
 class TimeAccounts {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // share: one part of so many of the time that passes is given back.
+    // 1/share of the elapsed time is given back.
     explicit TimeAccounts(int share) : share_(share) {}
 
-    // What has been used, less what has been given back since.
-    Clock::duration used(const Who& who, Clock::time_point now) const
+    // Used time, less the time given back since.
+    Clock::duration used(const Key& key, Clock::time_point now) const
     {
-        const auto account = accounts_.find(who);
+        const auto account = accounts_.find(key);
         return account != accounts_.end() ? used(account->second, now) : Clock::duration::zero();
     }
 
     bool empty() const { return accounts_.empty(); }
 
-    void use(const Who& who, Clock::duration took, Clock::time_point now)
+    void use(const Key& key, Clock::duration took, Clock::time_point now)
     {
         std::erase_if(accounts_, [&](const auto& entry) { return used(entry.second, now) == Clock::duration::zero(); });
-        accounts_[who] = {used(who, now) + took, now};
+        accounts_[key] = {used(key, now) + took, now};
     }
 
 private:
@@ -48,14 +48,14 @@ private:
     }
 
     int share_;
-    std::map<Who, Account> accounts_; // of those that have used any
+    std::map<Key, Account> accounts_; // with used time
 };
 
 class WaitBudget {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // How long the loop may wait for an answer about this process of this user. Zero or less: not at all.
+    // Time that the loop may wait for an answer about this process of this user. Zero or negative: none.
     Clock::duration left(pid_t process, uint64_t user, Clock::time_point now) const
     {
         return std::min({for_process - of_process_.used(process, now), for_user - of_user_.used(user, now),
@@ -70,9 +70,9 @@ public:
     }
 
 private:
-    // At once. A report may be 0.2 s late, and one user's processes leave some of that to others.
+    // Bursts. A report may be 0.2 s late, and each limit leaves time for other processes and users.
 #ifdef __SANITIZE_ADDRESS__
-    static constexpr int scale = 4; // helpers take several times as long
+    static constexpr int scale = 4; // helpers are several times slower
 #else
     static constexpr int scale = 1;
 #endif

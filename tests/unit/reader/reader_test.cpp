@@ -190,7 +190,7 @@ TEST_CASE("a helper that says what cannot be is replaced", "[reader]")
     const WarningRedirect here([&said](const std::string& text) { said += text; });
     Asked of;
     CHECK_FALSE(of.reader.ask(0, "lie"));
-    CHECK(said.find("at lie: the helper that read it gives no answers any more") != std::string::npos);
+    CHECK(said.find("at lie: the helper that read it sent an invalid answer") != std::string::npos);
     CHECK(of.restarts == 1);
     std::this_thread::sleep_for(1100ms);
     CHECK(of.reader.ask(0, "truth"));
