@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpusnoop: live tracers for GPUs. README.md has the two commands that do everything: make demo, make test.
+# gpusnoop: live tracers for GPUs. README.md has the two commands to start with: make demo, make test.
 
-# The registry: a tool is bpf/X.bpf.c, tools/X/ and man/X.8. READERS read recordings and have no BPF programs, so tests
-# that try each tool on a kernel go by TOOLS alone.
+# The list of tools: each has bpf/X.bpf.c, tools/X/ and man/X.8. READERS read recordings and have no BPF programs, so
+# tests that run each tool on a kernel use TOOLS only.
 TOOLS   := cudatop cudalaunch cudamemcpy cudasync gpualloc cudagraph nvioctl cudagap ncclwait gpuspend
 READERS := cudadiff
-# Second names: gpuioctl is nvioctl, whose calls are not only NVIDIA's.
+# Second names: gpuioctl is nvioctl, which also traces AMD's drivers.
 ALIASES := gpuioctl
 VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
-# CROSS=aarch64-linux-gnu: for arm64, on x86-64 (scripts/install-deps cross).
+# CROSS=aarch64-linux-gnu builds for arm64 on x86-64 (scripts/install-deps cross).
 ifneq ($(CROSS),)
 BUILD   ?= build/$(CROSS)
 CXX     := $(CROSS)-g++
@@ -30,10 +30,10 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine)))
 CLANG   ?= clang
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY   ?= clang-tidy
-# Ubuntu's bpftool is a wrapper that wants the tools of the running kernel; those of any kernel will do here.
+# Ubuntu's bpftool is a wrapper that requires the tools of the running kernel; any kernel's bpftool is sufficient.
 BPFTOOL ?= $(shell bpftool version >/dev/null 2>&1 && echo bpftool || ls /usr/lib/linux-tools*/*/bpftool 2>/dev/null | tail -1)
 
-# A warning is an error where the project itself builds, WERROR=1, and nowhere else: the next compiler has new ones.
+# WERROR=1, in the project's own builds, makes warnings errors. It is off by default because newer compilers add warnings.
 WERROR ?= 0
 WERROR_FLAG := $(if $(filter 1,$(WERROR)),-Werror)
 
@@ -45,8 +45,8 @@ else
 say = @:
 endif
 
-# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no libraries:
-# the objects of release, linked otherwise); of some rooms also fuzz (tests/fuzz/fuzz.mk).
+# Variants of the front ends: release, asan (address and undefined-behaviour sanitizers), static (one file, no shared
+# libraries: the objects of release, linked statically); for some rooms also fuzz (tests/fuzz/fuzz.mk).
 VARIANT ?= release
 OBJ := $(BUILD)/obj/$(VARIANT:static=release)
 GEN := $(BUILD)/gen
@@ -57,56 +57,56 @@ BIN := $(BUILD)/$(VARIANT)
 endif
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion $(WERROR_FLAG)
-# Ubuntu 24.04: GCC 13 sees arrays of big integers in fmt 9 written beyond their ends, which never happens.
+# GCC 13 (Ubuntu 24.04) reports false out-of-bounds writes to arrays of big integers in fmt 9.
 ifeq ($(shell $(CXX) -dumpversion | cut -d. -f1),13)
 WARNINGS += -Wno-array-bounds -Wno-stringop-overflow
 endif
-# -g1: a stack names its functions and lines. Values of variables (-g) would take a third more of the compilers' time.
+# -g1 is sufficient for functions and lines in stacks. -g adds variables, and a third of compile time.
 OPTIMIZE ?= -O2 -g1
 ALL_CXXFLAGS = -std=c++20 $(WARNINGS) $(OPTIMIZE) $(VARIANT_FLAGS) -I. -Isrc -I$(GEN) -DGPUSNOOP_VERSION='"$(VERSION)"' $(CROSS_FLAGS) $(CXXFLAGS)
-# mold or lld, where the compiler finds one, links in a third of the time.
+# mold or lld, if installed, needs a third of the default linker's time.
 ifneq ($(VARIANT),static)
 LINKER ?= $(firstword $(foreach linker,mold lld,$(shell $(CXX) -fuse-ld=$(linker) -Wl,--version >/dev/null 2>&1 && echo -fuse-ld=$(linker))))
 endif
 LIBS := $(LINKER) $(CROSS_LDFLAGS) -lbpf -ldw -lelf -lz -llzma -lzstd -lfmt
-# Instructions of x86-64 take a library to decode; nothing of that is there on other machines.
+# Zydis decodes instructions of x86-64; other machines do not have or need it.
 ifeq ($(MACHINE),x86_64)
 LIBS += -lZydis
 else
 OTHER_MACHINE := %_x86_64.cpp %_x86_64_test.cpp
 endif
 ifeq ($(VARIANT),asan)
-# -O0: optimized, what the sanitizers put in takes GCC as long again. -g1: a stack names its lines.
+# -O0: GCC would need twice as long to optimize the code of the sanitizers. -g1: functions and lines in stacks.
 VARIANT_FLAGS := -O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ifeq ($(VARIANT),fuzz)
-# Clang gives up on the tables of probes sooner than GCC does.
+# Clang's default limit of constexpr steps is too low for the probe tables.
 VARIANT_FLAGS := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
                  -fconstexpr-steps=100000000 -Wno-c99-extensions -Wno-unknown-warning-option
 endif
 ifeq ($(VARIANT),static)
-# Debian has no static fmt and Zydis: they are made from their sources. libdw wants what it decompresses with.
+# Debian has no static fmt and Zydis: scripts/static-libraries builds them. libdw needs the compression libraries.
 VARIANT_LDFLAGS := -static -s
 LIBS := $(CROSS_LDFLAGS) -lbpf -ldw -lelf $(wildcard $(BUILD)/libraries/libeu.a) -lz -llzma -lbz2 -lzstd -lpthread -L$(BUILD)/libraries -lfmt \
         $(if $(filter x86_64,$(MACHINE)),-lZydis)
-# Linked before the library's, and so in its place: a static program cannot dlopen.
+# Linked before libgpusnoop.a, so that it replaces its nvml.o: a static program cannot call dlopen.
 INSTEAD := $(BUILD)/obj/static/src/gpu/nvml.o
 endif
 LIBS += -lncursesw -ltinfo
 
-# What the library itself loads.
+# BPF programs that the library itself loads.
 LIBRARY_BPF := inodes threads calibrate
 SRC     := $(filter-out $(OTHER_MACHINE),$(wildcard src/*/*.cpp))
 TOOL_BINS := $(addprefix $(BIN)/,$(TOOLS) $(READERS) $(ALIASES))
-# All of the tools but main().
+# The tools, without main().
 TOOL_SRC := $(wildcard tools/*/*.cpp)
 
-# Translation units: six files of a room, or of a tool, are compiled together, which takes half as long as one by one.
-# Alone stay cudagap's tables of columns, which have short names of their own, code of one architecture, what the static
-# program replaces, and what takes long. ALONE=% compiles each file alone, as all of them have to (tests/roots/compilers).
+# Translation units: six files of a room, or of a tool, are compiled together, in half the time. Files in ALONE are not
+# combined: cudagap's column tables (their short names would collide), code of one architecture, files that the static
+# program replaces, and slow files. ALONE=% compiles every file alone, which tests/roots/compilers checks.
 ALONE := tools/cudagap/%columns.cpp %_arm64.cpp %_x86_64.cpp src/gpu/nvml.cpp \
          src/run/command_line.cpp tools/cudatop/cudatop.cpp tools/ncclwait/ncclwait.cpp
-# $(call units,FILES): their units, a name each, made of those of its files: FOLDER/A+B+C.
+# $(call units,FILES): names of the units of these files, each composed of file names: FOLDER/A+B+C.
 units = $(if $1,$(call unit,$(wordlist 1,6,$1)) $(call units,$(wordlist 7,$(words $1),$1)))
 unit = $(dir $(firstword $1))$(subst $(empty) ,+,$(strip $(basename $(notdir $1))))
 units_of = $(foreach dir,$(sort $(dir $1)),$(call units,$(filter-out $(ALONE),$(filter $(dir)%,$1))))
@@ -116,7 +116,7 @@ TOOL_UNITS := $(call units_of,$(TOOL_SRC))
 SRC_OBJ  := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(SRC))) $(SRC_UNITS:%=$(OBJ)/units/%.o) $(LIBRARY_BPF:%=$(GEN)/%.object.o)
 TOOL_OBJ := $(patsubst %.cpp,$(OBJ)/%.o,$(filter $(ALONE),$(TOOL_SRC))) $(TOOL_UNITS:%=$(OBJ)/units/%.o) $(TOOLS:%=$(GEN)/%.object.o)
 SKELETONS := $(patsubst %,$(GEN)/%.skel.h,$(TOOLS) $(LIBRARY_BPF))
-# The BPF objects, to be linked in.
+# The BPF objects, in a form that can be linked.
 BPF_BYTES := $(SKELETONS:%.skel.h=%.object.o)
 
 .PHONY: all tools man-pages objects demo test test-long test-all test-kernels soak bench asan static install install-debug format format-check tidy clean deps unit standin
@@ -133,7 +133,8 @@ MAN_PAGES := $(patsubst %,$(BUILD)/man/%.8,$(TOOLS) $(READERS) $(ALIASES))
 
 man-pages: $(MAN_PAGES)
 
-# Pages list what programs say of their options and fields. Those of a cross build do not run here: it builds others.
+# Pages contain the programs' own lists of options and fields. Cross-built programs do not run here, so a cross build
+# also builds native ones.
 MAN_FROM := $(if $(CROSS),build,$(BIN))
 
 $(BUILD)/man/%.8: man/%.8 scripts/man-page $(wildcard man/common/*.8) $(MAN_FROM)/$(if $(CROSS),gpusnoop,%)
@@ -148,10 +149,10 @@ endif
 
 # --- kernel side -----------------------------------------------------------------------------------------------------
 
-# The processor whose registers the programs read, as libbpf calls it: that of the host, or arm64 or x86.
+# libbpf's name of the processor whose registers the programs read: the target's, arm64 or x86.
 BPF_ARCH ?= $(if $(filter aarch64,$(MACHINE)),arm64,x86)
 BPF_CFLAGS := -g -O2 -mcpu=v3 -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf -Wall -Wextra -Wno-unused-parameter $(WERROR_FLAG)
-# The BPF target knows no architecture folder; linux/types.h wants asm/types.h from there.
+# The BPF target has no architecture folder, but linux/types.h includes asm/types.h from it.
 BPF_INCLUDES := -idirafter /usr/include/$(shell $(CLANG) -print-multiarch 2>/dev/null || gcc -print-multiarch) -idirafter /usr/include
 
 vpath %.bpf.c bpf tests/unit/attach tests/bench tests/standin/interrupts
@@ -161,11 +162,11 @@ $(GEN)/%.bpf.o: %.bpf.c
 	$(Q)$(CLANG) $(BPF_CFLAGS) $(BPF_INCLUDES) -MMD -MP -c $< -o $(GEN)/$*.tmp.o -MF $(GEN)/$*.d -MT $@
 	$(Q)$(BPFTOOL) gen object $@ $(GEN)/$*.tmp.o
 
-# Of tests.
+# Skeletons of tests.
 $(GEN)/%.skel.h: $(GEN)/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-# What includes one of these is compiled again only if its variables or maps have changed.
+# Files that include a skeleton are recompiled only if its variables or maps have changed.
 $(SKELETONS): %.skel.h: %.skel.stamp ;
 $(SKELETONS:%.h=%.stamp): %.skel.stamp: %.bpf.o scripts/skeleton.awk
 	$(Q)$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $*.skel.raw
@@ -178,7 +179,7 @@ $(GEN)/%.object.o: $(GEN)/%.bpf.o
 	$(Q)printf '.section .rodata\n.balign 8\n.globl %s, %s_end\n%s: .incbin "%s"\n%s_end:\n.section .note.GNU-stack,"",%%progbits\n' \
 	    $*_bpf_object $*_bpf_object $*_bpf_object $< $*_bpf_object | $(CC) -c -x assembler - -o $@
 
-# All of them: of another processor in a folder of its own, as in make objects BPF_ARCH=arm64 GEN=build/arm64/gen.
+# All BPF objects. For another processor, use a separate folder: make objects BPF_ARCH=arm64 GEN=build/arm64/gen.
 objects: $(patsubst %,$(GEN)/%.bpf.o,$(TOOLS) $(LIBRARY_BPF))
 
 # --- tables of the drivers' calls ------------------------------------------------------------------------------------
@@ -190,12 +191,12 @@ $(GEN)/driver_tables.hpp: scripts/driver-tables $(wildcard data/*.tsv)
 
 # --- front ends ------------------------------------------------------------------------------------------------------
 
-# PRECOMPILED= compiles without, as every file has to (tests/roots/compilers).
+# PRECOMPILED= compiles without the precompiled header, which tests/roots/compilers checks.
 ifneq ($(VARIANT),fuzz)
 PRECOMPILED ?= $(OBJ)/precompiled.hpp
 endif
 
-# The compiler takes the .gch beside the header, if it was made with the same flags, and else the header.
+# The compiler uses the .gch file next to the header if it was built with the same flags, and else the header.
 $(OBJ)/precompiled.hpp: src/precompiled.hpp
 	$(say) CXX $<
 	$(Q)mkdir -p $(@D)
@@ -215,7 +216,7 @@ $(OBJ)/%.o: %.cpp | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(addprefix -include ,$(PRECOMPILED)) -MMD -MP -c $< -o $@
 
-# -Wno-subobject-linkage: the included files are one unit's own.
+# -Wno-subobject-linkage: the included files belong to this unit only.
 .SECONDEXPANSION:
 $(SRC_UNITS:%=$(OBJ)/units/%.o) $(TOOL_UNITS:%=$(OBJ)/units/%.o): $(OBJ)/units/%.o: $$(call files_of,$$*) | $(PRECOMPILED) $(SKELETONS) $(GEN)/driver_tables.hpp
 	$(say) CXX $*
@@ -232,7 +233,7 @@ $(OBJ)/libgpusnoop.a: $(SRC_OBJ)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
-# One program with as many names as there are tools: half as large as seven programs.
+# One program with a name for each tool, which is smaller than separate programs.
 $(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
@@ -241,7 +242,7 @@ $(BIN)/gpusnoop: $(OBJ)/tools/main.o $(TOOL_OBJ) $(INSTEAD) $(OBJ)/libgpusnoop.a
 $(TOOL_BINS): $(BIN)/gpusnoop
 	$(Q)ln -sf gpusnoop $@
 
-# Skeletons are those of release: two makes at once must not make them both.
+# Skeletons are built first and shared with release: two makes must not build them at the same time.
 asan: $(SKELETONS) $(BPF_BYTES)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan tools
 
@@ -255,18 +256,18 @@ static: tools
 deps:
 	$(Q)scripts/install-deps
 
-# As many compilers as there are CPUs, unless make was told how many.
+# One compiler per CPU, unless make was called with -j.
 JOBS = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-# What a person runs on a fresh machine: dependencies first, then a make that sees what they brought.
+# For a fresh machine: installs dependencies, then calls make again, which detects them.
 test:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin $(BUILD)/unit/unit-tests kernels-bins screen-bins gpu-parts
 	$(Q)tests/run --short
 
-# And what takes long: sanitizers, NVIDIA's own libraries, inputs of fuzzing, every kernel (or KERNELS="6.1 newest") with each tool as
-# one file, arm64.
+# The slow tests: sanitizers, NVIDIA's own libraries, fuzzing inputs, every kernel (or KERNELS="6.1 newest") with each
+# tool as one file, arm64.
 test-long:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -274,14 +275,14 @@ test-long:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all asan static standin unit vendor-bins kernels-bins fuzz-replay
 	$(Q)KERNELS="$(KERNELS)" tests/run --long
 
-# Both, some fuzzing, and other distributions.
+# test and test-long, some fuzzing, and other distributions.
 test-all:
 	$(Q)scripts/install-deps roots
 	$(Q)$(MAKE) --no-print-directory test; short=$$?; $(MAKE) --no-print-directory test-long; long=$$?; \
 	    $(MAKE) --no-print-directory $(JOBS) fuzz SECONDS=30; fuzz=$$?; tests/roots/run && [ $$short$$long$$fuzz = 000 ]
 
-# Under other kernels, in emulated machines; make test takes the oldest and the newest. Where these packages cannot be
-# had, the tests say what is missing.
+# Tests under other kernels, in emulated machines; make test includes the oldest and the newest. If these packages cannot
+# be installed, the tests report what is missing.
 test-kernels:
 	$(Q)scripts/install-deps
 	-$(Q)scripts/install-deps kernels
@@ -293,7 +294,7 @@ demo:
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
 	$(Q)scripts/demo
 
-# All tools for an hour, or so many MINUTES.
+# All tools for an hour, or for MINUTES.
 soak:
 	$(Q)scripts/install-deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all standin
@@ -350,7 +351,7 @@ install: all
 	    install -m 644 scripts/completion.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$t.fish; done
 	install -m 644 scripts/completion.zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_gpusnoop
 
-# What install has stripped off, where debuggers, perf and eu-stack look for it beside a file that names it; after install.
+# Debug information that install strips, in the folder where debuggers, perf and eu-stack search for it; after install.
 DEBUG_DIR = $(DESTDIR)$(PREFIX)/bin/.debug
 
 install-debug: all

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Bash completion for every gpusnoop tool, installed once under each tool's name. Candidates come from the tool itself
-# (TOOL --help), so completion cannot fall behind. Completion of zsh and fish runs this file with the words typed so far,
-# and gets the candidates for the last one: one per line, of an option with its text behind a tab.
+# (TOOL --help), so they are always up to date. Completion of zsh and fish runs this file with the words typed so far,
+# and reads the candidates for the last one: one per line, an option followed by a tab and its text.
 
 # Options of a tool, one per line: "-p,--pid<TAB>TYPE or nothing<TAB>help text".
 _gpusnoop_options() {
@@ -32,19 +32,19 @@ _gpusnoop_options() {
         END { put() }'
 }
 
-# The values that a help text names: "rows by kernel, pid, or several (kernel)" gives kernel and pid.
+# Values listed in a help text: "rows by kernel, pid, or several (kernel)" gives kernel and pid.
 _gpusnoop_values() {
     local text=$1
     text=$(sed -E 's/ *\([^)]*\)//g; s/^.*(: | by | of )//; s/,? or several.*//; s/,? or /, /g' <<<"$text")
     tr ',' '\n' <<<"$text" | sed -E 's/^ +//; s/ +$//; /^[a-z]+$/!d'
 }
 
-# The columns of a tool, by header: those of "--columns help", whose lines are " +THREADS        threads".
+# Headers of a tool's columns, from the lines of "--columns help": " +THREADS        threads".
 _gpusnoop_columns() {
     "${1/#\~/$HOME}" --columns help 2>/dev/null | sed -nE 's/^  [ +]([^ ]+).*/\1/p' | sort -u
 }
 
-# Processes that map a library of CUDA or HIP; all processes if none is found in half a second.
+# Processes that map a CUDA or HIP library; all processes if none is found within half a second.
 _gpusnoop_processes() {
     local found
     found=$(timeout 0.5 grep -lE '/lib(cuda(rt[^/]*)?|amdhip64[^/]*)\.so' /proc/[0-9]*/maps 2>/dev/null | sed 's|^/proc/||; s|/maps$||')
@@ -52,8 +52,8 @@ _gpusnoop_processes() {
     printf '%s\n' "$found"
 }
 
-# Adds the candidates (one per line of stdin, of an option with its text) that begin with $1, each after the prefix $2.
-# Process names may contain anything: they are never expanded.
+# Adds the candidates that begin with $1 to COMPREPLY, each after the prefix $2. Reads one per line of stdin, up to a tab.
+# Process names may contain any character: they are never expanded.
 _gpusnoop_reply() {
     local candidate
     while IFS= read -r candidate; do
@@ -65,7 +65,7 @@ _gpusnoop_reply() {
 _gpusnoop() {
     local command=$1 cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
-    # Behind -- is a command of its own.
+    # After -- comes another command.
     local i
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == -- ]] || continue
@@ -164,7 +164,7 @@ _gpusnoop() {
     esac
 }
 
-# Run by another shell, which has its own quoting, and no word of its own for "=".
+# Called by another shell, which does its own quoting, and does not split words at "=".
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     word=${!#} joined=
     [[ $word == --*=* ]] && joined=${word%%=*}=

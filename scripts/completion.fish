@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fish completion for every gpusnoop tool, installed once under each tool's name. What can be completed, and to what, is
-# known in one place, bash's completion: this asks it.
+# Fish completion for every gpusnoop tool, installed once under each tool's name. It gets all candidates from bash's
+# completion.
 
 function __gpusnoop_candidates --argument-names file
     bash $file (commandline --current-process --tokenize --cut-at-cursor) \
         (commandline --current-token --cut-at-cursor | string collect --allow-empty) 2>/dev/null
 end
 
-# In the source tree it serves all tools.
+# In the source tree, one file serves all tools.
 set --local here (dirname (status filename))
 set --local gpusnoop_tools (basename (status filename) .fish)
 set --local gpusnoop_file $here/../../bash-completion/completions/$gpusnoop_tools

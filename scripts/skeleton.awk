@@ -1,5 +1,5 @@
-# Takes the bytes of the BPF object out of a skeleton that bpftool wrote: it declares them, and the object is linked in
-# (Makefile). The header stays the same while the variables and maps do, and compiles faster.
+# Removes the bytes of the BPF object from a skeleton that bpftool wrote: the header only declares them, and the object is
+# linked (Makefile). The header then changes only with its variables and maps, and compiles faster.
 index($0, "static inline const void *" name "__elf_bytes(size_t *sz)") == 1 && !/;$/ {
     print "extern \"C\" const char " name "_object[], " name "_object_end[];\n"
     print

@@ -101,7 +101,7 @@ TEST_CASE("an error in a table is refused with its file and line")
         {"nvidia-escapes.tsv", "0x2a\tNV_ESC_RM_CONTROL\t-\t-\t-\t-\t-\t-", "the same command as line 5"},
         {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t29\t-\t-\t-\t-", "status 29 is beyond the struct"},
         {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t32\t-\t-\t25\t-\t-", "parameters 25 is beyond the struct"},
-        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t-\t8\t-\t-\t-\t-", "status of a struct whose size is not known"},
+        {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t-\t8\t-\t-\t-\t-", "status needs the size of the struct"},
         {"nvidia-escapes.tsv", "0xe0\tNV_ESC_NEW\t16384\t8\t-\t-\t-\t-", "size 16384 is greater than 0x3fff"},
         {"nvidia-escapes.tsv", "0x1e0\tNV_ESC_NEW\t32\t8\t-\t-\t-\t-", "number 0x1e0 is greater than 0xff"},
         {"nvidia-escapes.tsv", "e0\tNV_ESC_NEW\t32\t8\t-\t-\t-\t-", "number 'e0' is not a number"},
@@ -111,12 +111,12 @@ TEST_CASE("an error in a table is refused with its file and line")
         {"nvidia-escapes.tsv", "", "1 columns, not 8"},
         {"nvidia-uvm.tsv", "0x22\tUVM_FREE\t32\t24\t580.1\t590.1", "the same request as line"},
         {"nvidia-classes.tsv", "0xffff\tnew\tmemory", "'new' is not a name"},
-        {"nvidia-classes.tsv", "0xffff\tNEW\tmemories", "kind 'memories' is none of client, device"},
+        {"nvidia-classes.tsv", "0xffff\tNEW\tmemories", "kind 'memories' is not one of client, device"},
         {"nvidia-classes.tsv", "0x0040\tNEW\tmemory", "the same number as line"},
         {"nvidia-controls.tsv", "0x123456789\tNEW", "number 0x123456789 is greater than 0xffffffff"},
         {"nvidia-xids.tsv", "999\tNEW\tsays \"this\"\t-", "is not plain text"},
-        {"amd.tsv", "kfd\t0xe0\tAMDKFD_IOC_NEW\t-\t8", "direction '-' is none of w, r, rw"},
-        {"amd.tsv", "intel\t0xe0\tNEW\tw\t8", "driver 'intel' is none of"},
+        {"amd.tsv", "kfd\t0xe0\tAMDKFD_IOC_NEW\t-\t8", "direction '-' is not one of w, r, rw"},
+        {"amd.tsv", "intel\t0xe0\tNEW\tw\t8", "driver 'intel' is not one of"},
         {"sizes.tsv", "uvm\tUVM_NEW\t-\t8\tstruct\tsize\tmemory\t-\t-", "no command UVM_NEW with a known struct"},
         {"sizes.tsv", "uvm\tUVM_FREE\t-\t8\tstruct\tsize\tmemory\t-\t-", "a size of the same call as line"},
         {"sizes.tsv", "uvm\tUVM_INITIALIZE\t-\t9\tstruct\tsize\tmemory\t-\t-", "offset 9 is beyond the struct"},
@@ -140,7 +140,7 @@ TEST_CASE("a table that lacks a column, or lacks, is refused")
 {
     Tables tables;
     tables.replace("nvidia-xids.tsv", "number\tname\tmeaning", "number\tname\twords");
-    CHECK(tables.refusal() == "nvidia-xids.tsv:1: there is no column meaning\n");
+    CHECK(tables.refusal() == "nvidia-xids.tsv:1: column meaning is missing\n");
     tables.remove("nvidia-xids.tsv");
     CHECK(tables.refusal().starts_with("nvidia-xids.tsv: "));
 }
