@@ -17,13 +17,13 @@ double median(std::vector<double> values)
 
 Change change_between(std::span<const double> a, std::span<const double> b)
 {
-    constexpr size_t least = 4; // of each: with fewer, no two sequences differ with 95% certainty
+    constexpr size_t min_count = 4; // of each: with fewer, no difference is significant at 95%
     constexpr double two_sided_95 = 1.96;
     Change change{.a = median({a.begin(), a.end()}),
                   .b = median({b.begin(), b.end()}),
                   .a_count = a.size(),
                   .b_count = b.size(),
-                  .enough = a.size() >= least && b.size() >= least};
+                  .enough = a.size() >= min_count && b.size() >= min_count};
     std::vector<double> differences;
     for (const double one : a)
         for (const double other : b)
@@ -37,7 +37,7 @@ Change change_between(std::span<const double> a, std::span<const double> b)
     const auto from_end = static_cast<size_t>(std::max(std::floor(rank), 1.0)) - 1;
     change.low = differences[from_end];
     change.high = differences[differences.size() - 1 - from_end];
-    change.shown = change.low > 0 || change.high < 0;
+    change.significant = change.low > 0 || change.high < 0;
     return change;
 }
 

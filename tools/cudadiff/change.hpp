@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much one sequence of figures differs from another, and whether that is more than they differ among themselves.
+// The difference between two sequences of values, and whether it is significant.
 #pragma once
 
 #include <algorithm>
@@ -9,24 +9,23 @@
 
 namespace gpusnoop::cudadiff {
 
-double median(std::vector<double> values); // 0 of none
+double median(std::vector<double> values); // 0 if there are none
 
-// Of Hodges and Lehmann: the median of all differences between a value of one and a value of the other, and the
-// interval that the test of Mann and Whitney gives it. Nothing is assumed of how the values are distributed, and
-// outliers hardly count.
+// The Hodges-Lehmann estimate: the median of all differences between a value of B and a value of A, with the confidence
+// interval of the Mann-Whitney test. It assumes no distribution and is robust against outliers.
 struct Change {
     double a = 0, b = 0;      // medians
-    double difference = 0;    // b less a
-    double low = 0, high = 0; // where it lies, with 95% certainty; the same as the difference where `enough` is false
+    double difference = 0;    // of B to A
+    double low = 0, high = 0; // 95% confidence interval; equal to the difference unless `enough`
     size_t a_count = 0, b_count = 0;
-    bool enough = false; // values, to say so
-    bool shown = false;  // that they differ
+    bool enough = false;      // there are enough values for the interval
+    bool significant = false; // the interval does not contain 0
 
-    // In parts of a; nullopt where that is nothing.
-    std::optional<double> share() const { return of_a(difference); }
-    std::optional<double> of_a(double difference_of_a) const
+    // The difference relative to A; nullopt if A is 0.
+    std::optional<double> share() const { return relative_to_a(difference); }
+    std::optional<double> relative_to_a(double change) const
     {
-        return a > 0 ? std::optional(std::max(difference_of_a / a, -1.0)) : std::nullopt; // none has less than nothing
+        return a > 0 ? std::optional(std::max(change / a, -1.0)) : std::nullopt; // a value cannot fall below 0
     }
 };
 

@@ -15,16 +15,16 @@ namespace {
 class Matching {
 public:
     Matching(const Side& a, const Side& b, const WorkUnit& unit)
-        : a_(a), b_(b), of_a_(a, unit, "A"), of_b_(b, unit, "B")
+        : a_(a), b_(b), figures_a_(a, unit, "A"), figures_b_(b, unit, "B")
     {
-        of_a_.need_units();
-        of_b_.need_units();
+        figures_a_.require_units();
+        figures_b_.require_units();
     }
 
     Comparison all()
     {
         for (size_t number = 0; number < measures().size(); number++)
-            if (measures()[number].of == Of::ratio)
+            if (measures()[number].kind == MeasureKind::ratio)
                 compare_ratio(number);
             else
                 compare_measure(number);
@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    // Where times were not measured: by how many times it has changed.
+    // Orders rows whose time was not measured: the logarithm of the factor of change.
     static double weight(const Change& change)
     {
         if (change.a <= 0 || change.b <= 0)
@@ -47,7 +47,7 @@ private:
     }
 
     struct Pair {
-        std::set<Series> a, b; // of one source
+        std::set<Series> a, b; // from one source
         size_t source = 0;
     };
 
@@ -60,8 +60,8 @@ private:
         return all;
     }
 
-    // The first source that both recordings have. Where a count is missing from the tables of a tool, it is 0; a time,
-    // a size or what rows were not told apart by was not recorded.
+    // The first source that both recordings have. A count that is missing from the tables of a recorded tool is 0;
+    // a missing time, size or split was not recorded.
     std::optional<Pair> pair_of(size_t number)
     {
         const Measure& measure = measures()[number];
@@ -69,7 +69,7 @@ private:
         for (size_t source = 0; source < std::size(measure.sources); source++) {
             Pair pair{series_of(a_, number, source), series_of(b_, number, source), source};
             const std::string_view tool = measure.sources[source].tool;
-            const bool is_zero = measure.of == Of::count && measure.split.empty() && !measure.optional;
+            const bool is_zero = measure.kind == MeasureKind::count && measure.split.empty() && !measure.optional;
             if (tool.empty() || (pair.a.empty() && pair.b.empty()))
                 continue;
             const bool a_has = !pair.a.empty() || (is_zero && a_.has_tool(tool));
@@ -92,7 +92,7 @@ private:
         std::set<Series> both = pair->a;
         both.insert(pair->b.begin(), pair->b.end());
         for (const Series& series : both)
-            add(series, change_between(of_a_.of(series), of_b_.of(series)));
+            add(series, change_between(figures_a_.values(series), figures_b_.values(series)));
     }
 
     void compare_ratio(size_t number)
@@ -102,7 +102,7 @@ private:
         for (const Series& one : a_.series()) {
             if (one.measure != whole || !b_.series().contains(one))
                 continue;
-            // A tool may have a place of its own for each of the two.
+            // The tool may be at different positions in the two lists of sources.
             const std::string_view tool = measures()[whole].sources[one.source].tool;
             const auto& sources = measures()[part].sources;
             const auto* const source = std::ranges::find(sources, tool, &Source::tool);
@@ -116,7 +116,7 @@ private:
                 })) {
                 Series as = one;
                 as.measure = number;
-                add(as, change_between(of_a_.ratio(of, one), of_b_.ratio(of, one)));
+                add(as, change_between(figures_a_.ratio(of, one), figures_b_.ratio(of, one)));
             }
         }
     }
@@ -146,18 +146,18 @@ private:
         std::ranges::set_difference(in_b, in_a, std::back_inserter(out_.groups_only_b));
     }
 
-    // By how much the time in calls of each family has changed, group by group.
+    // The cost of a row: the change of the time in calls of its family, within its group.
     void add_costs()
     {
         std::map<std::pair<std::string, Family>, double> costs;
         for (const Compared& row : out_.rows) {
             const Measure& measure = measures()[row.measure];
-            if (measure.of != Of::time || !measure.split.empty())
+            if (measure.kind != MeasureKind::time || !measure.split.empty())
                 continue;
             for (const Series& series : a_.series())
                 if (series.measure == row.measure && series.group == row.group && b_.series().contains(series)) {
-                    const Change change = change_between(of_a_.share(series), of_b_.share(series));
-                    costs[{row.group, measure.family}] = change.shown ? std::fabs(change.difference) : 0;
+                    const Change change = change_between(figures_a_.share(series), figures_b_.share(series));
+                    costs[{row.group, measure.family}] = change.significant ? std::fabs(change.difference) : 0;
                 }
         }
         for (Compared& row : out_.rows) {
@@ -167,7 +167,7 @@ private:
     }
 
     const Side &a_, &b_;
-    Figures of_a_, of_b_;
+    Figures figures_a_, figures_b_;
     Comparison out_;
 };
 
@@ -179,15 +179,15 @@ WorkUnit WorkUnit::parse(std::string_view text)
     if (text == "second")
         return {};
     if (text == "graph-launch")
-        return {Of::graph_launch, {}};
+        return {Kind::graph_launch, {}};
     if (text.starts_with(kernel) && text.size() > kernel.size())
-        return {Of::kernel, std::string(text.substr(kernel.size()))};
+        return {Kind::kernel, std::string(text.substr(kernel.size()))};
     throw UsageError(fmt::format("a unit of work (--per) must be second, graph-launch or kernel:NAME, not '{}'", text));
 }
 
 std::string WorkUnit::text() const
 {
-    return of == Of::second ? "second" : of == Of::graph_launch ? "graph launch" : "launch of " + kernel;
+    return kind == Kind::second ? "second" : kind == Kind::graph_launch ? "graph launch" : "launch of " + kernel;
 }
 
 std::string Compared::full_name() const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two sides, compared: what has changed, by how much, and what that costs.
+// The comparison of two sides: changes, their size, and their cost.
 #pragma once
 
 #include "tools/cudadiff/change.hpp"
@@ -12,9 +12,9 @@
 
 namespace gpusnoop::cudadiff {
 
-// What figures that add up are divided by.
+// The unit of work that counts and sums are divided by.
 struct WorkUnit {
-    enum class Of : uint8_t { second, graph_launch, kernel } of = Of::second;
+    enum class Kind : uint8_t { second, graph_launch, kernel } kind = Kind::second;
     std::string kernel; // part of its name
 
     // "second", "graph-launch", "kernel:NAME". Throws UsageError.
@@ -27,29 +27,29 @@ struct Compared {
     size_t measure = 0;
     std::string name; // of a measure that is split
     Change change;
-    double cost = 0; // by how much the time in such calls differs, as a share of the time by the clock
+    double cost = 0; // difference of the time in such calls, as a share of wall time
 
     // "copies:H2D"
     std::string full_name() const;
 };
 
-// What was recorded on one side only, and cannot be compared.
+// A measure that was recorded on one side only.
 struct OneSided {
     size_t measure = 0;
     bool in_a = false;
 };
 
 struct Comparison {
-    std::vector<Compared> rows;         // the dearest first
+    std::vector<Compared> rows;         // the highest cost first
     std::vector<Compared> kernels;      // launches of each, the largest difference first
-    std::vector<Compared> kernel_grids; // of those that both have
+    std::vector<Compared> kernel_grids; // of kernels on both sides
     std::vector<OneSided> one_sided;
     std::vector<std::string> groups_only_a, groups_only_b;
 
-    const Compared* find(std::string_view measure, const std::string& group = {}) const; // not of a split one
+    const Compared* find(std::string_view measure, const std::string& group = {}) const; // null: not compared
 };
 
-// Throws Error where there is nothing that both have, or no unit of work in one of them.
+// Throws Error if the sides have no figure in common, or one of them has no unit of work.
 Comparison compare(const Side& a, const Side& b, const WorkUnit& unit);
 
 } // namespace gpusnoop::cudadiff

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudadiff: what has changed from one recording to another.
+// cudadiff: compares two recordings.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "run/command_line.hpp"
@@ -19,15 +19,15 @@ namespace {
 
 constexpr std::string_view tool_name = "cudadiff";
 constexpr std::string_view about =
-    "Compares two recordings of the other tools: what changed, by how much, and whether that is chance.";
+    "Compares two recordings of the other tools: what changed, by how much, and whether the change is significant.";
 constexpr std::string_view examples =
-    "  cudalaunch -l --record before.json 1   # record; end with Ctrl-C; the same after the change\n"
+    "  cudalaunch -l --record before.json 1   # record until Ctrl-C; repeat after the change\n"
     "  cudadiff before.json after.json        # what changed\n"
     "  cudadiff a.json,a2.json.gz b.json      # several recordings on one side\n"
-    "  cudadiff --per graph-launch A B        # per unit of work, where two runs do not do the same\n"
-    "  cudadiff --per kernel:adam A B         # a launch of that kernel is a unit of work\n"
+    "  cudadiff --per graph-launch A B        # per unit of work, if the runs do different amounts\n"
+    "  cudadiff --per kernel:adam A B         # per launch of that kernel\n"
     "  cudadiff --by process A B              # each process by its name\n"
-    "  cudadiff --fail-if 'launches>+10%' A B # for CI: exit 3 where there are more\n"
+    "  cudadiff --fail-if 'launches>+10%' A B # for CI: exit 3 if launches grew by more than 10%\n"
     "  cudadiff --json A B                    # one JSON object per measure\n";
 
 struct Settings {
@@ -39,7 +39,7 @@ struct Settings {
     bool json = false;
 };
 
-// Separated by commas, unless there is a file that is called that.
+// Splits at commas, unless a file has exactly that name.
 std::vector<std::string> files_in(const std::string& text)
 {
     std::error_code ignored;
@@ -53,12 +53,12 @@ std::vector<std::string> files_in(const std::string& text)
     return files;
 }
 
-Group group_called(std::string_view text)
+Group group_named(std::string_view text)
 {
     constexpr std::pair<std::string_view, Group> all[] = {
         {"whole", Group::whole}, {"process", Group::process}, {"pod", Group::pod}};
-    for (const auto& [called, group] : all)
-        if (text == called)
+    for (const auto& [name, group] : all)
+        if (text == name)
             return group;
     throw UsageError(fmt::format("--by takes whole, process or pod, not '{}'", text));
 }
@@ -67,14 +67,14 @@ Settings parse(int argc, char** argv)
 {
     Settings s;
     CommandLine line(tool_name, about, examples);
-    line.argument("A", "a recording, or several (A,A2): before",
+    line.argument("A", "the recording before the change, or several (A,A2)",
                   [&s](const std::string& text) { s.a = files_in(text); });
-    line.argument("B", "and after", [&s](const std::string& text) { s.b = files_in(text); });
-    line.text("--by", "WHAT", "rows by whole, process or pod (whole)",
-              [&s](const std::string& text) { s.by = group_called(text); });
-    line.text("--per", "UNIT", "per second, graph-launch or kernel:NAME (second)",
+    line.argument("B", "the recording after it", [&s](const std::string& text) { s.b = files_in(text); });
+    line.text("--by", "WHAT", "group rows by whole, process or pod (whole)",
+              [&s](const std::string& text) { s.by = group_named(text); });
+    line.text("--per", "UNIT", "divide by this unit of work: second, graph-launch or kernel:NAME (second)",
               [&s](const std::string& text) { s.unit = WorkUnit::parse(text); });
-    line.texts("--fail-if", "CHANGE", "exit 3 where this is so, as 'launches>+10%'; may be repeated",
+    line.texts("--fail-if", "CHANGE", "exit 3 if this changed, for example 'launches>+10%'; may be repeated",
                [&s](const std::string& text) { s.thresholds.push_back(Threshold::parse(text)); });
     line.text("-r,--rows", "ROWS", "rows of a table (20; 0: all)", [&s](const std::string& text) {
         s.rows = number_argument<uint32_t>("a number of rows (-r)", text, 0, 1'000'000);
@@ -82,7 +82,7 @@ Settings parse(int argc, char** argv)
     line.flag("-j,--json", "one JSON object per line instead of text", s.json);
     line.parse(argc, argv);
     if (s.a.empty() || s.b.empty())
-        throw UsageError("two recordings are needed: cudadiff BEFORE AFTER");
+        throw UsageError("name two recordings: cudadiff BEFORE AFTER");
     return s;
 }
 
@@ -92,7 +92,7 @@ Cell text_of(const Texts& texts)
     return texts.empty() ? Cell() : Cell(joined(texts, ","));
 }
 
-// What the two are, and what of them is missing.
+// Prints the table of the two sides.
 void print_sides(Output& output, const Settings& s, const Side& a, const Side& b, uint64_t now_ns)
 {
     const Column columns[] = {{"", "of", Unit::text, 8, false},
@@ -126,67 +126,67 @@ void print_sides(Output& output, const Settings& s, const Side& a, const Side& b
     }
 }
 
-// What makes figures worth less than they look.
+// Warns of losses and limits that make figures less reliable.
 void warn_of_side(std::string_view letter, const Facts& facts)
 {
     const std::pair<double, std::string_view> all[] = {
-        {static_cast<double>(facts.lost), "calls or lines were lost while it was recorded"},
+        {static_cast<double>(facts.lost), "calls or lines were lost during the recording"},
         {static_cast<double>(facts.estimated), "rows are estimates (--max-overhead)"},
         {facts.unknown_graphs, "launches of graphs whose kernels are not known"},
-        {static_cast<double>(facts.lossy), "lines of -e are not compared: others of their run were lost"},
-        {static_cast<double>(facts.events), "lines of -e are not compared: their tool's never are"},
-        {static_cast<double>(facts.no_tool), "rows are of a run whose first line is missing, and are not compared"},
-        {static_cast<double>(facts.beyond), "rows are of more kernels than can be compared"},
-        {static_cast<double>(facts.unread.not_json), "lines are no JSON of a tool"},
-        {static_cast<double>(facts.unread.other_schema), "lines are of a schema that is not known"},
+        {static_cast<double>(facts.lossy), "lines of -e are not compared: their run lost some"},
+        {static_cast<double>(facts.events), "lines of -e are not compared: this is not supported for their tool"},
+        {static_cast<double>(facts.no_tool), "rows are not compared: the first line of their run is missing"},
+        {static_cast<double>(facts.dropped_rows), "rows are not compared: there are too many kernels"},
+        {static_cast<double>(facts.unread.not_json), "lines are not JSON of a tool"},
+        {static_cast<double>(facts.unread.other_schema), "lines have an unknown schema"},
         {static_cast<double>(facts.unread.damage.bytes), "bytes are damaged"},
         {static_cast<double>(facts.unread.damage.long_lines), "lines are too long"},
     };
-    for (const auto& [count, what] : all)
+    for (const auto& [count, text] : all)
         if (count > 0)
-            warn(fmt::format("{}: {:.0f} {}", letter, count, what));
+            warn(fmt::format("{}: {:.0f} {}", letter, count, text));
     if (facts.unread.damage.cut_off)
-        warn(fmt::format("{}: the recording is cut off", letter));
+        warn(fmt::format("{}: the recording is truncated", letter));
 }
 
 void warn_of_differences(const Settings& s, const Facts& a, const Facts& b, const Comparison& all)
 {
     if (a.hosts != b.hosts)
-        warn("the recordings are of different hosts");
+        warn("the recordings are from different hosts");
     if (a.versions != b.versions)
-        warn("the recordings are of different versions of the tools");
+        warn("the recordings are from different versions of the tools");
     std::set<std::string> one_sided;
     for (const OneSided& one : all.one_sided)
         one_sided.insert(measure_text(one));
     if (!one_sided.empty())
-        warn(fmt::format("in one recording only, and not compared: {}", joined(one_sided, ", ")));
+        warn(fmt::format("not compared, because only one recording has it: {}", joined(one_sided, ", ")));
     for (const auto& [letter, groups] : {std::pair("A", &all.groups_only_a), std::pair("B", &all.groups_only_b)})
         if (s.by != Group::whole && !groups->empty())
-            warn(fmt::format("in {} only: {}", letter, joined(*groups, ", ")));
+            warn(fmt::format("only in {}: {}", letter, joined(*groups, ", ")));
     const bool enough = std::ranges::any_of(all.rows, [](const Compared& row) { return row.change.enough; });
     if (!enough)
-        warn("too few intervals to show anything: record for longer, or with an interval, as: cudalaunch --record FILE "
-             "1");
+        warn("too few intervals for any result: record for longer, or with a short interval, for example: "
+             "cudalaunch --record FILE 1");
 }
 
-// Figures as people read them are texts in which the last digits stand below each other.
-Cell right(const std::string& text, size_t width)
+// Right-aligned, so that the last digits are in one column.
+Cell right_aligned(const std::string& text, size_t width)
 {
     return fmt::format("{:>{}}", text, width);
 }
 
-constexpr size_t wide = 12;
+constexpr size_t figure_width = 12;
 
-std::vector<Column> columns_of(const Settings& s, std::string_view what, std::string_view key)
+std::vector<Column> columns_of(const Settings& s, std::string_view header, std::string_view key)
 {
     const std::string_view group = s.by == Group::process ? "PROCESS" : "POD";
     std::vector<Column> columns{{"", "of", Unit::text, 8, false},
                                 {group, "group", Unit::text, 15, s.by != Group::whole},
-                                {what, "", Unit::text, 40},
+                                {header, "", Unit::text, 40},
                                 {"", key, Unit::text},
-                                {"           A", "", Unit::text, wide},
-                                {"           B", "", Unit::text, wide},
-                                {"      CHANGE", "", Unit::text, wide},
+                                {"           A", "", Unit::text, figure_width},
+                                {"           B", "", Unit::text, figure_width},
+                                {"      CHANGE", "", Unit::text, figure_width},
                                 {"95% INTERVAL", "", Unit::text, 20},
                                 {"N", "", Unit::text, 5},
                                 {"", "unit", Unit::text},
@@ -220,33 +220,33 @@ void print_rows(Output& output, const Settings& s, const std::vector<Compared>& 
     for (const Compared& row : rows) {
         const Change& c = row.change;
         Output* const place = output.place_of_row(number, s.rows);
-        if (!place || (c.a == 0 && c.b == 0 && !c.shown))
+        if (!place || (c.a == 0 && c.b == 0 && !c.significant))
             continue;
         number++;
         const Measure& measure = measures()[row.measure];
         const bool of_kernel = of == "kernel";
         const double scale =
-            measure.of == Of::time && s.unit.of == WorkUnit::Of::second ? 100 : 1; // a share in percent
-        const std::string_view unit = measure.of != Of::time              ? ""
-                                      : s.unit.of == WorkUnit::Of::second ? "percent"
-                                                                          : "ns";
+            measure.kind == MeasureKind::time && s.unit.kind == WorkUnit::Kind::second ? 100 : 1; // a share in percent
+        const std::string_view unit = measure.kind != MeasureKind::time       ? ""
+                                      : s.unit.kind == WorkUnit::Kind::second ? "percent"
+                                                                              : "ns";
         place->row(columns,
                    {std::string(of),
                     row.group.empty() ? Cell() : Cell(row.group),
                     of_kernel ? row.name : measure_text(row, s.unit),
                     of_kernel ? row.name : row.full_name(),
-                    right(figure_text(measure, s.unit, c.a), wide),
-                    right(figure_text(measure, s.unit, c.b), wide),
-                    right(change_text(c), wide),
+                    right_aligned(figure_text(measure, s.unit, c.a), figure_width),
+                    right_aligned(figure_text(measure, s.unit, c.b), figure_width),
+                    right_aligned(change_text(c), figure_width),
                     interval_text(c),
                     fmt::format("{}+{}", c.a_count, c.b_count),
                     unit.empty() ? Cell() : Cell(std::string(unit)),
                     c.a * scale,
                     c.b * scale,
                     percent_cell(c.share()),
-                    c.enough ? percent_cell(c.of_a(c.low)) : Cell(),
-                    c.enough ? percent_cell(c.of_a(c.high)) : Cell(),
-                    uint64_t{c.shown},
+                    c.enough ? percent_cell(c.relative_to_a(c.low)) : Cell(),
+                    c.enough ? percent_cell(c.relative_to_a(c.high)) : Cell(),
+                    uint64_t{c.significant},
                     uint64_t{c.enough},
                     uint64_t{c.a_count},
                     uint64_t{c.b_count},
@@ -263,7 +263,7 @@ void print(Output& output, const Settings& s, const Side& a, const Side& b, cons
     print_rows(output, s, all.rows, columns_of(s, "MEASURE", "measure"), "measure", now_ns);
     const std::string launches = fmt::format("KERNEL, launches per {}", s.unit.text());
     print_rows(output, s, all.kernels, columns_of(s, launches, "kernel"), "kernel", now_ns);
-    output.end_report({}, now_ns); // of tables; the sentence stands by itself
+    output.end_report({}, now_ns); // ends the tables, so that the sentence is set off from them
     output.end_report([&] { return sentence; }, now_ns);
     if (Output* const programs = output.for_programs()) {
         const Column columns[] = {{"", "of", Unit::text}, {"", "unit", Unit::text}, {"", "summary", Unit::text}};
@@ -275,7 +275,7 @@ void print(Output& output, const Settings& s, const Side& a, const Side& b, cons
 
 int run(int argc, char** argv)
 {
-    constexpr int threshold_crossed = 3;
+    constexpr int condition_met = 3;
     const Settings s = parse(argc, argv);
     Side a(s.by), b(s.by);
     a.read(s.a);
@@ -286,13 +286,13 @@ int run(int argc, char** argv)
     warn_of_differences(s, a.facts(), b.facts(), all);
     const std::unique_ptr<Output> output = s.json ? make_json_output() : make_text_output(false);
     print(*output, s, a, b, all);
-    bool crossed = false;
+    bool failed = false;
     for (const Threshold& threshold : s.thresholds)
-        for (const std::string& sentence : threshold.crossed(all)) {
+        for (const std::string& sentence : threshold.met_by(all)) {
             warn(sentence);
-            crossed = true;
+            failed = true;
         }
-    return crossed ? threshold_crossed : 0;
+    return failed ? condition_met : 0;
 }
 
 } // namespace

@@ -103,7 +103,7 @@ std::optional<Record> row_of_event(std::string_view tool, const Record& event)
     for (const std::string_view key : {"comm", "pod", "namespace", "kernel", "kind", "wait"})
         if (const Record::Value* value = event.value(key))
             row.emplace_back(key, *value);
-    if (event.number("captured").value_or(0) == 0) // what is captured is not done yet
+    if (event.number("captured").value_or(0) == 0) // captured calls are not executed
         found->second(row, event);
     return Record(std::move(row));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of -e, as the row that a table would have of this one call.
+// Conversion of a line of -e to the row that a table would have for this one call.
 #pragma once
 
 #include "output/record.hpp"
@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudadiff {
 
-// Nullopt: of this tool, lines are not compared.
+// nullopt: lines of this tool are not compared.
 std::optional<Record> row_of_event(std::string_view tool, const Record& event);
 
 } // namespace gpusnoop::cudadiff

@@ -14,7 +14,7 @@ const Source& source_of(const Series& series)
     return measures()[series.measure].sources[series.source];
 }
 
-// The size that so large a share of the calls do not exceed.
+// The size that `share` of the calls do not exceed.
 double percentile(const std::map<double, double>& sizes, double share)
 {
     double all = 0, below = 0;
@@ -42,7 +42,7 @@ const std::vector<Block>& Figures::blocks(const Series& series)
 
 bool Figures::is_unit(const Series& series) const
 {
-    if (unit_.of == WorkUnit::Of::kernel)
+    if (unit_.kind == WorkUnit::Kind::kernel)
         return series.measure == measure_number("kernel") && series.name.find(unit_.kernel) != std::string::npos;
     return series.measure == measure_number("graph-launches");
 }
@@ -56,7 +56,7 @@ double Figures::units(const Block& block, const std::string& group) const
     return all;
 }
 
-// Of the first tool that counts them: what other tools have recorded beside it is divided by that.
+// Counted by the first tool that has them. Figures of other tools are divided by this average.
 double Figures::units_per_second(const std::string& group)
 {
     for (const Series& series : side_.series()) {
@@ -73,39 +73,39 @@ double Figures::units_per_second(const std::string& group)
     return 0;
 }
 
-void Figures::need_units()
+void Figures::require_units()
 {
-    if (unit_.of != WorkUnit::Of::second && units_per_second("") <= 0)
+    if (unit_.kind != WorkUnit::Kind::second && units_per_second("") <= 0)
         throw Error(fmt::format("{} has no {} to compare by (--per)", name_, printable(unit_.text())),
                     "record graph launches by cudalaunch, cudagraph or cudatop, kernels by cudalaunch");
 }
 
-// 0: in this block nothing of it can be said.
+// 0: no value can be given for this block.
 double Figures::divisor(const Block& block, const Series& series)
 {
-    if (unit_.of == WorkUnit::Of::second)
+    if (unit_.kind == WorkUnit::Kind::second)
         return block.seconds;
-    // Work is that of all processes, whoever starts it.
+    // A group without units of its own is divided by the units of all processes.
     const double here = units(block, series.group);
     return here > 0 ? here : block.seconds * units_per_second(series.group);
 }
 
-std::vector<double> Figures::of(const Series& series)
+std::vector<double> Figures::values(const Series& series)
 {
     const Measure& measure = measures()[series.measure];
     std::vector<double> values;
     for (const Block& block : blocks(series)) {
         const Sum* const sum = block.find(series);
-        if (measure.of == Of::size) {
+        if (measure.kind == MeasureKind::size) {
             if (sum && !sum->sizes.empty())
                 values.push_back(percentile(sum->sizes, measure.percentile));
             continue;
         }
         const double value = sum ? sum->sum : 0;
-        if (measure.of == Of::level) {
+        if (measure.kind == MeasureKind::level) {
             if (sum)
                 values.push_back(value / (block.seconds * second_ns));
-        } else if (measure.of == Of::time && unit_.of == WorkUnit::Of::second) {
+        } else if (measure.kind == MeasureKind::time && unit_.kind == WorkUnit::Kind::second) {
             values.push_back(value / (block.seconds * second_ns));
         } else if (const double by = divisor(block, series); by > 0) {
             values.push_back(value / by);
@@ -128,9 +128,9 @@ std::vector<double> Figures::ratio(const Series& part, const Series& whole)
 {
     std::vector<double> values;
     for (const Block& block : blocks(whole)) {
-        const Sum *const of = block.find(part), *const by = block.find(whole);
-        if (of && by && by->sum > 0)
-            values.push_back(of->sum / by->sum);
+        const Sum *const numerator = block.find(part), *const denominator = block.find(whole);
+        if (numerator && denominator && denominator->sum > 0)
+            values.push_back(numerator->sum / denominator->sum);
     }
     return values;
 }

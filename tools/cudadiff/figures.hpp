@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of one measure, block by block, per unit of work.
+// Values of measures, one per block, divided by the unit of work.
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"
@@ -15,14 +15,14 @@ class Figures {
 public:
     Figures(const Side& side, const WorkUnit& unit, std::string_view name);
 
-    // One for each block that has one. A count that no row of a block has is 0 there.
-    std::vector<double> of(const Series& series);
+    // One value for each block that has one. A count that no row of a block has is 0.
+    std::vector<double> values(const Series& series);
     std::vector<double> ratio(const Series& part, const Series& whole);
-    // Of time: as a share of the time by the clock, whatever the unit is.
+    // Time as a share of wall time, whatever the unit of work.
     std::vector<double> share(const Series& series);
 
-    // Throws Error where the whole has none.
-    void need_units();
+    // Throws Error if the recording has no unit of work.
+    void require_units();
 
 private:
     const std::vector<Block>& blocks(const Series& series);

@@ -14,8 +14,8 @@ namespace gpusnoop::cudadiff {
 namespace {
 
 constexpr size_t series_max = 20'000, sums_max = 2'000'000, texts_max = 16, sizes_max = 4096;
-constexpr size_t parts_wanted = 12; // ten are advised for the test of Mann and Whitney, and some may be empty
-constexpr double max_figure = 2e19; // no figure has more than 64 bits
+constexpr size_t parts_wanted = 12; // the Mann-Whitney test needs about ten, and some may be empty
+constexpr double max_figure = 2e19; // all figures have at most 64 bits
 
 void note(std::set<std::string>& texts, std::string_view text)
 {
@@ -36,8 +36,8 @@ bool is_possible(double figure)
     return figure >= 0 && figure <= max_figure;
 }
 
-// cudatop has rows of several kinds in one table.
-bool is_of(const Source& source, std::string_view by)
+// cudatop prints rows of several kinds in one table.
+bool matches(const Source& source, std::string_view by)
 {
     return source.rows.empty() ? is_main_row(by) : by == source.rows;
 }
@@ -60,10 +60,10 @@ const Sum* Block::find(const Series& one) const
 
 void Side::read(std::span<const std::string> files)
 {
-    facts_.unread =
-        read_recording(files, [this](const RunOf& of, const Record& record, std::string_view) { take(of, record); });
+    facts_.unread = read_recording(
+        files, [this](const RunOf& of, const Record& record, std::string_view) { add_record(of, record); });
     for (auto& [number, run] : runs_)
-        leave_out_lossy_lines(run);
+        drop_lossy_lines(run);
     facts_.runs = runs_.size();
     for (const auto& [number, run] : runs_)
         if (!run.intervals.empty())
@@ -73,14 +73,14 @@ void Side::read(std::span<const std::string> files)
     if (std::ranges::any_of(runs_, [](const auto& item) { return !item.second.intervals.empty(); }))
         return;
     throw Error(fmt::format("'{}' has nothing to compare{}", printable(files.front()),
-                            facts_.lossy     ? ": of its lines of -e some were lost, and nobody knows how many of what"
-                            : facts_.events  ? ", only lines of -e of a tool whose lines are not compared"
-                            : facts_.no_tool ? ": the lines that say which tool they are of are missing"
+                            facts_.lossy     ? ": the recording lost lines of -e, so its totals are unknown"
+                            : facts_.events  ? ": it has only lines of -e, which are not compared for this tool"
+                            : facts_.no_tool ? ": its first line, which names the tool, is missing"
                                              : ""),
-                "record tables with an interval, as: cudalaunch --record FILE 1");
+                "record tables with an interval, for example: cudalaunch --record FILE 1");
 }
 
-void Side::take(const RunOf& of, const Record& record)
+void Side::add_record(const RunOf& of, const Record& record)
 {
     const uint64_t lost = lost_in(record);
     facts_.lost += lost;
@@ -102,13 +102,13 @@ void Side::take(const RunOf& of, const Record& record)
     Run& run = runs_[of.number];
     run.tool = of.tool;
     if (row)
-        take_event(run, *row, record.number("time_ns").value_or(0));
+        add_event(run, *row, record.number("time_ns").value_or(0));
     else
-        take_row(run, record);
+        add_table_row(run, record);
 }
 
-// Of each second, all lines together are what a table of it would have.
-void Side::take_event(Run& run, const Record& row, double time_ns)
+// All lines of a second add up to what a table of that second would have.
+void Side::add_event(Run& run, const Record& row, double time_ns)
 {
     if (time_ns < 1 || time_ns > 1e19)
         return;
@@ -118,8 +118,8 @@ void Side::take_event(Run& run, const Record& row, double time_ns)
     add_row(run, row, end_ns, second_ns);
 }
 
-// A count of which some is missing is none, and which second it is missing from, no line says.
-void Side::leave_out_lossy_lines(Run& run)
+// Counts with missing lines are wrong, and it is not known which seconds are affected.
+void Side::drop_lossy_lines(Run& run)
 {
     if (!run.lines || !run.lost)
         return;
@@ -128,10 +128,10 @@ void Side::leave_out_lossy_lines(Run& run)
     run.intervals.clear();
 }
 
-void Side::take_row(Run& run, const Record& record)
+void Side::add_table_row(Run& run, const Record& record)
 {
     const auto length = record.number("interval_ns");
-    auto end = record.number("monotonic_ns"); // which nobody sets
+    auto end = record.number("monotonic_ns"); // preferred: this clock is never set
     if (!end)
         end = wall_ns_of(record.text("time"));
     if (!length || !end || *length < 1 || *length > 1e18 || *end < *length || *end > 1e19)
@@ -152,7 +152,7 @@ void Side::add_row(Run& run, const Record& record, double end_ns, double length_
         add(interval, record, run.tool, group_of(by_, record));
     sums_ += interval.sums.size() - before;
     if (sums_ > sums_max)
-        make_room();
+        merge_intervals();
 }
 
 void Side::add(Interval& interval, const Record& record, std::string_view tool, const std::string& group)
@@ -162,7 +162,7 @@ void Side::add(Interval& interval, const Record& record, std::string_view tool, 
         const Measure& measure = measures()[number];
         for (size_t source = 0; source < std::size(measure.sources); source++) {
             const Source& from = measure.sources[source];
-            if (from.tool != tool || !is_of(from, by))
+            if (from.tool != tool || !matches(from, by))
                 continue;
             const auto value = record.number(from.key);
             const std::string_view name = measure.split.empty() ? "" : record.text(measure.split);
@@ -170,13 +170,13 @@ void Side::add(Interval& interval, const Record& record, std::string_view tool, 
                 continue;
             Series series{group, number, source, std::string(name)};
             if (series_.size() >= series_max && !series_.contains(series)) {
-                facts_.beyond++;
+                facts_.dropped_rows++;
                 continue;
             }
             Sum one{*value, {}};
-            if (measure.of == Of::size)
+            if (measure.kind == MeasureKind::size)
                 one = {0, {{*value, std::clamp(record.number(from.weight).value_or(0), 0.0, max_figure)}}};
-            else if (measure.of == Of::level)
+            else if (measure.kind == MeasureKind::level)
                 one.sum *= interval.length_ns;
             series_.insert(series);
             interval.sums[std::move(series)].add(one);
@@ -184,8 +184,8 @@ void Side::add(Interval& interval, const Record& record, std::string_view tool, 
     }
 }
 
-// Of a recording of many hours, two intervals become one, so that it takes no more memory than there is.
-void Side::make_room()
+// Merges each two intervals into one, to bound the memory that a recording of many hours needs.
+void Side::merge_intervals()
 {
     sums_ = 0;
     for (auto& [number, run] : runs_) {
@@ -220,28 +220,28 @@ std::vector<Block> Side::blocks(std::string_view tool, const std::string& group)
 
 std::vector<Block> Side::cut(const std::map<int64_t, Interval>& intervals, const std::string& group, size_t parts)
 {
-    // Where it was at work.
-    auto is_at_work = [&](const Interval& interval) {
+    auto is_active = [&](const Interval& interval) {
         return std::ranges::any_of(interval.sums, [&](const auto& item) {
-            return item.first.group == group && item.second.sum > 0 && measures()[item.first.measure].of == Of::count;
+            return item.first.group == group && item.second.sum > 0 &&
+                   measures()[item.first.measure].kind == MeasureKind::count;
         });
     };
     std::vector<const Interval*> all;
     for (const auto& [end, interval] : intervals)
-        if (is_at_work(interval) || !all.empty())
+        if (is_active(interval) || !all.empty())
             all.push_back(&interval);
-    while (!all.empty() && !is_at_work(*all.back()))
+    while (!all.empty() && !is_active(*all.back()))
         all.pop_back();
-    // It began, and ended, within the first and the last one.
-    constexpr size_t enough = 6;
-    if (all.size() >= enough) {
+    // The first and the last interval are only partly active.
+    constexpr size_t min_intervals = 6;
+    if (all.size() >= min_intervals) {
         all.erase(all.begin());
         all.pop_back();
     }
     std::vector<Block> blocks;
     if (all.empty())
         return blocks;
-    // An interval without any rows is none that was recorded: its time is there nevertheless.
+    // Intervals without rows are not in the recording, but their time counts.
     double begin = all.front()->end_ns - all.front()->length_ns;
     parts = std::min(parts, all.size());
     for (size_t part = 0; part < parts; part++) {

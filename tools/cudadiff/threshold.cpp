@@ -24,20 +24,20 @@ Threshold Threshold::parse(std::string_view text)
     const auto percent = parse_number<double>(number);
     if (sign == text.npos || sign == 0 || !is_percent || !percent || !std::isfinite(*percent))
         throw UsageError(
-            fmt::format("a threshold (--fail-if) must be as 'launches>+10%' or 'grid-p50<-20%', not '{}'", text));
+            fmt::format("--fail-if: '{}' is not a condition; try 'launches>+10%' or 'grid-p50<-20%'", text));
     std::string names;
     for (const Measure& measure : measures())
         names += fmt::format("{}{}", names.empty() ? "" : ", ", measure.name);
     const std::string_view name = std::string_view(threshold.measure).substr(0, threshold.measure.find(':'));
     if (measure_number(name) == measures().size())
-        throw UsageError(
-            fmt::format("there is no measure '{}' (--fail-if): {}{}", name, names, suggestion(name, names)));
+        throw UsageError(fmt::format("--fail-if: unknown measure '{}'; the measures are {}{}", name, names,
+                                     suggestion(name, names)));
     threshold.above = text[sign] == '>';
     threshold.share = *percent / 100;
     return threshold;
 }
 
-std::vector<std::string> Threshold::crossed(const Comparison& comparison) const
+std::vector<std::string> Threshold::met_by(const Comparison& comparison) const
 {
     std::vector<std::string> sentences;
     bool found = false;
@@ -47,22 +47,23 @@ std::vector<std::string> Threshold::crossed(const Comparison& comparison) const
                 continue;
             found = true;
             const Change& change = row.change;
-            const std::string who = row.group.empty() ? "" : " of " + printable(row.group);
+            const std::string group = row.group.empty() ? "" : " for " + printable(row.group);
             if (!change.enough)
-                throw Error(fmt::format("'{}'{} cannot be told from {} and {} intervals: at least 4 of each are needed",
-                                        printable(text), who, change.a_count, change.b_count),
+                throw Error(fmt::format("--fail-if {} cannot be decided{}: A has {} intervals and B has {}, but 4 of "
+                                        "each are needed",
+                                        printable(text), group, change.a_count, change.b_count),
                             "record for longer, or with a shorter interval");
-            if (!change.shown)
+            if (!change.significant)
                 continue;
             const auto changed = change.share();
             if (above ? !changed || *changed > share : changed && *changed < share)
-                sentences.push_back(fmt::format("{} is crossed{}: {} ({})", printable(text), who, change_text(change),
-                                                interval_text(change)));
+                sentences.push_back(
+                    fmt::format("--fail-if {} is met{}: {}", printable(text), group, percent_text(change)));
         }
     if (!found)
         throw Error(
-            fmt::format("'{}' cannot be told: the two recordings have no such figure in common", printable(text)),
-            "cudadiff --json lists those that they have");
+            fmt::format("--fail-if {} cannot be decided: the recordings do not both have this figure", printable(text)),
+            "cudadiff --json lists the figures that both have");
     return sentences;
 }
 

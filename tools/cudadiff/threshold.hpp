@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not have changed: "launches>+10%" is crossed where there are more than that.
+// A condition of --fail-if: "launches>+10%" is met if launches grew by more than 10%.
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"
@@ -11,16 +11,16 @@
 namespace gpusnoop::cudadiff {
 
 struct Threshold {
-    std::string text; // as it was given
+    std::string text; // as given by the user
     std::string measure;
-    bool above = true;  // it is crossed above the limit, else below it
-    double share = 0.1; // the limit, as a part of what A has
+    bool above = true;  // met above the limit; false: below it
+    double share = 0.1; // the limit, relative to A
 
     // Throws UsageError.
     static Threshold parse(std::string_view text);
 
-    // Where it is crossed, in sentences. Throws Error where that cannot be told.
-    std::vector<std::string> crossed(const Comparison& comparison) const;
+    // A sentence for each group in which the condition is met. Throws Error if that cannot be decided.
+    std::vector<std::string> met_by(const Comparison& comparison) const;
 };
 
 } // namespace gpusnoop::cudadiff

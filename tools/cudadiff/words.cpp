@@ -26,7 +26,7 @@ std::string time_text(double ns)
                            : fmt::format("{:.2f} us", ns / 1e3);
 }
 
-// How many times as large: never 0 or less.
+// B as a multiple of A; greater than 0 if both are.
 double factor(const Change& change)
 {
     const double by = 1 + change.share().value_or(0);
@@ -44,16 +44,40 @@ std::string signed_percent(double share)
     return fmt::format("{:+.{}f}%", value, std::fabs(value) >= 100 ? 0 : 1);
 }
 
-// "7.3 times less"; empty where nothing is shown, or too little to be said in times.
-std::string in_times(const Compared* row, std::string_view more, std::string_view less)
+struct Relative {
+    double factor; // B as a multiple of A
+    std::string times() const { return fmt::format("{:.{}f} times", factor, factor >= 10 ? 0 : 1); }
+    std::string percent() const
+    {
+        const double value = 100 * std::fabs(factor - 1);
+        return fmt::format("{:.{}f}%", value, factor < 1 && value >= 99 ? 1 : 0);
+    }
+};
+
+// nullopt if the change is not significant, or below 5%.
+std::optional<Relative> relative(const Compared* row)
 {
-    if (!row || !row->change.shown || row->change.a <= 0 || row->change.b <= 0)
+    constexpr double min_factor = 1.05;
+    if (!row || !row->change.significant || row->change.a <= 0 || row->change.b <= 0)
         return {};
     const double by = factor(row->change);
-    const double most = std::max(by, 1 / by);
-    if (most < 1.05)
-        return {};
-    return fmt::format("{:.{}f} times {}", most, most >= 10 ? 0 : 1, by > 1 ? more : less);
+    return std::max(by, 1 / by) < min_factor ? std::nullopt : std::optional(Relative{by});
+}
+
+// "85% fewer launches", "20% more launches", "6.5 times as many launches"
+std::string launches_text(const Relative& change)
+{
+    if (change.factor >= 2)
+        return change.times() + " as many launches";
+    return fmt::format("{} {} launches", change.percent(), change.factor > 1 ? "more" : "fewer");
+}
+
+// "grids 80% smaller", "grids 16 times as large"
+std::string grids_text(const Relative& change)
+{
+    if (change.factor >= 2)
+        return fmt::format("grids {} as large", change.times());
+    return fmt::format("grids {} {}", change.percent(), change.factor > 1 ? "larger" : "smaller");
 }
 
 std::string from_to(const Compared& row, const WorkUnit& unit)
@@ -76,8 +100,8 @@ std::string number_text(double value)
 
 std::string figure_text(const Measure& measure, const WorkUnit& unit, double value)
 {
-    if (measure.of == Of::time)
-        return unit.of == WorkUnit::Of::second ? fmt::format("{:.1f}%", value * 100) : time_text(value);
+    if (measure.kind == MeasureKind::time)
+        return unit.kind == WorkUnit::Kind::second ? fmt::format("{:.1f}%", value * 100) : time_text(value);
     if (measure.shape == Shape::percent)
         return fmt::format("{:.0f}%", value);
     if (measure.shape == Shape::bytes)
@@ -89,7 +113,7 @@ std::string change_text(const Change& change)
 {
     if (change.enough && change.difference == 0 && change.low == 0 && change.high == 0)
         return "=";
-    if (!change.shown)
+    if (!change.significant)
         return "~";
     if (change.a <= 0)
         return "new";
@@ -103,10 +127,16 @@ std::string change_text(const Change& change)
 
 std::string interval_text(const Change& change)
 {
-    const auto low = change.of_a(change.low), high = change.of_a(change.high);
+    const auto low = change.relative_to_a(change.low), high = change.relative_to_a(change.high);
     if (!change.enough || !low || !high)
         return "";
     return fmt::format("{}..{}", signed_percent(*low), signed_percent(*high));
+}
+
+std::string percent_text(const Change& change)
+{
+    const auto share = change.share();
+    return share ? fmt::format("{} ({})", signed_percent(*share), interval_text(change)) : "new";
 }
 
 std::string measure_text(const Compared& row, const WorkUnit& unit)
@@ -115,9 +145,10 @@ std::string measure_text(const Compared& row, const WorkUnit& unit)
     std::string text(measure.text);
     if (!row.name.empty())
         text += " " + row.name;
-    const bool adds_up = measure.of == Of::count || (measure.of == Of::time && unit.of != WorkUnit::Of::second);
+    const bool adds_up = measure.kind == MeasureKind::count ||
+                         (measure.kind == MeasureKind::time && unit.kind != WorkUnit::Kind::second);
     if (adds_up)
-        text += unit.of == WorkUnit::Of::second ? "/s" : " per " + unit.text();
+        text += unit.kind == WorkUnit::Kind::second ? "/s" : " per " + unit.text();
     return text;
 }
 
@@ -132,28 +163,28 @@ std::string summary(const Comparison& comparison, const WorkUnit& unit)
     std::vector<std::string> parts, shares;
     const Compared* const launches = comparison.find("launches");
     const Change* const change = launches ? &launches->change : nullptr;
-    if (const std::string by = in_times(launches, "more", "less"); !by.empty())
-        parts.push_back(fmt::format("B launches {} ({} per {})", by, from_to(*launches, unit), unit.text()));
-    else if (change && change->shown && change->b <= 0)
-        parts.push_back("B launches no kernels by themselves any more");
+    if (const auto relative_change = relative(launches))
+        parts.push_back(fmt::format("B makes {} ({} per {})", launches_text(*relative_change), from_to(*launches, unit),
+                                    unit.text()));
+    else if (change && change->significant && change->b <= 0)
+        parts.push_back("B no longer launches kernels outside of graphs");
     else if (change && change->enough)
         parts.push_back("B launches as often as A");
-    const Compared* const grids = comparison.find("grid-p50");
-    if (const std::string by = in_times(grids, "larger", "smaller"); !by.empty())
-        parts.push_back(fmt::format("{}grids {}", parts.empty() ? "in B, " : "", by));
+    if (const auto relative_change = relative(comparison.find("grid-p50")))
+        parts.push_back(fmt::format("{} {}", parts.empty() ? "B has" : "with", grids_text(*relative_change)));
     for (const auto& [measure, words] :
          {std::pair("launch-time", "time in launch calls"), std::pair("copy-time", "time in copy calls"),
-          std::pair("wait-time", "time waiting for the device")})
-        if (const Compared* row = comparison.find(measure); row && row->change.shown)
+          std::pair("wait-time", "time waiting for the GPU")})
+        if (const Compared* row = comparison.find(measure); row && row->change.significant)
             shares.push_back(fmt::format("{} {}", words, from_to(*row, unit)));
     std::string text = joined(parts, ", ");
     if (!shares.empty())
         text += (text.empty() ? "" : "; ") + joined(shares, ", ");
     if (!text.empty())
         return text;
-    const bool any = std::ranges::any_of(comparison.rows, [](const Compared& row) { return row.change.shown; });
-    return any ? "launches, grids and times do not differ, or were not recorded; what differs is above"
-               : "nothing is shown to differ";
+    const bool any = std::ranges::any_of(comparison.rows, [](const Compared& row) { return row.change.significant; });
+    return any ? "launches, grids and times do not differ significantly, or were not recorded; the table has the rest"
+               : "no significant differences";
 }
 
 } // namespace gpusnoop::cudadiff

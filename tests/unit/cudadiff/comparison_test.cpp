@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two recordings of which it is known how they differ.
+// Comparisons of recordings with known differences.
 #include "base/error.hpp"
 #include "base/options.hpp"
 #include "tests/unit/base/folder.hpp"
@@ -21,10 +21,10 @@ using Catch::Approx;
 
 namespace {
 
-// Recordings in a folder, for as long as it lives.
+// Writes recordings into a temporary folder.
 class Recordings {
 public:
-    // Of so many seconds; rows: what each second has, as the rest of an object.
+    // rows: each is the rest of a JSON object, repeated every second. rest: further lines.
     Side side(std::string_view tool, int seconds, const std::vector<std::string>& rows, Group by = Group::whole,
               std::string_view rest = "")
     {
@@ -66,23 +66,23 @@ const Compared& row(const Comparison& all, std::string_view measure, const std::
 
 } // namespace
 
-TEST_CASE("a change is shown where it is more than the values differ among themselves")
+TEST_CASE("a change is significant if it exceeds the spread of the values")
 {
     const std::vector<double> low{10, 11, 12, 10, 11, 12}, high{20, 21, 22, 20, 21, 22}, few{10, 11, 12},
         wide{1, 30, 5, 20, 12, 9};
     const Change up = change_between(low, high);
-    CHECK(up.shown);
+    CHECK(up.significant);
     CHECK(up.difference == 10);
     CHECK(up.low <= 10);
     CHECK(up.low > 0);
     CHECK(up.share() == Approx(10.0 / 11));
-    CHECK(change_between(high, low).shown);
-    CHECK_FALSE(change_between(low, wide).shown);
+    CHECK(change_between(high, low).significant);
+    CHECK_FALSE(change_between(low, wide).significant);
     CHECK_FALSE(change_between(few, high).enough);
-    CHECK_FALSE(change_between(few, high).shown);
+    CHECK_FALSE(change_between(few, high).significant);
     CHECK_FALSE(change_between({}, high).enough);
     const std::vector<double> four{1, 1, 1, 1}, four_more{2, 2, 2, 2}, none{0, 0, 0, 0};
-    CHECK(change_between(four, four_more).shown);
+    CHECK(change_between(four, four_more).significant);
     CHECK(change_text(change_between(four, four)) == "=");
     CHECK(change_text(change_between(none, four)) == "new");
     CHECK(change_text(change_between(four, none)) == "gone");
@@ -115,37 +115,37 @@ TEST_CASE("a fusion: launches, grids, kernels and time, per second and per unit 
     CHECK(row(by_step, "launches").change.b == 2);
     CHECK(row(by_step, "launch-time").change.a == 10e6);
     CHECK(summary(by_step, step) ==
-          "B launches 5.0 times less (10.0 -> 2.00 per launch of ste), grids 9.0 times larger; "
+          "B makes 80% fewer launches (10.0 -> 2.00 per launch of ste), with grids 9.0 times as large; "
           "time in launch calls 10.00 ms -> 2.00 ms");
     CHECK_THROWS_AS(compare(a, b, WorkUnit::parse("graph-launch")), Error);
     CHECK_THROWS_AS(compare(a, b, WorkUnit::parse("kernel:part")), Error); // B has none
     CHECK(summary(compare(a, a, {}), {}) == "B launches as often as A");
 }
 
-TEST_CASE("thresholds are crossed where a change is shown that goes beyond them")
+TEST_CASE("a condition is met by a significant change beyond its limit")
 {
     Recordings files;
     const Side a = files.side("cudalaunch", 20, {kernel("k", 100, 10)});
     const Side b = files.side("cudalaunch", 20, {kernel("k", 120, 10)});
     const Comparison more = compare(a, b, {}), less = compare(b, a, {});
-    CHECK(Threshold::parse("launches>+10%").crossed(more).size() == 1);
-    CHECK(Threshold::parse("launches>10%").crossed(less).empty());
-    CHECK(Threshold::parse("launches>+25%").crossed(more).empty());
-    CHECK(Threshold::parse("launches<-10%").crossed(less).size() == 1);
-    CHECK(Threshold::parse("grid-p50<-10%").crossed(more).empty());
-    CHECK(Threshold::parse("kernel:k>0%").crossed(more).size() == 1);
-    CHECK(Threshold::parse("kernel-grid:k>0%").crossed(more).empty());
+    CHECK(Threshold::parse("launches>+10%").met_by(more).size() == 1);
+    CHECK(Threshold::parse("launches>10%").met_by(less).empty());
+    CHECK(Threshold::parse("launches>+25%").met_by(more).empty());
+    CHECK(Threshold::parse("launches<-10%").met_by(less).size() == 1);
+    CHECK(Threshold::parse("grid-p50<-10%").met_by(more).empty());
+    CHECK(Threshold::parse("kernel:k>0%").met_by(more).size() == 1);
+    CHECK(Threshold::parse("kernel-grid:k>0%").met_by(more).empty());
     const Side larger = files.side("cudalaunch", 20, {kernel("k", 100, 20)});
-    CHECK(Threshold::parse("kernel-grid:k>+10%").crossed(compare(a, larger, {})).size() == 1);
-    CHECK_THROWS_AS(Threshold::parse("polls>0%").crossed(more), Error);
+    CHECK(Threshold::parse("kernel-grid:k>+10%").met_by(compare(a, larger, {})).size() == 1);
+    CHECK_THROWS_AS(Threshold::parse("polls>0%").met_by(more), Error);
     const Side brief = files.side("cudalaunch", 2, {kernel("k", 120, 10)});
-    CHECK_THROWS_AS(Threshold::parse("launches>0%").crossed(compare(a, brief, {})), Error);
+    CHECK_THROWS_AS(Threshold::parse("launches>0%").met_by(compare(a, brief, {})), Error);
     for (const char* wrong :
          {"", "launches", "launches>", "launches>10", "launches>x%", ">10%", "launch>10%", "launches>nan%"})
         CHECK_THROWS_AS(Threshold::parse(wrong), UsageError);
 }
 
-TEST_CASE("processes and pods are compared by name, and who is on one side only is named")
+TEST_CASE("processes and pods are compared by name, and those on one side only are listed")
 {
     Recordings files;
     const Side a =
@@ -165,7 +165,7 @@ TEST_CASE("processes and pods are compared by name, and who is on one side only 
     CHECK(row(same, "launches", "-").change.a == 7);
 }
 
-TEST_CASE("what one side has not recorded is not zero")
+TEST_CASE("a measure that one side did not record is not zero")
 {
     Recordings files;
     const Side timed = files.side("cudalaunch", 10, {kernel("k", 100, 10)});
@@ -188,7 +188,7 @@ TEST_CASE("what one side has not recorded is not zero")
     CHECK(row(compare(top, top, {}), "launches").change.a == 100);
     CHECK(row(compare(top, top, {}), "copies").change.a == 7);
     CHECK(row(compare(top, top, {}), "gpu-busy").change.a == 40);
-    CHECK_THROWS_AS(compare(timed, top, {}), Error); // of two tools
+    CHECK_THROWS_AS(compare(timed, top, {}), Error); // different tools
     const Side copies = files.side("cudamemcpy", 10,
                                    {R"("kind":"H2D","copies":4,"bytes":4096)", R"("kind":"D2H","copies":1,"bytes":8)"});
     const Comparison of_copies = compare(copies, copies, {});
@@ -197,7 +197,7 @@ TEST_CASE("what one side has not recorded is not zero")
     CHECK(row(of_copies, "copy-size:H2D").change.a == 1024);
 }
 
-TEST_CASE("seconds in which nothing happens count in between, and not around")
+TEST_CASE("idle seconds count between activity, but not before and after it")
 {
     Recordings files;
     std::string late;
@@ -213,7 +213,7 @@ TEST_CASE("seconds in which nothing happens count in between, and not around")
     CHECK(a.facts().seconds == 40);
 }
 
-TEST_CASE("lines of -e are compared as the rows of each second that they make")
+TEST_CASE("lines of -e are compared as rows of one second")
 {
     Recordings recordings;
     const auto side = [&](int calls, int blocks, std::string_view rest = "") {
@@ -234,28 +234,28 @@ TEST_CASE("lines of -e are compared as the rows of each second that they make")
     CHECK(a.facts().lines == 294);
     CHECK(a.facts().events == 0);
     const Comparison all = compare(a, b, {});
-    CHECK(row(all, "launches").change.a == 20); // a captured one is none
+    CHECK(row(all, "launches").change.a == 20); // captured launches do not count
     CHECK(row(all, "launches").change.b == 10);
     CHECK(row(all, "grid-p50").change.b == 16);
     CHECK(row(all, "block-p95").change.a == 128);
     CHECK(row(all, "launch-time").change.a == Approx(0.0001)); // 20 times 5 us of a second
     REQUIRE(all.kernels.size() == 1);
-    CHECK(all.kernels[0].change.shown);
+    CHECK(all.kernels[0].change.significant);
 
-    // The same of tables, and of tables and lines.
+    // Lines can be compared with tables.
     const Side rows = recordings.side("cudalaunch", 14, {kernel("k", 20, 4)});
     CHECK(row(compare(a, rows, {}), "launches").change.difference == 0);
 
     const std::string_view lost = R"({"type":"lost","events_lost":3})"
                                   "\n";
-    CHECK_THROWS_WITH(side(20, 4, lost), Catch::Matchers::ContainsSubstring("some were lost"));
+    CHECK_THROWS_WITH(side(20, 4, lost), Catch::Matchers::ContainsSubstring("lost lines of -e"));
     CHECK_THROWS_WITH(recordings.side("ncclwait", 0, {}, Group::whole,
                                       R"({"type":"event","time_ns":1})"
                                       "\n"),
                       Catch::Matchers::ContainsSubstring("not compared"));
 }
 
-TEST_CASE("a line of each tool is what its table would count")
+TEST_CASE("a line of each tool becomes the row that its table would have")
 {
     const auto value = [](std::string_view tool, std::string_view line, std::string_view key) {
         return row_of_event(tool, Record::parse(line).value()).value().number(key);
@@ -273,7 +273,7 @@ TEST_CASE("a line of each tool is what its table would count")
     CHECK_FALSE(row_of_event("cudagap", Record()));
 }
 
-TEST_CASE("rows that no tool prints do no harm")
+TEST_CASE("malformed rows are ignored")
 {
     Recordings files;
     const Side a =
@@ -290,7 +290,7 @@ TEST_CASE("rows that no tool prints do no harm")
     CHECK_THROWS_AS(files.side("", 3, {R"("launches":1)"}), Error);
 }
 
-TEST_CASE("figures have a length that people read")
+TEST_CASE("number_text rounds to a readable length")
 {
     CHECK(number_text(0) == "0");
     CHECK(number_text(1204.4) == "1,204");
