@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* How calls are counted: one table of rows for all tools, one record per call for -e. */
+/* Records of calls: rows of one table for all tools, and one record per call for -e. */
 #ifndef GPUSNOOP_CALL_H
 #define GPUSNOOP_CALL_H
 
@@ -11,28 +11,28 @@
 #define DEVICE_UNKNOWN 0xff
 #define BUCKET_NONE 0xffff /* not measured, or not readable */
 
-#define STACK_WITHOUT_FIRST 0x100000 /* in a stack's id: its innermost address is not in the map */
+#define STACK_WITHOUT_FIRST 0x100000 /* in a stack's id: the innermost address is missing in the map */
 
-#define CALL_RECORDED 1     /* under stream capture: not executed */
-#define CALL_ASYNCHRONOUS 2 /* returns before the work is done, by its form */
-#define CALL_NOT_READY 4    /* asked, and the work is not done yet */
-#define CALL_IN_PARTS 8     /* a report fell into it: its time is told by parts, elsewhere */
-#define CALL_UNTRACKED 16   /* allocated, but not to be matched with its free: not in what is held */
+#define CALL_RECORDED 1     /* recorded by a stream capture, not executed */
+#define CALL_ASYNCHRONOUS 2 /* the function returns before the work is done */
+#define CALL_NOT_READY 4    /* a poll: the work is not done yet */
+#define CALL_IN_PARTS 8     /* a report fell into it, so its time is accounted for elsewhere, in parts */
+#define CALL_UNTRACKED 16   /* an allocation that cannot be matched with its free: not part of live memory */
 #define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
 #define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
-#define CALL_GENERATION 128 /* of a row in the table: which of two generations it belongs to (base/call.bpf.h) */
+#define CALL_GENERATION 128 /* of a row in the table: its generation, one of two (base/call.bpf.h) */
 
-#define FEW_BLOCKS 32 /* of a grid: no GPU is filled by fewer */
+#define FEW_BLOCKS 32 /* a grid with fewer blocks fills no GPU */
 
 struct launch_form {
-    __u16 blocks;  /* bucket of the number of blocks in the grid; without shapes, that of 1 or of FEW_BLOCKS */
+    __u16 blocks;  /* bucket of the number of blocks in the grid; without shapes, the bucket of 1 or of FEW_BLOCKS */
     __u16 threads; /* bucket of the number of threads in a block */
 };
 
 struct copy_form {
     __u16 size;     /* bucket of its bytes */
     __u8 direction; /* enum direction */
-    __u8 memory;    /* enum memory, twice: source and destination; see copy_memory() */
+    __u8 memory;    /* enum memory of source and destination: see copy_memory() */
 };
 
 struct wait_form {
@@ -47,23 +47,22 @@ struct memory_form {
 };
 
 struct graph_form {
-    __u8 reason; /* of an update: enum CUgraphExecUpdateResult; UPDATE_REASON_UNKNOWN */
+    __u8 reason; /* of an update: enum CUgraphExecUpdateResult, or UPDATE_REASON_UNKNOWN */
     __u8 zero[3];
 };
 
 struct driver_form {
     __u16 minor;
     __u8 node;    /* enum driver_node */
-    __u8 outcome; /* enum driver_outcome: what the result means */
+    __u8 outcome; /* enum driver_outcome: meaning of the result */
 };
 
-/* What a row of the table stands for. A field that the chosen view does not tell apart is 0. Shape, size and duration
- * are part of the key as histogram buckets: a kernel has few of each, so this is a sparse histogram in a single lookup.
- * Hashing it is a good part of what a call costs, so what few views ask for comes last and the map's key may end
- * before. */
+/* Key of a row. A field that the view does not group by is 0. Shape, size and duration are part of the key as histogram
+ * buckets: a kernel has few of each, so this is a sparse histogram with a single lookup. Hashing the key is a good part
+ * of a call's cost, so rarely used fields come last, and the map's key may end before them. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind; some stand for several; enum driver_entry */
+    __u8 kind; /* enum probe_kind, or enum driver_entry; some kinds cover several */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -76,12 +75,12 @@ struct call_key {
         struct driver_form driver;
     };
     __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a
-                    * context; request of an ioctl, and above it what that is about */
-    /* of calls with a result or a duration, and of the function by name */
+                      context; request of an ioctl, with its subject in the upper half */
+    /* used if results, durations or functions are reported */
     __s32 result;
-    __u16 duration; /* bucket of what is measured, in the unit asked for */
-    __u16 function; /* number of its row in the probe table; 0 none */
-    /* of finer views */
+    __u16 duration; /* bucket of the measured value, in the unit of the view */
+    __u16 function; /* number of the function's row in the probe table; 0 none */
+    /* used by finer views */
     __u32 tid;
     __s32 stack; /* id in the stack map, negative for none */
     __u64 stream;
@@ -95,50 +94,50 @@ struct launch_shape {
     __u64 smem; /* dynamic shared memory, bytes */
 };
 
-/* One copy; of those of a batch beyond BATCH_MAX, `copies` at once. */
+/* One copy, or `copies` copies of a batch beyond BATCH_MAX. */
 struct copy {
-    __u64 bytes; /* of all of them */
+    __u64 bytes; /* in total */
     __u64 destination;
     __u64 source;
     __u32 copies;
     __u8 sized;  /* bytes are known */
-    __u8 begins; /* it is its call's first */
+    __u8 begins; /* first copy of its call */
     __u8 zero[2];
 };
 
 #define SMALL_COPY (64 << 10)
 
-/* One allocation, or what is freed. */
+/* One allocation or free. */
 struct memory_call {
     __u64 address; /* or handle */
     __u64 bytes;
     union {
-        __u64 since_ns; /* of what is freed: when it was allocated, CLOCK_MONOTONIC; 0 unknown */
-        __u64 age_ns;   /* in an event: how long ago that was; 0 unknown */
-        __u64 pitch_at; /* of an allocation that has not returned: where it stores its pitch; 0: it has none */
+        __u64 since_ns; /* free: when the memory was allocated, CLOCK_MONOTONIC; 0 unknown */
+        __u64 age_ns;   /* free, in an event: time since the allocation; 0 unknown */
+        __u64 pitch_at; /* allocation in flight: address at which it stores its pitch; 0: no pitch */
     };
-    __u32 context; /* number of the one that it ends with; 0 none, or unknown */
+    __u32 context; /* number of the context that it ends with; 0 none, or unknown */
     __u8 sized;    /* bytes are known */
     __u8 zero[3];
 };
 
-/* One call of a graph's life. */
+/* One graph call. */
 struct graph_call {
     __u64 graph; /* handle; 0 none */
     __u64 exec;
-    __u32 kernels; /* nodes, once they are known: of a launch, what it starts */
-    __u32 copies;  /* and sets */
+    __u32 kernels; /* kernel nodes, if known; for a launch, the kernels that it starts */
+    __u32 copies;  /* copy and set nodes */
     __u32 others;
-    __u32 unknown; /* there are more */
+    __u32 unknown; /* there are more nodes */
 };
 
-/* Figures of a row, by their place in call_stats: those of all calls, then those of the row's kind. A new one is a sum
- * unless merges_of() in src/rows/calls.cpp has another rule for it. */
+/* Figures of a row, by their index in call_stats: common ones, then those of the row's kind. A new one is a sum, unless
+ * merges_of() in src/rows/calls.cpp has another rule for it. */
 enum call_figure {
     CALL_COUNT,
     CALL_TOTAL_NS, /* latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns: which CPU has the last shape or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns: selects the CPU whose row has the latest shape or size */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -150,27 +149,28 @@ enum launch_figure {
 enum copy_figure {
     COPY_BYTES = FIRST_KIND_FIGURE,
     COPY_SMALL,     /* copies of less than SMALL_COPY bytes */
-    COPY_UNSIZED,   /* copies whose bytes are not known */
-    COPY_CONTINUED, /* copies of a batch behind its first: calls are the others. -1 for a batch of none */
+    COPY_UNSIZED,   /* copies of unknown size */
+    COPY_CONTINUED, /* copies of a batch after its first one, so that CALL_COUNT - COPY_CONTINUED is the number of
+                       calls. -1 for an empty batch */
 };
 
 enum memory_figure {
     MEMORY_BYTES = FIRST_KIND_FIGURE,
-    MEMORY_UNSIZED,    /* calls whose bytes are not known */
-    MEMORY_LAST_BYTES, /* of the last call: of rows that failed */
+    MEMORY_UNSIZED,    /* calls of unknown size */
+    MEMORY_LAST_BYTES, /* bytes of the last call, in rows of failed calls */
 };
 
 enum graph_figure {
-    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* that launches started */
-    GRAPH_SETUP_NS,                    /* of captures, from begin to end; of instantiations */
-    GRAPH_UNKNOWN,                     /* launches of graphs whose nodes are not known */
+    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* kernels started by launches */
+    GRAPH_SETUP_NS,                    /* duration of captures, from begin to end, and of instantiations */
+    GRAPH_UNKNOWN,                     /* launches of graphs with unknown nodes */
 };
 
 struct call_stats {
     __u64 v[CALL_FIGURES];
 };
 
-/* Sums that one call adds to the figures of its kind: in the kernel, or, if it found no row, in the front end. */
+/* Sums that one call adds to the figures of its kind: in the kernel, or in the front end if the call found no row. */
 static inline __attribute__((always_inline)) void sums_of_copy(const struct copy* copy, __u64* v)
 {
     v[COPY_BYTES] = copy->bytes;
@@ -194,22 +194,22 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
     v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
 }
 
-/* A row in front of the table, for calls on one CPU; it is free where the pid is 0. */
+/* A row of the per-CPU cache; free if the pid is 0. */
 struct front_row {
-    struct call_stats stats; /* first, so that a row is a pointer to them */
+    struct call_stats stats; /* first, so that a pointer to the row is one to its stats */
     struct call_key key;
 };
 
 #define KEY_WORDS (sizeof(struct call_key) / 8)
 
-/* Word of a key of which so many bytes count, a multiple of 4. */
+/* A word of a key of which only the first `bytes` count, a multiple of 4. */
 static inline __attribute__((always_inline)) __u64 key_word(const struct call_key* key, __u32 word, __u32 bytes)
 {
     __u64 whole = ((const __u64*)key)[word];
     return bytes >= word * 8 + 8 ? whole : bytes > word * 8 ? (__u32)whole : 0;
 }
 
-/* Which of 1 << bits rows of its CPU a key belongs into. */
+/* Index of a key's row in a CPU's cache of 1 << bits rows. */
 static inline __attribute__((always_inline)) __u32 front_place(const struct call_key* key, __u32 bytes, __u32 bits)
 {
     __u64 hash = 0;
@@ -220,7 +220,7 @@ static inline __attribute__((always_inline)) __u32 front_place(const struct call
 }
 
 struct call_event {
-    __u32 type; /* RECORD_CALL, or RECORD_SPILL where the table was full */
+    __u32 type; /* RECORD_CALL, or RECORD_SPILL if the table was full */
     __u32 tid;
     __u64 time_ns;     /* CLOCK_MONOTONIC at entry */
     __u64 duration_ns; /* latency; 0 when not measured */
@@ -239,19 +239,19 @@ static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 
     return (__u8)(source << 4 | destination);
 }
 
-/* The lines of -e, one after the other in an array that the front end reads as memory. */
+/* Lines of -e: a ring of records, in an array that the front end maps. */
 
-/* The place of line N is element 1 + N modulo their number. */
+/* Line N is in element 1 + N modulo the capacity. */
 struct line {
-    __u64 published; /* N + 1 once line N is in this place */
+    __u64 published; /* N + 1 as soon as line N is complete */
     struct call_event event;
 };
 
-/* In element 0: how far they are. */
+/* Positions in the ring, in element 0. */
 struct line_positions {
-    __u64 reserved; /* lines that have been given a place. Changed by the kernel side */
+    __u64 reserved; /* lines with a place. Written by the kernel side */
     __u64 padding[15];
-    __u64 consumed; /* lines that have been read: their places are free. Changed by the front end */
+    __u64 consumed; /* lines that have been read, so that their places are free. Written by the front end */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What processes hold: one entry for each allocation that has not been freed. */
+/* Live allocations of processes, one entry each. */
 #ifndef GPUSNOOP_HOLDING_H
 #define GPUSNOOP_HOLDING_H
 
@@ -8,48 +8,49 @@
 #include "probe.h"
 #include "process.h"
 
-/* Keys of tables about a process's memory. The tables are tries, which take memory only for entries that exist; a hash
- * takes 16 bytes for each possible one. */
+/* Keys of tables about a process's memory. The tables are tries, which take memory only for entries that exist. A hash
+ * takes 16 bytes per possible entry. */
 
-/* A process that calls its driver. When a context ends, its memory goes with it, and it is not known which that was:
- * all ranges of the process are forgotten, by a new epoch in their keys. The front end takes out the old ones. */
+/* The address space of a process that uses the driver. A context takes its memory with it, but which ranges these are
+ * is unknown. So all ranges of the process are dropped, by a new epoch in their keys, and the front end deletes old
+ * entries. */
 struct address_space {
     __u32 epoch;
-    __u32 whole;   /* seen from its first call on, and nothing forgotten: what is not known to be pinned is not */
-    __u64 entries; /* of this epoch, in the tables of allocations and ranges */
+    __u32 whole; /* seen from its first call on, and nothing was dropped: memory not known to be pinned is not pinned */
+    __u64 entries; /* entries of this epoch in the tables of allocations and ranges */
 };
 
-/* An address or a handle, of which all bits count. A trie's value lies right behind its key, and atomic additions to it
- * must not cross cache lines: so what follows the prefix is a multiple of 8 bytes. */
+/* Key of an address or a handle, all of whose bits count. In a trie the value directly follows the key, and atomic
+ * additions to it must not cross cache lines, so the key after its prefix is a multiple of 8 bytes. */
 struct place_key {
     __u32 prefix; /* WHOLE_PLACE */
     struct image image;
-    __u32 epoch; /* 0: it does not go with a context */
+    __u32 epoch; /* 0: independent of contexts */
     __u32 zero;
     __u64 number;
 } __attribute__((packed, aligned(4)));
 
 #define WHOLE_PLACE 192
 
-/* A range is kept as the blocks of 2^n bytes at multiples of 2^n that it consists of: as prefixes of addresses. */
+/* A range is stored as blocks of 2^n bytes at multiples of 2^n, whose addresses share a prefix. */
 struct range_key {
-    __u32 prefix; /* bits of what follows that count */
+    __u32 prefix; /* number of bits that count, after this field */
     struct image image;
     __u32 epoch;
     __u64 address; /* most significant byte first */
 };
 
-/* Addresses, and handles of several kinds, may have the same number. */
+/* Kinds of numbers in held_key. Addresses and handles of several kinds may be equal. */
 enum space {
     SPACE_ADDRESS,
     SPACE_ARRAY,
-    SPACE_PHYSICAL, /* numbered here: handles of physical memory are given out again while it is still mapped */
+    SPACE_PHYSICAL, /* numbered here, because handles of physical memory are reused while it is still mapped */
     SPACE_RESERVED,
     SPACE_EXTERNAL,
     SPACE_POOL,
 };
 
-#define SPACE_SHIFT 56 /* no address has so many bits: five-level page tables give 57, half of them to the kernel */
+#define SPACE_SHIFT 56 /* above all address bits: five-level page tables have 57, half of the range is the kernel's */
 
 static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
 {
@@ -66,15 +67,15 @@ static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
     return SPACE_ADDRESS;
 }
 
-#define HELD_IN_HASH (1 << 17) /* entries; more are in a trie */
+#define HELD_IN_HASH (1 << 17) /* entries; further ones are in a trie */
 
 struct held_key {
     struct image image;
-    __u64 place; /* address or handle, and on top of it its space */
+    __u64 place; /* address or handle, with its space in the top bits */
 };
 
-/* Key, value and the kernel's own words make 128 bytes, which is a size that its allocator has: a byte more would cost
- * 64. What the view does not tell apart is as in its call's key. */
+/* With key and kernel overhead, an entry takes 128 bytes, a size class of the allocator; one byte more would cost 64.
+ * Fields that the view does not group by are as in the call's key. */
 struct held {
     __u64 bytes;
     __u64 since_ns; /* CLOCK_MONOTONIC */
@@ -82,28 +83,29 @@ struct held {
     struct cgroups cgroups;
     __u32 tid;
     __s32 stack;
-    __u32 context; /* number of the one that it ends with; 0 none, or unknown */
+    __u32 context; /* number of the context that it ends with; 0 none, or unknown */
     __u8 holding;
     __u8 device;
     __u16 function;
 };
 
-/* What a process holds, as far as it was seen. */
+/* Sums of a process's live memory, as far as its allocations were seen. */
 struct held_bytes {
-    __u64 now; /* memory of the device */
+    __u64 now; /* device memory */
     __u64 peak;
-    __u64 entries; /* of any kind of memory, in the table of allocations */
+    __u64 entries; /* allocations of any kind of memory */
 };
 
 struct holding_record {
     __u32 type;
-    __u32 context; /* RECORD_CONTEXT_ENDED: its number; 0 unknown */
+    __u32 context; /* RECORD_CONTEXT_ENDED: number of the context; 0 unknown */
     struct held_key key;
     struct held held; /* RECORD_REPLACED */
 };
 
-/* These go with the context that they were allocated in; all others are the process'. From the documentation of
- * cuCtxDestroy(), which says so of memory by cuMemCreate(), cuMemAllocAsync() and cuMemAllocFromPoolAsync(), too. */
+/* Memory that ends with the context in which it was allocated; all other memory belongs to the process. Source: the
+ * documentation of cuCtxDestroy(), which also excludes memory from cuMemCreate(), cuMemAllocAsync() and
+ * cuMemAllocFromPoolAsync(). */
 static inline __attribute__((always_inline)) int ends_with_context(__u32 holding)
 {
     return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_MANAGED ||
@@ -111,16 +113,15 @@ static inline __attribute__((always_inline)) int ends_with_context(__u32 holding
            holding == HOLDING_EXTERNAL;
 }
 
-/* ... and these with a device of HIP that is reset: hipDeviceReset() gives back what the device alone has
- * (MemObjMap::Purge() of ROCm 5.7 to 7) and its pools. Host memory is every device's; of physical memory it is not
- * known. */
+/* Memory that ends with a reset of its HIP device: hipDeviceReset() frees the device's own memory (MemObjMap::Purge()
+ * of ROCm 5.7 to 7) and its pools. Host memory belongs to all devices. For physical memory it is unknown. */
 static inline __attribute__((always_inline)) int ends_with_device(__u32 holding)
 {
     return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_POOL ||
            holding == HOLDING_IMPORTED;
 }
 
-/* Memory of the device, each byte once. */
+/* True for device memory, of which each byte counts once. */
 static inline __attribute__((always_inline)) int is_device_memory(__u32 holding)
 {
     return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_POOL || holding == HOLDING_VMM;

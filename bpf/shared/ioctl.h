@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls that enter a GPU's driver: what was opened, which call it is, and where its struct keeps what is told of it. */
+/* Calls into GPU drivers: device nodes, commands, and the layout of their structs. */
 #ifndef GPUSNOOP_IOCTL_H
 #define GPUSNOOP_IOCTL_H
 
@@ -22,22 +22,24 @@ enum driver_node {
     NODES,
 };
 
-#define MINOR_ANY 0xfffff /* in a node's number: every minor of this major that is not there by itself */
+#define MINOR_ANY 0xfffff /* in a node's number: all minors of this major without an entry of their own */
 
-#define NODE_BY_FUNCTION 0x80 /* in a node's entry: its driver's functions are hooked, system calls leave it alone */
+#define NODE_BY_FUNCTION                                                                                               \
+    0x80 /* in a node's entry: the driver's functions are hooked, so system calls must not count                       \
+          */
 
-/* What numbers of commands mean depends on who takes them. */
+/* Each driver numbers its own commands. */
 enum command_space {
     SPACE_NONE,
     SPACE_NVIDIA, /* nvidiactl and nvidiaN: _IOWR('F', number, struct) */
-    SPACE_UVM,    /* nvidia-uvm and nvidia-uvm-tools: plain numbers, the struct goes by the number */
+    SPACE_UVM,    /* nvidia-uvm and nvidia-uvm-tools: plain numbers, which determine the struct */
     SPACE_MODESET,
     SPACE_KFD,
     SPACE_AMDGPU,
     SPACES,
 };
 
-/* How a driver is entered. In call_key.kind, behind those of the probe table. */
+/* Entry points of a driver, in call_key.kind, after the kinds of the probe table. */
 enum driver_entry {
     ENTRY_IOCTL = 128,
     ENTRY_OPEN,
@@ -45,18 +47,18 @@ enum driver_entry {
     ENTRY_MMAP,
 };
 
-/* What call_key.result is. Most of what fails returns 0, with an NV_STATUS in its struct. */
+/* Meaning of call_key.result. Most failing calls return 0, with an NV_STATUS in their struct. */
 enum driver_outcome {
-    OUTCOME_UNKNOWN, /* returned 0, and the status cannot be read, or nobody knows where it is */
+    OUTCOME_UNKNOWN, /* returned 0; the status is unreadable, or its place is unknown */
     OUTCOME_OK,
     OUTCOME_STATUS, /* NV_STATUS */
     OUTCOME_ERRNO,  /* negative */
 };
 
-#define NV_WARNINGS 0x10000 /* NV_STATUS from here on: done, but */
+#define NV_WARNINGS 0x10000 /* from this NV_STATUS on: done, with a warning */
 
-/* By the request as the driver takes it: in SPACE_UVM the number, elsewhere the code with direction and size. In
- * SPACE_NVIDIA also by the number alone, for what does not depend on the size. */
+/* A command by its request: in SPACE_UVM the number, elsewhere the code with direction and size. In SPACE_NVIDIA also
+ * by the number alone, for fields that do not depend on the size. */
 struct command_key {
     __u32 space;
     __u32 request;
@@ -66,22 +68,22 @@ struct command_key {
 
 /* Offsets in a command's struct. */
 struct command_layout {
-    __u16 size;       /* of the struct, or the least */
+    __u16 size;       /* size of the struct, or its minimum */
     __u16 status;     /* __u32: NV_STATUS */
     __u16 subject;    /* __u32: command of a control, class of an allocation, function of a heap call */
-    __u16 parameters; /* __u64: pointer to a struct that goes by the subject */
+    __u16 parameters; /* __u64: pointer to a struct that depends on the subject */
 };
 
-/* Where a command says how many bytes it is about. */
+/* Key of a command whose struct holds a size in bytes. */
 struct size_key {
     struct command_key command;
-    __u32 subject; /* 0 for commands that have none */
+    __u32 subject; /* 0 for commands without one */
     __u32 zero;
 };
 
 struct size_layout {
     __u16 offset;       /* __u64 */
-    __u8 in_parameters; /* not in the command's own struct, but behind its pointer */
+    __u8 in_parameters; /* in the struct behind its pointer, not in its own */
     __u8 is_limit;      /* one less than the size */
     __u8 is_virtual;    /* address space, not memory */
     __u8 zero[3];
@@ -92,7 +94,7 @@ struct driver_call {
     struct call_key key;
     __u64 since_ns;        /* CLOCK_MONOTONIC */
     __u64 argument;        /* address of its struct */
-    __u64 thread_start_ns; /* CLOCK_BOOTTIME: thread ids are used again */
+    __u64 thread_start_ns; /* CLOCK_BOOTTIME, because thread ids are reused */
 };
 
 #define RECENT_CALLS 8
@@ -111,7 +113,7 @@ struct recent_call {
 /* The last calls of a process. */
 struct recent_calls {
     struct image image;
-    __u64 count; /* so far; the last one is at (count - 1) % RECENT_CALLS */
+    __u64 count; /* total; the last one is at (count - 1) % RECENT_CALLS */
     struct recent_call calls[RECENT_CALLS];
 };
 
@@ -120,7 +122,7 @@ struct xid_record {
     __u32 xid;
     __u64 time_ns;   /* CLOCK_MONOTONIC */
     char device[32]; /* PCI address */
-    char text[256];  /* empty where the hook has none */
+    char text[256];  /* empty if the hook has none */
 };
 
 static inline __attribute__((always_inline)) enum command_space space_of_node(__u8 node)
@@ -143,7 +145,7 @@ static inline __attribute__((always_inline)) enum command_space space_of_node(__
     }
 }
 
-/* An error, not a warning. */
+/* True for errors, not for warnings. */
 static inline __attribute__((always_inline)) int is_failure(__u8 outcome, __s32 result)
 {
     return outcome == OUTCOME_ERRNO || (outcome == OUTCOME_STATUS && result && (__u32)result < NV_WARNINGS);

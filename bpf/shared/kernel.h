@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* The kernel types that the programs touch, kept by hand. preserve_access_index makes every field access a CO-RE
- * relocation, so only names and types matter here, not offsets, and fields that no program reads are left out. */
+/* Kernel types that the programs use, maintained by hand. preserve_access_index makes every field access a CO-RE
+ * relocation, so only names and types matter, not offsets; fields that no program reads are omitted. */
 #ifndef GPUSNOOP_KERNEL_H
 #define GPUSNOOP_KERNEL_H
 
 #include <linux/bpf.h>
 
-/* bpf_tracing.h then takes pt_regs below, with the kernel's own field names. */
+/* Makes bpf_tracing.h use pt_regs below, with the kernel's own field names. */
 #define __VMLINUX_H__
 
 typedef __u8 u8;
@@ -19,8 +19,8 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 
-/* A program's context is read at constant offsets from its begin, and never through a pointer into it: that the
- * verifier refuses, and compilers make one where a field is read twice, unless they are told (from clang 18 on). */
+/* The verifier requires that a program reads its context at constant offsets, not through a pointer into it. Compilers
+ * create such a pointer if a field is read twice, unless this attribute is set (from clang 18 on). */
 #if __has_attribute(preserve_static_offset)
 #define CONTEXT __attribute__((preserve_static_offset))
 #else
@@ -36,7 +36,7 @@ struct pt_regs {
 struct pt_regs {
     u64 regs[31], sp, pc, pstate;
 } CONTEXT;
-struct user_pt_regs { /* the same, by the name that bpf_tracing.h has for it */
+struct user_pt_regs { /* the name that bpf_tracing.h uses */
     u64 regs[31], sp, pc, pstate;
 } CONTEXT;
 #else
@@ -127,7 +127,7 @@ struct uprobes_state {
 };
 
 struct mm_struct {
-    unsigned long start_stack; /* of the first thread: its arguments and environment lie above */
+    unsigned long start_stack; /* of the first thread; its arguments and environment are above */
     struct uprobes_state uprobes_state;
 };
 
@@ -147,7 +147,7 @@ struct kernfs_node {
     struct kernfs_iattrs* iattr; /* null: root owns it */
 };
 
-struct kernfs_node___6_15 { /* from then on behind RCU */
+struct kernfs_node___6_15 { /* from 6.15 on, under RCU */
     struct kernfs_node* __parent;
 };
 
@@ -174,13 +174,13 @@ struct pid {
 };
 
 struct return_instance {
-    unsigned long stack; /* where the return address was */
+    unsigned long stack; /* address of the slot of the return address */
     unsigned long orig_ret_vaddr;
     struct return_instance* next;
 };
 
 struct uprobe_task {
-    struct return_instance* return_instances; /* the innermost first */
+    struct return_instance* return_instances; /* innermost first */
 };
 
 struct thread_info {
@@ -192,7 +192,7 @@ struct thread_info {
 };
 
 #if defined(__TARGET_ARCH_arm64)
-struct pt_regs___system_call { /* what the kernel keeps behind the registers */
+struct pt_regs___system_call { /* fields that follow the registers */
     u64 orig_x0;
     s32 syscallno;
 };
@@ -206,7 +206,7 @@ struct rq {
 };
 
 struct task_group {
-    struct cfs_rq** cfs_rq; /* of each CPU, with CONFIG_FAIR_GROUP_SCHED */
+    struct cfs_rq** cfs_rq; /* per CPU, with CONFIG_FAIR_GROUP_SCHED */
 };
 
 struct cpumask {
@@ -227,10 +227,10 @@ struct sched_entity {
 };
 
 struct sched_info {
-    unsigned long pcount;            /* times that it was given a CPU */
-    unsigned long long run_delay;    /* ns that it has waited for a CPU, but for the wait that goes on */
-    unsigned long long last_arrival; /* on a CPU, by the same clock */
-    unsigned long long last_queued;  /* since when it does, by the queue's clock; 0: it does not */
+    unsigned long pcount;            /* times that the task got a CPU */
+    unsigned long long run_delay;    /* ns spent waiting for a CPU, without the current wait */
+    unsigned long long last_arrival; /* last time that it got a CPU, by the queue's clock */
+    unsigned long long last_queued;  /* begin of the current wait, by the queue's clock; 0: not waiting */
 };
 
 struct thread_struct {
@@ -279,7 +279,7 @@ struct dst_entry {
     struct net_device* dev;
 };
 
-struct dst_entry___6_18 { /* the same under the name that stays */
+struct dst_entry___6_18 { /* the field's name from 6.18 on */
     struct net_device* dev_rcu;
 };
 
@@ -303,19 +303,19 @@ struct signal_struct {
     struct sigpending shared_pending;
 };
 
-struct task_struct___woken { /* what only the causes of wake-ups need */
+struct task_struct___woken { /* fields used only for the causes of wake-ups */
     void* stack;
     struct signal_struct* signal;
     sigset_t blocked;
     struct sigpending pending;
 };
 
-struct task_struct___6_18 { /* tasks are throttled one by one, where they return to user mode */
+struct task_struct___6_18 { /* from 6.18 on, tasks are throttled individually, when they return to user mode */
     bool throttled;
 };
 
 struct trace_entry {
-    int pid; /* and others: eight bytes in all */
+    int pid; /* and other fields: eight bytes in total */
 };
 
 struct trace_event_raw_sys_enter {
@@ -349,7 +349,7 @@ struct bpf_iter__task_vma {
 
 #pragma clang attribute pop
 
-/* Which of these there are, and their numbers, is up to the kernel's configuration. */
+/* The kernel's configuration decides which of these exist, and their numbers. */
 enum cgroup_subsys_id {
     cpuset_cgrp_id,
     cpu_cgrp_id,

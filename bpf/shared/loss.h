@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Everything the kernel side could not do, counted. Row texts are in src/run/report_notes.cpp. */
+/* Counters of everything that the kernel side had to drop. The messages are in src/run/report_notes.cpp. */
 #ifndef GPUSNOOP_LOSS_H
 #define GPUSNOOP_LOSS_H
 
 enum loss {
     LOSS_EVENT,     /* ring buffer full: an event line is missing */
-    LOSS_ROW,       /* table full and ring buffer full: a call is in no row */
-    LOSS_DETAIL,    /* a process has its share of the table: a call is in a row of less detail */
+    LOSS_ROW,       /* table and ring buffer full: a call is in no row */
+    LOSS_DETAIL,    /* a process has used up its share of the table: a call is in a row of less detail */
     LOSS_NAME,      /* ring buffer full: a kernel name was not learned */
-    LOSS_ARGUMENTS, /* arguments in memory that could not be read: the call is counted, its shape is not */
+    LOSS_ARGUMENTS, /* arguments in unreadable memory: the call is counted without its shape */
     LOSS_START,     /* a call began, but its state could not be kept: no result, no duration */
-    LOSS_END,       /* a call returned that was not seen to begin: it was in flight at attach */
-    LOSS_ADDRESS,   /* a probe fired that could not be told from its neighbours (tracefs tier only) */
+    LOSS_END,       /* a call returned whose begin was not seen: it was in flight at attach */
+    LOSS_ADDRESS,   /* a probe could not be distinguished from its neighbours (tracefs tier only) */
     LOSS_STACK,     /* the stack could not be read or kept */
-    LOSS_STATE,     /* capture, context or legacy shape state that found no room */
-    LOSS_WAITING,   /* a call that waits found no room: it is not shown before it returns */
-    LOSS_UNTRACKED, /* an allocation found no room: its free cannot be told from that of an older one */
+    LOSS_STATE,     /* state of a capture, context or legacy shape found no room */
+    LOSS_WAITING,   /* a wait found no room: it is not shown before it returns */
+    LOSS_UNTRACKED, /* an allocation found no room: its free cannot be matched */
     LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
     LOSS_LEFT,      /* a call was left without a return (longjmp, exception): no result, no duration */
-    LOSS_RETURN,    /* the return of a call into a driver was missed: neither counted nor going on */
-    LOSS_THREAD,    /* a thread found no room: its time is not told */
-    LOSS_TIME_PART, /* a thread went from one part of its time to another, which was not kept */
+    LOSS_RETURN,    /* the return of a driver call was missed: the call is neither counted nor shown as in flight */
+    LOSS_THREAD,    /* a thread found no room: its time is not reported */
+    LOSS_TIME_PART, /* a thread's change from one part of its time to another was not recorded */
     LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
-    LOSS_BLOCK,     /* a block found no room: it is in no row of stacks */
-    LOSS_WAKER,     /* a thread that wakes others found no room: it is not known what it did */
-    LOSS_CALLERS,   /* a stack known by its id has other callers this time: the front end counts that itself */
-    LOSS_RUN,       /* the kernel did not run a program, as BPF was at work on that CPU: it counts that itself */
+    LOSS_BLOCK,     /* a block found no room: it is in no row of stacks or files */
+    LOSS_WAKER,     /* a waker found no room: its activity is unknown */
+    LOSS_CALLERS,   /* a known stack id has other callers this time; counted by the front end */
+    LOSS_RUN,       /* the kernel skipped a program because another was running on that CPU; counted by the kernel */
     LOSSES,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What the kernel side learns about kernel names, sent once per handle. The name follows the record. What does
- * not fit in the ring is in a map, without a name (bpf/kinds/state.bpf.h). */
+/* Names of GPU kernels, sent once per handle. The name follows the record. Records that do not fit in the ring buffer
+ * are kept in a map, without the name (bpf/kinds/state.bpf.h). */
 #ifndef GPUSNOOP_NAMES_H
 #define GPUSNOOP_NAMES_H
 
@@ -9,7 +9,7 @@
 #include "process.h"
 
 enum name_source {
-    NAME_LOOKUP,     /* cuModuleGetFunction, cuLibraryGetKernel: the driver was asked for this name */
+    NAME_LOOKUP,     /* cuModuleGetFunction, cuLibraryGetKernel: lookup by name in the driver */
     NAME_REGISTERED, /* __cudaRegisterFunction: handle is a host stub */
     NAME_ALIAS,      /* cuKernelGetFunction, __cudaGetKernel: alias is another handle of the same kernel */
     NAME_CORRELATED, /* seen inside a runtime launch of alias (a host stub or a runtime handle) */
@@ -20,10 +20,10 @@ struct name_record {
     __u32 source;
     struct image image;
     __u64 handle;
-    __u64 alias;        /* 0 where name counts */
-    __u64 name_address; /* where the name lies in the process; read there when length is not positive */
-    __s32 length;       /* of name with its zero, or a negative error: the page was not in memory */
-    __u32 capacity;     /* of the bytes that follow; a name of this length may have been cut */
+    __u64 alias;        /* 0 if the record has a name */
+    __u64 name_address; /* address of the name in the process; read there if length is not positive */
+    __s32 length;       /* length of the name with its zero, or a negative error: the page was not in memory */
+    __u32 capacity;     /* bytes reserved after the record; a name of this length may be cut */
 };
 
 #endif

@@ -5,14 +5,14 @@
 
 #include <linux/types.h>
 
-/* Where a call was made from: ids (inode numbers) of cgroup directories. Hosts with cgroup v1, and hybrid ones, have
- * their containers in v1 hierarchies, of which one stands for all. */
+/* The cgroups of a caller: ids (inode numbers) of cgroup directories. Hosts with cgroup v1 and hybrid hosts have their
+ * containers in v1 hierarchies; one hierarchy represents them. */
 struct cgroups {
     __u64 v2;
-    __u64 v1; /* 0 where no v1 hierarchy is looked at */
+    __u64 v1; /* 0 if no v1 hierarchy is used */
 };
 
-/* Controllers whose v1 hierarchy can be looked at, by the names that mounts give them in src/who/cgroup_mounts.cpp. */
+/* Controllers whose v1 hierarchy can be used, by their mount names in src/who/cgroup_mounts.cpp. */
 enum cgroup_controller {
     CONTROLLER_NONE,
     CONTROLLER_MEMORY,
@@ -26,30 +26,33 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-#define CGROUP_DEPTH_MAX 1024    /* levels up to the root, whose names say whose a cgroup is */
-#define CGROUP_DEPTH_UNROLLED 32 /* the same before 5.17, which has no bpf_loop */
-#define CGROUP_WALK_MAX 256      /* levels below a cgroup that belong to it */
+#define CGROUP_DEPTH_MAX 1024    /* levels up to the root, whose names identify a cgroup's owner */
+#define CGROUP_DEPTH_UNROLLED 32 /* limit before 5.17, without bpf_loop */
+#define CGROUP_WALK_MAX 256      /* levels below a target cgroup that are traced with it */
 
-#define CGROUP_ANY_USER 0xffffffff /* may create cgroups there: others than the owner have write permission */
+#define CGROUP_ANY_USER 0xffffffff /* others than the owner have write permission, so any user may create cgroups */
 
-/* Names from the innermost directory outwards, each with its zero. A name may hold anything but those and slashes. */
+/* Names from the innermost directory outwards, each with its zero. A name may contain anything but zeros and slashes.
+ */
 struct cgroup_path {
     __u32 bytes;
-    __u32 complete;  /* they reach the root */
-    __u32 cut;       /* innermost names that are missing: they did not fit */
-    __u32 delegated; /* innermost names, those included, below a directory that users other than root may create in */
-    __u32 user;      /* the user who may, or CGROUP_ANY_USER; 0: none but root */
+    __u32 complete;  /* the names reach the root */
+    __u32 cut;       /* innermost names that did not fit */
+    __u32 delegated; /* innermost names, including `cut`, below a directory in which users other than root may create
+                        cgroups */
+    __u32 user;      /* that user, or CGROUP_ANY_USER; 0: only root */
     char names[CGROUP_PATH_BYTES];
 };
 
-/* One program image of one process: a reused pid is another one, and so is the same process after exec, whose
- * addresses and handles mean something else. */
+/* A program image of a process. A reused pid is another image, and so is the same process after exec, because addresses
+ * and handles change their meaning. */
 struct image {
     __u32 pid;
     __u32 serial; /* folded from start time and exec count */
 };
 
-/* Sent when an image is first seen in its cgroups, for both may be gone when somebody asks. */
+/* Sent when an image is first seen in its cgroups, because process and cgroup may be gone before a report needs them.
+ */
 struct process_record {
     __u32 type;   /* RECORD_PROCESS */
     __u32 ns_pid; /* in the innermost pid namespace; 0 unknown */
@@ -64,7 +67,7 @@ struct process_record {
 
 struct mapped_inode {
     __u64 process;
-    __u64 address; /* where the mapping starts */
+    __u64 address; /* start of the mapping */
     __u64 kernel_inode;
     __u64 device; /* in the kernel's encoding, major << 20 | minor */
     __u64 inode;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* How much of the tables that all processes fill is taken: base/share.bpf.h. */
+/* Use of the tables that all processes fill: see base/share.bpf.h. */
 #ifndef GPUSNOOP_SHARE_H
 #define GPUSNOOP_SHARE_H
 
@@ -24,15 +24,15 @@ enum shared_table {
 /* Entries of one process. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* of calls, made since rows_since */
+    __u64 rows; /* rows of calls, created since rows_since */
     __u64 rows_since;
 };
 
 /* Entries of all processes. The front end subtracts what it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
-    __u64 rows;       /* of calls; set by the front end each time it has read them */
-    __u64 rows_since; /* changes when the rows of all processes are replaced by new ones */
+    __u64 rows;       /* rows of calls; set by the front end after each read */
+    __u64 rows_since; /* changes when a new generation of rows begins */
 };
 
 #endif

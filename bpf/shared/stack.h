@@ -7,23 +7,23 @@
 
 #include "process.h"
 
-/* A return address that a return probe (ours, or another tracer's) has taken off the stack. */
+/* A return address that was replaced by a return probe (ours or another tracer's). */
 struct replaced_return {
-    __u64 slot; /* where it was; 0: none */
+    __u64 slot; /* its slot on the stack; 0: none */
     __u64 address;
 };
 
-#define REPLACED_RETURNS 4 /* the innermost */
+#define REPLACED_RETURNS 4 /* the innermost ones */
 
-/* Registers that calls preserve, for only they tell of callers. */
+/* Callee-saved registers: only these carry information about callers. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define KEPT_REGISTERS 6 /* rbp, rbx, r12 to r15 */
 #else
-#define KEPT_REGISTERS 12 /* x19 to x30: the last one is the return address, as long as no call has changed it */
+#define KEPT_REGISTERS 12 /* x19 to x30; x30 is the return address until a call changes it */
 #endif
 
-/* What a thread had in its registers when it entered the kernel last: in a system call that it is in still, or at an
- * interrupt. */
+/* User registers of a thread at its last entry into the kernel: the system call that it is still in, or an interrupt.
+ */
 struct thread_registers {
     __u32 process;
     __u32 thread;
@@ -34,17 +34,17 @@ struct thread_registers {
     char comm[16];
 };
 
-/* Stacks by frame pointers, as bpf/base/window.bpf.h takes them. */
-#define WINDOW_WORDS 256 /* of the stack that are read */
-#define WINDOW_FRAMES 64 /* deeper stacks are the kernel's to walk */
+/* Stacks read by frame pointers (bpf/base/window.bpf.h). */
+#define WINDOW_WORDS 256 /* words of the stack that are read */
+#define WINDOW_FRAMES 64 /* deeper stacks are left to the kernel's own walk */
 #define WINDOW_STACKS 16384
-#define WINDOW_SAMPLES 512        /* of a tool that takes stacks of some calls only */
-#define STACK_FAR_BYTES (8 << 20) /* further up, nothing is taken for a frame of the same stack */
+#define WINDOW_SAMPLES 512        /* for tools that sample stacks */
+#define STACK_FAR_BYTES (8 << 20) /* addresses further up are not frames of the same stack */
 
-#define STACK_OF_WINDOW 0x200000 /* in a stack's id: it is in the table of these */
+#define STACK_OF_WINDOW 0x200000 /* in a stack's id: the stack is in the table window_stacks */
 
 struct window_stack {
-    __u64 hash; /* of its addresses, which makes it known; 0: the place is free */
+    __u64 hash; /* hash of its addresses, by which it is found; 0: the place is free */
     __u64 caller;
     __u64 depth;
     __u64 address[WINDOW_FRAMES]; /* return addresses from the caller's caller on */
@@ -52,23 +52,24 @@ struct window_stack {
 
 #define STACK_COPY_BYTES 8192
 
-/* Where the thread is. */
+/* The point at which a thread's stack was copied. */
 enum copied_at {
-    COPIED_AT_ENTRY,  /* at the begin of a function: the registers are its caller's, the return address is on top */
-    COPIED_AT_RETURN, /* where a function has just returned to */
+    COPIED_AT_ENTRY, /* at function entry: the registers are the caller's, and the return address is on top of the stack
+                      */
+    COPIED_AT_RETURN, /* at the return address, just after a function's return */
     COPIED_ANYWHERE,
 };
-/* With one of these: the id is known, and has been seen so many times since. */
+/* Another copy of a stack whose id is known, made once every COPY_AGAIN_EVERY calls. */
 #define COPIED_AGAIN 0x100
 #define COPY_AGAIN_EVERY 1024 /* a power of two */
 
-/* Bytes of a stack, copied when its id was assigned: enough to find callers without frame pointers. */
+/* Bytes of a stack, copied when it got its id: enough to find callers in code without frame pointers. */
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
     __s32 stack; /* the id */
     struct image image;
     struct thread_registers registers;
-    __u32 bytes; /* that follow, of the stack from its top on */
+    __u32 bytes; /* number of bytes that follow, from the top of the stack on */
     __u32 at;    /* enum copied_at, and COPIED_AGAIN */
 };
 

@@ -9,33 +9,33 @@
 #include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
-#define STACK_EVERY_NS 10000000ULL /* of a thread's waiting, where stacks are taken of some waits */
+#define STACK_EVERY_NS 10000000ULL /* of a thread's waiting per sampled stack */
 
-/* A call that waits, or has waited. */
+/* A call that waits or has waited. */
 struct wait_call {
     __u64 since_ns; /* CLOCK_MONOTONIC; 0: none */
     __u64 ended_ns; /* 0: not yet */
     struct call_key key;
 };
 
-/* The place of a thread. */
+/* The place of a thread in the table of waits. */
 struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* calls that returned after reports had fallen into them: by even and odd reports */
+    struct wait_call spanning[2]; /* returned calls into which a report fell, for even and odd reports */
 };
 
-/* Where the outermost call that a thread makes is kept until it returns (base/front_calls.bpf.h). */
+/* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
 #define FRONT_CALLS 2048 /* a power of two */
 #define FRONT_CALL_WORDS 15
 
 struct front_call {
-    __u64 stack; /* the stack pointer at entry */
+    __u64 stack; /* stack pointer at entry */
     __u64 entry_ns;
-    __u64 word[FRONT_CALL_WORDS]; /* the program's own */
-    __u64 owner;                  /* a thread; 0: free */
-    __u64 shared;                 /* another thread whose place this would be has one of the next */
-    struct image image;           /* of the owner: that of one that is killed here is freed by the front end */
+    __u64 word[FRONT_CALL_WORDS]; /* defined by the program */
+    __u64 owner;                  /* the thread; 0: free */
+    __u64 shared;                 /* another thread has this as its first place, and uses a later one */
+    struct image image;           /* of the owner; if it is killed in the call, the front end frees the place */
 };
 
 #endif
