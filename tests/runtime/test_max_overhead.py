@@ -50,7 +50,7 @@ def cudatop_says_when_it_is_not_asked_for():
     workload = Workload(busy.format(settling=3, seconds=1))
     tool = Tool("-p", workload.pid, "-i", 1, losses=True)
     workload.go().wait()
-    check("--max-overhead 5 counts launches" in tool.finish().error, f"it says what would help: {tool.error}")
+    check("sample with --max-overhead 5" in tool.finish().error, f"it says what would help: {tool.error}")
 
 
 @case(tool="cudamemcpy", timeout=300, alone=True)

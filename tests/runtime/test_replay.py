@@ -60,7 +60,7 @@ def tables_and_screen():
     screen.keys(*["["] * count)  # back to the first one
     screen.wait_for(f"1/{count} stopped")
     screen.keys("Enter")
-    screen.wait_for("What was recorded of it")
+    screen.wait_for("Recorded fields")
     screen.keys("Escape")
     screen.wait_for("by pid")
     screen.keys("q")

@@ -121,7 +121,7 @@ def written(text, why):
     "deep": written("[" * 60000, "it is not a JSON object"), "not_utf8": written(b'{"by": "\xff"}', "it is not a JSON object"),
     "wrong_type": written('{"tree": "yes"}', "of another kind"),
     "no_such_column": written('{"columns": ["\\u001b[2Jnone"]}', r"there is no column '\x1B[2Jnone'"),
-    "no_such_rows": written('{"by": "pids"}', "rows cannot stand for 'pids'")})
+    "no_such_rows": written('{"by": "pids"}', "rows cannot be grouped by 'pids'")})
 def not_to_be_trusted(make):
     workload, do = living("launch vecadd 10")
     settings = Settings()
@@ -131,7 +131,7 @@ def not_to_be_trusted(make):
     before = as_it_was()
     with settings.screen(workload) as screen:
         do()
-        screen.wait_for("settings are neither used nor kept")
+        screen.wait_for("screen settings are neither loaded nor saved")
         screen.keys("m")
         screen.wait_for(why)
         screen.keys("Escape", "t", "2")

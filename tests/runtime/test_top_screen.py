@@ -209,13 +209,13 @@ def drill_down():
         page = screen.save("txt")  # all of it, which is longer than the screen
         check(f", child of {os.getpid()} python" in page, f"its parent is not seen on: {page}")
         for line in (r"^ +4001 +[\d.]+ .*vecadd", r"^ +13 +[\d.]+ .*reduce", r"^D2H +211 ",
-                     r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"a stack is taken of one wait in 10 ms",
+                     r"^ +19 ", r"cudaMemcpy\+", r"cudaDeviceSynchronize\+", r"no stack: one is sampled per 10 ms",
                      r"workload::\w+.*\(workload\)", r"^device +>=256\S+ +>=1 ", r"^device +>=68\S+ +>=1 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
         for calls in "launches", "copies":
             check(re.search(rf"^Where {calls} come from.*\n *SAMPLES SHARE%\n *\d+ .*\n(?: .*\n)*? .*\(workload\)",
                             page, re.M), f"where {calls} come from is not seen on: {page}")
-        waits = page[page.index("Waits, and who waits"):page.index("Durations of waits")]
+        waits = page[page.index("Waits, by caller"):page.index("Durations of waits")]
         for kind, count in ("context", 17), ("copy", 211):
             equal(sum(map(int, re.findall(rf"^{kind} +(\d+) ", waits, re.M))), count, f"waits: {kind}")
         screen.keys("Escape")
@@ -326,7 +326,7 @@ def a_signal_to_its_process():
         screen.wait_for(f"Send SIGTERM to {second.pid} victim?")
         screen.keys("9")
         equal(second.process.wait(), -signal.SIGKILL, "how it ended")
-        screen.wait_for(f"SIGKILL was sent to {second.pid}")
+        screen.wait_for(f"sent SIGKILL to {second.pid}")
         screen.wait_for(lambda _: screen.column("PID") == [str(first.pid)], "the one that lives")
         screen.quit()
     first.stop()

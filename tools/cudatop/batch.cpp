@@ -14,8 +14,8 @@ uint64_t interval_ns(const Snapshot& snapshot)
     return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
 }
 
-// A figure of the GPU's own counters says so where there is nobody to ask for it, and a row of what belongs to none has
-// a name.
+// Replaces an empty cell by "n/a" if only NVML or the like could fill it, or by "(no pod)" in the column that names the
+// row.
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {
     if (shows_none(column, row) && std::holds_alternative<std::monostate>(cell))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots without a screen: tables one below the other, or JSON.
+// Snapshots printed as tables or JSON, without a screen.
 #pragma once
 
 #include "rows/output.hpp"
@@ -7,8 +7,9 @@
 
 namespace gpusnoop::cudatop {
 
-// rows: how many of the table; 0 all. In JSON there are all rows and columns, the sum and the GPUs first.
+// rows: maximum number of rows; 0: all.
 void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arrangement, size_t rows);
+// All rows and columns: the sum first, the GPUs last.
 void print_json(Output& output, const Snapshot& snapshot, const Arrangement& arrangement);
 
 } // namespace gpusnoop::cudatop

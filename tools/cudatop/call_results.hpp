@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a call, whichever kind it is.
+// Results of calls of any kind: whether they failed, and the error's name.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -11,11 +11,11 @@ namespace gpusnoop {
 
 bool has_failed(const call_key& key);
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", "hipErrorIllegalAddress"; of a call into the kernel's
-// driver, its own word.
+// "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", "hipErrorIllegalAddress"; for a call into the kernel driver,
+// that driver's name for the status.
 std::string error_name(const call_key& key);
 
-// "ILLEGAL_ADDRESS": without what all of them begin with.
+// Without the common prefix: "ILLEGAL_ADDRESS".
 std::string_view short_error(std::string_view name);
 
 } // namespace gpusnoop

@@ -12,7 +12,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-// Says more than where in the machine's tree of cgroups somebody has logged in.
+// True for a container, pod, Slurm job or system service; false for a login session's cgroup.
 bool is_informative(const Owner& owner)
 {
     const std::string& unit = owner.where.unit;
@@ -182,7 +182,7 @@ Cell last_xid(const Group& g, const Context& c)
 
 Cell xids(const Group& g, const Context& c)
 {
-    std::set<uint32_t> pids; // of which each may have been several programs
+    std::set<uint32_t> pids; // one pid may have several images (exec)
     for (const ImageId& image : g.who.images)
         pids.insert(image.pid);
     uint64_t count = 0;

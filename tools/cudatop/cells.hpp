@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cells of a row are made of: its counts, and the figures and texts that are derived from them. What cannot be
-// known is an empty cell, or nullopt.
+// Figures and texts for the cells of a row, derived from its counts. An unknown value is an empty cell or nullopt.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -28,7 +27,7 @@ uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
     return all;
 }
 
-// Figures of the interval. What no program counts is not known.
+// Figures of the interval. known: the BPF program that counts it is attached.
 Cell count_if(bool known, uint64_t n);
 Cell rate_if(bool known, uint64_t n, const Context& c);
 Cell bytes_per_second(uint64_t n, const Context& c);
@@ -38,33 +37,32 @@ uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
 Cell small_share(const Group& g, const Context& c);
 uint64_t errors(const Group& g);
 
-// Of the time that the threads had which waited, as cudasync has it.
+// Share of the waiting threads' time, as in cudasync.
 Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns);
 Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part);
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);
 std::optional<uint64_t> asleep_ns(const Group& g, const Context& c);
 
-// Kernels behind graphs; not known where none of the graphs is.
+// Kernels started by graph launches; unknown if the contents of all launched graphs are unknown.
 std::optional<uint64_t> graph_kernels(const Group& g, const Context& c);
 Cell graph_kernels_per_second(const Group& g, const Context& c);
 
-// Rows are of these, and of which alone some figures are known.
+// True if rows are whole processes, or sums of them. Some figures are known only for those.
 bool whole_processes(const Context& c);
-Cell traced_memory(const Group& g, const Context& c);        // the part that was seen to be allocated
-Cell memory(const Key& k, const Group& g, const Context& c); // with contexts and earlier allocations, if NVML has it
+Cell traced_memory(const Group& g, const Context& c);        // allocated while traced
+Cell memory(const Key& k, const Group& g, const Context& c); // from NVML if known: with contexts, earlier allocations
 Cell memory_source(const Key& k, const Group& g, const Context& c);
-// At a growth of more than a byte per second, which is none; of less than a year.
+// nullopt if it would take more than a year.
 std::optional<double> full_in_seconds(const Group& g, const Context& c);
 
-// Who it is.
 Cell user(const Group& g, const Context& c);
 Cell pod_or_command(const Group& g, const Context& c);
 
-// What is wrong with it: the worst of the verdicts.
+// The worst verdict.
 Cell trouble(const Key& k, const Group& g, const Context& c);
-Cell marked_trouble(const Key& k, const Group& g, const Context& c); // "!!HANG"
+Cell marked_trouble(const Key& k, const Group& g, const Context& c); // "!!hangs"
 Cell severity(const Key& k, const Group& g, const Context& c);
 Cell last_xid(const Group& g, const Context& c);
-Cell xids(const Group& g, const Context& c); // how many
+Cell xids(const Group& g, const Context& c); // number of GPU errors
 
 } // namespace gpusnoop::cudatop

@@ -19,7 +19,7 @@ using C = Context;
 
 constexpr int16_t owner_width = 18;
 
-// What a row is called by.
+// Columns that name a row.
 bool is_name(std::string_view header)
 {
     constexpr std::string_view names[] = {"PID",    "COMM",   "NAMESPACE", "POD",    "CONTAINER",
@@ -27,7 +27,7 @@ bool is_name(std::string_view header)
     return std::ranges::find(names, header) != std::end(names);
 }
 
-// Of those that all tools have. Whose it is, is said by POD/COMMAND, where that says anything.
+// Columns shared by all tools that cudatop hides by default: POD/COMMAND already shows the owner.
 bool is_rarely_shown(std::string_view header)
 {
     return header == "NSPID" || header == "OWNER";
@@ -35,15 +35,15 @@ bool is_rarely_shown(std::string_view header)
 
 struct AnyField {
     const Field<C, K, G>* field;
-    const TopField* own; // null: one that all tools have
+    const TopField* own; // null: a field shared by all tools
 };
 
-// Those of any view: whose row it is, then what is counted of it.
+// The fields of all views: first those that identify the row, then its figures.
 std::vector<AnyField> all_fields()
 {
     std::vector<AnyField> all;
     for (const auto& field : who_fields<K, G, C>)
-        if (field.column.key != "command_line") // which is among the own, recorded or not
+        if (field.column.key != "command_line") // own_fields() has one
             all.push_back({&field, nullptr});
     for (const auto& field : owner_fields<K, G, C>)
         all.push_back({&field, nullptr});
@@ -56,7 +56,7 @@ struct Chosen : ShownField<C, K, G> {
     const TopField* own;
 };
 
-// What a field has in two forms is for scripts in one of them.
+// A field with two forms adds two columns: one for text, and one with the plain value for scripts.
 void add_columns(std::vector<Chosen>& to, const AnyField& any, Shown where)
 {
     static const TopField for_scripts{{}, "", Usual::no, false};
@@ -74,7 +74,7 @@ std::vector<Chosen> all_columns()
     return all;
 }
 
-// What is wrong with it stands beside its name, and stays in view with that.
+// Moves TROUBLE next to the columns that name the row, so that it stays in view with them.
 std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
 {
     const auto trouble =
@@ -86,7 +86,7 @@ std::vector<Chosen> with_trouble_beside_names(std::vector<Chosen> all)
     return all;
 }
 
-// Those that this view has.
+// The columns of this view.
 std::vector<Chosen> chosen_fields(const C& c)
 {
     std::vector<Chosen> all;
@@ -95,7 +95,7 @@ std::vector<Chosen> chosen_fields(const C& c)
     return with_trouble_beside_names(std::move(all));
 }
 
-// Whether a column is among the usual ones.
+// Whether a column is shown by default.
 bool is_usual(const Field<C, K, G>& field, const TopField* own, const Context& context)
 {
     if (!own)
@@ -107,13 +107,13 @@ bool is_usual(const Field<C, K, G>& field, const TopField* own, const Context& c
     return own->usual == Usual::batch || (own->usual == Usual::screen && context.settings.screen);
 }
 
-// But for whether it is shown, and where.
+// Leaves `shown` unset.
 TopColumn column_of(const Column& of, const TopField* own)
 {
     TopColumn column{.column = of, .about = own ? own->about : "", .needs = own ? own->needs : ""};
-    if (of.key.empty()) // by which the screen tells columns apart
+    if (of.key.empty()) // the screen identifies columns by their key
         column.column.key = of.header;
-    if (!own) // as wide as they are in the other tools, they would leave no room for what is counted
+    if (!own) // at the width that other tools use, these would leave no room for figures
         column.column.width = std::min<int16_t>(column.column.width, owner_width);
     column.device_side = own && own->device_side;
     column.adds = own && own->adds;
@@ -124,7 +124,7 @@ TopColumn column_of(const Column& of, const TopField* own)
     return column;
 }
 
-// What a row hangs under in the tree: its pod, or its container where that has none.
+// Name of the tree node above a row: its pod; without one its container, else its owner.
 std::string branch_of(const Group& group)
 {
     for (const OwnerPart part : {OwnerPart::pod_text, OwnerPart::container_text, OwnerPart::text}) {
@@ -135,7 +135,7 @@ std::string branch_of(const Group& group)
     return {};
 }
 
-// "(no pod)": what rows stand for, where this one's processes belong to none.
+// "(no pod)", for the row of the processes outside all pods, containers or namespaces; else empty.
 std::string name_of_none(const Key& key, const View& view)
 {
     const WhoView& who = view.who;
@@ -149,14 +149,14 @@ std::string name_of_none(const Key& key, const View& view)
 
 } // namespace
 
-void Settings::choose_rows(std::string_view what)
+void Settings::choose_rows(std::string_view dimensions)
 {
     View chosen;
     const Dimension own[] = {{"kernel", &chosen.kernel}, {"device", &chosen.device}};
-    parse_by(what, chosen, own, false);
+    parse_by(dimensions, chosen, own, false);
     chosen.who.owner = true;
     rows = chosen;
-    by = what;
+    by = dimensions;
 }
 
 Arrangement Settings::arrangement() const
@@ -175,7 +175,7 @@ std::string column_key(std::string_view name)
             names += fmt::format("{}{}", names.empty() ? "" : ", ", column.header);
     }
     const std::string near = suggestion(name, names);
-    throw UsageError(near.empty() ? fmt::format("there is no column '{}': {}, or a key of --json", name, names)
+    throw UsageError(near.empty() ? fmt::format("there is no column '{}'; use {}, or a key of --json", name, names)
                                   : fmt::format("there is no column '{}' (--columns help lists them){}", name, near));
 }
 
@@ -232,7 +232,8 @@ std::vector<TopColumn> columns_of_any_view(bool screen)
 std::string row_id(const Key& key)
 {
     const WhoKey& who = key.who;
-    // A process that has made no call yet is known from /proc, whose start times are no finer: it stays the same row.
+    // Rounded to the resolution of /proc, which gives the start of a process that has made no call yet. So the row
+    // stays the same after its first call.
     const uint64_t start_ns = to_clock_tick(who.start_ns);
     return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container,
                        who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of cudatop: one table for the screen, for text and for JSON.
+// The columns of cudatop and the settings of a run. Screen, text and JSON share one table of columns.
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
@@ -22,20 +22,20 @@
 
 namespace gpusnoop::cudatop {
 
-// Rows are sorted by trouble, and those of equal trouble by this.
+// Rows are sorted by trouble, then by this column.
 inline constexpr auto usual_order = "launches_per_second";
 
 struct Settings : CallSettings {
-    View rows; // what they stand for
+    View rows;
     bool batch = false;
-    bool why = false;                   // what is wrong, in words, instead of a table
-    bool screen = false;                // there is one, with more room than a table
-    bool cheap = false;                 // no return probes: no waits, no memory, no results
-    std::optional<std::string> sort_by; // as it was asked for
-    bool ascending = false;             // sorted from the smallest on
+    bool why = false;                   // print verdicts instead of a table
+    bool screen = false;                // output goes to a screen
+    bool cheap = false;                 // no return probes, so no waits, memory or results
+    std::optional<std::string> sort_by; // the argument of -s
+    bool ascending = false;
     std::string filter;
-    bool no_config = false;  // what keys chose in earlier runs is not asked for, nor kept
-    Preferences preferences; // what they chose, for the screen
+    bool no_config = false;  // do not load or save preferences
+    Preferences preferences; // screen settings of earlier runs
     NameOptions names;
     bool tree = false;
     uint32_t live_entries = 1'000'000;
@@ -43,11 +43,11 @@ struct Settings : CallSettings {
     MetricsOptions metrics;
 
     // "pid", "kernel,pod", ...; throws UsageError.
-    void choose_rows(std::string_view what);
+    void choose_rows(std::string_view dimensions);
     Arrangement arrangement() const;
 };
 
-// What the programs can tell that are there; what depends on others is n/a.
+// Figures that are available with the attached BPF programs. The others are n/a.
 struct Known {
     bool launches = true;
     bool copies = true;
@@ -65,33 +65,32 @@ struct Context : CallContext<Settings> {
     const std::map<uint32_t, XidsOf>& xids; // by pid
     const Diagnosis& diagnosis;
     Known known;
-    bool ioctls = false; // some driver's calls are
-    bool xid = false;    // its errors are
+    bool ioctls = false; // calls of some kernel driver are traced
+    bool xid = false;    // its GPU errors are traced
 
     const WhoView& who() const { return settings.rows.who; }
 };
 
-// The JSON key of the column with this name (header or key). Throws UsageError where there is none.
+// The JSON key of the column with this name (header or key). Throws UsageError if there is none.
 std::string column_key(std::string_view name);
-// Whether rows that are sorted by it begin with the smallest: names from A on.
+// Whether rows sorted by this column are sorted in ascending order by default: names from A to Z.
 bool is_ascending(std::string_view key);
 
-// Those of any view, with their sentences.
+// The columns of all views, with their descriptions.
 std::vector<Column> columns_on_offer();
 
-// The columns that there are in this view, those shown at first marked.
+// The columns of this view; those shown by default are marked.
 std::vector<TopColumn> columns(const Context& context);
 
-// All that some view has, those shown at first marked: of rows that are known by their JSON alone.
+// The columns of all views, for rows read from a recording; those shown by default are marked.
 std::vector<TopColumn> columns_of_any_view(bool screen);
 
-// Of a row: the same in each interval.
+// Stays the same from interval to interval.
 std::string row_id(const Key& key);
 
-// A row for each group, with a cell for each column.
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
 
-// The sum of the rows, of what adds up.
+// The sums of the columns that add up.
 TopRow total(const std::vector<TopRow>& rows, const std::vector<TopColumn>& columns);
 
 } // namespace gpusnoop::cudatop

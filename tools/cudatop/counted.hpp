@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interval had, kept to be shown again in another way.
+// The calls and waits of an interval, kept so that the screen can group them again in another way.
 #pragma once
 
 #include "tools/cudatop/groups.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudatop: who uses the GPU now, and what for: what the other tools count, of all processes, on one screen.
+// cudatop: GPU use and problems of all processes on one screen, from the counts of the other tools.
 #include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "base/loop.hpp"
@@ -25,20 +25,20 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudatop",
-    .summary = "Shows who uses the GPUs now, what for, and what is wrong: by process, thread, container or pod.",
+    .summary = "Shows what uses the GPUs now, how, and what is wrong: by process, thread, container or pod.",
     .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
-                "  cudatop --why               # what is wrong with which process, in words, after 5 seconds\n"
-                "  cudatop --by pod            # pods\n"
+                "  cudatop --why               # what is wrong with which process, after 5 seconds\n"
+                "  cudatop --by pod            # one row per pod\n"
                 "  cudatop -c pod:NS/NAME      # the processes of one pod\n"
                 "  cudatop -p 1234 --by thread # the threads of a process\n"
-                "  cudatop --latency           # with the duration of launch calls: adds return probes (slower)\n"
+                "  cudatop --latency           # also the duration of launch calls: adds return probes (slower)\n"
                 "  cudatop --cheap             # launches and copies only: the cheapest probes\n"
                 "  cudatop -s MEM              # most memory first\n"
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .open = BpfObject::open<cudatop_bpf>,
     .without_interval = "if omitted: 1",
-    .ring_mb = 4, // there are no lines
+    .ring_mb = 4, // cudatop prints no single calls
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 
@@ -55,7 +55,6 @@ RunPlan CudaTop::plan()
     RunPlan plan = begin_plan();
     names_.emplace(settings_.names.cache_folder(), &wait_budget_);
     std::ranges::for_each(options_.pids, [this](pid_t pid) { names_->expect(pid); });
-    // A screen where there is a terminal to show it on, and nobody wants anything else.
     const bool screen_wanted = !options_.json && !settings_.batch && !settings_.why && !settings_.metrics.wanted();
     settings_.screen = screen_wanted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (settings_.screen && !settings_.no_config && !options_.info && !options_.clean) {
@@ -67,13 +66,13 @@ RunPlan CudaTop::plan()
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
     set_hooks(plan.hooks);
-    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // page of a row
+    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // on the page of an opened row
     plan.noun =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
-    if (!settings_.screen) // rules look at changes from one second to the next, also where --why tells them at the end
+    if (!settings_.screen) // also with --why, because rules compare one second with the next
         plan.usual_interval = 1s;
     if (settings_.why)
         plan.usual_duration = 5s;
@@ -111,8 +110,8 @@ void CudaTop::choose_driver_hooks()
     if (is_confidentiality_lockdown()) {
         DriverHooks::leave_out(opened_.object);
         leave_out_xids(opened_.object);
-        opened_.remarks.emplace_back("this kernel is locked down in confidentiality mode: calls into the driver are "
-                                     "unknown, and so are its errors (Xids)");
+        opened_.remarks.emplace_back("this kernel is locked down in confidentiality mode: driver calls and GPU errors "
+                                     "(Xids) are unknown");
         return;
     }
     driver_.emplace(opened_.object, std::nullopt);
@@ -126,7 +125,7 @@ void CudaTop::configure(const Filters& filters)
     choose_driver_hooks();
     auto& data = *skeleton().rodata;
     tier_ = filters.tier;
-    const bool followed = !settings_.cheap && filters.returns; // calls to their return
+    const bool followed = !settings_.cheap && filters.returns; // calls are traced up to their return
     auto all = [&](std::initializer_list<std::string_view> hooks) {
         return std::ranges::all_of(hooks, [&](std::string_view hook) { return filters.has(hook); });
     };
@@ -136,7 +135,7 @@ void CudaTop::configure(const Filters& filters)
               .memory = followed && all({"alloc", "free", "handle", "gone"}),
               .waits = followed && all({"wait"}),
               .results = followed};
-    // Everything that a row may be asked for later.
+    // Everything that the user may group by or open later.
     data.per_thread = true;
     data.name_threads = true;
     data.per_device = followed;
@@ -159,10 +158,10 @@ void CudaTop::configure(const Filters& filters)
     if (xids_)
         xids_->configure(bpf_);
     size_held_table(bpf_, settings_.cheap ? 1 : settings_.live_entries);
-    // Of samples the innermost frames, and not as many as -U of other tools keeps.
+    // Samples need only the innermost frames, fewer than -U of other tools.
     bpf_map__set_value_size(skeleton().maps.stacks, 63 * sizeof(uint64_t));
     bpf_map__set_max_entries(skeleton().maps.stacks, 8192);
-    bpf_map__set_max_entries(skeleton().maps.recent, 1); // which is nvioctl's
+    bpf_map__set_max_entries(skeleton().maps.recent, 1); // only nvioctl uses it
     bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
     bpf_map__set_max_entries(skeleton().maps.thread_names, Processes::thread_names_max);
     holdings_.distinguish(true, true);
@@ -194,7 +193,7 @@ void CudaTop::load()
         if (xids_)
             xids_->attach();
     } catch (const Error& error) {
-        verbose(error.what()); // a column without figures
+        verbose(error.what()); // the column XID stays empty
         xids_.reset();
     }
 }
@@ -217,7 +216,7 @@ std::unique_ptr<Output> CudaTop::make_output()
     }
     if (!settings_.screen)
         return gpusnoop::make_output(options_);
-    open_screen(); // whatever takes long comes after it
+    open_screen(); // before the slow steps
     return make_silent_output();
 }
 
@@ -235,7 +234,7 @@ void CudaTop::tracing_began(const Running& running)
         return;
     }
     show_users();
-    running.loop.after(150ms, [this] { // by then those that call have said who they are
+    running.loop.after(150ms, [this] { // by then the kernel side has sent the processes that call
         if (!measured())
             show_users();
     });
@@ -245,12 +244,11 @@ void CudaTop::tracing_began(const Running& running)
 void CudaTop::open_screen()
 {
     live_.emplace(screen_options(settings_, options_), [this](const Action& action) { act(action); });
-    live_->starting("Looking at what this kernel can do ...");
+    live_->starting("Checking what this kernel supports ...");
     if (kept_)
         kept_->warn_if_ignored();
 }
 
-// What the user asks for on the screen.
 void CudaTop::act(const Action& action)
 {
     switch (action.kind) {

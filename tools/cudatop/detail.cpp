@@ -28,7 +28,7 @@ public:
          const Context& context)
         : key_(key), images_(images), interval_(interval), context_(context), options_(context.options)
     {
-        options_.nanoseconds = true; // what durations are counted in
+        options_.nanoseconds = true; // the unit in which durations are counted
         options_.json = false;
         now_.seconds = context.seconds;
         now_.take(interval.calls, interval.waits, *this);
@@ -60,9 +60,9 @@ public:
 private:
     struct Period {
         double seconds = 0;
-        std::string title{}; // behind those of its tables
+        std::string title{}; // appended to the titles of its tables
         std::map<CallPart, std::vector<CallDelta>> calls{};
-        std::vector<Waiting::Part> waits{}; // that a report fell into
+        std::vector<Waiting::Part> waits{}; // unfinished at a report
 
         void take(std::span<const CallDelta> all, std::span<const Waiting::Part> parts, const Page& page)
         {
@@ -115,7 +115,7 @@ private:
     const Context& context_;
     Options options_;
     Period now_, since_;
-    std::string grown_; // memory, where it has
+    std::string grown_; // memory growth since the row was opened, as part of a title; empty: none
     PartsOutput output_;
 };
 
@@ -182,12 +182,12 @@ void Page::waits(const Period& period)
             by_caller.add(delta);
     for (const Waiting::Part& part : period.waits)
         by_caller.add(part);
-    output_.title("Waits, and who waits" + period.title);
+    output_.title("Waits, by caller" + period.title);
     auto context = tool_context<cudasync::Context>(settings, period.seconds);
     context.frames = [this](const CallKey& key, const WhoSeen& who) {
         Frames of_key = frames(key, who);
         if (of_key.lines.empty() && static_cast<const WaitKey&>(key).wait != WAIT_POLL)
-            of_key.lines.emplace_back("(a stack is taken of one wait in 10 ms of waiting)");
+            of_key.lines.emplace_back("(no stack: one is sampled per 10 ms of waiting)");
         return of_key;
     };
     cudasync::print_groups(output_, by_caller, context, 0);
@@ -202,7 +202,7 @@ void Page::waits(const Period& period)
     cudasync::print_groups(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
 }
 
-// Of all that were taken since the row was opened: the more there are, the more they say.
+// Prefers the samples since the row was opened: more samples are more accurate.
 void Page::samples(std::string_view calls, std::initializer_list<CallPart> parts)
 {
     for (const Period* period : {&since_, &now_}) {
@@ -256,7 +256,7 @@ void Page::driver()
     for (const driver_call& call : interval_.pending)
         if (is_of(call.key))
             groups.add(call, clock_ns(CLOCK_MONOTONIC));
-    output_.title("Calls into the driver");
+    output_.title("Driver calls");
     nvioctl::print_groups(output_, groups, tool_context<nvioctl::Context>(settings, now_.seconds), 0);
 }
 
@@ -281,7 +281,7 @@ DetailPart processes_part(const std::string& id, const std::set<ImageId>& images
         processes.insert_or_assign(image.pid, image);
     for (const auto& [pid, image] : processes) {
         if (part.lines.size() >= 2 * processes_max) {
-            part.lines.push_back(fmt::format("... of {} processes", processes.size()));
+            part.lines.push_back(fmt::format("... {} processes in all", processes.size()));
             break;
         }
         const std::string& command = context.processes.command_line(image);

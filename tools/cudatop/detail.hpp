@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of cudatop in full: the tables and histograms that the single tools would show of its processes.
+// The page of an opened row: the tables and histograms that the other tools would show for its processes.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -15,7 +15,7 @@
 
 namespace gpusnoop::cudatop {
 
-// What the interval had, and who can tell more of it.
+// The calls of the last interval, and lookups for names and stacks.
 struct Interval {
     std::span<const CallDelta> calls;
     std::span<const Waiting::Part> waits;
@@ -26,11 +26,11 @@ struct Interval {
     std::function<std::vector<std::string>(const ImageId& image, int32_t stack, uint64_t caller)> frames;
 };
 
-// Whose the row is: who started what, when, and what is wrong with it.
+// The processes of the row: command, user, owner, start, parent; then the verdicts on it.
 DetailPart processes_part(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
                           const Context& context);
 
-// The row's processes, and its thread where rows are threads.
+// The tables for the row's processes, or for its thread if rows are threads.
 std::vector<DetailPart> detail(const Key& key, const std::set<ImageId>& images, const Interval& interval,
                                const SinceOpened& since, const Context& context);
 

@@ -13,8 +13,6 @@ using K = Key;
 using G = Group;
 using C = Context;
 
-// Where a column is shown.
-
 Shown on_screen(const C& c)
 {
     return c.settings.screen ? Shown::text : Shown::no;
@@ -35,7 +33,7 @@ Shown by_device(const C& c)
     return c.settings.rows.device ? Shown::both : Shown::no;
 }
 
-// Threads wait, whatever kernels and devices they wait for.
+// Waits belong to threads: their spinning and sleeping cannot be attributed to a kernel or device.
 Shown whole_threads(const C& c)
 {
     return c.settings.rows.kernel || c.settings.rows.device ? Shown::no : Shown::both;
@@ -51,13 +49,13 @@ Shown memory_of_processes(const C& c)
     return c.known.memory ? of_processes(c) : Shown::no;
 }
 
-// In JSON in any view.
+// Always in JSON.
 Shown text_of_processes(const C& c)
 {
     return memory_of_processes(c) == Shown::no ? Shown::json : Shown::both;
 }
 
-// Names of columns say already whose these rows are.
+// Hidden if the columns that name the row already show the owner.
 Shown where_not_named(const C& c)
 {
     const WhoView& who = c.settings.rows.who;
@@ -76,20 +74,20 @@ Shown where_not_named(const C& c)
         {HEADER, KEY, Unit::UNIT, WIDTH}, SHOWN, CELL(VALUE)                                                           \
     }
 
-// Text shows another form of the value.
+// A field with another form of the value in text.
 #define IN_TWO_FORMS(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE, TEXT)                                                     \
     Field<C, K, G> FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE).in_text(CELL(TEXT))
 
 #define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE) FIELD(HEADER, KEY, UNIT, WIDTH, always<C>, VALUE)
 
-// Of calls that may be sampled.
+// Marks a figure about calls that may be sampled.
 Field<C, K, G> of_calls(Field<C, K, G> field)
 {
     field.column = gpusnoop::of_calls(field.column);
     return field;
 }
 
-// For scripts: a count of the interval, of which people read the rate; and what has another form for them.
+// Only for scripts: a count of the interval (people see the rate), and values that text shows in another form.
 #define COUNT(KEY, VALUE)                                                                                              \
     {                                                                                                                  \
         FIELD("", KEY, count, 0, json_only<C>, VALUE), "", Usual::no                                                   \
@@ -111,11 +109,10 @@ const TopField fields[] = {
     {IN_TWO_FORMS("DEVICE", "device", count, 7, by_device,
                   k.gpu.by == Gpu::By::ordinal ? Cell(uint64_t{k.gpu.number}) : Cell(),
                   text_if_any(gpu_text(gpus_of(k, g, c).gpus))),
-     "the GPU: its index; nvidiaN: its device file; cuda:N: CUDA's number of it, in each process another", Usual::batch,
-     false},
+     "the GPU: its index; nvidiaN: its device file; cuda:N: CUDA's number, which is per process", Usual::batch, false},
     {IN_TWO_FORMS("TROUBLE", "trouble", text, 9, always<C>, trouble(k, g, c), marked_trouble(k, g, c)),
-     "the worst of what is wrong with it: !! it does not work, ! it loses time or memory, . worth knowing",
-     Usual::batch, false, "", false, true},
+     "the worst problem: !! it does not work, ! it wastes time or memory, . worth knowing", Usual::batch, false, "",
+     false, true},
     {sampled_field<K, G, C>, "", Usual::no, false},
     {sampled_error_field<K, G, C>, "", Usual::no, false},
     FOR_SCRIPTS("vendor", text, json_only<C>, vendors_cell(g.who)),
@@ -125,7 +122,7 @@ const TopField fields[] = {
      "kernels launched directly, not by a graph"},
     COUNT_OF_CALLS("launches", count_if(c.known.launches, of(g.launches, &LaunchGroup::kernels))),
     {COLUMN("MEM", "memory_bytes", bytes, 8, memory(k, g, c)),
-     "device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated"},
+     "device memory held, as the driver reports it (NVML); without NVML, only what was allocated since tracing began"},
     FOR_SCRIPTS("memory_source", text, json_only<C>, memory_source(k, g, c)),
     {COLUMN("LIVE", "live_bytes", bytes, 7, traced_memory(g, c)),
      "device memory allocated since tracing began and not freed; >=: the process is older, and may hold more",
@@ -138,31 +135,30 @@ const TopField fields[] = {
     COUNT("blocked_ns", count_if(c.known.waits, of(g.waits, &WaitGroup::total_ns))),
     COUNT("waits", count_if(c.known.waits, of(g.waits, &WaitGroup::calls))),
     {FIELD("SPIN%", "waits_spinning_percent", percent, 6, whole_threads, share_of_time(g.waits, c, spinning_ns(g, c))),
-     "the part of WAIT% in which the thread used a CPU: it spins", Usual::screen, false},
+     "the part of WAIT% in which the thread used a CPU (busy-waiting)", Usual::screen, false},
     {FIELD("ASLEEP%", "waits_asleep_percent", percent, 7, whole_threads, share_of_time(g.waits, c, asleep_ns(g, c))),
      "the part of WAIT% in which the thread slept", Usual::no, false},
     {FIELD("CPU%", "cpu_percent", percent, 5, of_processes, cell_if(c.diagnosis.cpu_percent(g.who.images))),
-     "CPU time of the process, of all its threads, as a share of one CPU", Usual::screen},
+     "CPU time of all threads of the process, as a share of one CPU", Usual::screen},
     {FIELD("RUNQ%", "runqueue_percent", percent, 5, of_processes,
            scheduling(g, c, &Diagnosis::Scheduling::waited_percent)),
-     "time that its calling threads were ready to run, but without a CPU, as a share of one CPU's", Usual::no},
+     "time that its calling threads were ready to run without a CPU, as a share of one CPU's time", Usual::no},
     {FIELD("SWITCH/s", "switches_per_second", rate, 8, of_processes,
            scheduling(g, c, &Diagnosis::Scheduling::turns_per_second)),
-     "times that its calling threads were given a CPU", Usual::no},
+     "how often its calling threads were given a CPU", Usual::no},
     {IN_TWO_FORMS("GPU", "gpu", text, 7, always<C>, text_if_any(gpu_text(gpus_of(k, g, c).gpus)),
                   text_if_any(shown_gpus(gpus_of(k, g, c)))),
-     "the GPUs of the process: index; nvidiaN: device file; cuda:N: the process's own number; ?: may be any of them",
+     "the GPUs of the process: index; nvidiaN: device file; cuda:N: CUDA's number; ?: may be any of these",
      Usual::screen, false},
     FOR_SCRIPTS("gpu_source", text, json_only<C>, text_if_any(source_name(gpus_of(k, g, c).source))),
     FOR_SCRIPTS("gpu_possible", text, json_only<C>, text_if_any(gpu_text(gpus_of(k, g, c).possible))),
     {IN_TWO_FORMS("ERROR", "error", text, 15, always<C>, text_if_any(g.error), text_if_any(short_error(g.error))),
-     "the error that most calls failed with", Usual::screen, false, "", false, false, true},
+     "the most frequent error", Usual::screen, false, "", false, false, true},
     {FIELD("POD/COMMAND", "", text, 16, where_not_named, pod_or_command(g, c)),
      "the pod, container, job or service that it belongs to; without one, the command line", Usual::batch, false},
     FOR_SCRIPTS("command_line", text, json_only<C>, command_line_cell(g.who, c.processes)),
     {FIELD("TREND", "", text, 8, on_screen, Cell()),
-     "the last intervals of the column that rows are sorted by; of LAUNCH/s where that has no figures", Usual::screen,
-     false},
+     "history of the column that rows are sorted by, or of LAUNCH/s if that one is text", Usual::screen, false},
     {of_calls(COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7,
                      rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c))),
      "graphs launched", Usual::screen},
@@ -184,7 +180,7 @@ const TopField fields[] = {
     COUNT_OF_CALLS("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
     COUNT_OF_CALLS("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
     {COLUMN("p99(us)", "launch_p99_ns", ns_as_us, 9, g.launches ? duration_cell(*g.launches, 0.99) : Cell()),
-     "time that a launch call takes on the host: 99 of 100 take less", Usual::no, false, "--latency"},
+     "time of a launch call on the host: 99% take less", Usual::no, false, "--latency"},
     {of_calls(COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c))),
      "bytes copied to the device"},
     {of_calls(COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c))),
@@ -202,7 +198,7 @@ const TopField fields[] = {
     COUNT_OF_CALLS("small_copies", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::small))),
     COUNT_OF_CALLS("copies_unsized", count_if(c.known.copies, sum<CopyGroup>(g.copies, &CopyGroup::unsized))),
     {COLUMN("SMALL%", "small_percent", percent, 6, small_share(g, c)),
-     "share of copies smaller than 64K, among those of known size", Usual::screen, false},
+     "share of copies under 64 KiB, among copies of known size", Usual::screen, false},
     {COLUMN("ALLOC/s", "allocs_and_frees_per_second", rate, 8,
             rate_if(c.known.memory, of(g.memory, &AllocationGroup::allocs) + of(g.memory, &AllocationGroup::frees), c)),
      "allocations and frees", Usual::screen},
@@ -210,12 +206,11 @@ const TopField fields[] = {
     COUNT("frees", count_if(c.known.memory, of(g.memory, &AllocationGroup::frees))),
     {FIELD("GROW/s", "growth_bytes_per_second", bytes, 7, memory_of_processes,
            cell_if(c.diagnosis.growth(g.who.images))),
-     "device memory allocated less what was freed, per second, over the last five", Usual::screen},
+     "growth of device memory (allocated less freed) per second, over the last 5 s", Usual::screen},
     {IN_TWO_FORMS("FULL", "full_in_seconds", rate, 7, text_of_processes,
                   c.known.memory&& whole_processes(c) ? cell_if(full_in_seconds(g, c)) : Cell(),
                   clock_cell(full_in_seconds(g, c))),
-     "in what time its GPU is full at that rate, where NVML tells how much is free: minutes and seconds", Usual::no,
-     false},
+     "time until its GPU is full at that rate, in minutes and seconds; needs NVML", Usual::no, false},
     {COLUMN("FAILED", "allocation_failures", count, 6,
             count_if(c.known.memory, of(g.memory, &AllocationGroup::failures))),
      "allocations and frees that failed", Usual::screen, true, "", false, false, true},
@@ -229,44 +224,41 @@ const TopField fields[] = {
     COUNT("ioctls", c.ioctls ? Cell(of(g.driver, &DriverGroup::calls)) : Cell()),
     {COLUMN("IOCTL%", "ioctl_percent", percent, 6,
             c.ioctls ? share(of(g.driver, &DriverGroup::total_ns), static_cast<uint64_t>(c.seconds * 1e9)) : Cell()),
-     "time in these calls, as a share of one thread's time", Usual::no, false},
+     "time in driver calls, as a share of one thread's time", Usual::no, false},
     COUNT("ioctl_ns", c.ioctls ? Cell(of(g.driver, &DriverGroup::total_ns)) : Cell()),
     {COLUMN("ERR/s", "errors_per_second", rate, 6, rate_if(c.known.results, errors(g), c)),
-     "calls that returned an error: waits, allocations, graphs made, driver calls; launches and copies with --latency",
-     Usual::batch, true, "", false, false, true},
+     "calls that failed: waits, allocations, graphs, driver calls; launches and copies with --latency", Usual::batch,
+     true, "", false, false, true},
     COUNT("errors", count_if(c.known.results, errors(g))),
     {COLUMN("XID", "xid", count, 4, last_xid(g, c)),
      "the last GPU error (Xid) that the driver reported for the process", Usual::screen, false, "", false, false, true},
     COUNT("xids", xids(g, c)),
-    {COLUMN("USER", "user", text, 8, user(g, c)), "whose process it is (effective user)", Usual::screen, false},
+    {COLUMN("USER", "user", text, 8, user(g, c)), "effective user of the process", Usual::screen, false},
     {IN_TWO_FORMS("QUIET", "quiet_seconds", rate, 7, always<C>, cell_if(c.diagnosis.quiet_seconds(g.who.images)),
                   clock_cell(c.diagnosis.quiet_seconds(g.who.images))),
-     "how long it has made no CUDA call, nor been in one, as far as it has been traced: minutes and seconds",
-     Usual::screen, false},
+     "time since it was last in a CUDA call, or since tracing began, in minutes and seconds", Usual::screen, false},
     {COLUMN("SM%", "sm_percent", percent, 5, use_percent(k, g, c, &NvmlUse::sm_percent)),
      "share of time in which kernels of the process ran, by the GPU's own counters", Usual::screen, true, "", true},
     {COLUMN("CU%", "cu_percent", percent, 5, use_percent(k, g, c, &NvmlUse::cu_percent)),
-     "compute units of AMD GPUs that hold work of the process at this moment, of all", Usual::no, false, "", true},
+     "share of the compute units of AMD GPUs that hold work of the process at this moment", Usual::no, false, "", true},
     {COLUMN("SDMA%", "sdma_percent", percent, 5, use_percent(k, g, c, &NvmlUse::sdma_percent)),
      "share of time in which copy engines of AMD GPUs worked for the process, over some seconds", Usual::no, false, "",
      true},
     COUNT("nvml_bytes", cell_if(memory_by_driver(k, g, c))),
     {COLUMN("GPU%", "gpu_percent", percent, 5, busiest(k, g, c)),
-     "how busy the busiest GPU of the process is, with the work of all processes", Usual::no, false, "", true},
+     "how busy the process's busiest GPU is, with the work of all processes", Usual::no, false, "", true},
     {COLUMN("SMACT%", "gpu_sm_active_percent", percent, 6, efficiency(k, g, c, &NvmlEfficiency::sm_active)),
-     "how many of the SMs of its GPUs had work, with that of all processes, on Hopper and newer", Usual::no, false, "",
-     true},
+     "share of the SMs of its GPUs that had work, of all processes; Hopper and newer", Usual::no, false, "", true},
     {COLUMN("TENSOR%", "gpu_tensor_active_percent", percent, 7, efficiency(k, g, c, &NvmlEfficiency::tensor_active)),
-     "how busy the tensor cores of its GPUs are, with the work of all processes, on Hopper and newer", Usual::no, false,
+     "how busy the tensor cores of its GPUs are, with the work of all processes; Hopper and newer", Usual::no, false,
      "", true},
     {COLUMN("DRAM%", "gpu_dram_active_percent", percent, 6, efficiency(k, g, c, &NvmlEfficiency::dram_active)),
-     "how busy the memory of its GPUs is, with the work of all processes, on Hopper and newer", Usual::no, false, "",
+     "how busy the memory of its GPUs is, with the work of all processes; Hopper and newer", Usual::no, false, "",
      true},
     {COLUMN("HELD", "held_gpus", text, 8, text_if_any(gpu_text(c.held.of(g.who)))),
-     "the GPUs that its pod or container was given, on a node of Kubernetes, whether it uses them or not", Usual::no,
-     false},
+     "the GPUs that Kubernetes allotted to its pod or container, used or not", Usual::no, false},
     {COLUMN("POWER", "gpu_watts", rate, 6, power(k, g, c)),
-     "power that the GPUs of the process draw, for all processes, in watts", Usual::no, false, "", true},
+     "power draw of the process's GPUs, for all processes, in watts", Usual::no, false, "", true},
     {COLUMN("MIG", "mig_instance", text, 10, cell_if(c.figures.instance_of(g.who.images))),
      "the MIG instance that the process runs on", Usual::no, false, "", true},
     FOR_SCRIPTS("name_source", text, by_kernel_in_json,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cudatop shows of a row: one table, of what is its own.
+// The table of cudatop's own columns.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -9,18 +9,18 @@
 
 namespace gpusnoop::cudatop {
 
-// Where a column is shown that nobody asked for: a table of text (-b) has room for 100 characters, and a screen for
-// more.
+// Where a column is shown by default: batch means in tables (-b), which have room for 100 characters, and on the
+// screen.
 enum class Usual : uint8_t { no, screen, batch };
 
 struct TopField {
     Field<Context, Key, Group> field;
     std::string_view about;
     Usual usual = Usual::batch;
-    bool adds = true;            // rows have a sum
-    std::string_view needs = {}; // to be asked for at the start
-    bool device_side = false;
-    bool by_severity = false; // as of columns
+    bool adds = true;            // rows add up to a sum
+    std::string_view needs = {}; // the option that enables it
+    bool device_side = false;    // as in TopColumn, like the next two
+    bool by_severity = false;
     bool bad = false;
 };
 

@@ -30,7 +30,7 @@ Groups::Groups(const View& view, bool results, KernelNames& names, Processes& pr
     copy_settings_.direction = true;
 }
 
-// A call that waits may be a copy or a free as well, whose part counts its errors already.
+// A synchronous copy or free also counts as a wait; its errors are already counted with copies or frees.
 bool Groups::is_double_counted(const call_key& key) const
 {
     return key.result && (key.wait.wait == WAIT_FREE || (key.wait.wait == WAIT_COPY && results_));
@@ -66,7 +66,7 @@ void Groups::add(const CallDelta& delta)
     }
     if (has_failed(delta.key) && !is_double_counted(delta.key))
         errors_[call_group(view_, processes_, delta.key)][error_name(delta.key)] += delta[CALL_COUNT];
-    if (delta.key.device != DEVICE_UNKNOWN && delta.key.layer != LAYER_HIP) // which counts its devices by itself
+    if (delta.key.device != DEVICE_UNKNOWN && delta.key.layer != LAYER_HIP) // HIP has its own device numbers
         devices_[call_group(view_, processes_, delta.key)].insert({Gpu::By::ordinal, delta.key.device});
 }
 
@@ -110,7 +110,7 @@ void Groups::add_gpu(const Gpu& gpu)
 std::map<Key, Group> Groups::joined() const
 {
     std::map<Key, Group> all;
-    // The row of a tool's group; its process or processes are the row's.
+    // Returns the row of a tool's group, and adds the group's processes to it.
     auto row = [&](const CallKey& key, const WhoSeen& who, const std::string& kernel = {}) -> Group& {
         Key whole;
         static_cast<CallKey&>(whole) = key;

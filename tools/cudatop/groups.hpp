@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the other tools count of an interval, side by side: each call goes to the groups of its tool, and a row is what
-// all of them have of one process (or thread, pod, ...).
+// Rows of cudatop: each call of an interval is added to the groups of its tool, and a row joins the groups of all tools
+// for one process (or thread, pod, ...).
 #pragma once
 
 #include "rows/launch_groups.hpp"
@@ -20,20 +20,20 @@
 
 namespace gpusnoop::cudatop {
 
-// What is told apart: the same for all.
+// Grouping dimensions, the same for all tools.
 struct View : CallView {
     bool kernel = false;
     const ProcessGpus* gpus = nullptr;
 
-    // Rows by device are the machine's GPUs where they are known.
+    // Rows by device are GPUs of the machine if known, else CUDA's device numbers.
     void set_gpus(const ProcessGpus& known)
     {
         gpus = &known;
         gpu_of = [&known](const call_key& call) { return known.of_call(call); };
     }
-    // Rows are of whole processes, or of what they do on one GPU.
+    // True if rows are whole processes or groups of them, perhaps limited to one GPU.
     bool of_processes() const { return !kernel && !who.thread; }
-    // Rows are GPUs.
+    // True if rows are GPUs.
     bool of_gpus() const { return device && of_processes() && !who.pid && !who.comm && !who.by_owner(); }
 };
 
@@ -42,25 +42,25 @@ struct Key : CallKey {
     auto operator<=>(const Key&) const = default;
 };
 
-// What there is of it; null where nothing is.
+// A row. A pointer is null if the row has no such calls.
 struct Group {
     WhoSeen who;
-    std::set<Gpu> devices;             // that its calls were about, by CUDA's numbers, as far as that is known
-    const LaunchKey* kernel = nullptr; // where kernels are told apart
+    std::set<Gpu> devices;             // used by its calls, by CUDA's numbers, if known
+    const LaunchKey* kernel = nullptr; // if rows are grouped by kernel
     const LaunchGroup* launches = nullptr;
     const GraphGroup* graphs = nullptr; // captured, instantiated
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
-    std::string error;           // that most calls failed with, by name; empty: none did
-    uint64_t double_counted = 0; // errors of waits that are errors of copies or of frees, too
+    std::string error;           // name of the most frequent error; empty: none
+    uint64_t double_counted = 0; // errors of waits that are also counted as errors of copies or frees
     const AllocationGroup* memory = nullptr;
     const DriverGroup* driver = nullptr;
 };
 
 class Groups {
 public:
-    // results: those of copies are known.
+    // results: the results of copies are known.
     Groups(const View& view, bool results, KernelNames& names, Processes& processes);
     Groups(const Groups&) = delete; // the groups refer to the settings
     Groups& operator=(const Groups&) = delete;
@@ -68,14 +68,14 @@ public:
     void add(const CallDelta& delta);
     void add(const Waiting::Part& part);
     void add(const driver_call& pending, uint64_t now_ns);
-    // What is held at the end of the interval.
+    // Memory held at the end of the interval.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
-    // A process that has done nothing is there all the same.
+    // A row for a process even if it made no call.
     void add_idle(const ImageId& image);
-    // Nor does a GPU need anybody who uses it.
+    // A row for a GPU even if no process uses it.
     void add_gpu(const Gpu& gpu);
 
-    // All of it, by row. Valid until something is added.
+    // The rows. Valid until the next add.
     std::map<Key, Group> joined() const;
 
 private:

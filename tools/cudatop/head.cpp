@@ -16,7 +16,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-constexpr double little = 5; // percent of a CPU
+constexpr double low_cost_percent = 5; // of a CPU
 
 // "950", "12.3k", "4.1M"
 std::string decimal(double n)
@@ -32,10 +32,10 @@ Fact overhead(const Cost::Share& share)
     if (!share.probes_percent)
         return {"overhead", fmt::format("n/a ({} hits/s)", hits)};
     return {"overhead", fmt::format("{:.1f}% of 1 CPU ({} hits/s)", *share.probes_percent, hits), false,
-            *share.probes_percent < little};
+            *share.probes_percent < low_cost_percent};
 }
 
-// "trainer, solver +2": those with most memory there. NVML lists those, too, that are not traced.
+// "trainer, solver +2": the users of this GPU with most memory first, including those that are not traced, by NVML.
 std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes)
 {
     std::map<uint32_t, uint64_t> bytes; // by pid
@@ -62,12 +62,12 @@ std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus
 Facts Head::facts(double seconds, size_t processes)
 {
     const Cost::Share share = cost_.since_last(seconds);
-    if (warns_of_cost_ && share.probes_percent.value_or(0) > little) {
+    if (warns_of_cost_ && share.probes_percent.value_or(0) > low_cost_percent) {
         warns_of_cost_ = false;
-        warn(
-            fmt::format("the probes take {:.0f}% of a CPU from what is traced: --max-overhead {:g} counts launches and "
-                        "copies for a part of the time instead, and -p traces less",
-                        *share.probes_percent, little));
+        warn(fmt::format(
+            "tracing costs the traced programs {:.0f}% of one CPU: sample with --max-overhead {:g}, or trace "
+            "fewer processes with -p",
+            *share.probes_percent, low_cost_percent));
     }
     return {processes, running_.attached(), running_.lost(), share};
 }
@@ -80,7 +80,7 @@ void add_facts(Snapshot& snapshot, const Facts& facts)
         {"probes", attached},
         overhead(share),
         {"own", share.own_percent ? fmt::format("{:.1f}%", *share.own_percent) : "-", false,
-         share.own_percent.value_or(0) < little},
+         share.own_percent.value_or(0) < low_cost_percent},
         {"lost", fmt::format("{}", lost), lost != 0},
     };
     const std::pair<Column, Cell> sums[] = {

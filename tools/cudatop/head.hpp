@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of the table: what is traced, what was lost, what tracing costs, and how the GPUs are.
+// The head of the screen: traced processes, losses, the cost of tracing, and the state of the GPUs.
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
@@ -21,15 +21,15 @@ struct Facts {
     Cost::Share cost;
 };
 
-// Adds them to the snapshot: for people, and for scripts as columns of the sum.
+// Adds them to the snapshot, for people as text and for scripts as columns of the sum.
 void add_facts(Snapshot& snapshot, const Facts& facts);
 
-// How they are, and who is on them.
+// State and users of each GPU that NVML knows.
 void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes);
 
 class Head {
 public:
-    // says_cost: where it is much, and nothing has been asked for that bounds it.
+    // warns_of_cost: warn once if tracing is expensive. Not useful with options that accept or limit the cost.
     Head(const Running& running, int hits_fd, Tier tier, bool warns_of_cost)
         : running_(running), cost_(hits_fd, tier), warns_of_cost_(warns_of_cost)
     {}

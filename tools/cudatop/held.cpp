@@ -4,7 +4,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-// Of a pod, else of a container, else of a job: empty where it is in none.
+// The pod, else the container, else the Slurm job; empty if there is none.
 std::string owner_key(const Owner& owner)
 {
     return !owner.pod_uid().empty() ? "pod " + owner.pod_uid()
@@ -25,7 +25,7 @@ Gpu gpu_of(const MachineGpu& gpu)
 void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
 {
     if (!grants_.found_kubelet(now_ns))
-        return; // a look at all cgroups is not for those who have no use of it
+        return; // no kubelet: skip the scan of all cgroups
     gpus_.refresh(figures, host_root_, grants_.kubelet());
     grants_.refresh(gpus_, now_ns);
     by_owner_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that the pod, the container or the Slurm job of a row was given, on a node of Kubernetes.
+// The GPUs that were allotted to the pod, container or Slurm job of a row, on a Kubernetes node.
 #pragma once
 
 #include "rows/process_gpus.hpp"
@@ -16,9 +16,9 @@ class Held {
 public:
     explicit Held(const std::string& host_root) : host_root_(host_root), grants_(host_root) {}
 
-    // Looks again every few seconds. now_ns: CLOCK_MONOTONIC.
+    // Rereads the allotments every few seconds. now_ns: CLOCK_MONOTONIC.
     void refresh(const NvmlFigures& figures, uint64_t now_ns);
-    // Empty: none, or nobody knows.
+    // Empty: none, or unknown.
     std::set<Gpu> of(const WhoSeen& who) const;
 
 private:

@@ -39,7 +39,7 @@ void make_keys(std::vector<std::string>& columns)
     std::erase_if(columns, [&](const std::string& key) { return !seen.insert(key).second; });
 }
 
-// Whoever writes by hand may call columns what people call them.
+// Validates what was read. Columns may be named by their headers, because users edit the file by hand.
 void check_names(Preferences& preferences)
 {
     if (preferences.order)
@@ -51,7 +51,7 @@ void check_names(Preferences& preferences)
     try {
         Settings().choose_rows(preferences.by.value_or("pid"));
     } catch (const UsageError&) {
-        throw Error(fmt::format("rows cannot stand for '{}'", shortened(*preferences.by)));
+        throw Error(fmt::format("rows cannot be grouped by '{}'", shortened(*preferences.by)));
     }
 }
 
@@ -71,7 +71,7 @@ KeptPreferences::KeptPreferences(std::optional<OwnFile> file) : file_(std::move(
             throw Error(fmt::format("'{}': {}", file_->path(), error.what()));
         }
     } catch (const Error& error) {
-        why_ignored_ = fmt::format("settings are neither used nor kept: {}", error.what());
+        why_ignored_ = fmt::format("screen settings are neither loaded nor saved: {}", error.what());
     }
 }
 
@@ -88,7 +88,7 @@ void KeptPreferences::keep(const Preferences& chosen) const
     try {
         file_->write(preferences_text(joined(preferences_, chosen)));
     } catch (const Error& error) {
-        warn(fmt::format("settings are not kept: {}", error.what()));
+        warn(fmt::format("cannot save the screen settings: {}", error.what()));
     }
 }
 

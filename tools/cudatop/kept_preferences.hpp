@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keys chose on the screens of earlier runs: gpusnoop/cudatop.json in the user's folder of settings.
+// Screen settings saved by earlier runs: gpusnoop/cudatop.json in the user's configuration folder.
 #pragma once
 
 #include "base/own_file.hpp"
@@ -14,12 +14,12 @@ class KeptPreferences {
 public:
     KeptPreferences(std::optional<OwnFile> file = OwnFile::of_settings("cudatop.json"));
 
-    const Preferences& preferences() const { return preferences_; } // empty where they cannot be used
-    const std::string& why_ignored() const { return why_ignored_; } // a sentence; empty: they are not
-    void warn_if_ignored() const;                                   // as a warning
+    const Preferences& preferences() const { return preferences_; } // empty if the file cannot be used
+    const std::string& why_ignored() const { return why_ignored_; } // a sentence; empty: the file is used
+    void warn_if_ignored() const;
 
-    // With what was chosen now; warns where that cannot be. A file that is ignored stays as it is: it may have been
-    // written by hand.
+    // Saves them with the changes of this run; warns on failure. A file that is ignored is not changed: it may have
+    // been written by hand.
     void keep(const Preferences& chosen) const;
 
 private:

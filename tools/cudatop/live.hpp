@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The screen in a run: its timer, its keys, and what would have gone to stderr.
+// The screen of a live run, with its timer and keys, and the counts since a row was opened.
 #pragma once
 
 #include "base/fd.hpp"
@@ -22,21 +22,21 @@
 
 namespace gpusnoop::cudatop {
 
-// What a row has called, has waited, and holds more, since it was opened.
+// Calls, waits and memory growth of a row since it was opened.
 class SinceOpened {
 public:
-    // Another row was opened, or none; of whose processes is known with the next snapshot.
+    // Another row was opened, or none. follow() then sets its processes, at the next snapshot.
     void restart();
     void follow(const std::set<ImageId>& images, const Holdings& holdings);
 
-    // An interval.
+    // Adds the calls and waits of an interval.
     void add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds);
 
     std::span<const CallDelta> calls() const { return calls_.rows(); }
-    std::vector<Waiting::Part> waits() const; // those that a report fell into: their time, and whether they go on
+    std::vector<Waiting::Part> waits() const; // that were unfinished at a report, with their time in all intervals
     double seconds() const { return seconds_; }
-    int64_t grown_bytes(const Holdings& holdings) const; // memory that is held now, less what was held then
-    std::set<int32_t> stacks() const;                    // of all of these, as calls have them
+    int64_t grown_bytes(const Holdings& holdings) const; // memory held now less memory held when it was opened
+    std::set<int32_t> stacks() const;                    // ids in use, as in call_key
 
 private:
     std::set<ImageId> images_;
@@ -46,19 +46,19 @@ private:
     int64_t held_bytes_ = 0; // when it was opened
 };
 
-// By options, and else as keys have chosen before.
+// Options take precedence over saved preferences.
 Screen::Options screen_options(const Settings& settings, const Options& given);
 
 class Live {
 public:
-    // requests: asked for all but the end of the run and the interval.
+    // requests: receives all actions except quitting and changing the interval.
     Live(const Screen::Options& options, Screen::Requests requests);
 
-    void starting(std::string_view what) { screen_.starting(std::string(what)); } // until begin()
-    void begin(const Running& running);                                           // the first snapshot is shown
+    void starting(std::string_view step) { screen_.starting(std::string(step)); } // before begin()
+    void begin(const Running& running);                                           // after the first snapshot
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
     void message(std::string text) { screen_.message(std::move(text)); }
-    Preferences chosen() const { return screen_.chosen(); } // by keys
+    Preferences chosen() const { return screen_.chosen(); } // settings that the user changed
 
 private:
     void set_interval(std::chrono::nanoseconds interval);

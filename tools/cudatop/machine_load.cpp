@@ -13,7 +13,7 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
     std::optional<unsigned> running;
     while (!stat.empty()) {
         const std::string_view line = next_part(stat, '\n');
-        // The first line is the sum of all: "cpu  ".
+        // Skip the first line, "cpu  ", which is the sum.
         if (line.starts_with(cpu) && line.size() > cpu.size() && line[cpu.size()] >= '0' && line[cpu.size()] <= '9')
             load.cpus++;
         if (const auto number =
@@ -28,7 +28,7 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
 
 std::optional<MachineLoad> machine_load()
 {
-    constexpr size_t max = 1 << 20; // a line for each CPU, and one with a number for each interrupt
+    constexpr size_t max = 1 << 20; // the file grows with the numbers of CPUs and interrupts
     const auto text = read_text("/proc/stat", max);
     return text ? parse_machine_load(*text) : std::nullopt;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads want the CPUs of this machine.
+// Runnable threads and online CPUs of this machine.
 #pragma once
 
 #include <optional>
@@ -8,14 +8,14 @@
 namespace gpusnoop {
 
 struct MachineLoad {
-    double running = 0; // threads that run, or could, without the one that asks
-    double cpus = 0;    // that are online
+    double running = 0; // runnable threads, without the thread that reads this
+    double cpus = 0;    // online
 };
 
-// From the text of /proc/stat.
+// stat: the text of /proc/stat.
 std::optional<MachineLoad> parse_machine_load(std::string_view stat);
 
-// At this moment; nullopt where /proc does not tell.
+// The current load; nullopt if /proc does not report it.
 std::optional<MachineLoad> machine_load();
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that cudatop alone has, and which of them go together.
+// The options that only cudatop has, and their validation.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -12,7 +12,7 @@ namespace gpusnoop::cudatop {
 
 void add_own_options(CommandLine& line, Settings& settings);
 
-// What follows from what was asked for. Throws UsageError where that makes no sense.
+// Checks the options against each other and sets the settings that depend on them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
 } // namespace gpusnoop::cudatop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tool prints, as parts of a page.
+// An output that collects tables and histograms as parts of a screen page.
 #pragma once
 
 #include "rows/output.hpp"
@@ -12,10 +12,10 @@ namespace gpusnoop::cudatop {
 
 class PartsOutput : public Output {
 public:
-    // What is printed from here on stands below this title.
+    // The title of the next table or histogram.
     void title(std::string text) { title_ = std::move(text); }
     void add(DetailPart part) { parts_.push_back(std::move(part)); }
-    // Those that have something in them.
+    // The parts that are not empty.
     std::vector<DetailPart> take();
 
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;

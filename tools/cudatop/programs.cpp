@@ -3,7 +3,7 @@
 
 namespace gpusnoop::cudatop {
 
-// The driver's functions: what the runtime does ends there. Of the runtime, what gives kernels their names.
+// Counts at the driver, which every runtime call ends up in. Runtime functions are probed only to learn kernel names.
 std::vector<Program> programs(bool cheap, bool latency)
 {
     using enum Layers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cudatop probes: what all other tools do, each function once.
+// The BPF programs of cudatop: the probes of all other tools, each function once.
 #pragma once
 
 #include "attach/programs.hpp"
@@ -8,7 +8,7 @@
 
 namespace gpusnoop::cudatop {
 
-// cheap: only what entry probes can count. latency: launches and copies have return probes, too.
+// cheap: only entry probes. latency: also return probes on launches and copies.
 std::vector<Program> programs(bool cheap, bool latency);
 
 } // namespace gpusnoop::cudatop

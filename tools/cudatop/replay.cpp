@@ -30,7 +30,7 @@ namespace gpusnoop::cudatop {
 
 namespace {
 
-// What people read in place of what is for scripts: of which keys it is made, the first one that there is.
+// A column that is not recorded itself, and the keys that it is made from: the first one in the recording is used.
 struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
@@ -64,7 +64,7 @@ Cell cell_of(const Record::Value& value, Unit unit)
     return whole ? Cell(static_cast<uint64_t>(*number)) : Cell(*number);
 }
 
-// As the tool marked it: a share of calls was seen, or the process is older than the run.
+// Marks estimates of sampled calls (~) and lower bounds of processes that are older than the run (>=), as the tool did.
 Cell marked(Cell cell, const Record& record, const Column& column)
 {
     const bool at_least = record.number("live_is_lower_bound").value_or(0) != 0;
@@ -77,7 +77,7 @@ Cell marked(Cell cell, const Record& record, const Column& column)
 
 Cell cell_of(const Record& record, const Column& column)
 {
-    // Rows by thread, which alone have that key, have the thread's name in the column (rows/report.hpp).
+    // Only rows by thread have this key; they show the thread's name in this column (rows/report.hpp).
     const Record::Value* const thread = column.header == "COMM" ? record.value("thread_comm") : nullptr;
     if (thread)
         return cell_of(*thread, column.unit);
@@ -95,7 +95,7 @@ int severity_of(const Record& record)
     return 0;
 }
 
-// What the row is, and no figure.
+// The fields that identify a row.
 std::string id_of(const Record& record)
 {
     constexpr std::string_view names[] = {"pid",       "process_start_ns", "tid",    "comm",   "container_id", "pod",
@@ -150,10 +150,10 @@ Trouble trouble_of(const Record& record)
             .rows = {}};
 }
 
-// Everything that its line has.
+// All fields of its JSON line.
 DetailPart all_of(const Record& record)
 {
-    DetailPart part{"What was recorded of it", {{"FIELD", "", Unit::text}, {"VALUE", "", Unit::text}}, {}, {}};
+    DetailPart part{"Recorded fields", {{"FIELD", "", Unit::text}, {"VALUE", "", Unit::text}}, {}, {}};
     for (const auto& [key, value] : record.all())
         part.rows.push_back({key, cell_of(value, Unit::text)});
     return part;
@@ -167,7 +167,7 @@ void add_facts(Snapshot& snapshot, const Record& total)
             snapshot.facts.push_back({label, fmt::format("{:.0f}", *number), key == "lost" && *number != 0});
 }
 
-// Of processes these are in a column of their own.
+// Columns that are hidden if rows are processes: POD/COMMAND shows the owner.
 bool is_owner(std::string_view header)
 {
     constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "CGROUP"};
@@ -207,7 +207,7 @@ Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, c
         if (by == "gpu") {
             snapshot.gpus.push_back(gpu_of(*record));
         } else if (by == "diagnosis") {
-            if (severity_of(*record)) // none where nothing was wrong
+            if (severity_of(*record)) // 0 in the line of --why that no problem was found
                 snapshot.troubles->push_back(trouble_of(*record));
         } else if (by == "total") {
             add_facts(snapshot, *record);
@@ -243,11 +243,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int fastest = 6; // 64 times
+constexpr int max_doublings = 6; // 64 times
 constexpr uint64_t second_ns = 1'000'000'000, minute_ns = 60 * second_ns;
-constexpr uint64_t pause_ns = 10 * second_ns; // of the recording: what is longer is not waited for
+constexpr uint64_t max_pause_ns = 10 * second_ns; // longer pauses between two moments are skipped
 
-// The screen, with a clock of its own.
+// Plays a recording on the screen, by its own clock.
 class Player {
 public:
     Player(const Moments& moments, std::vector<TopColumn> columns, size_t at, const Screen::Options& options,
@@ -286,7 +286,7 @@ private:
         case Action::play:
             return play(!playing_);
         case Action::speed:
-            doublings_ = std::clamp(doublings_ + action.number, 0, fastest);
+            doublings_ = std::clamp(doublings_ + action.number, 0, max_doublings);
             return play(playing_);
         case Action::step:
             return go(static_cast<int64_t>(at_) + action.number);
@@ -297,7 +297,7 @@ private:
         }
     }
 
-    // From the moment that is shown on.
+    // Starts or stops at the current moment.
     void play(bool on)
     {
         playing_ = on && !is_last();
@@ -314,7 +314,7 @@ private:
         const size_t before = at_;
         while (!is_last() && all()[at_ + 1].wall_ns <= now)
             at_++;
-        if (!is_last() && at_ == before && all()[at_ + 1].wall_ns - all()[at_].wall_ns > pause_ns) {
+        if (!is_last() && at_ == before && all()[at_ + 1].wall_ns - all()[at_].wall_ns > max_pause_ns) {
             at_++;
             return play(true);
         }
@@ -354,8 +354,8 @@ private:
     std::string open_;
     bool playing_ = false;
     int doublings_ = 0;
-    uint64_t since_ns_ = 0; // CLOCK_MONOTONIC, when it began to play
-    uint64_t from_ns_ = 0;  // which moment of the recording that was
+    uint64_t since_ns_ = 0; // CLOCK_MONOTONIC, when playing began
+    uint64_t from_ns_ = 0;  // wall clock of the moment that was shown then
     Loop loop_;
     Screen screen_;
 };
@@ -388,7 +388,7 @@ Preferences replay(const Settings& settings, const Options& options, EndingSigna
         return {};
     }
     Screen::Options screen = screen_options(settings, options);
-    screen.starting.clear(); // there is nothing to wait for
+    screen.starting.clear(); // nothing takes long
     until_the_screen_is_shown.reset();
     return Player(moments, std::move(columns), from, screen, signals).run();
 }

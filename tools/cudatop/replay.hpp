@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording, shown as it was: on the screen, or as tables. Nothing is traced.
+// Replay of a recording, on the screen or as tables. Nothing is traced.
 #pragma once
 
 #include "base/ending_signals.hpp"
@@ -12,18 +12,16 @@
 
 namespace gpusnoop::cudatop {
 
-// A moment of a recording, as the screen and tables show it: what lines of JSON have, and no more.
-
-// Those of the rows of a recording, in their usual order. chosen: as of --columns.
+// The columns that the recorded rows have, in their usual order. chosen: the argument of --columns.
 std::vector<TopColumn> replayed_columns(const Moments& moments, const std::vector<std::string>& chosen, bool screen);
 
-// open: id of the row that is shown in full.
+// A moment of a recording as a snapshot, with what its JSON lines contain. open: id of the opened row.
 Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, const std::string& open);
 
-// What was wrong, as rows of verdict_columns().
+// The recorded verdicts, as rows of verdict_columns().
 std::vector<Row> replayed_verdicts(const Moment& moment);
 
-// options.replay, from options.replay_at on. What keys chose on the screen. Throws Error.
+// Replays options.replay from options.replay_at on. Returns the screen settings that the user changed. Throws Error.
 Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals);
 
 } // namespace gpusnoop::cudatop

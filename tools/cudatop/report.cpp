@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interval was, as rows: on the screen, in tables and in JSON.
+// Reports of cudatop: rows and verdicts of an interval, for the screen, tables, JSON and --why.
 #include "base/clock.hpp"
 #include "tools/cudatop/batch.hpp"
 #include "tools/cudatop/detail.hpp"
@@ -11,15 +11,15 @@
 
 namespace gpusnoop::cudatop {
 
-// Who maps a driver has a row before it calls: it may have been waiting since before tracing began. What is to be read
-// of it is read before there is a report to wait for it.
+// A process that maps a driver has a row before its first call: it may have been waiting since before tracing began.
+// Reads its command line now, so that the report does not have to wait for it.
 void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())
         processes().command_line(processes().track(static_cast<uint32_t>(pid)));
 }
 
-// Each has its row at once, and figures with the first report.
+// Shows a row for each process at once. The first report adds figures.
 void CudaTop::show_users()
 {
     track_users();
@@ -33,7 +33,7 @@ void CudaTop::scan_earlier_waits()
         waits_->scan_earlier(running_->users());
 }
 
-// The last interval, by row.
+// Groups the last interval.
 void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
 {
     counted_.add_to(groups);
@@ -143,8 +143,8 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
                         .dropped = exited_verdicts_.dropped()});
 }
 
-// Processes that have exited and are in this report; not those that are another program now. The last report does not
-// wait until an exit has been processed.
+// Processes that exited and are in this report. A process that called exec has not exited. The last report includes
+// exits that have not been processed yet.
 std::set<ImageId> CudaTop::exited()
 {
     std::set<ImageId> all = exited();
@@ -207,7 +207,7 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         show(exited());
     if (!live_ || output.for_programs())
         print_tables(output, snapshot(exited()));
-    // What is shown again does not bring back those that are forgotten now.
+    // The screen may show this interval again: without the processes that are forgotten now.
     counted_.forget(exited());
 }
 

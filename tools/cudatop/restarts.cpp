@@ -8,16 +8,16 @@
 namespace gpusnoop {
 namespace {
 
-// Starts further back do not count: long enough for the first restarts of a kubelet (10 s and 20 s apart).
+// Older starts do not count. Long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
 constexpr uint64_t history_ns = 60'000'000'000;
-// A loop that starts nothing for longer than this, and than twice its usual pause, has stopped or succeeded.
+// A loop has ended if nothing starts for longer than this and twice its average pause.
 constexpr uint64_t min_quiet_ns = 5'000'000'000;
 constexpr size_t groups_max = 4096;
 constexpr uint64_t restarts_min = 2;
 
 } // namespace
 
-// True if their parents are known and differ: it may be another program of the same name.
+// True if the parents are known and differ: the process may be another program of the same name.
 bool Restarts::differs(const Group& group, const Process& process)
 {
     return !process.is_contained && group.parent && process.parent && group.parent != process.parent;
@@ -120,7 +120,7 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
         for (const Life& life : group.lives)
             if (life.end_ns)
                 first_end_ns = std::min(first_end_ns, life.end_ns);
-        // Processes that ran at the same time, as the ranks of a job do, restart nothing.
+        // Only starts after an exit are restarts. The ranks of a job, which run at the same time, are none.
         const auto restarts = static_cast<uint64_t>(
             std::ranges::count_if(group.lives, [&](const Life& life) { return life.start_ns > first_end_ns; }));
         if (restarts < restarts_min)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restart loops: processes of one name in one container, service or cgroup that end and are started again.
+// Detection of restart loops: processes of one name in one container, service or cgroup that exit and start again.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -22,25 +22,25 @@ public:
         Verdict identity; // the process, its name and its owner
         uint64_t start_ns = 0;
         std::string place{};       // its container, pod, job, service or cgroup
-        bool is_contained = false; // the place is a container or pod: parents may differ
-        uint32_t parent = 0;       // pid; 0 unknown
+        bool is_contained = false; // the place is a container or pod, where parents may differ
+        uint32_t parent = 0;       // pid; 0: unknown
     };
     struct Loop {
-        Verdict newest; // the process, its name and its owner, whether it has exited, and the loop's group
+        Verdict newest; // the newest process: identity, name, owner, `exited` and `group`
         uint64_t starts = 0;
-        double seconds = 0;       // since the first of them
+        double seconds = 0;       // since the first start
         std::string last_error{}; // empty: none
-        std::string next{};       // the command for that error
+        std::string next{};       // the command to type for that error
     };
 
     void started(const Process& process);
     void ended(uint32_t pid, uint64_t now_ns);
-    // A process that has not ended yet, or has ended just now.
+    // Calls of the process fail. It is running, or has just ended.
     void failed(const ImageId& image, std::string error, std::string next);
-    // 0: unknown.
+    // The group of processes that may restart each other; 0: unknown.
     uint64_t group_of(const ImageId& image) const;
 
-    // Forgets lives that are too old to count, then returns the loops that are still going on.
+    // Forgets lives that are too old to count, then returns the loops that have not ended.
     std::vector<Loop> loops(uint64_t now_ns);
 
 private:
@@ -48,13 +48,13 @@ private:
         ImageId image;
         uint64_t start_ns = 0;
         uint64_t end_ns = 0; // 0: running
-        std::string error{}; // in words; empty: none
-        std::string next{};  // the command for that error
+        std::string error{}; // the words of the verdict; empty: none
+        std::string next{};  // the command to type for that error
     };
     using Key = std::pair<std::string, std::string>; // name and place
     struct Group {
         std::deque<Life> lives; // in order of start
-        Verdict newest;         // its process, name and owner
+        Verdict newest;         // process, name and owner of the last one
         Key key;
         uint32_t parent = 0;
     };

@@ -30,7 +30,7 @@ OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
             return {};
         return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
     }
-    // A part of a process on several.
+    // A row with part of the calls of a process that is on several GPUs.
     if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
         return {GpuSource::context, group.devices, {}};
     return on;

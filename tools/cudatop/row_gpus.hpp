@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of a row, and what NVML says of it on them.
+// The GPUs of a row, and the figures that NVML or the AMD driver report for it.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -11,22 +11,22 @@
 
 namespace gpusnoop::cudatop {
 
-// The row's own where rows are told apart by GPU; else those that its calls were for, or that its processes are on.
+// If rows are grouped by GPU, the row's own; else the GPUs that its calls used or that its processes are on.
 OnGpus gpus_of(const Key& key, const Group& group, const Context& context);
 
-// As people read it: "0-3", and "?0-7" where it may be any of them.
+// "0-3"; "?0-7" if it may be any of these.
 std::string shown_gpus(const OnGpus& on);
 
-// Bytes, with contexts and earlier allocations; of a GPU, of all that use it.
+// Bytes, including contexts and allocations from before tracing. If rows are GPUs: used by all processes.
 std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
-// Percent, of the row's processes.
+// Use by the row's processes.
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
-// "nvml", "kfd"; of devices of both vendors none.
+// "nvml" or "kfd"; empty if the row uses GPUs of both.
 std::string_view driver_memory_source(const Group& group, const Context& context);
 Cell busiest(const Key& key, const Group& group, const Context& context); // percent
-// Percent, by the hardware's own counters (GPM), of all together; of MIG's instances where processes are on those.
+// Average over the row's GPUs, or MIG instances, in percent, from the hardware's counters (GPM).
 Cell efficiency(const Key& key, const Group& group, const Context& context,
                 std::optional<double> NvmlEfficiency::*figure);
-Cell power(const Key& key, const Group& group, const Context& context); // watts, of all together
+Cell power(const Key& key, const Group& group, const Context& context); // watts, summed over the row's GPUs
 
 } // namespace gpusnoop::cudatop

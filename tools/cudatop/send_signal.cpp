@@ -17,20 +17,21 @@ namespace gpusnoop::cudatop {
 std::string send_signal(const RowProcess& process, const std::string& name, int number)
 {
     const auto pid = static_cast<pid_t>(process.pid);
-    const std::string_view what = number == SIGKILL ? "SIGKILL" : "SIGTERM";
+    const std::string_view signal = number == SIGKILL ? "SIGKILL" : "SIGTERM";
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // 5.3; glibc has it from 2.36 on
     if (!pidfd && errno != ESRCH)
-        return fmt::format("no {} was sent to {}: {}", what, name, errno_text(errno));
-    // Looked at once the descriptor holds on to whoever has the number now.
+        return fmt::format("cannot send {} to {}: {}", signal, name, errno_text(errno));
+    // Checked after pidfd_open(), because the pid may have been reused before.
     if (!pidfd || start_time_ns(pid) != to_clock_tick(process.start_ns) || !running_thread(pid))
-        return fmt::format("no {} was sent: {} has ended", what, name);
+        return fmt::format("{} not sent: {} has exited", signal, name);
     if (::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0) == 0)
-        return fmt::format("{} was sent to {}", what, name);
+        return fmt::format("sent {} to {}", signal, name);
     if (errno == ESRCH)
-        return fmt::format("no {} was sent: {} has ended", what, name);
+        return fmt::format("{} not sent: {} has exited", signal, name);
     if (errno == EPERM)
-        return fmt::format("{} may not be sent to {}: it is another user's, and cudatop has no CAP_KILL", what, name);
-    return fmt::format("no {} was sent to {}: {}", what, name, errno_text(errno));
+        return fmt::format("cannot send {} to {}: it belongs to another user, and cudatop lacks CAP_KILL", signal,
+                           name);
+    return fmt::format("cannot send {} to {}: {}", signal, name, errno_text(errno));
 }
 
 } // namespace gpusnoop::cudatop

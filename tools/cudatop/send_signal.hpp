@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal to the process of a row, and to no other.
+// Sends a signal to the process of a row, never to another process that has reused its pid.
 #pragma once
 
 #include "screen/snapshot.hpp"
@@ -8,7 +8,7 @@
 
 namespace gpusnoop::cudatop {
 
-// What came of it, as a sentence. name: what the user was asked about.
+// Returns the result, as a sentence. name: the process as the user saw it.
 std::string send_signal(const RowProcess& process, const std::string& name, int number);
 
 } // namespace gpusnoop::cudatop

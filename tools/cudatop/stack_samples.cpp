@@ -39,7 +39,7 @@ void StackTable::keep(const std::set<int32_t>& stacks) const
 
 namespace {
 
-constexpr size_t named_max = 200; // stacks that are put into words: the commonest
+constexpr size_t named_max = 200; // symbolized: the most frequent stacks
 constexpr size_t shown_max = 10;
 
 } // namespace
@@ -75,8 +75,9 @@ DetailPart StackSamples::part(std::string_view calls, std::string_view title, co
         part.rows.push_back({Cell(count), Cell(100.0 * static_cast<double>(count) / static_cast<double>(samples))});
         part.below.push_back(std::move(lines));
     }
-    part.lines.push_back(fmt::format(
-        "{} stacks were taken: of each thread about 100 a second, of all {} where they are fewer", samples, calls));
+    part.lines.push_back(
+        fmt::format("{} stacks sampled: about 100 per second and thread, or every one of the {} if there are fewer",
+                    samples, calls));
     return part;
 }
 

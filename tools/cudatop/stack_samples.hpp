@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where calls come from of which only some have their stack taken: how many of these have which.
+// Sampled call stacks, counted; and the upkeep of the kernel's stack table.
 #pragma once
 
 #include "base/clock.hpp"
@@ -16,14 +16,14 @@
 
 namespace gpusnoop::cudatop {
 
-// The kernel side's table of stacks has room for so many, and forgets none by itself. One that comes again gets its
-// place back.
+// The kernel's stack table, which has a limited size and keeps a stack until it is deleted. A stack that appears again
+// gets the same id.
 class StackTable {
 public:
     explicit StackTable(int map_fd) : map_fd_(map_fd) {}
 
-    bool due(); // now and then
-    // Takes out all but those, which are as calls have them.
+    bool due(); // true every 30 s
+    // Deletes all other stacks. stacks: ids, as in call_key.
     void keep(const std::set<int32_t>& stacks) const;
 
 private:
@@ -38,7 +38,7 @@ public:
     void add(std::span<const CallDelta> calls);
     bool empty() const { return counts_.empty(); }
 
-    // `calls`: "launches", in words. Stacks that read alike are one row, whatever process they are of.
+    // calls: "launches", for the title. Stacks with the same frames are one row, also from different processes.
     DetailPart part(std::string_view calls, std::string_view title, const Frames& frames) const;
 
 private:

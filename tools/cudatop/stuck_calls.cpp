@@ -20,7 +20,7 @@ constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024;  // of one process
 constexpr uint64_t pause_factor = 20; // the kernel walks through all threads of the machine: a twentieth of the time
 
-// Calls that no tool counts, and that may take long all the same.
+// Slow calls that no tool counts.
 constexpr std::array<std::string_view, 9> uncounted = {
     "cuModuleLoad",      "cuModuleLoadData",      "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuModuleUnload",
     "cuLibraryLoadData", "cuLibraryLoadFromFile", "cuLibraryUnload",    "cuLinkComplete",
@@ -36,7 +36,7 @@ std::vector<StuckThreads::Function> functions_of(std::span<const Probe> probes, 
     return functions;
 }
 
-// The driver's, and HIP's, which is both layers in one.
+// Symbols of the driver API and of HIP, which has no separate runtime layer; empty for other probes.
 std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 {
     std::vector<std::string_view> symbols;
@@ -93,7 +93,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const InsideQuestion::Thread> 
         } else if (thread.is_known && thread.call.probe) {
             thread.seen_ns = now_ns;
         } else if (!thread.is_known) {
-            is_active = true; // until it has moved, or an answer has come
+            is_active = true; // until it moves or is found
         }
         is_active |= thread.call.probe != 0;
     }
@@ -102,7 +102,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const InsideQuestion::Thread> 
     process.next_ns = now_ns + process.pause_ns;
 }
 
-// A thread that is new here, does not move, or has made calls and makes none any more.
+// A thread without counted calls that is new or does not move, or a thread that has stopped making counted calls.
 bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;
@@ -134,7 +134,7 @@ void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         if (item == known->second.threads.end() || !item->second.asked_ns)
-            continue; // it has called since
+            continue; // it has made a call since the question
         Thread& thread = item->second;
         const bool is_unmoved = thread.asked_since_ns == thread.unmoved_since_ns;
         thread.is_known = is_unmoved;
@@ -170,7 +170,7 @@ std::vector<StuckThreads::Stuck> StuckThreads::stuck() const
 StuckCalls::StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
                        ThreadRegisters& registers, FoundStacks& stacks)
     : options_(options), registers_(registers), stacks_(stacks), threads_(functions_of(probes, counted)),
-      reader_(symbols_of(probes), "its calls that do not return are not known",
+      reader_(symbols_of(probes), "its stuck calls are unknown",
               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
                   threads_.answered(pid, tids, calls);
               })

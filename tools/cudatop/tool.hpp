@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool itself: what it keeps from report to report. How it starts and what it learns is in cudatop.cpp, what it
-// makes of that for people and programs in report.cpp.
+// The tool and its state from report to report. Start and events are in cudatop.cpp, reports in report.cpp.
 #pragma once
 
 #include "gpu/command_layouts.hpp"
@@ -71,7 +70,7 @@ private:
     void act(const Action& action);
     void track_users();
     void show_users();
-    bool measured() const { return counted_.seconds > 0; } // not when tracing begins
+    bool measured() const { return counted_.seconds > 0; } // false before the first report
     void scan_earlier_waits();
     void track_stuck_calls();
     void show(const std::set<ImageId>& ended);
@@ -104,10 +103,10 @@ private:
     ExitedVerdicts exited_verdicts_; // with --why
     std::optional<Head> head_;
     Counted counted_;                     // in the last interval
-    std::optional<KeptPreferences> kept_; // where there is a screen
-    std::optional<Live> live_;
-    Metrics* metrics_ = nullptr; // the output of the run, where it is metrics
-    std::string open_;           // id of the row that is shown in full
+    std::optional<KeptPreferences> kept_; // with a screen
+    std::optional<Live> live_;            // with a screen
+    Metrics* metrics_ = nullptr;          // if the output is metrics
+    std::string open_;                    // id of the opened row
     std::optional<Within> within_;
     SinceOpened since_opened_;
 };

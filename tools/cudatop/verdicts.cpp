@@ -72,7 +72,7 @@ std::span<const Column> verdict_columns()
     return columns_of_verdicts;
 }
 
-// What a rule is about, of the columns that have a history.
+// The column whose history is shown for a verdict of this rule.
 std::string_view column_of(const Rule& rule)
 {
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
@@ -174,7 +174,7 @@ void ExitedVerdicts::add(std::span<const Verdict* const> verdicts, const Frames&
         lines_.pop_front();
 }
 
-// Keeps the last line of each rule in each loop.
+// Keeps only the last line per rule and restart loop.
 void ExitedVerdicts::fold()
 {
     std::set<std::pair<uint64_t, const Rule*>> seen;

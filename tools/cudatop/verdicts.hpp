@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong, in words: above the table of a screen, below one of a batch, and instead of one (--why).
+// Verdicts as output: above the table on a screen, below it in a batch, and in its place with --why.
 #pragma once
 
 #include "rows/output.hpp"
@@ -19,54 +19,51 @@
 
 namespace gpusnoop::cudatop {
 
-// The worst of what is wrong with a row, or a part of it; null: nothing.
+// The worst verdict on processes or threads of a row; null: none.
 const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& group);
 
-// rows: those of the snapshot, by the group that they show.
+// rows: the groups that are rows of the snapshot.
 void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows);
 
-// What rows about verdicts are made of.
 std::span<const Column> verdict_columns();
 
-// Of an interval; nothing where nothing is wrong.
+// Verdicts of an interval. Prints nothing if there are none.
 void print_verdicts(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot);
 void print_verdicts(Output& output, std::span<const Row> rows, const Snapshot& snapshot);
 
-// A verdict in full: with the frames of its stack, innermost first.
 struct WhyLine {
     Verdict verdict;
-    std::vector<std::string> frames;
+    std::vector<std::string> frames; // innermost first
 };
 struct Watched {
-    size_t processes = 0;
-    size_t exited = 0; // of them
+    size_t processes = 0; // including exited ones
+    size_t exited = 0;
     double seconds = 0;
-    uint64_t dropped = 0; // lines about processes that exited
+    uint64_t dropped = 0; // verdicts on exited processes
 };
-// With the owner and the next command of each. One row that says so where nothing is wrong.
+// Also prints the owner and the next command of each. Without verdicts, prints a row that no problem was found.
 void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& snapshot, const Watched& watched);
 
-// Verdicts about processes that exited while --why watched, beside those of the last interval.
+// Keeps the verdicts on processes that exit during --why, and merges them with the verdicts of the last interval.
 class ExitedVerdicts {
 public:
     using Frames = std::function<std::vector<std::string>(const Verdict&)>;
 
     // Verdicts of an interval that is not the last one.
     void add(std::span<const Verdict* const> verdicts, const Frames& frames);
-    // Both, the worst first. Of a restart loop, one process stands for all.
+    // All verdicts, the worst first. A restart loop is represented by its newest process.
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
-    // Lines that there were too many of.
-    uint64_t dropped() const { return dropped_; }
+    uint64_t dropped() const { return dropped_; } // verdicts beyond the limit
 
-    // Processes that have been forgotten since they exited.
+    // A process exited, and was forgotten.
     void forgot_process() { processes_++; }
     size_t processes() const { return processes_; }
 
 private:
     void fold();
 
-    std::deque<WhyLine> lines_; // the oldest first
-    std::set<uint64_t> loops_;  // groups of processes that restart each other
+    std::deque<WhyLine> lines_; // oldest first
+    std::set<uint64_t> loops_;  // groups with a restart loop
     size_t processes_ = 0;
     uint64_t dropped_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are the processes of one row of another list: of a pod, of a GPU, ...
+// The list of processes within one row of another list, such as a pod or a GPU.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -17,14 +17,16 @@ class Within {
 public:
     Within(std::string id, const Settings& settings) : id_(std::move(id)), rows_(settings.rows), by_(settings.by) {}
 
-    void leave(Settings& settings) const // as they were
+    // Restores the settings of the other list.
+    void leave(Settings& settings) const
     {
         settings.rows = rows_;
         settings.by = by_;
     }
 
     const View& rows() const { return rows_; } // of the other list
-    // What that list is in an interval. Who has been in the row is in it: a GPU is known only by what is done on it.
+    // groups: the other list in an interval. Processes that were once in the row stay: the GPU of a process may be
+    // known only while it makes calls.
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 

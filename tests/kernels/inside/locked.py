@@ -9,7 +9,7 @@ from programs import Tool, Workload
 from test_kernel_tools import best, script, tools
 
 lockdown = pathlib.Path("/sys/kernel/security/lockdown")
-without_driver = "this kernel is locked down in confidentiality mode: calls into the driver are unknown, and so are its errors (Xids)"
+without_driver = "this kernel is locked down in confidentiality mode: driver calls and GPU errors (Xids) are unknown"
 
 
 def lock():
