@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Where the time of threads goes that call. */
+/* Time of threads between and in their calls. */
 #include "kinds/gap.bpf.h"
 #include "kinds/sched.bpf.h"
 

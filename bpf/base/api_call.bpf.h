@@ -8,7 +8,7 @@
 #include "base/python.bpf.h"
 #include "base/window.bpf.h"
 
-const volatile bool count_runtime = false;   /* --api runtime, both */
+const volatile bool count_runtime = false;   /* for --api runtime and --api both */
 const volatile bool stacks_of_calls = false; /* of sampled calls: see take_sample() */
 const volatile __u64 second = 1;             /* jiffies per second */
 

@@ -77,7 +77,7 @@ const volatile bool emit_events = false;
 const volatile bool need_return = false; /* for results or latencies */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
-const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if they have a duration */
+const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if durations are measured */
 const volatile __u64 duration_unit_ns = 1; /* unit of the duration's histogram */
 
 /* True if calls need the time of their entry, even without a return probe. */
@@ -383,7 +383,8 @@ INLINE void keep_stack(void* ctx, struct call_key* key)
     guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
-        /* Another stack has the same hash. Without its innermost address, this one has another hash. */
+        /* Another stack has this place, which a hash selects. Without its innermost address, this stack gets another
+         * place. */
         key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;

@@ -70,8 +70,7 @@ INLINE bool becomes_active(struct pt_regs* ctx)
  * implemented on HIP (ZLUDA), by a call or by a jump. The outermost call counts, with its result and duration. */
 
 /* Drivers that share a process with another driver: a bit for each file's number modulo 64, set by the front end. While
- * it is 0, a call pays for one load and one branch. Not used on arm64, where the check needs more stack than there is.
- */
+ * it is 0, a call pays for one load and one branch. Not used on arm64, where the check needs too much stack. */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -410,7 +409,7 @@ struct followed {
     const volatile struct probe_row* row;
 };
 
-#define FOLLOWED_ROW 0   /* word of the open call with the row's number; the other words are the program's */
+#define FOLLOWED_ROW 0   /* the word of an open call that holds the row's number; the program defines the others */
 #define RETURN_IGNORED 0 /* instead of a row's number: the return needs no action */
 
 /* False if the call is not tracked. */

@@ -349,14 +349,13 @@ VERIFIED_ONCE int introduce_placed(u64 image, u64 v2, u64 v1)
     return send_if_new(image, v2, v1);
 }
 
-/* For kernels that refuse global functions under the guard. */
+/* Replaces introduce_placed() on kernels that refuse global functions under the guard. */
 OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);
 }
 
-/* Sends the process of an image to the front end, once. Called for each new row and each line of -e, not for each call.
- */
+/* Sends the process of an image to the front end, once. Called for each new row and line of -e, not for each call. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

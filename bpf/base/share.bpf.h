@@ -117,7 +117,7 @@ VERIFIED_ONCE int admit_row(u64 image_word, u64 capacity)
     return row_admission(image_word, capacity);
 }
 
-/* For kernels that refuse global functions under the guard. */
+/* Replaces admit_row() on kernels that refuse global functions under the guard. */
 OWN_FRAME __attribute__((unused)) int admit_row_guarded(u64 image_word, u64 capacity)
 {
     return row_admission(image_word, capacity);

@@ -85,8 +85,7 @@ struct thread_state {
     u64 context;               /* handle of the current context; 0 unknown */
     u64 below[CONTEXTS_BELOW]; /* contexts below it, current again after a pop */
     u64 depth;
-    u32 device[2]; /* ordinal + 1; 0 unknown. One of CUDA and one of HIP, which number devices separately: see
-                      device_by() */
+    u32 device[2]; /* ordinal + 1; 0 unknown. CUDA and HIP number devices separately: see device_by() */
     u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
     u32 serial;    /* of the image that this state belongs to: see begin_image() */
     u64 waits_at;  /* stack pointer of the wait shown at that place */
@@ -256,7 +255,7 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     FORGET(number);
     if (number >= OPEN_CALLS)
         return 0;
-    PIN(number); /* clang 19 checks it after it has computed the address */
+    PIN(number); /* clang 19 would check the number only after computing the address */
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kind of memory at an address, known from the process's allocation calls. Allocations from before attach stay unknown.
- */
+/* Kind of memory at an address, known from allocation calls. Allocations from before attach stay unknown. */
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 

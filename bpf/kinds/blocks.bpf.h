@@ -117,7 +117,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
-/* System calls on a file, of which the first argument is the descriptor. */
+/* System calls on a file whose first argument is the descriptor. */
 INLINE bool has_descriptor(u64 number)
 {
     switch (number) {

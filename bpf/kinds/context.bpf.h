@@ -102,7 +102,7 @@ struct primary {
     u64 holders;
 };
 
-/* By the device's number. */
+/* Keyed by the device's ordinal. */
 HASH_MAP(primaries, 16384, struct handle_number, struct primary);
 
 INLINE void primary_retained(const struct image* image, u64 handle, u32 device)

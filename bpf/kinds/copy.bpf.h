@@ -149,7 +149,7 @@ INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct prob
     return memory_at(image, *address, memory);
 }
 
-/* Direction and memory of a copy, and its addresses. */
+/* Reads direction, memory and addresses of a copy. */
 INLINE void read_ends(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
 {
     struct call_key* key = &call->key;

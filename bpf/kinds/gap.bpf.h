@@ -26,8 +26,8 @@ HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* Words of an open call, about its launch. */
 #define LAUNCHES 1 /* number of its row; 0: it launches nothing, or is inside another call */
-#define LAUNCHED 2 /* the handle, for lines */
-#define STREAM 3   /* if gaps are per stream */
+#define LAUNCHED 2 /* handle, for lines */
+#define STREAM 3   /* stream, if gaps are per stream */
 
 INLINE bool wants_gaps(void)
 {

@@ -58,7 +58,7 @@ INLINE struct comm* comm_in_front(const struct handle_number* key)
     return front && key->number && is_front_comm(front, key) ? &front->comm : 0;
 }
 
-/* Returns any communicator, wherever its data is. */
+/* Finds a communicator, whether its data is in the table or in the cache. */
 INLINE struct comm* comm_in_table(const struct handle_number* key)
 {
     struct comm* comm = bpf_map_lookup_elem(&comms, key);
@@ -119,7 +119,7 @@ INLINE void forget_comm(const struct handle_number* key)
  * of all of them, finds out which one was late. */
 
 const volatile bool per_stream =
-    false; /* it may lie on the stack, and reading that takes a fifth of what a call costs */
+    false; /* the argument may be on the stack, and reading it takes a fifth of a call's cost */
 
 const volatile bool stacks_of_calls = false;
 

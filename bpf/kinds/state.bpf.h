@@ -61,8 +61,7 @@ enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
         outcome;                                                                                                       \
     })
 
-/* Names of template kernels take kilobytes, most names are short, and a burst of thousands must fit in the ring buffer.
- */
+/* Most names are short, those of template kernels take kilobytes, and a burst of thousands must fit in the ring. */
 INLINE void send_name(const struct name_record* from)
 {
     enum sending outcome = SEND_NAME(from, 128);
@@ -98,7 +97,7 @@ INLINE void send_alias(const struct name_record* from)
 /* Handles whose runtime handle has been sent. A lost entry is only sent again. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
-/* Records that a driver handle and `runtime_func` are the same kernel: one was launched inside the launch of the other.
+/* Records that a driver handle and `runtime_func` are one kernel, because one was launched inside the other's launch.
  */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
@@ -249,7 +248,7 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
-/* Callers introduce the process, so that the front end cleans up when it exits, even if it makes no call that counts.
+/* Callers introduce the process first, so that the front end cleans up at its exit, even if none of its calls counts.
  */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {

@@ -131,9 +131,9 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 
 #define UP_TO_NOW (~0ULL)
 
-/* Changes some bits of what a thread is in. The time since the last change, but at most `at_most`, is added to the part
- * that the thread leaves, except for the time that it was queued for a CPU. The program that succeeds in replacing the
- * word adds the time: if programs can be preempted, the scheduler's tracepoint may interrupt another change. */
+/* Changes some bits of a thread's current state. The time since the last change, but at most `at_most`, is added to the
+ * part that the thread leaves, except for the time that it was queued for a CPU. The program that succeeds in replacing
+ * the word adds the time: if programs can be preempted, the scheduler's tracepoint may interrupt another change. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {

@@ -150,8 +150,7 @@ enum copy_figure {
     COPY_BYTES = FIRST_KIND_FIGURE,
     COPY_SMALL,     /* copies of less than SMALL_COPY bytes */
     COPY_UNSIZED,   /* copies of unknown size */
-    COPY_CONTINUED, /* copies of a batch after its first one, so that CALL_COUNT - COPY_CONTINUED is the number of
-                       calls. -1 for an empty batch */
+    COPY_CONTINUED, /* copies of a batch after its first. CALL_COUNT - COPY_CONTINUED is the number of calls */
 };
 
 enum memory_figure {

@@ -7,7 +7,7 @@
 
 /* Key of a thread's gaps of similar length. */
 struct gap_key {
-    __u32 place; /* of the thread, in the table of threads */
+    __u32 place; /* index in the table of threads */
     __u32 bucket;
     __u64 stream; /* 0 if gaps are not per stream */
 };

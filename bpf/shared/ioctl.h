@@ -24,9 +24,7 @@ enum driver_node {
 
 #define MINOR_ANY 0xfffff /* in a node's number: all minors of this major without an entry of their own */
 
-#define NODE_BY_FUNCTION                                                                                               \
-    0x80 /* in a node's entry: the driver's functions are hooked, so system calls must not count                       \
-          */
+#define NODE_BY_FUNCTION 0x80 /* in a node's entry: the driver's functions are hooked, system calls do not count */
 
 /* Each driver numbers its own commands. */
 enum command_space {
@@ -89,7 +87,7 @@ struct size_layout {
     __u8 zero[3];
 };
 
-/* A call that has not returned yet. */
+/* A call in flight. */
 struct driver_call {
     struct call_key key;
     __u64 since_ns;        /* CLOCK_MONOTONIC */

@@ -7,7 +7,7 @@ enum loss {
     LOSS_EVENT,     /* ring buffer full: an event line is missing */
     LOSS_ROW,       /* table and ring buffer full: a call is in no row */
     LOSS_DETAIL,    /* a process has used up its share of the table: a call is in a row of less detail */
-    LOSS_NAME,      /* ring buffer full: a kernel name was not learned */
+    LOSS_NAME,      /* ring buffer full: a kernel's name is unknown */
     LOSS_ARGUMENTS, /* arguments in unreadable memory: the call is counted without its shape */
     LOSS_START,     /* a call began, but its state could not be kept: no result, no duration */
     LOSS_END,       /* a call returned whose begin was not seen: it was in flight at attach */
@@ -16,8 +16,8 @@ enum loss {
     LOSS_STATE,     /* state of a capture, context or legacy shape found no room */
     LOSS_WAITING,   /* a wait found no room: it is not shown before it returns */
     LOSS_UNTRACKED, /* an allocation found no room: its free cannot be matched */
-    LOSS_PROCESS,   /* a process found no room: its rows are without name and cgroup */
-    LOSS_LEFT,      /* a call was left without a return (longjmp, exception): no result, no duration */
+    LOSS_PROCESS,   /* a process found no room: its rows have no name and no cgroup */
+    LOSS_LEFT,      /* a call was left without returning (longjmp, exception): no result, no duration */
     LOSS_RETURN,    /* the return of a driver call was missed: the call is neither counted nor shown as in flight */
     LOSS_THREAD,    /* a thread found no room: its time is not reported */
     LOSS_TIME_PART, /* a thread's change from one part of its time to another was not recorded */

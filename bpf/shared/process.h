@@ -38,9 +38,8 @@ struct cgroup_path {
     __u32 bytes;
     __u32 complete;  /* the names reach the root */
     __u32 cut;       /* innermost names that did not fit */
-    __u32 delegated; /* innermost names, including `cut`, below a directory in which users other than root may create
-                        cgroups */
-    __u32 user;      /* that user, or CGROUP_ANY_USER; 0: only root */
+    __u32 delegated; /* innermost names, including `cut`, below a directory where other users may create cgroups */
+    __u32 user;      /* that user, or CGROUP_ANY_USER; 0: only root may */
     char names[CGROUP_PATH_BYTES];
 };
 
@@ -48,7 +47,7 @@ struct cgroup_path {
  * and handles change their meaning. */
 struct image {
     __u32 pid;
-    __u32 serial; /* folded from start time and exec count */
+    __u32 serial; /* derived from start time and exec count */
 };
 
 /* Sent when an image is first seen in its cgroups, because process and cgroup may be gone before a report needs them.

@@ -13,7 +13,7 @@ enum record_type {
     RECORD_CONTEXT_ENDED, /* a context ended, with all its memory */
     RECORD_XID,           /* the driver reports an error of a GPU */
     RECORD_GAP,           /* one line of cudagap -e */
-    RECORD_COMM,          /* a communicator of NCCL */
+    RECORD_COMM,          /* an NCCL communicator */
     RECORD_COLLECTIVE,    /* a call of NCCL */
     RECORD_WAITED,        /* a thread has waited for the device */
     RECORD_PYTHON_CODE,   /* Python code, first seen in a stack */

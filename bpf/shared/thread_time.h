@@ -112,7 +112,7 @@ static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 #define BLOCK_FRAMES 64
 
 struct block_key {
-    __u32 place; /* of the thread, in the table of threads */
+    __u32 place; /* index in the table of threads */
     __u32 part;
     __s32 user; /* ids of stacks; negative: unknown */
     __s32 kernel;
@@ -131,7 +131,7 @@ struct file_key {
     __u64 inode;
     __u32 device; /* of the kernel's superblock; if the inode is 0, the file is unknown */
     __u32 place;
-    __u64 bucket; /* of ns, or FILE_READ or FILE_WRITTEN */
+    __u64 bucket; /* bucket of the block's ns, or FILE_READ or FILE_WRITTEN */
 };
 
 #define FILE_READ HISTOGRAM_BUCKETS

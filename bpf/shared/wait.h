@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* Waits in progress, one place per thread, and the outermost call of each thread. */
 #ifndef GPUSNOOP_WAIT_H
 #define GPUSNOOP_WAIT_H
 
