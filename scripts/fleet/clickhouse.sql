@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What gpusnoop's recordings in this folder say, for clickhouse local: the lines of *.json and *.json.gz. views.sql
--- reads a view or a table `lines` of them. Its own reader of JSON would lose what comes after a line that is cut off:
--- lines are read as text first.
+-- The lines of gpusnoop's recordings in this folder (*.json and *.json.gz), for clickhouse local. views.sql reads them
+-- through a view or table `lines`. Lines are read as text first, because ClickHouse's JSON reader would stop at a
+-- truncated line.
 SET join_use_nulls = 1;
 SET prefer_column_name_to_alias = 1;
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What gpusnoop's recordings in this folder say, for DuckDB 1.2 or newer: the lines of *.json and *.json.gz. views.sql
--- reads a view or a table `lines` of them. Columns are named, for what an engine guesses from the first lines is wrong
--- for later ones. A line that is cut off becomes one without columns, which no view takes.
+-- The lines of gpusnoop's recordings in this folder (*.json and *.json.gz), for DuckDB 1.2 or newer. views.sql reads
+-- them through a view or table `lines`. Columns are listed, because types guessed from the first lines may be wrong for
+-- later ones. A truncated line becomes a row of NULLs, which no view selects.
 SET VARIABLE recordings = (SELECT list(file) FROM glob('*.json*'));
 
 CREATE VIEW recorded AS SELECT *, "time" AS moment FROM read_json(getvariable('recordings'),

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tools' rows, each with its host. The same for all engines, as the queries are.
+-- The tools' rows, each with its host. Like the queries, for all engines.
 
--- A recording that has gone on in a second file begins there with the same first line.
+-- A recording that continues in a second file begins there with the same first line.
 CREATE VIEW runs AS
 SELECT t.run AS run, any_value(t.host) AS host, any_value(t.boot_id) AS boot_id, any_value(t.tool) AS tool,
        any_value(t.version) AS version, any_value(t.command_line) AS command_line
@@ -19,7 +19,8 @@ SELECT t.type AS type, t.run AS run, t.host AS host, t.tool AS tool, moment, t.t
        t.sequence AS sequence, t.rank AS rank, t.ranks AS ranks, t.op AS op, t.sync_wait_ns AS sync_wait_ns
 FROM lines AS t WHERE t.type = 'row' OR t.type = 'event';
 
--- Rows of processes. Of one job are pods that differ in a number only, what Slurm calls one, else programs of one name.
+-- Rows of processes. A job is a set of pods whose names differ only in a number, else a Slurm job, else all programs of
+-- one name.
 CREATE VIEW cudatop_rows AS
 SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l.namespace AS namespace, l.pod AS pod,
        l.comm AS comm, l.pid AS pid,
@@ -29,7 +30,8 @@ SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l.names
        l.blocked_ns AS blocked_ns, l.errors AS errors, l.memory_bytes AS memory_bytes
 FROM rows_of_tools AS l WHERE l.tool = 'cudatop' AND l.type = 'row' AND l.pid IS NOT NULL;
 
--- With --state, each row is the sum since that began, and they must not be added up: only a run's first line tells.
+-- Rows of runs with --state are totals since the state began and must not be added up. Only a run's first line, with
+-- its command line, identifies such a run.
 CREATE VIEW gpuspend_rows AS
 SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l."of" AS "of", l.team AS team,
        l.namespace AS namespace, l."user" AS "user", l.device_time_ns AS device_time_ns, l.used_ns AS used_ns,
@@ -48,7 +50,7 @@ SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l.comma
        l.errors AS errors, l.total_ns AS total_ns
 FROM rows_of_tools AS l WHERE l.tool = 'nvioctl' AND l.type = 'row' AND l.command IS NOT NULL;
 
--- Lines of ncclwait -e, of collectives whose number all hosts agree on.
+-- Lines of ncclwait -e about collectives with a sequence number, which is the same on all hosts.
 CREATE VIEW ncclwait_lines AS
 SELECT l.host AS host, l.moment AS moment, l.time_ns AS time_ns, l.communicator AS communicator, l.sequence AS sequence,
        l.rank AS rank, l.ranks AS ranks, l.op AS op, l.sync_wait_ns AS sync_wait_ns

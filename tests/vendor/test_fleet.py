@@ -168,11 +168,11 @@ def asked():
     lines, said, _ = ask(",".join(["node1", *bad]), "-t", "6", code=1)
     told = dict(line.removeprefix("ask: ").split(": ", 1) for line in said[:-1])
     equal(told.pop("refused"), " ]0;title Connection refused", "why, without what a terminal obeys")
-    equal(told.pop("late"), "no end within 6 s", "who hangs")
+    equal(told.pop("late"), "still running after 6 s; raise -t", "who hangs")
     equal(told.pop("fails"), "exit status 1: cudatop: needs root", "what a tool says")
-    equal(told.pop("hostile"), "6 lines are left out: no lines of the tools", "what is no line of ours")
+    equal(told.pop("hostile"), "dropped 6 lines that no tool prints", "what is no line of ours")
     check(set(told) == {"endless"}, f"others: {told}")
-    equal(said[-1], "ask: 4 of 6 hosts have not answered, or not to the end", "how many")
+    equal(said[-1], "ask: 4 of 6 hosts did not answer, or not completely", "how many")
     equal([line["host"] for line in lines if line["run"].startswith("hostile")], ["hostile"] * 2, "by its own name")
     equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "whose lines")
     for wrong in "-oProxyCommand=x", "a b", "":
@@ -252,7 +252,7 @@ def asked_by_ssh():
     equal({line["text"] for line in lines.values()}, {text.replace('"', "'")}, "what each shell was told")
     gone, summary = done.stderr.splitlines()
     check(gone.startswith("ask: gone: ") and "refused" in gone, gone)
-    equal(summary, "ask: 1 of 3 hosts have not answered, or not to the end", "how many")
+    equal(summary, "ask: 1 of 3 hosts did not answer, or not completely", "how many")
 
 
 @case(tool="cudatop")

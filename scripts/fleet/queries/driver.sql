@@ -1,5 +1,5 @@
--- Hosts whose calls into the driver got slow: the second half of what a host recorded against its first, and against
--- the median of all hosts in their second.
+-- Hosts whose driver calls became slow: the second half of a host's recording compared with its first half, and with
+-- the median of the second halves of all hosts.
 -- Needs: nvioctl --record FILE 60
 WITH spans AS (
     SELECT host, min(moment) AS first_moment, max(moment) AS last_moment FROM nvioctl_rows GROUP BY host),

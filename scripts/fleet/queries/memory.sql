@@ -1,4 +1,4 @@
--- Who grew: device memory of a process at first and at last, and per hour.
+-- Processes whose device memory grew: first and last value, and growth per hour.
 -- Needs: cudatop --by pid --record FILE 10
 WITH held AS (
     SELECT host, pid, any_value(coalesce(namespace || '/' || pod, comm)) AS whose,

@@ -1,6 +1,6 @@
--- Before and after a moment (--at), by job. Kernels are those of a process in a second. Each host is compared
--- with itself: how many of them have gone down, and up, by more than 5 % says whether it
--- is more than chance.
+-- Kernels per process and second, waits and errors of each job before and after a time (--at). Each host is compared
+-- with itself: the numbers of hosts that went down, and up, by more than 5 % indicate whether the change is more than
+-- chance.
 -- Needs: cudatop --by pid --record FILE 10
 WITH sides AS (
     SELECT job, host, CASE WHEN moment <= (SELECT began FROM rollout) THEN 0 ELSE 1 END AS is_after,

@@ -1,8 +1,8 @@
--- GPU-hours and money by team, with what was held idle and what nobody had: used, idle and unallocated add up to the
--- total. Runs with --state are left out, which the last line says: their rows are sums since that began.
+-- GPU-hours and cost by team: used, held idle, and unallocated, which add up to the total. Runs with --state are left
+-- out, because their rows are totals since the state began; the last line has their number.
 -- Needs: gpuspend --teams FILE --by team [--prices FILE] --record FILE 60
 SELECT * FROM (
-    SELECT CASE WHEN "of" = 'tenant' THEN coalesce(team, namespace, "user", '(nobody''s)')
+    SELECT CASE WHEN "of" = 'tenant' THEN coalesce(team, namespace, "user", '(no owner)')
                 ELSE '(' || "of" || ')' END AS whose,
            sum(CASE WHEN "of" IN ('tenant', 'total') THEN used_ns ELSE 0 END) / 3.6e12 AS used_hours,
            sum(CASE WHEN "of" IN ('tenant', 'total') THEN idle_ns ELSE 0 END) / 3.6e12 AS idle_hours,

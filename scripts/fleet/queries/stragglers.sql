@@ -1,5 +1,5 @@
--- Stragglers by the number of the collective: of all ranks on all hosts, who waited least in it came last, and the
--- others waited for it. Waits are compared, and no clocks.
+-- The straggler of each collective, by sequence number: the rank, on any host, that waited least, because the others
+-- waited for it. This compares durations of waits, not clocks of hosts.
 -- Needs: ncclwait -e --record FILE, on all hosts of the job
 WITH collectives AS (
     SELECT communicator, sequence, max(ranks) AS of_ranks, argMin(rank, sync_wait_ns) AS late_rank,

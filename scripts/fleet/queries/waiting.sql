@@ -1,5 +1,5 @@
--- Stragglers by waiting: a slow rank makes the others wait, and waits least itself. Processes that wait far less than
--- the median of their job, as candidates; no clock of one host is compared with another's.
+-- Candidates for stragglers: processes that wait far less than the median of their job, because a slow rank makes the
+-- others wait, and waits least itself. Clocks of hosts are not compared.
 -- Needs: cudatop --by pid --record FILE 10
 WITH waits AS (
     SELECT job, host, pid, sum(blocked_ns) / sum(interval_ns) AS waiting, sum(launches) AS launched
