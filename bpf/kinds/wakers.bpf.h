@@ -173,15 +173,15 @@ INLINE bool has_signal(struct task_struct* task)
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
-OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_one, u32 part)
+OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
-    if (has_timed_out(blocked_one))
+    if (has_timed_out(blocked_task))
         return WOKEN_BY_TIMEOUT;
     bool by_network = part == TIME_SOCKET || part == TIME_POLL;
     if (!is_interrupt(ctx, task) || (by_network && task->pid && sends_over_loopback(task)))
         return 1 << part & WOKEN_BY_THREADS ? WOKEN_BY_THREAD : WOKEN_BY_UNKNOWN;
-    return has_signal(blocked_one) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
+    return has_signal(blocked_task) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
 }
 
 /* Threads that wake threads that use CUDA, and what delayed them. A waker is tracked from its first wake-up on, and so
@@ -273,8 +273,8 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 }
 
 /* Keeps the longest block of a period: that is what the thread has waited for. */
-INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct thread_time* time, struct period* period,
-                      u32 steps)
+INLINE void end_block(void* ctx, struct task_struct* blocked_task, const struct thread_time* time,
+                      struct period* period, u32 steps)
 {
     u64 now = time->now;
     u32 off = now & TIME_OFF_BITS;
@@ -286,14 +286,14 @@ INLINE void end_block(void* ctx, struct task_struct* blocked_one, const struct t
         return;
     struct task_struct* task = bpf_get_current_task_btf();
     u32 part = time_part_of(now);
-    waker->by = wake_cause(ctx, blocked_one, part);
+    waker->by = wake_cause(ctx, blocked_task, part);
     bool is_known = waker->by == WOKEN_BY_THREAD;
     waker->blocked_ns = blocked;
     waker->part = part;
     waker->tid = is_known ? task->pid : 0;
     waker->pid = is_known ? task->tgid : 0;
     read_comm(task, (u64*)waker->comm);
-    describe_block(blocked_one, time, waker);
+    describe_block(blocked_task, time, waker);
     if (is_known)
         note_wakeup(task, steps);
 }
