@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases that load programs are skipped where none can be, and say why.
+// Skips test cases that load BPF programs if that is impossible here.
 #pragma once
 
 #include "attach/refusal.hpp"
@@ -12,7 +12,7 @@
 inline void need_bpf()
 {
     if (geteuid() != 0)
-        SKIP("only root may load programs");
+        SKIP("only root may load BPF programs");
     if (syscall(SYS_bpf, 0, nullptr, 0) < 0 && errno == ENOSYS)
         SKIP("there is no BPF here (qemu-user has none)");
     gpusnoop::quiet_libbpf();

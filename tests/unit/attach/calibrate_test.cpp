@@ -11,26 +11,26 @@ using namespace gpusnoop;
 
 namespace {
 
-bool first_wait_for_the_end = false;
+bool exits_during_waitpid = false;
 
 } // namespace
 
-// In place of the C library's: a child ends while it is asked whether it has.
+// Replaces waitpid() of the C library, to make a child exit between the call and its result.
 extern "C" pid_t waitpid(pid_t pid, int* status, int options)
 {
     siginfo_t end{};
-    if (first_wait_for_the_end)
+    if (exits_during_waitpid)
         ::waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT);
     return static_cast<pid_t>(syscall(SYS_wait4, pid, status, options, nullptr));
 }
 
-TEST_CASE("what a probe costs is known, also where it is measured while the meter is asked", "[attach]")
+TEST_CASE("the cost of a probe is known even if the helper exits while cost() runs", "[attach]")
 {
     need_bpf();
     ProbeCostMeter meter(best_tier());
-    first_wait_for_the_end = true;
+    exits_during_waitpid = true;
     const bool known = meter.cost().has_value();
-    first_wait_for_the_end = false;
+    exits_during_waitpid = false;
     CHECK(known);
     CHECK(meter.cost().has_value());
 }

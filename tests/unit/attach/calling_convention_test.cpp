@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where calls have their arguments on both machines, by hand: from the psABI, AAPCS64 and the functions' prototypes.
+// Places of arguments on both machines, written by hand from the psABI, AAPCS64 and the functions' prototypes.
 #include "attach/probe_layout.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -50,7 +50,8 @@ static_assert(has(dim3s, ARG_SMEM, 6) && has(dim3s, ARG_STREAM, 7) && dim3s.bloc
 constexpr probe_row dim3s_x86 = x86(dim3_text);
 static_assert(has(dim3s_x86, ARG_BLOCK_Z, 4, PART_LOW) && has(dim3s_x86, ARG_SMEM, s(0)));
 
-// One that would lie half in a register lies on the stack. x86-64 fills the register with what comes next; arm64 none.
+// A structure that fits only partly in registers is on the stack. On x86-64 the next argument uses the free register;
+// on arm64 no further register is used.
 constexpr const char* split_text = "(_, _, _, _, _, _, _, dim3 grid, stream)";
 constexpr probe_row split = arm64(split_text);
 static_assert(has(split, ARG_GRID_X, s(0), PART_LOW) && has(split, ARG_GRID_Y, s(0), PART_HIGH) &&
@@ -58,7 +59,7 @@ static_assert(has(split, ARG_GRID_X, s(0), PART_LOW) && has(split, ARG_GRID_Y, s
 constexpr probe_row split_x86 = x86("(_, _, _, _, _, dim3 grid, stream)");
 static_assert(has(split_x86, ARG_GRID_Z, s(1), PART_LOW) && has(split_x86, ARG_STREAM, 5));
 
-// cudaMemset3DAsync(cudaPitchedPtr, int, cudaExtent, cudaStream_t): both structures by pointer, of which one is read.
+// cudaMemset3DAsync(cudaPitchedPtr, int, cudaExtent, cudaStream_t): both structures by pointer; one of them is read.
 constexpr probe_row set = arm64(set_text);
 static_assert(set.block_base == BLOCK_REGISTER + 2 && set.block_words == 3 && has(set, ARG_STREAM, 3));
 static_assert(has(set, ARG_BYTES, s(0)) && has(set, ARG_HEIGHT, s(1)) && has(set, ARG_DEPTH, s(2)));
@@ -76,13 +77,13 @@ static_assert(array.block_base == BLOCK_REGISTER + 2 && has(array, ARG_DEPTH, s(
 constexpr probe_row signal = arm64("(_, bytes, int format, _, _, _, _, _, _, handle, stream)");
 static_assert(has(signal, ARG_HANDLE, s(1)) && has(signal, ARG_STREAM, s(2)) && signal.block_words == 3);
 
-// cuMemcpy3D: a structure behind a pointer is where it was.
+// cuMemcpy3D: the layout of a structure behind a pointer is the same on both machines.
 constexpr probe_row copy = arm64("async (*{168 bytes, 176 height, 184 depth}, stream)");
 static_assert(copy.block_base == BLOCK_REGISTER && has(copy, ARG_BYTES, s(21)) && has(copy, ARG_STREAM, 1));
 
 } // namespace
 
-TEST_CASE("arguments on both machines", "[abi]")
+TEST_CASE("argument places are right on both machines", "[abi]")
 {
     SUCCEED("compiled");
 }

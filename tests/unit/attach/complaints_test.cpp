@@ -5,7 +5,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("complaints end with one that says that there are more", "[complaints]")
+TEST_CASE("the number of complaints is limited, and the last one states that there are more", "[complaints]")
 {
     Complaints complaints;
     for (size_t i = 0; i < 2 * Complaints::max; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Programs with a deep stack, which kernels from 6.13 on take from the CPU, where nothing keeps them from it
+/* Programs with a deep stack. Kernels from 6.13 on give them a private stack of the CPU, unless something prevents that
  * (program_stack_test.cpp). */
 #include "base/common.bpf.h"
 
@@ -20,7 +20,7 @@ int without_tail_call(struct pt_regs* ctx)
 }
 
 SEC("?uprobe")
-int as_all_programs(struct pt_regs* ctx)
+int with_tail_call(struct pt_regs* ctx)
 {
     program_begin(ctx);
     use_stack(ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where probes go in the stand-in's libamdhip64, whose functions look others up as those of ROCm 6.1 and later do.
+// Probe placement in the stand-in's libamdhip64, whose functions forward through a table as in ROCm 6.1 and later.
 #include "attach/placement.hpp"
 #include "attach/probe_layout.hpp"
 
@@ -11,7 +11,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Beside the program: build/unit and build/standin.
+// The test program is in build/unit, the library in build/standin.
 Elf library(int version)
 {
     const auto build = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
@@ -27,28 +27,28 @@ Symbol function(const Elf& elf, std::string_view name)
     return found.front();
 }
 
-// Whether the probe is in the function itself, single-stepped.
+// True if the probe is in the function itself, where it is single-stepped.
 bool stays(const Elf& elf, std::string_view name, const Layout& layout)
 {
     DispatchTables tables(elf);
     const Symbol symbol = function(elf, name);
     const auto [offset, placement] = place(elf, tables, symbol, layout.row);
     CHECK((offset == symbol.file_offset) == !placement.emulated);
-    CHECK(placement.delta == (placement.emulated ? 4 : 0)); // behind endbr64
+    CHECK(placement.delta == (placement.emulated ? 4 : 0)); // after endbr64
     return !placement.emulated;
 }
 
 } // namespace
 
-TEST_CASE("a probe goes where all that its row reads has come along", "[dispatch]")
+TEST_CASE("a probe is placed in the target if all arguments of its row are passed on", "[dispatch]")
 {
     for (const int version : {6, 7}) {
         const Elf elf = library(version);
         INFO(version);
         CHECK(!stays(elf, "hipMalloc", "(out, bytes)"));
         CHECK(!stays(elf, "hipMalloc",
-                     "(out, [bytes, height, depth])")); // what is on the stack stays there
-        // Of its third argument half is handed on, and of its fourth nothing.
+                     "(out, [bytes, height, depth])")); // arguments on the stack are unchanged
+        // Only half of the third argument is passed on, and nothing of the fourth.
         CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes)"));
         CHECK(!stays(elf, "hipMemAdvise", "(dst, bytes, int device)"));
         CHECK(stays(elf, "hipMemAdvise", "(dst, bytes, height)"));
@@ -58,7 +58,7 @@ TEST_CASE("a probe goes where all that its row reads has come along", "[dispatch
     }
 }
 
-TEST_CASE("what is in no table is not followed", "[dispatch]")
+TEST_CASE("a function that uses no table is probed itself", "[dispatch]")
 {
     CHECK(stays(library(7), "hipGraphAddExternalSemaphoresSignalNode", "(_, graph)"));
 }

@@ -55,10 +55,10 @@ TEST_CASE("a writer waits for a lease until it is released", "[file_guard]")
     CHECK(signals.drain_leases());
     CHECK(guard.is_broken(file, false));
     CHECK(std::filesystem::file_size(path) == 3);
-    CHECK_FALSE(guard.retake(file)); // it has the file open already
+    CHECK_FALSE(guard.retake(file)); // the writer already has the file open
     guard.release(file);
     CHECK(guard.is_open());
-    CHECK_FALSE(guard.is_broken(file, true)); // is reported once
+    CHECK_FALSE(guard.is_broken(file, true)); // reported only once
     writer.join();
     CHECK(std::filesystem::file_size(path) == 8);
     CHECK(guard.retake(file));
@@ -66,7 +66,7 @@ TEST_CASE("a writer waits for a lease until it is released", "[file_guard]")
     CHECK_FALSE(guard.is_broken(file, true));
 }
 
-TEST_CASE("a file that is open for writing has no guard yet", "[file_guard]")
+TEST_CASE("a file that is open for writing is guarded once it is closed", "[file_guard]")
 {
     const Folder folder;
     const std::string path = folder.file("library", "text");
@@ -83,13 +83,13 @@ TEST_CASE("a file that is open for writing has no guard yet", "[file_guard]")
     CHECK_FALSE(guard.is_open());
 }
 
-TEST_CASE("without a lease a write is noticed afterwards, by inotify or by its time", "[file_guard]")
+TEST_CASE("without a lease a write is detected afterwards, by inotify or by the file's time", "[file_guard]")
 {
     const Folder folder;
     const std::string path = folder.file("library", "text");
     WriteSignals signals;
     Fd file = path_only(path);
-    FileGuard guard(file, {}); // of a file system that nothing is known of
+    FileGuard guard(file, {}); // unknown file system
     CHECK(guard.needs_watch());
     CHECK_FALSE(guard.is_open());
     guard.set_watch(inotify_add_watch(signals.watch_descriptor(), path.c_str(), IN_MODIFY | IN_CLOSE_WRITE));
@@ -105,6 +105,6 @@ TEST_CASE("without a lease a write is noticed afterwards, by inotify or by its t
     guard.release(file);
     CHECK_FALSE(guard.retake(file));
     std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    CHECK(guard.retake(file)); // its writer has closed it a second ago
+    CHECK(guard.retake(file)); // the writer closed it over a second ago
     CHECK_FALSE(guard.is_broken(file, true));
 }

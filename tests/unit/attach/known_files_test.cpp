@@ -9,7 +9,7 @@ using namespace gpusnoop;
 
 namespace {
 
-constexpr pid_t nobody = 0x7fffffff; // more than a process id can be
+constexpr pid_t no_process = 0x7fffffff; // larger than any process id
 
 struct Known {
     Complaints complaints;
@@ -27,7 +27,7 @@ struct Known {
 
 } // namespace
 
-TEST_CASE("a file is known by what it is, and by its number, which no other one ever has", "[known_files]")
+TEST_CASE("a file is found by id and by number, and numbers are never reused", "[known_files]")
 {
     Known known;
     CudaFile& first = known.add(1, getpid());
@@ -41,29 +41,29 @@ TEST_CASE("a file is known by what it is, and by its number, which no other one 
     CHECK_FALSE(known.files.by_number(1));
 }
 
-TEST_CASE("a file is idle where nobody lives that maps it, the second time", "[known_files]")
+TEST_CASE("a file is idle if two calls in a row find no running process that maps it", "[known_files]")
 {
     Known known;
     known.add(1, getpid());
-    CudaFile& left = known.add(2, nobody);
+    CudaFile& unused = known.add(2, no_process);
     CHECK(known.files.idle().empty());
-    CHECK(known.files.idle() == std::vector{&left});
-    left.users.insert(getpid());
+    CHECK(known.files.idle() == std::vector{&unused});
+    unused.users.insert(getpid());
     CHECK(known.files.idle().empty());
-    left.users.clear();
+    unused.users.clear();
     CHECK(known.files.idle().empty());
-    CHECK(known.files.idle() == std::vector{&left});
+    CHECK(known.files.idle() == std::vector{&unused});
 }
 
-TEST_CASE("no process, no user and nobody has more than its share of files, which is told once", "[known_files]")
+TEST_CASE("files are limited per process, per user and in total, and each limit is reported once", "[known_files]")
 {
     Known known;
     uint64_t inode = 0;
-    const auto fill = [&](size_t count, uint64_t owner) { // by as many processes as it takes
+    const auto fill = [&](size_t count, uint64_t owner) { // by as many processes as needed
         for (size_t i = 0; i < count; i++)
-            known.add(++inode, nobody + static_cast<pid_t>(i / KnownFiles::files_of_process_max) - 100, owner);
+            known.add(++inode, no_process + static_cast<pid_t>(i / KnownFiles::files_of_process_max) - 100, owner);
     };
-    const pid_t first = nobody - 100;
+    const pid_t first = no_process - 100;
     fill(KnownFiles::files_of_process_max, 1000);
     CHECK_FALSE(known.files.has_room(first, 1000));
     CHECK_FALSE(known.files.has_room(first, 1000));
@@ -79,7 +79,7 @@ TEST_CASE("no process, no user and nobody has more than its share of files, whic
     CHECK(known.complaints.all().size() == 3);
 }
 
-TEST_CASE("what was useless is not, once it has changed", "[known_files]")
+TEST_CASE("a useless file is examined again after a change", "[known_files]")
 {
     Known known;
     known.files.add_useless({{.inode = 1}, 7});

@@ -15,10 +15,10 @@ using namespace gpusnoop;
 
 namespace {
 
-class Counted {
+class CountedLink {
 public:
-    explicit Counted(std::atomic<int>& ended) : ended_(ended) {}
-    ~Counted()
+    explicit CountedLink(std::atomic<int>& ended) : ended_(ended) {}
+    ~CountedLink()
     {
         warn("detached");
         ended_++;
@@ -32,7 +32,7 @@ Links links(int count, std::atomic<int>& ended)
 {
     Links made;
     for (int i = 0; i < count; i++)
-        made.push_back(std::make_shared<Counted>(ended));
+        made.push_back(std::make_shared<CountedLink>(ended));
     return made;
 }
 
@@ -48,26 +48,26 @@ rlim_t address_space()
 
 } // namespace
 
-TEST_CASE("links are detached together, and their warnings are told one by one", "[attach]")
+TEST_CASE("links are detached in parallel, and each warning is reported", "[attach]")
 {
     std::atomic<int> ended = 0;
-    int told = 0;
-    const WarningRedirect to([&](const std::string&) { told++; });
+    int warnings = 0;
+    const WarningRedirect to([&](const std::string&) { warnings++; });
     detach(links(100, ended));
     CHECK(ended == 100);
-    CHECK(told == 100);
+    CHECK(warnings == 100);
     detach({});
 }
 
 #ifndef __SANITIZE_ADDRESS__
-TEST_CASE("where no thread can be had, links are detached one by one", "[attach]")
+TEST_CASE("without threads, links are detached one by one", "[attach]")
 {
     std::atomic<int> ended = 0;
     const WarningRedirect to([](const std::string&) {});
     Links some = links(100, ended);
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
-    const rlimit tight{address_space() + (1 << 20), before.rlim_max}; // a thread's stack has 8 MiB
+    const rlimit tight{address_space() + (1 << 20), before.rlim_max}; // less than the 8 MiB stack of a thread
     REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
     detach(std::move(some));
     ::setrlimit(RLIMIT_AS, &before);

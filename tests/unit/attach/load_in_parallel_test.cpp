@@ -15,7 +15,7 @@ using gpusnoop::load_in_parallel;
 
 namespace {
 
-void need_bpf_in_turn()
+void need_bpf_and_handler()
 {
     need_bpf();
     static const bool once = [] {
@@ -35,27 +35,29 @@ uint32_t verified_instructions(const bpf_program* program)
 
 } // namespace
 
-TEST_CASE("programs that are loaded together are those that are loaded one after the other")
+TEST_CASE("programs loaded in parallel are the same as programs loaded serially")
 {
-    need_bpf_in_turn();
-    auto together = gpusnoop::open_skeleton<deep_bpf>(), in_turn = gpusnoop::open_skeleton<deep_bpf>();
-    for (auto* skeleton : {together.get(), in_turn.get()}) {
-        bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
+    need_bpf_and_handler();
+    auto parallel = gpusnoop::open_skeleton<deep_bpf>(), serial = gpusnoop::open_skeleton<deep_bpf>();
+    for (auto* skeleton : {parallel.get(), serial.get()}) {
+        bpf_program__set_autoload(skeleton->progs.with_tail_call, true);
         bpf_program__set_autoload(skeleton->progs.without_tail_call, true);
     }
-    REQUIRE(load_in_parallel([&] { return deep_bpf::load(together.get()); }) == 0);
-    REQUIRE(deep_bpf::load(in_turn.get()) == 0);
-    const auto& these = together->progs;
-    const auto& those = in_turn->progs;
-    constexpr uint32_t of_nothing = 2;
-    CHECK(verified_instructions(these.as_all_programs) > of_nothing);
-    CHECK(verified_instructions(these.as_all_programs) == verified_instructions(those.as_all_programs));
-    CHECK(verified_instructions(these.without_tail_call) == verified_instructions(those.without_tail_call));
+    REQUIRE(load_in_parallel([&] { return deep_bpf::load(parallel.get()); }) == 0);
+    REQUIRE(deep_bpf::load(serial.get()) == 0);
+    const auto& parallel_programs = parallel->progs;
+    const auto& serial_programs = serial->progs;
+    constexpr uint32_t stub_instructions = 2;
+    CHECK(verified_instructions(parallel_programs.with_tail_call) > stub_instructions);
+    CHECK(verified_instructions(parallel_programs.with_tail_call) ==
+          verified_instructions(serial_programs.with_tail_call));
+    CHECK(verified_instructions(parallel_programs.without_tail_call) ==
+          verified_instructions(serial_programs.without_tail_call));
 }
 
-TEST_CASE("a program that the kernel refuses is refused where it is loaded with others")
+TEST_CASE("a program that the kernel refuses is also refused in a parallel load")
 {
-    need_bpf_in_turn();
+    need_bpf_and_handler();
     auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
     bpf_program__set_autoload(skeleton->progs.reads_anywhere, true);
     CHECK(load_in_parallel([&] { return refused_bpf::load(skeleton.get()); }) < 0);

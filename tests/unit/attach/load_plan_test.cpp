@@ -18,7 +18,7 @@ Refusal refused(const char* program)
     return refusal;
 }
 
-std::vector<std::string> left(const LoadPlan& plan)
+std::vector<std::string> remaining(const LoadPlan& plan)
 {
     std::vector<std::string> names;
     for (const Hook& hook : plan.hooks(hooks))
@@ -28,7 +28,7 @@ std::vector<std::string> left(const LoadPlan& plan)
 
 } // namespace
 
-TEST_CASE("a refused program is tried in each way of attaching")
+TEST_CASE("a refused program is retried in each tier")
 {
     LoadPlan plan(Tier::session, false);
     CHECK(plan.tier() == Tier::session);
@@ -36,29 +36,29 @@ TEST_CASE("a refused program is tried in each way of attaching")
     for (Tier next : {Tier::multi, Tier::tracefs, Tier::perf}) {
         REQUIRE(plan.step(refused("wait_session"), hooks));
         CHECK(plan.tier() == next);
-        CHECK(left(plan) == std::vector<std::string>{"wait", "state"});
+        CHECK(remaining(plan) == std::vector<std::string>{"wait", "state"});
         CHECK(plan.remarks(hooks).size() == 1);
     }
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
-    CHECK(plan.cause().program == "wait_session"); // in the best way
+    CHECK(plan.cause().program == "wait_session"); // the refusal in the best tier
 }
 
-TEST_CASE("what a tool can do without is left out, and the best way tried again")
+TEST_CASE("an optional program is left out, and the best tier is tried again")
 {
     LoadPlan plan(Tier::tracefs, false);
     REQUIRE(plan.step(refused("state_entry"), hooks));
     CHECK(plan.tier() == Tier::perf);
     REQUIRE(plan.step(refused("state_return"), hooks));
     CHECK(plan.tier() == Tier::tracefs);
-    CHECK(left(plan) == std::vector<std::string>{"wait"});
+    CHECK(remaining(plan) == std::vector<std::string>{"wait"});
     CHECK(plan.leaves_out("state"));
     CHECK(plan.remarks(hooks) == std::vector<std::string>{"devices are unknown: the kernel refused the BPF program "
                                                           "state_entry: the verifier reports \"state_entry\""});
-    REQUIRE(plan.step(refused("wait_entry"), hooks)); // perf, for what is left
+    REQUIRE(plan.step(refused("wait_entry"), hooks)); // perf, for the remaining programs
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
 }
 
-TEST_CASE("a way that was asked for is the only one")
+TEST_CASE("a forced tier is the only one tried")
 {
     LoadPlan plan(Tier::multi, true);
     CHECK_FALSE(plan.step(refused("wait_entry"), hooks));
@@ -66,16 +66,16 @@ TEST_CASE("a way that was asked for is the only one")
     LoadPlan without(Tier::multi, true);
     REQUIRE(without.step(refused("state_entry"), hooks));
     CHECK(without.tier() == Tier::multi);
-    CHECK(left(without) == std::vector<std::string>{"wait"});
+    CHECK(remaining(without) == std::vector<std::string>{"wait"});
 }
 
-TEST_CASE("no other program helps where it is not a program's fault")
+TEST_CASE("there is no fallback for a refusal that concerns no program")
 {
     LoadPlan plan(Tier::session, false);
     CHECK_FALSE(plan.step(refused(""), hooks));
 }
 
-TEST_CASE("programs on functions of the kernel are left out once")
+TEST_CASE("optional programs on kernel functions are left out once")
 {
     LoadPlan plan(Tier::session, false);
     REQUIRE(plan.step(refused("open_exit"), hooks));
@@ -85,21 +85,21 @@ TEST_CASE("programs on functions of the kernel are left out once")
     CHECK_FALSE(plan.step(refused("open_exit"), hooks));
 }
 
-TEST_CASE("a refused program for one function leaves that to the one for all, in the same way of attaching")
+TEST_CASE("if a program for one function is refused, the general program serves it, in the same tier")
 {
-    std::vector<Hook> of_launches(2);
-    of_launches[0] = {.program = "launch", .probes = {1, 2}};
-    of_launches[1] = {.program = "often", .probes = {0}, .without = "it takes longer", .instead_of = "launch"};
+    std::vector<Hook> launch_hooks(2);
+    launch_hooks[0] = {.program = "launch", .probes = {1, 2}};
+    launch_hooks[1] = {.program = "often", .probes = {0}, .without = "it takes longer", .instead_of = "launch"};
     LoadPlan plan(Tier::multi, false);
-    CHECK(plan.hooks(of_launches).size() == 2);
-    REQUIRE(plan.step(refused("often_entry"), of_launches));
+    CHECK(plan.hooks(launch_hooks).size() == 2);
+    REQUIRE(plan.step(refused("often_entry"), launch_hooks));
     CHECK(plan.tier() == Tier::multi);
-    const std::vector<Hook> left = plan.hooks(of_launches);
-    REQUIRE(left.size() == 1);
-    CHECK(left[0].probes == std::vector<unsigned>{1, 2, 0});
-    CHECK(plan.remarks(of_launches) == std::vector<std::string>{"it takes longer: the kernel refused the BPF program "
-                                                                "often_entry: the verifier reports "
-                                                                "\"often_entry\""});
-    REQUIRE(plan.step(refused("launch_entry"), of_launches)); // the next way
+    const std::vector<Hook> remaining_hooks = plan.hooks(launch_hooks);
+    REQUIRE(remaining_hooks.size() == 1);
+    CHECK(remaining_hooks[0].probes == std::vector<unsigned>{1, 2, 0});
+    CHECK(plan.remarks(launch_hooks) == std::vector<std::string>{"it takes longer: the kernel refused the BPF program "
+                                                                 "often_entry: the verifier reports "
+                                                                 "\"often_entry\""});
+    REQUIRE(plan.step(refused("launch_entry"), launch_hooks)); // the next tier
     CHECK(plan.tier() == Tier::tracefs);
 }

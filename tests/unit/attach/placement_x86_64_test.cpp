@@ -24,21 +24,22 @@ Code operator+(Code a, const Code& b)
     return a;
 }
 
-constexpr Placement nowhere{0, false};
+constexpr Placement single_stepped{0, false};
 constexpr Placement at(uint64_t delta)
 {
     return {delta, true};
 }
 
 const Code endbr64{0xf3, 0x0f, 0x1e, 0xfa};
-const Code gate{0x81, 0x3d, 0x11, 0x22, 0x33, 0x00, 0x00, 0xba, 0x1c, 0x32}; // libcuda: cmpl $0x321cba00,state(%rip)
+const Code state_check{0x81, 0x3d, 0x11, 0x22, 0x33,
+                       0x00, 0x00, 0xba, 0x1c, 0x32}; // libcuda: cmpl $0x321cba00,state(%rip)
 const Code je{0x74, 0x0c};
 const Code push_rbp{0x55};
 const Code ret{0xc3};
 
 } // namespace
 
-TEST_CASE("an instruction that the kernel emulates is probed where it stands", "[placement]")
+TEST_CASE("an instruction that the kernel emulates is probed directly", "[placement]")
 {
     for (uint8_t reg = 0; reg < 8; reg++) {
         CHECK(gpusnoop::place(Code{static_cast<uint8_t>(0x50 + reg)}) == at(0));
@@ -54,7 +55,7 @@ TEST_CASE("an instruction that the kernel emulates is probed where it stands", "
     CHECK(gpusnoop::place(Code{0xe8, 1, 2, 3, 4}) == at(0));
 }
 
-TEST_CASE("anything else is probed at the first byte and said to be single-stepped", "[placement]")
+TEST_CASE("other code is probed at its first byte and single-stepped", "[placement]")
 {
     for (const Code& code : {
              Code{},
@@ -69,7 +70,7 @@ TEST_CASE("anything else is probed at the first byte and said to be single-stepp
              Code{0xf3, 0x90},                               // pause
              Code{0x48, 0x50},                               // push with REX.W: single-stepped
              Code{0x43, 0x50},                               //
-             Code{0x41, 0x90},                               // xchg %eax,%r8d: looks like a nop
+             Code{0x41, 0x90},                               // xchg %eax,%r8d: resembles a nop
              Code{0x0f, 0x1f, 0x44, 0x00, 0x00},             // long nop: emulated by newer kernels only
              Code{0x0f, 0x05},                               // syscall
              Code{0x48, 0x83, 0xec, 0x08, 0x55},             // sub $8,%rsp: moves the return address
@@ -95,35 +96,35 @@ TEST_CASE("anything else is probed at the first byte and said to be single-stepp
              ret + push_rbp,
          }) {
         CAPTURE(code);
-        CHECK(gpusnoop::place(code) == nowhere);
+        CHECK(gpusnoop::place(code) == single_stepped);
     }
 }
 
-TEST_CASE("libcuda's gate is left behind", "[placement]")
+TEST_CASE("the probe is placed after libcuda's state check", "[placement]")
 {
     const Code jump_to_driver{0xff, 0x25, 1, 2, 3, 4};
-    CHECK(gpusnoop::place(gate + je + jump_to_driver) == at(10));
-    CHECK(gpusnoop::place(gate + je) == at(10));
-    CHECK(gpusnoop::place(endbr64 + gate + je) == at(14)); // just within 16 bytes
-    CHECK(gpusnoop::place(endbr64 + gate + Code{0x0f, 0x84}) == at(14));
-    CHECK(gpusnoop::place(gate + jump_to_driver) == nowhere);
+    CHECK(gpusnoop::place(state_check + je + jump_to_driver) == at(10));
+    CHECK(gpusnoop::place(state_check + je) == at(10));
+    CHECK(gpusnoop::place(endbr64 + state_check + je) == at(14)); // just within 16 bytes
+    CHECK(gpusnoop::place(endbr64 + state_check + Code{0x0f, 0x84}) == at(14));
+    CHECK(gpusnoop::place(state_check + jump_to_driver) == single_stepped);
 }
 
-TEST_CASE("endbr64 is left behind only for something better", "[placement]")
+TEST_CASE("endbr64 is skipped only if an emulated instruction follows", "[placement]")
 {
     CHECK(gpusnoop::place(endbr64 + push_rbp) == at(4));
     CHECK(gpusnoop::place(endbr64 + Code{0x41, 0x57}) == at(4));
-    CHECK(gpusnoop::place(endbr64) == nowhere);
-    CHECK(gpusnoop::place(endbr64 + ret) == nowhere);
-    CHECK(gpusnoop::place(endbr64 + Code{0x48, 0x83, 0xec, 0x08}) == nowhere);
-    CHECK(gpusnoop::place(Code{0xf3, 0x0f, 0x1e, 0xfb, 0x55}) == nowhere); // endbr32
+    CHECK(gpusnoop::place(endbr64) == single_stepped);
+    CHECK(gpusnoop::place(endbr64 + ret) == single_stepped);
+    CHECK(gpusnoop::place(endbr64 + Code{0x48, 0x83, 0xec, 0x08}) == single_stepped);
+    CHECK(gpusnoop::place(Code{0xf3, 0x0f, 0x1e, 0xfb, 0x55}) == single_stepped); // endbr32
 }
 
-TEST_CASE("harmless instructions are walked over with their right length", "[placement]")
+TEST_CASE("harmless instructions are skipped with their right length", "[placement]")
 {
     const std::initializer_list<Code> harmless = {
         endbr64,
-        gate,
+        state_check,
         {0x80, 0x3d, 1, 2, 3, 4, 5},
         {0x83, 0x3d, 1, 2, 3, 4, 5},
         {0x48, 0x81, 0x3d, 1, 2, 3, 4, 5, 6, 7, 8},
@@ -164,23 +165,23 @@ TEST_CASE("harmless instructions are walked over with their right length", "[pla
         CHECK(gpusnoop::place(code + push_rbp) == at(code.size()));
         CHECK(gpusnoop::place(code + je) == at(code.size()));
         CHECK(gpusnoop::place(endbr64 + code + push_rbp) == at(code.size() + 4));
-        CHECK(gpusnoop::place(code + ret) == nowhere);
+        CHECK(gpusnoop::place(code + ret) == single_stepped);
         for (size_t size = 0; size <= code.size(); size++) {
             CAPTURE(size);
-            CHECK(gpusnoop::place(Code(code.begin(), code.begin() + static_cast<ptrdiff_t>(size))) == nowhere);
+            CHECK(gpusnoop::place(Code(code.begin(), code.begin() + static_cast<ptrdiff_t>(size))) == single_stepped);
         }
     }
 }
 
-TEST_CASE("the walk ends after a few instructions", "[placement]")
+TEST_CASE("at most four instructions are skipped", "[placement]")
 {
     const Code xor_eax{0x31, 0xc0};
     const Code four = xor_eax + xor_eax + xor_eax + xor_eax;
     CHECK(gpusnoop::place(four + push_rbp) == at(8));
-    CHECK(gpusnoop::place(four + xor_eax + push_rbp) == nowhere);
+    CHECK(gpusnoop::place(four + xor_eax + push_rbp) == single_stepped);
 }
 
-TEST_CASE("no code whatsoever makes it read or point beyond the end", "[placement]")
+TEST_CASE("arbitrary code never leads to a read or a placement beyond the end", "[placement]")
 {
     Code code(3);
     for (unsigned n = 0; n < 1U << 24; n += 7) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probe table's own properties. That its rows are right is proven in abi/.
+// Consistency of the probe table. The argument places of its rows are tested in abi/.
 #include "attach/probes.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ bool in_register(const operand& op)
     return op.word < WORD_BLOCK || !operand_present(op.word);
 }
 
-// As a number, which Catch2 prints better than a character type.
+// As an int, because Catch2 prints it better than a character type.
 int version(std::string_view soname)
 {
     return runtime_of(soname);
@@ -54,7 +54,7 @@ bool is_copy(uint8_t kind)
     return kind == KIND_COPY || kind == KIND_COPY_BATCH || kind == KIND_COPY_BATCH_3D;
 }
 
-// read_argument() of bpf/base/probe.bpf.h is used for these.
+// Kinds whose arguments are read by read_argument() of bpf/base/probe.bpf.h.
 bool reads_blocks(uint8_t kind)
 {
     return is_copy(kind) || kind == KIND_ALLOC || kind == KIND_PHYSICAL_NEW || kind == KIND_GRAPH_NODE ||
@@ -68,9 +68,9 @@ bool has(const Probe& probe, int which)
 
 } // namespace
 
-TEST_CASE("the table fits into the BPF side's")
+TEST_CASE("the table fits into the BPF map of rows")
 {
-    // No tool asks for more than one layer of CUDA's whole.
+    // No tool probes all functions of more than one CUDA layer.
     const size_t hip = probes(Library::hip, all_kinds()).size();
     CHECK(hip + probes(Library::driver, all_kinds()).size() <= PROBE_ROWS_MAX);
     CHECK(hip + probes(Library::runtime, all_kinds()).size() <= PROBE_ROWS_MAX);
@@ -80,19 +80,19 @@ TEST_CASE("the table fits into the BPF side's")
 
 TEST_CASE("no symbol is probed twice")
 {
-    std::map<std::pair<Library, std::string>, uint8_t> seen; // the runtimes that it is probed in
+    std::map<std::pair<Library, std::string>, uint8_t> seen; // runtimes with a row for the symbol
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
         uint8_t in = probe.runtimes == gpusnoop::any_runtime ? 0xff : probe.runtimes;
         uint8_t& so_far = seen[{probe.library, probe.symbol}];
         CHECK((so_far & in) == 0);
         so_far |= in;
-        // Only a jump to cudaLaunchKernel: with a row of its own, launches would count twice.
+        // It jumps to cudaLaunchKernel, so launches would count twice.
         CHECK(!probe.symbol.starts_with("__cudaLaunchKernel"));
     }
 }
 
-TEST_CASE("only the rows that were asked for are returned")
+TEST_CASE("only rows of the requested kinds are returned")
 {
     const probe_kind kinds[] = {KIND_HOST_FUNC, KIND_CONTEXT_POP};
     std::vector<std::string> symbols;
@@ -105,7 +105,7 @@ TEST_CASE("only the rows that were asked for are returned")
     CHECK(probes(Library::driver, {}).empty());
 }
 
-TEST_CASE("rows know their library and kind")
+TEST_CASE("rows have the right library and kind")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
@@ -121,7 +121,7 @@ TEST_CASE("rows know their library and kind")
     }
 }
 
-TEST_CASE("operands lie within the words of a call")
+TEST_CASE("operands are within the words of a call")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
@@ -136,8 +136,8 @@ TEST_CASE("operands lie within the words of a call")
     }
 }
 
-// register_argument() of bpf/base/probe.bpf.h reads no block, and no upper halves.
-TEST_CASE("what is read from registers alone lies there")
+// register_argument() of bpf/base/probe.bpf.h reads neither blocks of memory nor upper halves.
+TEST_CASE("kinds that read registers only have all arguments in registers")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
@@ -152,7 +152,7 @@ TEST_CASE("what is read from registers alone lies there")
     }
 }
 
-TEST_CASE("variants for per-thread streams have the places of their base")
+TEST_CASE("variants for per-thread streams have the argument places of their base")
 {
     std::map<std::pair<std::string, uint8_t>, Probe> by_symbol;
     for (const Probe& probe : all_probes())
@@ -172,13 +172,13 @@ TEST_CASE("variants for per-thread streams have the places of their base")
         probe_row row = base->second.row;
         row.per_thread_stream = 1;
         CHECK(memcmp(&row, &probe.row, sizeof(row)) == 0);
-        // One has it in a structure, and does nothing with it that would be told.
+        // Graph instantiation has the stream in a structure, which is not read.
         CHECK((spt || (has(probe, ARG_STREAM) || probe.row.kind == KIND_GRAPH_INSTANTIATE) == ptsz));
     }
     CHECK(variants > 10);
 }
 
-TEST_CASE("copies are what their names say")
+TEST_CASE("rows of copies match their names")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
@@ -202,15 +202,15 @@ TEST_CASE("copies are what their names say")
         CHECK((row.direction == DIRECTION_D2H) == (named("DtoH") || named("AtoH")));
         CHECK((row.direction == DIRECTION_D2D) ==
               (!set && (named("DtoD") || named("DtoA") || named("AtoD") || named("AtoA"))));
-        // Only these count in elements, and only where an array takes part.
+        // Only these calls may count in elements of an array.
         const bool by_parameters = named("cudaMemcpy3D") || named("hipMemcpy3D");
         CHECK(bool(row.array_elements) == (by_parameters || row.kind == KIND_COPY_BATCH_3D));
-        // Where neither the name nor memory types nor addresses tell the direction, nothing does.
+        // The direction is known from the row, an argument, or both addresses.
         const bool from = has(probe, ARG_SOURCE) || has(probe, ARG_SOURCE_ARRAY);
         const bool to = has(probe, ARG_DESTINATION) || has(probe, ARG_DESTINATION_ARRAY);
         CHECK((row.direction != DIRECTION_UNKNOWN || has(probe, ARG_DIRECTION) || (from && to)));
         CHECK(!(from && (set || prefetch)));
-        // Addresses of several kinds of memory come with what tells them apart.
+        // Alternative addresses need the argument that selects one.
         CHECK(has(probe, ARG_SOURCE_HOST) <= has(probe, ARG_SOURCE_TYPE));
         CHECK(has(probe, ARG_DESTINATION_HOST) <= has(probe, ARG_DESTINATION_TYPE));
         CHECK((has(probe, ARG_HEIGHT) || !has(probe, ARG_DEPTH)));
@@ -219,14 +219,14 @@ TEST_CASE("copies are what their names say")
     }
 }
 
-TEST_CASE("what waits, and for what")
+TEST_CASE("rows of waits match their names")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
         const probe_row& row = probe.row;
         CHECK((row.kind == KIND_WAIT || row.kind == KIND_FREE) >= (row.wait != WAIT_NONE));
         CHECK((row.kind != KIND_WAIT || row.wait != WAIT_NONE));
-        // What is behind addresses may still be in use.
+        // A free of addressable memory may wait, as the memory may be in use.
         CHECK((row.kind == KIND_FREE && row.memory != MEMORY_UNKNOWN) == (row.wait == WAIT_FREE));
         auto named = [&](const char* text) { return probe.symbol.find(text) != std::string::npos; };
         if (row.kind != KIND_WAIT)
@@ -240,7 +240,7 @@ TEST_CASE("what waits, and for what")
     }
 }
 
-TEST_CASE("memory has a kind, and what it takes to follow it")
+TEST_CASE("rows of memory calls have a type and the arguments needed to track memory")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);
@@ -254,14 +254,15 @@ TEST_CASE("memory has a kind, and what it takes to follow it")
         switch (row.kind) {
         case KIND_ALLOC: {
             CHECK(has(probe, ARG_OUT));
-            const bool untold = named("IpcOpen") || named("Import") || named("MappedMipmapped") || named("PoolCreate");
-            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH)) == (!untold || named("ImportExternal")));
+            const bool has_no_size =
+                named("IpcOpen") || named("Import") || named("MappedMipmapped") || named("PoolCreate");
+            CHECK((has(probe, ARG_BYTES) || has(probe, ARG_PITCH)) == (!has_no_size || named("ImportExternal")));
             CHECK(has(probe, ARG_PITCH) == (named("Pitch") || named("Malloc3D") > named("3DArray")));
-            // The size of an array's elements is told by either.
+            // Either argument determines the size of an array's elements.
             CHECK((has(probe, ARG_FORMAT) || has(probe, ARG_CHANNEL_BITS)) ==
-                  (row.holding == HOLDING_ARRAY && !untold));
+                  (row.holding == HOLDING_ARRAY && !has_no_size));
             CHECK(has(probe, ARG_FORMAT) == has(probe, ARG_CHANNELS));
-            CHECK(has(probe, ARG_LEVELS) == (named("Mipmapped") && !untold));
+            CHECK(has(probe, ARG_LEVELS) == (named("Mipmapped") && !has_no_size));
             CHECK((has(probe, ARG_STREAM) && row.asynchronous) == named("Async"));
             break;
         }
@@ -293,7 +294,7 @@ TEST_CASE("memory has a kind, and what it takes to follow it")
     }
 }
 
-TEST_CASE("what is allocated can be freed")
+TEST_CASE("every type of allocation has a free")
 {
     std::set<std::pair<Library, uint8_t>> allocated, freed;
     for (const Probe& probe : all_probes()) {
@@ -302,7 +303,7 @@ TEST_CASE("what is allocated can be freed")
         else if (probe.row.kind == KIND_FREE || probe.row.kind == KIND_UNMAP)
             freed.emplace(probe.library, probe.row.holding);
     }
-    freed.emplace(Library::driver, HOLDING_MANAGED); // by what frees device memory
+    freed.emplace(Library::driver, HOLDING_MANAGED); // freed by the calls for device memory
     freed.emplace(Library::runtime, HOLDING_MANAGED);
     freed.emplace(Library::runtime, HOLDING_MAPPED);
     freed.emplace(Library::hip, HOLDING_MANAGED);
@@ -332,7 +333,7 @@ TEST_CASE("the runtime's version is in a wheel's soname")
     CHECK(version("libcudart-0123abcd.so.13.0.96") == gpusnoop::cudart13);
 }
 
-TEST_CASE("rows for some versions of the runtime")
+TEST_CASE("a row for some versions of the runtime applies to these only")
 {
     Probe probe{.symbol = "f", .library = Library::runtime};
     for (auto runtime : {gpusnoop::any_runtime, gpusnoop::cudart11, gpusnoop::cudart12, gpusnoop::cudart13})
@@ -377,8 +378,8 @@ TEST_CASE("results have names")
     CHECK(result_name(Library::hip, 35) == "hipErrorInsufficientDriver");
 }
 
-// Names are looked up by binary search.
-TEST_CASE("no result is unreachable")
+// A binary search finds names only if the table is sorted.
+TEST_CASE("the tables of results are sorted")
 {
     for (Library library : {Library::driver, Library::runtime, Library::hip}) {
         std::set<std::string> names;
@@ -394,7 +395,7 @@ TEST_CASE("no result is unreachable")
     }
 }
 
-TEST_CASE("nodes of graphs are told, and graphs known")
+TEST_CASE("rows of graph calls have the type of a node and the graph")
 {
     for (const Probe& probe : all_probes()) {
         INFO(probe.symbol);

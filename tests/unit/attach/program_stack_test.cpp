@@ -15,7 +15,7 @@ namespace {
 
 using gpusnoop::Machine;
 
-bool kernel_has_stacks_per_cpu()
+bool kernel_has_private_stacks()
 {
     constexpr int since = gpusnoop::host == Machine::arm64 ? 17 : 13;
     utsname name{};
@@ -26,9 +26,9 @@ bool kernel_has_stacks_per_cpu()
 
 } // namespace
 
-TEST_CASE("a stack of the CPU is seen in machine code")
+TEST_CASE("the use of a private stack is detected in machine code")
 {
-    // As 6.18 has made it: endbr64, push rbp, mov rbp, rsp, movabs r9, ..., add r9, gs:[...]
+    // From Linux 6.18: endbr64, push rbp, mov rbp, rsp, movabs r9, ..., add r9, gs:[...]
     constexpr std::array<unsigned char, 26> code = {0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x49,
                                                     0xb9, 0x10, 0x9c, 0x20, 0xc4, 0xff, 0x7d, 0x00, 0x00,
                                                     0x65, 0x4c, 0x03, 0x0c, 0x25, 0x28, 0xf0, 0xff};
@@ -43,20 +43,20 @@ TEST_CASE("a stack of the CPU is seen in machine code")
     CHECK_FALSE(gpusnoop::uses_private_stack(bytes, Machine::arm64));
 }
 
-TEST_CASE("programs that begin as all do here run on the stack of the task")
+TEST_CASE("the tail call at the start of our programs keeps them on the stack of the task")
 {
     need_bpf();
     auto skeleton = gpusnoop::open_skeleton<deep_bpf>();
-    SECTION("with the tail call that is never made")
+    SECTION("with the tail call, which is never made")
     {
-        bpf_program__set_autoload(skeleton->progs.as_all_programs, true);
+        bpf_program__set_autoload(skeleton->progs.with_tail_call, true);
         REQUIRE(deep_bpf::load(skeleton.get()) == 0);
         CHECK_FALSE(gpusnoop::may_use_private_stack(skeleton->obj));
     }
-    SECTION("without it, they do not")
+    SECTION("without the tail call, they use a private stack")
     {
         bpf_program__set_autoload(skeleton->progs.without_tail_call, true);
         REQUIRE(deep_bpf::load(skeleton.get()) == 0);
-        CHECK(gpusnoop::may_use_private_stack(skeleton->obj) == kernel_has_stacks_per_cpu());
+        CHECK(gpusnoop::may_use_private_stack(skeleton->obj) == kernel_has_private_stacks());
     }
 }

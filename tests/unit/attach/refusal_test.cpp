@@ -17,7 +17,7 @@ using gpusnoop::RefusalCause;
 
 namespace {
 
-// What this kernel and this libbpf say when an object is loaded that cannot be.
+// The refusal of an object by this kernel and libbpf.
 Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
 {
     auto skeleton = gpusnoop::open_skeleton<refused_bpf>();
@@ -30,10 +30,10 @@ Refusal refused_by_the_kernel(const std::function<void(refused_bpf&)>& prepare)
 
 } // namespace
 
-TEST_CASE("a refusal by the kernel has its cause")
+TEST_CASE("the cause of a refusal by this kernel is found")
 {
     need_bpf();
-    SECTION("a function that it does not have")
+    SECTION("a missing kernel function")
     {
         const Refusal refusal = refused_by_the_kernel(
             [](refused_bpf& object) { bpf_program__set_autoload(object.progs.calls_nothing, true); });
@@ -41,7 +41,7 @@ TEST_CASE("a refusal by the kernel has its cause")
         CHECK(refusal.program == "calls_nothing");
         CHECK(refusal.detail == "bpf_no_such_function");
     }
-    SECTION("the verifier finds fault")
+    SECTION("an invalid program")
     {
         const Refusal refusal = refused_by_the_kernel(
             [](refused_bpf& object) { bpf_program__set_autoload(object.progs.reads_anywhere, true); });
@@ -49,27 +49,27 @@ TEST_CASE("a refusal by the kernel has its cause")
         CHECK(refusal.program == "reads_anywhere");
         CHECK(refusal.detail.find("invalid mem access") != std::string::npos);
     }
-    SECTION("the verifier gives up")
+    SECTION("a program that is too large")
     {
         const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.goes_on_and_on, true); });
+            [](refused_bpf& object) { bpf_program__set_autoload(object.progs.loops_too_long, true); });
         CHECK(refusal.cause == RefusalCause::too_large);
-        CHECK(refusal.program == "goes_on_and_on");
+        CHECK(refusal.program == "loops_too_long");
         CHECK(refusal.reason().starts_with("the verifier gave up after 100000"));
     }
-    SECTION("a map that it does not make")
+    SECTION("a map that cannot be created")
     {
         const Refusal refusal = refused_by_the_kernel(
-            [](refused_bpf& object) { bpf_map__set_type(object.maps.of_no_type, BPF_MAP_TYPE_UNSPEC); });
+            [](refused_bpf& object) { bpf_map__set_type(object.maps.invalid_map, BPF_MAP_TYPE_UNSPEC); });
         CHECK(refusal.cause == RefusalCause::map);
         CHECK(refusal.program.empty());
-        CHECK(refusal.detail == "of_no_type");
+        CHECK(refusal.detail == "invalid_map");
     }
 }
 
-TEST_CASE("what libbpf says is understood in all its versions")
+TEST_CASE("the logs of all versions of libbpf are parsed")
 {
-    // 1.1 to 1.4 name the error, later ones have its number.
+    // Versions 1.1 to 1.4 print the error text, later ones its number.
     for (const char* error : {"Invalid argument", "-EINVAL"}) {
         const std::string log = std::string("libbpf: prog 'launch_session': BPF program load failed: ") + error +
                                 "\nlibbpf: prog 'launch_session': -- BEGIN PROG LOAD LOG --\n"

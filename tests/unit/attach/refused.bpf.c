@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Programs that every kernel refuses, each for another reason (refusal_test.cpp). */
+/* Programs that every kernel refuses, each for a different reason (refusal_test.cpp). */
 #include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>
@@ -12,7 +12,7 @@ struct {
     __uint(max_entries, 1);
     __type(key, u32);
     __type(value, u64);
-} of_no_type SEC(".maps");
+} invalid_map SEC(".maps");
 
 extern void bpf_no_such_function(void) __ksym __weak;
 
@@ -30,7 +30,7 @@ int reads_anywhere(struct pt_regs* ctx)
 }
 
 SEC("?uprobe")
-int goes_on_and_on(struct pt_regs* ctx)
+int loops_too_long(struct pt_regs* ctx)
 {
     for (u32 i = 0; i < 10000000; i++)
         __asm__ volatile("" : "+r"(i));

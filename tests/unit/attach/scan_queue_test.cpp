@@ -6,7 +6,7 @@
 using namespace gpusnoop;
 using namespace std::chrono_literals;
 
-TEST_CASE("each process is looked at once, however often there was cause", "[scan_queue]")
+TEST_CASE("a process that is added several times is scanned once", "[scan_queue]")
 {
     ScanQueue queue;
     const ScanQueue::Clock::time_point now{1h};
@@ -20,7 +20,7 @@ TEST_CASE("each process is looked at once, however often there was cause", "[sca
     CHECK(queue.next(now) == std::nullopt);
 }
 
-TEST_CASE("a process that loads many libraries is seen at once", "[scan_queue]")
+TEST_CASE("a process that loads many libraries is scanned without delay", "[scan_queue]")
 {
     ScanQueue queue;
     ScanQueue::Clock::time_point now{1h};
@@ -32,7 +32,7 @@ TEST_CASE("a process that loads many libraries is seen at once", "[scan_queue]")
     }
 }
 
-TEST_CASE("a process that wants more takes a twentieth of the time, and others do not wait for it", "[scan_queue]")
+TEST_CASE("after its burst, a process gets 5% of elapsed time, and others do not wait for it", "[scan_queue]")
 {
     ScanQueue queue;
     ScanQueue::Clock::time_point now{1h};
@@ -55,9 +55,9 @@ TEST_CASE("a process that wants more takes a twentieth of the time, and others d
         now += 10ms;
     }
     CHECK(taken >= 5s);
-    CHECK(taken <= 6s); // 500 ms at once, and a twentieth of 100 s
+    CHECK(taken <= 6s); // a burst of 500 ms, and 5% of 100 s
 
-    // Later it is as good as new.
+    // Later its burst is available again.
     now += 20s;
     queue.add(7, now);
     CHECK(queue.next(now) == 7);

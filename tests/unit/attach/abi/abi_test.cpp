@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves every row of the probe table against compiled calls: what the row reads at the entry of the called function
-// has to be what the caller passed.
+// Tests every row of the probe table with compiled calls: the row must read the arguments that the caller passed.
 #include "calls.hpp"
 
 #include "attach/probes.hpp"
@@ -59,22 +58,22 @@ std::string_view base_name(std::string_view symbol)
     return symbol;
 }
 
-// Whether the row is about calls of the signature.
-bool belong(const Probe& probe, const Signature& signature)
+// True if the row is for calls of the signature.
+bool matches(const Probe& probe, const Signature& signature)
 {
     return signature.runtimes == gpusnoop::any_runtime || signature.runtimes == probe.runtimes;
 }
 
-// The row's function under this name. Null where the set has no call of it.
+// The signature of the row's function under this name. Null if the set has no call of it.
 const Signature* find(const CallSet& set, const Probe& probe, std::string_view symbol)
 {
     for (const Signature& signature : set.signatures)
-        if (signature.symbol == symbol && signature.make && belong(probe, signature))
+        if (signature.symbol == symbol && signature.make && matches(probe, signature))
             return &signature;
     return nullptr;
 }
 
-// " (cudart 11 12)" where the row does not hold for every version.
+// " (cudart 11 12)" if the row is not for every version.
 std::string runtimes_of(const Probe& probe)
 {
     constexpr std::pair<gpusnoop::Runtime, std::string_view> runtimes[] = {
@@ -102,11 +101,11 @@ std::vector<CallSet> sets(bool real)
     return chosen;
 }
 
-// ---- What a row reads: the user-space twin of read_words() and argument() in bpf/base/probe.bpf.h
+// ---- Reading a call by a row, as read_words() and argument() of bpf/base/probe.bpf.h do
 
 using Words = std::array<unsigned long long, WORD_BLOCK + BLOCK_WORDS_MAX>;
 
-// False where the memory was not part of the call.
+// Returns false if the memory is not part of the call.
 bool read_memory(const Call& call, uint64_t address, size_t bytes, void* to)
 {
     const std::span<const std::byte> stack = std::as_bytes(std::span(call.captured.stack));
@@ -137,7 +136,7 @@ std::optional<Words> read_call(const Call& call, const probe_row& row, size_t el
     return words;
 }
 
-// ---- What the caller passed
+// ---- Arguments that the caller passed
 
 using Arguments = std::map<int, uint64_t>; // by enum argument
 
@@ -156,7 +155,7 @@ int argument_called(std::string_view name)
 {
     auto found = std::ranges::find(argument_names, name);
     if (found == std::end(argument_names))
-        FAIL("signatures.def has a parameter \"" << name << "\", which means nothing");
+        FAIL("signatures.def has a parameter \"" << name << "\" with an unknown name");
     return static_cast<int>(found - argument_names);
 }
 
@@ -190,15 +189,15 @@ Arguments passed_arguments(const Signature& signature, const Call& call, size_t 
     return passed;
 }
 
-// ---- Both compared
+// ---- Comparison of both
 
 uint64_t offset_of_result(const probe_row& row, int which)
 {
     return which == ARG_OUT ? row.out_offset : which == ARG_PITCH ? row.pitch_offset : 0;
 }
 
-// On arm64 large structures lie behind a pointer each, and a row has one block: of two, the size of a copy is worth
-// more than what its destination is (probe_layout.hpp).
+// On arm64 each large structure is passed by a pointer, and a row has one block of memory. If there are two structures,
+// the row reads the size of the copy rather than its destination (probe_layout.hpp).
 bool in_another_block(const Call& call, int which)
 {
     return abi::first_slot == 0 && which == ARG_DESTINATION &&
@@ -207,7 +206,7 @@ bool in_another_block(const Call& call, int which)
            }) > 1;
 }
 
-// "right", or what is wrong with a row, by a call of its function.
+// Checks a row with a call of its function. Returns "right" or the errors.
 std::string verdict(const Signature& signature, const Call& call, const probe_row& row)
 {
     std::string found;
@@ -215,13 +214,13 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
     for (size_t element = 0; element < count; element++) {
         std::optional<Words> words = read_call(call, row, element);
         if (!words)
-            return "the block is not where the row says";
+            return "the row reads the wrong block of memory";
         Arguments passed = passed_arguments(signature, call, element);
         for (int which = 0; which < ARGUMENTS; which++) {
             bool has = operand_present(row.args[which].word);
             if (has != (passed.contains(which) && !in_another_block(call, which))) {
-                found +=
-                    fmt::format("{} {}; ", has ? "reads what is not passed:" : "does not read", argument_names[which]);
+                found += fmt::format("{} {}; ", has ? "reads an argument that was not passed:" : "does not read",
+                                     argument_names[which]);
             } else if (has) {
                 uint64_t value = operand_part(words->at(row.args[which].word), row.args[which].part);
                 value += offset_of_result(row, which);
@@ -234,8 +233,7 @@ std::string verdict(const Signature& signature, const Call& call, const probe_ro
     return found.empty() ? "right" : found;
 }
 
-// The pieces of 32 bits that a call's arguments consist of. Narrower arguments have none: their neighbours and their
-// size say enough.
+// The 32-bit pieces of a call's arguments. Narrower arguments have none; their neighbours and sizes are sufficient.
 std::vector<uint32_t> pieces(const Call& call)
 {
     std::vector<uint32_t> all;
@@ -250,7 +248,7 @@ std::vector<uint32_t> pieces(const Call& call)
     return all;
 }
 
-// The halves of the registers and the stack slots. All else in them is undefined.
+// The 32-bit halves of the argument registers and stack slots.
 std::vector<uint32_t> places(const Call& call)
 {
     std::vector<uint32_t> halves;
@@ -263,7 +261,7 @@ std::vector<uint32_t> places(const Call& call)
     return halves;
 }
 
-bool in_one_place(const Call& ours, uint32_t our_piece, const Call& real, uint32_t real_piece)
+bool in_same_place(const Call& ours, uint32_t our_piece, const Call& real, uint32_t real_piece)
 {
     std::vector<uint32_t> a = places(ours), b = places(real);
     for (size_t i = 0; i < a.size(); i++)
@@ -278,7 +276,7 @@ void compare(const Call& ours, const Call& real)
     std::vector<uint32_t> our_pieces = pieces(ours), real_pieces = pieces(real);
     for (size_t i = 0; i < our_pieces.size(); i++) {
         INFO("piece " << i);
-        CHECK(in_one_place(ours, our_pieces[i], real, real_pieces[i]));
+        CHECK(in_same_place(ours, our_pieces[i], real, real_pieces[i]));
     }
     for (size_t element = 0; element < abi::elements; element++)
         CHECK(ours.fields[element] == real.fields[element]);
@@ -294,7 +292,7 @@ TEST_CASE("every row reads what a compiled call passed", "[abi]")
             INFO(probe.symbol << runtimes_of(probe) << ", called by " << set.compiler);
             const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
-                FAIL("a row without proof: write its prototype into tests/unit/attach/abi/signatures.def");
+                FAIL("no test call for this row: add its prototype to tests/unit/attach/abi/signatures.def");
             Call call;
             signature->make(call);
             CHECK(verdict(*signature, call, probe.row) == "right");
@@ -309,19 +307,19 @@ TEST_CASE("every signature has a row", "[abi]")
     for (const Signature& signature : set.signatures) {
         INFO(signature.symbol);
         CHECK(std::ranges::any_of(
-            probes, [&](const Probe& probe) { return probe.symbol == signature.symbol && belong(probe, signature); }));
+            probes, [&](const Probe& probe) { return probe.symbol == signature.symbol && matches(probe, signature); }));
     }
 }
 
-// The proof is worth what it would notice: every operand of every row is made wrong in turn.
-TEST_CASE("a wrong row is noticed", "[abi]")
+// Tests the test itself: makes every operand of every row wrong in turn.
+TEST_CASE("a wrong operand in a row is detected", "[abi]")
 {
     for (const CallSet& set : sets(false)) {
         size_t dirty = 0;
         for (const Probe& probe : all_probes()) {
             const Signature* signature = find(set, probe, base_name(probe.symbol));
             if (!signature)
-                continue; // the first test case
+                continue; // reported by the first test case
             Call call;
             signature->make(call);
             Words words = read_call(call, probe.row, 0).value();
@@ -345,7 +343,7 @@ TEST_CASE("a wrong row is noticed", "[abi]")
                 for (part other : {PART_WHOLE, PART_LOW, PART_HIGH}) {
                     if (other == right.part)
                         continue;
-                    // Taking 32 bits for 64 shows only where the compiler left the other half dirty.
+                    // Reading 64 bits instead of 32 shows only if the compiler left the other half dirty.
                     if (other == PART_WHOLE && words[right.word] >> 32 == 0)
                         continue;
                     dirty += other == PART_WHOLE;
@@ -363,7 +361,7 @@ TEST_CASE("a wrong row is noticed", "[abi]")
     }
 }
 
-TEST_CASE("calls through CUDA's own prototypes are the same", "[abi]")
+TEST_CASE("calls through CUDA's own prototypes pass the same arguments", "[abi]")
 {
     if (sets(true).empty())
         SKIP("no CUDA headers");
@@ -376,18 +374,18 @@ TEST_CASE("calls through CUDA's own prototypes are the same", "[abi]")
             const Signature* real_signature = find(real, probe, probe.symbol);
             const Signature* our_signature = find(*same_compiler, probe, base_name(probe.symbol));
             if (!real_signature || !our_signature)
-                continue; // the next test case; the first one
+                continue; // reported by the next test case or by the first one
             Call real_call, our_call;
             real_signature->make(real_call);
             our_signature->make(our_call);
             compare(our_call, real_call);
-            // The real prototype alone proves the row, too.
+            // The row must also be right for the real prototype.
             CHECK(verdict(*our_signature, real_call, probe.row) == "right");
         }
     }
 }
 
-TEST_CASE("rows that CUDA's headers cannot confirm", "[abi]")
+TEST_CASE("all rows are in CUDA's headers", "[abi]")
 {
     if (sets(true).empty())
         SKIP("no CUDA headers");

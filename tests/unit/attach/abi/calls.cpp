@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One set of calls. Compiled several times: by each compiler, with our prototypes and (ABI_REAL) with CUDA's.
+// A set of calls. Compiled several times: by each compiler, with our prototypes and (ABI_REAL) with CUDA's.
 #ifdef ABI_REAL
 // Makes the headers declare old versions and per-thread variants under their own names, and undefine the macros that
 // map one to the other.
 #define __CUDA_API_VERSION_INTERNAL // NOLINT(bugprone-reserved-identifier)
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations" // they are probed nevertheless
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" // deprecated functions are probed, too
 #else
 #include "types_hip.h"
 #endif
@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <utility>
 
-// Symbols that the headers do not declare are found here; those that they do are overloads of these. No call is ever
-// made to either.
+// Fallback declarations for symbols that the headers lack. The headers' declarations are overloads of these. None of
+// them is ever called.
 #ifdef ABI_REAL
 namespace absent {
 struct Absent;
@@ -36,7 +36,7 @@ struct Absent;
 using namespace absent;
 #endif
 
-// Without a name: each compiler's code has to stay its own.
+// In an unnamed namespace, so that the code of each compiler stays separate.
 namespace {
 
 using abi::Call;
@@ -51,8 +51,8 @@ using gpusnoop::hip6;
 
 constexpr uint8_t before6 = hip52 | hip5, after52 = hip5 | hip6;
 
-// A value that the compiler knows nothing about. It is 64 bits wide when a 32-bit argument is made of it, which leaves
-// the upper half of the argument's register or slot dirty, as the psABI permits.
+// A value that is opaque to the compiler. It has 64 bits even for a 32-bit argument, which leaves the upper half of the
+// argument's register or slot dirty, as the psABI permits.
 inline __attribute__((always_inline)) uint64_t opaque(uint64_t value)
 {
     asm volatile("" : "+r"(value));
@@ -68,7 +68,7 @@ T make(uint64_t value)
         return static_cast<T>(value);
 }
 
-// Structures are known by their fields, whatever version of CUDA they are from.
+// Structures are recognized by their fields, in any version of CUDA.
 template<class T>
 concept DriverLaunch = sizeof(T::gridDimX) > 0 && sizeof(T::hStream) > 0;
 
@@ -108,7 +108,7 @@ concept AnyNode = sizeof(T::graph.graph) > 0;
 template<class T>
 concept MappedBuffer = sizeof(T::offset) > 0 && sizeof(T::size) > 0;
 
-// What their fields mean: found(field, argument) is called for each that means something.
+// Calls found(field, argument) for each field that the probe table reads.
 void describe(const DriverLaunch auto& launch, auto found)
 {
     found(launch.gridDimX, ARG_GRID_X);
@@ -147,7 +147,7 @@ void describe(const Extent auto& extent, auto found)
     found(extent.depth, ARG_DEPTH);
 }
 
-// By value what is to be set; behind a pointer, where a call leaves what it has made.
+// Field of the call's result: a value to set in a structure by value, or the place of a result behind a pointer.
 void describe(const PitchedMemory auto& memory, auto found, bool by_pointer = false)
 {
     found(memory.ptr, by_pointer ? ARG_OUT : ARG_DESTINATION);
@@ -227,7 +227,7 @@ void describe(const MappedBuffer auto& buffer, auto found)
     found(buffer.size, ARG_BYTES);
 }
 
-// Stores what the fields of a structure contain; of those that the call stores its results in, where they are.
+// Records the values of a structure's fields, or the offsets of fields that the call stores results in.
 template<class T>
 void store_fields(const T& structure, size_t element, Call& call, bool by_pointer)
 {
@@ -257,7 +257,7 @@ using Target = std::remove_cv_t<std::remove_pointer_t<T>>;
 template<class T>
 constexpr bool points_to_described = std::is_pointer_v<T>&& Described<Target<T>>;
 
-// The value of a parameter, except for a pointer to structures.
+// The value of a parameter that is not a pointer to structures.
 template<class T>
 inline __attribute__((always_inline)) T argument_value(size_t number)
 {
@@ -304,7 +304,7 @@ void prepare(Call& call)
     }
 }
 
-// The call: abi_capture is taken for a function of this very type.
+// Makes the call, with abi_capture in place of the function.
 template<class R, class... A>
 void make_call(Call& call)
 {
@@ -333,7 +333,7 @@ constexpr Maker maker(cudaError_t (*)(A...), int)
     return &make_call<cudaError_t, A...>;
 }
 
-// Only chosen where there is no other overload of the symbol: 0 is an int first.
+// Chosen only if the symbol has no other overload, as a 0 prefers int.
 constexpr Maker maker(absent::Absent* (*)(), long)
 {
     return nullptr;

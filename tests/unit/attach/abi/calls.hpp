@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of every function of the probe table, compiled as a program's calls would be, with their arguments captured at
-// the entry of the called function. calls.cpp makes one set of them per compiler, and per source of the prototypes.
+// Compiled calls of every function of the probe table, with the registers and stack captured at the entry of the called
+// function. calls.cpp makes one set of calls per compiler and source of the prototypes.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -14,8 +14,8 @@
 
 namespace abi {
 
-// Where the stack has its first argument, s0, in words from the stack pointer: on x86-64 behind the return address.
-// On arm64 the caller's frame, behind the arguments, has the structures that are passed by their address.
+// first_slot: offset of the first stack argument, s0, from the stack pointer, in words: on x86-64 the return address
+// precedes it. On arm64 more words are captured, as the caller's frame has the structures that are passed by address.
 #if defined(__aarch64__)
 constexpr size_t first_slot = 0, stack_words = 64;
 #else
@@ -30,13 +30,13 @@ struct Captured {
 static_assert(offsetof(Captured, sp) == 8 * ARGUMENT_REGISTERS &&
               offsetof(Captured, stack) == 8 * ARGUMENT_REGISTERS + 8); // capture.S
 
-// No two halves of these values are equal, so that a wrong place cannot go unnoticed.
+// Values whose halves are all different, so that a wrong place is always detected.
 constexpr uint64_t distinct(size_t number)
 {
     return (0xC0DE0000 + number) << 32 | (0xBEEF0000 + number);
 }
 
-// The call stores through it.
+// True for arguments that point to a result.
 constexpr bool is_result(int which)
 {
     return which == ARG_OUT || which == ARG_PITCH;
@@ -45,21 +45,20 @@ constexpr bool is_result(int which)
 enum class Passed : uint8_t { scalar, structure, fields, pointer };
 
 struct Parameter {
-    Passed passed; // fields: a structure whose fields mean something; pointer: to such structures
+    Passed passed; // fields: a structure with fields that are read; pointer: to such structures
     size_t bytes;
     bool operator==(const Parameter&) const = default;
 };
 
-constexpr size_t elements = 2; // structures behind one pointer: a list is read by its stride
+constexpr size_t elements = 2; // structures in an array, to test the stride
 
 struct Call {
     Captured captured{};
     std::vector<Parameter> parameters;
-    // Parameter i consists of these words, or of as much of the first one as fits.
+    // Words of a parameter's value. A narrower parameter has the low bits of the first one.
     static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // What the fields of structures contain, which are passed by value, or lie in memory; is_result(): offset in
-    // memory.
+    // Contents of the fields of structures, which are passed by value or in memory. is_result(): offset in memory.
     struct Field {
         argument which;
         uint64_t value;
@@ -74,7 +73,7 @@ struct Signature {
     std::string_view symbol;
     uint8_t runtimes;            // as in Probe
     std::string_view parameters; // as in signatures.def
-    void (*make)(Call&);         // null where the headers do not declare the symbol
+    void (*make)(Call&);         // null if the headers do not declare the symbol
 };
 
 struct CallSet {
@@ -89,5 +88,5 @@ std::vector<CallSet>& call_sets();
 
 extern "C" {
 extern abi::Captured abi_captured;
-void abi_capture(); // of any type: a cast from this one does not warn
+void abi_capture(); // is called as a function of any type; a cast from this type does not warn
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* int abi_capture(anything): stores what an entry probe sees of a call into abi_captured (calls.hpp), returns 0. */
+/* int abi_capture(anything): stores the registers and stack of a call in abi_captured (calls.hpp) and returns 0. */
     .text
     .globl abi_capture
     .type abi_capture, %function

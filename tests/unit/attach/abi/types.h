@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of CUDA's API as far as signatures.def needs them, so that the proof needs no CUDA headers. Layouts and
- * field names are those of CUDA's public documentation. */
+/* Types of CUDA's API that signatures.def uses, so that the tests need no CUDA headers. Layouts and field names are
+ * from CUDA's public documentation. */
 #ifndef GPUSNOOP_TESTS_ABI_TYPES_H
 #define GPUSNOOP_TESTS_ABI_TYPES_H
 
 #include <stddef.h>
 
-/* Results: enumerations of int's size. */
+/* Results: enumerations of the size of int. */
 typedef int CUresult;
 typedef int cudaError_t;
 typedef int ncclResult_t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of HIP's API as far as signatures_hip.def needs them. Layouts and field names are those of HIP's public
- * documentation; where those of 5.x differ, they have a number behind their name. */
+/* Types of HIP's API that signatures_hip.def uses. Layouts and field names are from HIP's public documentation. Types
+ * that differ in 5.x have the version at the end of their name. */
 #ifndef GPUSNOOP_TESTS_ABI_TYPES_HIP_H
 #define GPUSNOOP_TESTS_ABI_TYPES_HIP_H
 
@@ -9,7 +9,7 @@
 
 #include "types.h"
 
-/* Enumerations of int's size. */
+/* Enumerations of the size of int. */
 typedef int hipError_t;
 typedef int hipDevice_t;
 typedef enum { hipMemcpyHostToHost } hipMemcpyKind;
