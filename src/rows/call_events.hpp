@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per call (-e): what all tools say of a call, around what a tool says of its own.
+// One line per call (-e): columns that all tools share, and those of the tool.
 #pragma once
 
 #include "base/clock.hpp"
@@ -18,19 +18,18 @@
 
 namespace gpusnoop {
 
-// A call as its line shows it.
+// A call and the data that its line shows.
 struct CallLine {
     const call_event& call;
-    uint64_t since_ns = 0; // since the first line
+    uint64_t since_ns = 0; // time since the first line
     uint64_t wall_ns = 0;
-    KernelName kernel{}; // of a launch
+    KernelName kernel{}; // only for launches
 };
 
-// What lines of calls are made of in all tools that count calls.
 using LineContext = CallContext<CallSettings>;
 using LineField = Field<LineContext, CallLine>;
 
-// Lines begin with these, and with whose the call is. The tool's fields come behind, in its order.
+// The first columns of a line. Those of the process's owner and of the tool follow.
 template<class C, class L>
 inline constexpr Field<C, L> first_line_fields[] = {
     {{"TIME", "time", Unit::time, 8},
@@ -87,7 +86,7 @@ inline constexpr LineField line_result = {{"RESULT", "result", Unit::text, 28},
                                               return Cell(key.result ? result_name(library_of(key.layer), key.result)
                                                                      : std::string("ok"));
                                           },
-                                          "What the call returned, by name and number; `ok` for success."};
+                                          "Result of the call, as name and number; `ok` for success."};
 
 inline constexpr LineField line_result_code = {
     {"", "result_code", Unit::count},
@@ -116,7 +115,7 @@ std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
     return all;
 }
 
-// Line: a CallLine, or what has the same names. Context: a CallContext.
+// Prints lines of calls. Line: a CallLine, or a type with the same members. Context: a CallContext.
 template<class Line, class Context>
 class CallEvents {
 public:
@@ -154,7 +153,7 @@ public:
     }
 
 private:
-    // A column that this run cannot fill is not there.
+    // Leaves out columns that this run cannot fill.
     void add(const Field<Context, Line>& field)
     {
         const size_t before = fields_.size();
@@ -168,9 +167,9 @@ private:
     ReportedProcesses reported_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
-    std::vector<ShownField<Context, Line>> fields_; // of the columns but those of who_
-    size_t whose_ = 0;                              // where those are
-    Row row_;                                       // used again for each line
+    std::vector<ShownField<Context, Line>> fields_; // of all columns except those of who_
+    size_t whose_ = 0;                              // index of the first column of who_
+    Row row_;                                       // reused for each line
     uint64_t first_ns_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that tables of calls have in common. A tool puts them where it wants them among its own. Its Key is a
-// CallKey, its Context a CallContext, and its Group has what the fields name.
+// Columns that tables of calls share; a tool places them among its own. Its Key is a CallKey, its Context a
+// CallContext, and its Group has the members that the fields read.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -11,7 +11,7 @@
 
 namespace gpusnoop {
 
-// A column that adds up calls: where those are sampled, it is an estimate.
+// Marks a column of counted calls: its figures are estimates if calls are sampled.
 constexpr Column of_calls(Column column)
 {
     column.of_calls = true;
@@ -60,11 +60,11 @@ Shown latency_in_json(const Context& c)
 inline constexpr std::string_view about_stream =
     "Stream handle; 0x0 is the default stream, 0x1 the legacy, 0x2 the per-thread default stream.";
 inline constexpr std::string_view about_layer =
-    "`driver`, `runtime` or, of HIP, which has one for both, `hip`; only with `--api both`.";
-inline constexpr std::string_view about_vendor = "Of the GPU, as the API tells: that of `nvidia` is CUDA, that of "
-                                                 "`amd` is HIP. Calls of both are rows of their own.";
+    "`driver` or `runtime`, or `hip`, as HIP has a single layer; only with `--api both`.";
+inline constexpr std::string_view about_vendor =
+    "Vendor of the GPU, derived from the API: `nvidia` for CUDA, `amd` for HIP. A row never mixes the two.";
 inline constexpr std::string_view about_function = "The function that was called; in tables with `--by api`.";
-inline constexpr std::string_view about_result = "What the call returned, by name and number; with `-x`.";
+inline constexpr std::string_view about_result = "Result of the call, as name and number; with `-x`.";
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> stream_field = {{"STREAM", "stream", Unit::hex, 14},
@@ -91,8 +91,7 @@ inline constexpr Field<C, K, G> sampled_field = {
     {"", "sampled_percent", Unit::percent},
     where_sampled<C>,
     [](const K&, const G& g, const C& c) { return sampled_cell(g.who, c.processes); },
-    "With `--max-overhead`, the share of the time in which calls were counted, and the error of what is estimated from "
-    "it."};
+    "With `--max-overhead`, the share of the time in which calls were counted, and the error of the estimates."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> sampled_error_field = {
@@ -117,7 +116,7 @@ inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text,
                                                 [](const K& k, const G&, const C&) { return vendor_name(k.vendor); },
                                                 about_vendor};
 
-// Of rows that do not tell APIs apart: "nvidia,amd" where both were called; empty: no call was seen.
+// For rows that are not grouped by API: "nvidia,amd" if both were called; empty if no call was seen.
 inline Cell vendors_cell(const WhoSeen& seen)
 {
     std::string all;
@@ -132,7 +131,7 @@ inline constexpr Field<C, K, G> vendors_field = {
     {"VENDOR", "vendor", Unit::text, 7},
     json_only<C>,
     [](const K&, const G& g, const C&) { return vendors_cell(g.who); },
-    "`nvidia`, `amd` or `nvidia,amd`: calls of CUDA or HIP, or of both, were made in the interval."};
+    "`nvidia`, `amd` or `nvidia,amd`: the row has calls of CUDA, HIP or both in the interval."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> function_field = {
@@ -166,11 +165,11 @@ inline constexpr Field<C, K, G> errors_field = {{"ERRORS", "errors", Unit::count
                                                 count_of<&G::errors>,
                                                 "Calls that returned an error; with `-l` or `-x`."};
 
-// Durations of a group: what G::duration, total_ns and max_ns hold.
+// Percentile of a group's durations (G::duration), at most its longest one (G::max_ns).
 template<class G>
 Cell duration_cell(const G& group, double share)
 {
-    // The middle of the topmost bucket may lie beyond the largest value.
+    // The middle of the top bucket may exceed the largest value.
     return group.duration.total() ? Cell(std::min(group.duration.percentile(share), group.max_ns)) : Cell();
 }
 
@@ -178,7 +177,7 @@ template<int percent>
 constexpr auto duration_percentile =
     [](const auto&, const auto& g, const auto&) { return duration_cell(g, percent / 100.0); };
 
-// What calls take on the host (-l).
+// Host latency of calls (-l).
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> latency_fields[] = {
     {{"LAT_p50(us)", "latency_p50_ns", Unit::ns_as_us, 11},

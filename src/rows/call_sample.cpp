@@ -9,9 +9,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t windows_kept = 32; // that the error is learned from
-constexpr size_t fewest_windows = 4;
-constexpr double cost_error = 0.35; // of what a probe takes, as a part of it: it is measured elsewhere
+constexpr size_t windows_kept = 32;  // for the error estimate
+constexpr size_t fewest_windows = 4; // for the error estimate
+constexpr double cost_error = 0.35;  // relative error of the cost of a probe, which is measured separately
 
 } // namespace
 
@@ -39,8 +39,8 @@ void CallSample::add(const CallDelta& delta)
         gpusnoop::add(place->second, delta);
 }
 
-// Of a sum over windows that lie anywhere in the time: from how their rates differ, each weighed with its length, less
-// what the windows have of all time; and from how well it is known what the probes took of them.
+// Error of the estimates in percent. Combines the sampling error (95% confidence, from how much the windows' rates
+// differ and the share of the time they cover) with the error of the probes' own cost.
 std::optional<double> CallSample::error() const
 {
     if (windows_.size() < fewest_windows || !windows_since_drain_)
@@ -58,11 +58,12 @@ std::optional<double> CallSample::error() const
         squares += off * off;
     }
     const auto n = static_cast<double>(windows_.size());
-    const double of_one = std::sqrt(squares / (n - 1)) / (static_cast<double>(total.calls) / n);
+    const double window_deviation = std::sqrt(squares / (n - 1)) / (static_cast<double>(total.calls) / n);
     const double unseen = 1 - std::min(accuracy_.percent / 100, 1.0);
-    const double by_chance = 1.96 * of_one * std::sqrt(unseen / static_cast<double>(windows_since_drain_));
-    const double by_measure = cost_error * static_cast<double>(probes_ns_) / static_cast<double>(traced_ns_);
-    return 100 * std::hypot(by_chance, by_measure);
+    const double sampling_error =
+        1.96 * window_deviation * std::sqrt(unseen / static_cast<double>(windows_since_drain_));
+    const double probe_error = cost_error * static_cast<double>(probes_ns_) / static_cast<double>(traced_ns_);
+    return 100 * std::hypot(sampling_error, probe_error);
 }
 
 std::vector<CallDelta> CallSample::drain_scaled(double factor)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a process whose probes are there in windows only. What is counted in them stands for the time between them,
-// too: for as much as the process worked in it.
+// Estimates call counts from sampling windows: scales what was counted in the windows by the CPU time that the process
+// used in and between them.
 #pragma once
 
 #include "rows/calls.hpp"
@@ -15,23 +15,23 @@ namespace gpusnoop {
 
 class CallSample {
 public:
-    // work_ns, here and below: CPU time of the process, less what its probes took. Wall time would not do: the windows
-    // of one that waits for a CPU begin and end when it has one. Up to this one all calls are counted elsewhere.
+    // work_ns, here and below: CPU time of the process without its probes. Wall time would bias the estimate: a process
+    // that waits for a CPU has one whenever a window begins and ends. Calls up to this work_ns are counted elsewhere.
     explicit CallSample(uint64_t work_ns) : since_ns_(work_ns) {}
 
     void open(uint64_t work_ns) { opened_ns_ = work_ns; }
-    // probes_ns: what the probes took in the window.
+    // probes_ns: time that the probes took in the window.
     void close(uint64_t work_ns, uint64_t probes_ns);
     bool is_open() const { return opened_ns_.has_value(); }
 
-    void add(const CallDelta& delta); // of a call within a window
+    void add(const CallDelta& delta); // calls within a window
 
-    // What was done since the last time, as far as can be told from the windows that were closed. Empty where there was
-    // none: the next one stands for that time, too.
+    // Estimates for the time since the last drain(), from the windows closed since then. Empty if there was none; the
+    // next window then covers that time as well.
     std::vector<CallDelta> drain(uint64_t work_ns);
-    // The same, where none will follow: what a window has that stands for no time is there as it is.
+    // As drain(), when no window will follow: calls of windows without CPU time are returned unscaled.
     std::vector<CallDelta> drain_last(uint64_t work_ns);
-    // Of what drain() gave last.
+    // Accuracy of the last drain().
     const Sampled& accuracy() const { return accuracy_; }
 
 private:
@@ -45,8 +45,8 @@ private:
     uint64_t since_ns_;
     std::optional<uint64_t> opened_ns_;
     Window current_;
-    std::deque<Window> windows_; // the last ones
-    // Since the last time:
+    std::deque<Window> windows_; // the most recent ones
+    // Since the last drain():
     size_t windows_since_drain_ = 0;
     uint64_t traced_ns_ = 0, probes_ns_ = 0;
     ByCallKey<CallDelta> counted_;

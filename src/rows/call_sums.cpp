@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t crowd = 16; // a process keeps its rows if it has less than this part of the limit
+constexpr size_t crowd = 16; // a process with less than 1/16 of the limit never loses its rows
 
 call_key of_process(call_key key)
 {
@@ -21,7 +21,7 @@ call_key of_process(call_key key)
     return key;
 }
 
-// What is left are sums of one kind.
+// Key of the row for calls of this kind by all processes.
 call_key of_all(const call_key& key)
 {
     call_key all{};
@@ -78,7 +78,7 @@ size_t CallSums::limit_for(std::optional<std::chrono::nanoseconds> interval)
     return std::min(usual_limit, rows_per_second * static_cast<size_t>(seconds));
 }
 
-// Calls again(delta, has_detail) for each row, which adds it again, to the same row or to another one.
+// Clears the rows, and calls again(delta, has_detail) for each, which adds it to the same row or to a coarser one.
 template<class F>
 void CallSums::rebuild(F&& again)
 {
@@ -91,7 +91,7 @@ void CallSums::rebuild(F&& again)
         again(rows[i], has_detail[i]);
 }
 
-// False where the process gets no more rows with all detail.
+// Returns false if the process gets no more rows with full detail.
 bool CallSums::make_room_for(const ImageId& image)
 {
     if (coarse_.contains(image))
@@ -134,7 +134,7 @@ void CallSums::add_coarse(const CallDelta& delta)
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
     const call_key key = room ? coarse : of_all(coarse);
     gpusnoop::add(row(key, false), delta);
-    if (has_detail_[places_.at(key)]) { // it was the key of a row with all detail
+    if (has_detail_[places_.at(key)]) { // a row that never had detail has the same key
         has_detail_[places_.at(key)] = false;
         rows_of_[key.image]--;
         detailed_--;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of each row since the last report. A report may cover weeks, and a process may make new rows with every call:
-// beyond a limit, the rows of the process that has most of them lose detail, but nothing of their sums.
+// Sums of calls per row since the last report. A report may cover weeks, and a process may create a new row with every
+// call. Beyond a limit, the process with the most rows loses detail (thread, stack, ...) but keeps its sums.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -18,9 +18,8 @@
 
 namespace gpusnoop {
 
-// Calls of an interval, grouped the way the user wants to see them: the part that all tools have in common. Group has a
-// `WhoSeen who`. Key is a CallKey with what a tool tells apart besides, and says by itself which of that a call has:
-// void set(const Settings&, const call_key&).
+// Calls of an interval, grouped as the user selected (--by). Group has a member `WhoSeen who`. Key is a CallKey with
+// the tool's own dimensions, and has a member function that sets them: void set(const Settings&, const call_key&).
 template<class Settings, class Key, class Group>
 class CallGroups {
 public:
@@ -37,7 +36,7 @@ protected:
         key.set(settings_, call);
         return key;
     }
-    // The group with this key, which the call is one of. New where there is none yet.
+    // The group with this key; creates it if needed. Adds the call's process to the group.
     Group& group_at(const Key& key, const call_key& call)
     {
         Group& group = groups_[key];
@@ -45,7 +44,7 @@ protected:
         return group;
     }
     Group& group_of(const call_key& call) { return group_at(key_of(call), call); }
-    // The same, of a call that has been made: what is held has the form of one, but is by no API.
+    // group_of() for a call that was made, which has an API. Held memory also comes as a call_key, but has none.
     Group& called(const call_key& call)
     {
         Group& group = group_of(call);
@@ -61,20 +60,20 @@ protected:
 class CallSums {
 public:
     static constexpr size_t usual_limit = 65'536; // some 25 MB
-    // To print a row takes some 20 us, and the next report is not to wait for that.
+    // Printing a row takes about 20 us, and must not delay the next report.
     static constexpr size_t rows_per_second = 8192;
     static size_t
-    limit_for(std::optional<std::chrono::nanoseconds> interval); // between reports; nullopt: one, at the end
+    limit_for(std::optional<std::chrono::nanoseconds> interval); // between reports; nullopt: one report, at the end
 
-    // limit: of rows with all detail. As many rows without it are kept beside them.
+    // limit: of rows with full detail. The same number of coarse rows may be added to them.
     explicit CallSums(size_t limit = usual_limit) : limit_(limit) {}
 
     void add(const CallDelta& delta);
-    // Of these processes nothing is told apart any more.
+    // Merges the rows of these processes into rows of pid 0.
     void merge(const std::set<ImageId>& images);
     std::span<const CallDelta> rows() const { return rows_; }
-    // Calls, or copies, that are in rows of less detail than asked for: without subject (kernel, graph, event,
-    // command), thread, stream, stack and cgroup. Beyond the limit of those, they are in a row of pid 0.
+    // Number of calls (or copies) in coarse rows: without subject (kernel, graph, event, command), thread, stream,
+    // stack and cgroup. Beyond the limit of coarse rows, calls are in a row of pid 0.
     uint64_t merged() const { return merged_; }
     void clear();
 
@@ -89,10 +88,10 @@ private:
     uint64_t merged_ = 0;
     std::vector<CallDelta> rows_;
     ByCallKey<size_t> places_;
-    std::vector<bool> has_detail_;      // of each row: whether it has all of it
-    size_t detailed_ = 0;               // how many have
-    std::map<ImageId, size_t> rows_of_; // the same, of each process
-    std::set<ImageId> coarse_;          // processes that get no more of these
+    std::vector<bool> has_detail_;      // per row
+    size_t detailed_ = 0;               // number of rows with full detail
+    std::map<ImageId, size_t> rows_of_; // number of rows with full detail, per process
+    std::set<ImageId> coarse_;          // processes that get no more rows with full detail
 };
 
 } // namespace gpusnoop

@@ -86,7 +86,7 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
         group.function = key.function;
     if (view.vendor)
         group.vendor = vendor_of(key.layer);
-    // A result is a number of its layer's own, and so is a function.
+    // Result numbers differ by layer.
     if (view.layer || view.result)
         group.layer = key.layer;
     if (view.result)

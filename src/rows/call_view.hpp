@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was asked for and what is told apart, in all tools that count calls.
+// Options and grouping (--by) that call-counting tools share.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -30,97 +30,96 @@ inline Vendor vendor_of(uint8_t layer)
     return layer == LAYER_HIP ? Vendor::amd : Vendor::nvidia;
 }
 
-// Of WhoSeen::vendors. Calls into a kernel's driver are none of an API.
+// Bit of WhoSeen::vendors; 0 for ioctls of a kernel driver, which belong to no API.
 inline uint8_t vendor_bit(const call_key& call)
 {
     return call.layer == LAYER_KERNEL ? uint8_t{0}
                                       : static_cast<uint8_t>(1 << static_cast<unsigned>(vendor_of(call.layer)));
 }
 
-// What is told apart, beside what is a tool's own.
+// Dimensions of --by that tools share.
 struct CallView {
     WhoView who;
     bool stream = false;
     bool device = false;
-    std::function<Gpu(const call_key&)>
-        gpu_of{}; // in place of CUDA's numbers of devices, where the machine's are known
-    bool function = false;
+    std::function<Gpu(const call_key&)> gpu_of{}; // groups by the machine's GPU instead of CUDA's device number
+    bool function = false;                        // the called API function
     bool layer = false;
-    bool vendor = false; // of the GPU, as far as the API tells
+    bool vendor = false; // GPU vendor, derived from the API
     bool result = false;
     bool stack = false;
-    bool line = false;            // of the program's own code, that the call comes from
-    bool code = false;            // the same by function
-    CodePlaces* places = nullptr; // of the report; without, stacks are told apart by their numbers
+    bool line = false;            // the line of the user's program that makes the call
+    bool code = false;            // the function of the user's program that makes the call
+    CodePlaces* places = nullptr; // of the current report; null: stacks are grouped by their ids
 
     bool by_place() const { return stack || line || code; }
 };
 
-// A dimension of --by, and what to set for it.
+// A dimension of --by, and the flag to set for it.
 using Dimension = std::pair<std::string_view, bool*>;
 
-// Passes each name of "kernel,pid" to `set`. Throws UsageError with the list of all names if that returns false.
+// Calls `set` with each name of "kernel,pid". Throws UsageError, with the list of all names, if `set` returns false.
 void parse_dimensions(std::string_view list, std::string_view all, const std::function<bool(std::string_view)>& set);
 
-// Parses "kernel,pid" into the view and a tool's own dimensions; throws UsageError. of_functions: so are stream, device
-// and api, which calls of the probe table have.
+// Parses "kernel,pid" into the view and the tool's own dimensions; throws UsageError. of_functions: also accept stream,
+// device, api, line and function, which only calls of the probe table have.
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
 
-// Which of these -H asks for, counted from 1; 0: none. Throws UsageError.
+// Index of the value of -H among the names, from 1; 0 if it is empty. Throws UsageError.
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
 
 struct CallSettings {
-    bool of_functions = true; // of the probe table: calls have layers, streams and CUDA's results
+    bool of_functions = true; // calls are of the probe table, so they have layers, streams and CUDA results
     CallView view;
     std::optional<std::string> by;
     std::string api = "driver";
-    bool driver = true; // layers that are counted
-    bool runtime = false;
-    std::string measure; // of the histogram, by name; empty: none
-    StackView stacks;    // how they are shown
+    bool driver = true;   // count this layer
+    bool runtime = false; // count this layer
+    std::string measure;  // value of -H; empty: no histogram
+    StackView stacks;
     bool events = false;
     bool latency = false;
-    std::optional<double> max_overhead; // percent of what a process uses, that its probes may take
+    std::optional<double> max_overhead; // probe overhead allowed, in percent of a process's CPU time
     std::string sort;                   // JSON key or header of a column
 
     bool histogram() const { return !measure.empty(); }
 
-    // What the options that all of these tools have make of the layers and the view.
+    // Sets layers and view from the shared options.
     void apply(const Options& options);
 };
 
-// What a group stands for; what the view does not tell apart is empty.
+// Key of a group; unused dimensions are empty.
 struct CallKey {
-    static constexpr bool has_place = true; // its calls come from functions that are probed
+    static constexpr bool has_place = true; // see HasPlace in rows/report.hpp
 
     WhoKey who;
     uint64_t stream = 0;
     uint8_t device = DEVICE_UNKNOWN;
-    Gpu gpu; // in place of the device where the view knows GPUs
+    Gpu gpu; // replaces device if CallView::gpu_of is set
     uint8_t layer = 0;
     Vendor vendor = Vendor::nvidia;
     uint16_t function = 0;
     int32_t result = 0;
     int32_t stack = -1;
     uint64_t caller = 0;
-    int32_t place = -1; // in place of both, where the view has places
+    int32_t place = -1; // replaces stack and caller if CallView::places is set
     auto operator<=>(const CallKey&) const = default;
 };
 
 CallKey call_group(const CallView& view, Processes& processes, const call_key& key);
 
-// What a tool's table is made of, beside its groups.
+// Context of a tool's table: everything its columns read besides keys and groups.
 template<class Settings>
 struct CallContext {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0;                                             // that the table covers
-    std::span<const Probe> probes;                                  // that functions are numbered by
-    std::function<Frames(const CallKey&, const WhoSeen&)> frames{}; // below a row; none if empty
+    double seconds = 0;                                             // time that the table covers
+    std::span<const Probe> probes;                                  // call_key::function is an index here, plus 1
+    std::function<Frames(const CallKey&, const WhoSeen&)> frames{}; // stack below a row; empty: no stacks
 
     const WhoView& who() const { return settings.view.who; }
-    bool results() const { return settings.latency || options.failed_only; } // are known
+    bool results() const { return settings.latency || options.failed_only; } // results of calls are known
 };
 
 } // namespace gpusnoop

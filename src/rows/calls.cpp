@@ -16,7 +16,7 @@
 
 namespace gpusnoop {
 
-// Both sides read the same bytes; padding inside would make equal keys differ.
+// The kernel side uses the same layout; padding would make equal keys differ.
 static_assert(sizeof(call_key) == 72);
 static_assert(sizeof(launch_shape) == 32 && sizeof(copy) == 32 && sizeof(memory_call) == 32);
 static_assert(sizeof(call_stats) == 64 && offsetof(call_stats, v[LAUNCH_SHAPE]) + sizeof(launch_shape) == 64);
@@ -24,11 +24,11 @@ static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-enum class Merge : uint8_t { sum, most, latest }; // latest: of the one with the larger CALL_LAST
+enum class Merge : uint8_t { sum, most, latest }; // latest: the value with the larger CALL_LAST
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 
-// How figures of two CPUs or intervals become one: sums, but for these.
+// How to combine figures of two CPUs or intervals: sums, except for these.
 constexpr Merges merges_of(CallPart part)
 {
     Merges merges{};
@@ -53,7 +53,7 @@ void merge(const Merges& merges, call_stats& to, const call_stats& stats)
     }
 }
 
-// What the kernel side would have made of the call.
+// The row that the kernel side would have made of the call.
 CallDelta one_call(const call_event& event)
 {
     CallDelta call{.key = event.key};
@@ -143,8 +143,8 @@ void CallTable::add(const call_event& event)
 
 void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
 {
-    // No program adds to these any more, neither of an exited process nor of the generation that is over: nothing is
-    // lost between reading and deleting them.
+    // Rows of exited processes and of the other generation: no program adds to them, so nothing is lost between reading
+    // and deleting them.
     const auto is_finished = [this](const call_key& key) {
         return retired_.contains(key.image) || (switched_ && (key.flags & CALL_GENERATION) != generation_);
     };
@@ -168,9 +168,9 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
             if (merges[i] == Merge::sum)
                 delta[i] -= seen[i];
         delta[CALL_MAX_NS] =
-            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // that of an earlier call may be longer
+            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // the maximum may be of an earlier interval
         seen = now;
-        if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED])) // a batch of no copies
+        if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED])) // or an empty copy batch
             deltas.push_back(delta);
         if (is_finished(key)) {
             finished.push_back(key);
@@ -200,13 +200,13 @@ std::vector<CallDelta> CallTable::drain_spilled()
 std::vector<CallDelta> CallTable::drain()
 {
     std::vector<CallDelta> deltas = drain_spilled();
-    // The new rows are read the next time: the maximum of one that is read twice would be that of both times.
+    // Leaves the new rows for the next drain(): a row read in two intervals has the maximum of both.
     if (own_maxima_ && switch_generation()) {
         read(deltas, Rows::finished);
         return deltas;
     }
     read(deltas);
-    // While the table turns, it holds those of both generations that are in use: a quarter is for these.
+    // During the switch, rows in use are in the table twice: the last quarter is reserved for that.
     if (rows_->taken() >= rows_->capacity() / 4 * 3 && switch_generation())
         read(deltas);
     return deltas;
@@ -216,9 +216,9 @@ namespace {
 
 constexpr size_t table_bytes = 64 << 20;
 constexpr size_t front_bytes = 4 << 20;
-constexpr size_t front_share = 16; // of the table's rows: of one that is kept small, few are in front
+constexpr size_t front_share = 16; // front rows per CPU are at most 1/16 of the table, so that a small one stays small
 
-// What the kernel side has in the fields that the table's key leaves out.
+// Values of the fields that the table's key, which may be shorter, does not contain.
 call_key key_defaults()
 {
     call_key key{};
@@ -235,7 +235,7 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
       places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation), shares_(shares)
 {}
 
-// With the pid 0 where the place is free.
+// The pid is 0 if the place is free.
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
@@ -275,7 +275,7 @@ void KernelCallRows::erase(std::span<const call_key> keys)
         if (!front_[place].key.image.pid || !erased.contains(bytes(key_at(place))))
             continue;
         const_cast<call_stats&>(front_[place].stats) = {};
-        // The next key that takes the place finds nothing counted.
+        // Frees the place last, so that the next key starts with counts of 0.
         store_release<uint64_t>(*reinterpret_cast<volatile uint64_t*>(&front_[place].key), 0);
     }
     for (const call_key& key : keys)

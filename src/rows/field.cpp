@@ -25,7 +25,7 @@ std::string list_of(std::span<const Column> columns)
     return text;
 }
 
-// As it is in JSON.
+// Name of the unit of the JSON value.
 std::string_view unit_name(Unit unit)
 {
     constexpr std::string_view names[] = {"text", "count",   "rate", "bytes", "ns",
@@ -33,7 +33,7 @@ std::string_view unit_name(Unit unit)
     return names[static_cast<size_t>(unit)];
 }
 
-// Names and sentences are this program's own: there is nothing to escape in them.
+// Needs no escaping: names and sentences are constants of this program.
 void append_json(std::string& text, std::string_view place, const Column& column)
 {
     append_format(text,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One figure of a tool: its column, when text and JSON show it, its value, and its sentence in the manual. Tables and
-// lines of events are lists of these.
+// A field of a tool: its column, when text and JSON show it, its value, and its sentence in the manual. Tables and
+// event lines are lists of fields.
 #pragma once
 
 #include "rows/table.hpp"
@@ -17,7 +17,7 @@ namespace gpusnoop {
 
 enum class Shown : uint8_t { no, json, text, both };
 
-// Of: the types that a value is computed from: a row's key and group, or an event. Context: common to all of them.
+// Of: types that the value is computed from: a row's key and group, or an event. Context: shared by all rows.
 template<class Context, class... Of>
 struct Field {
     using Value = Cell (*)(const Of&..., const Context&);
@@ -25,12 +25,12 @@ struct Field {
     Column column;
     Shown (*shown)(const Context&);
     Value value;
-    std::string_view about = {}; // for the manual; `...` is bold. Empty: the sentence of the field before covers both
-    bool extra = false;          // in tables of text only on request (--columns)
-    Value text_value = nullptr;  // text shows this in place of the value
+    std::string_view about = {}; // for the manual; `...` is bold. Empty: the previous field's sentence covers both
+    bool extra = false;          // text tables show it only on request (--columns)
+    Value text_value = nullptr;  // text shows this instead of the value
     Unit text_unit = Unit::text;
 
-    // The same figure in another form for people.
+    // Copy of the field that text shows in another form.
     constexpr Field in_text(Value form, Unit unit = Unit::text) const
     {
         Field field = *this;
@@ -50,7 +50,7 @@ constexpr Column level(Column column)
     return column;
 }
 
-// One list of fields from several.
+// Concatenates lists of fields.
 template<class F, size_t... N>
 constexpr auto fields_of(const F (&... parts)[N])
 {
@@ -64,7 +64,7 @@ constexpr auto fields_of(const F (&... parts)[N])
     return all;
 }
 
-// The column of a field that is shown there.
+// Restricts a column to the outputs that show it.
 inline Column shown_column(Column column, Shown where)
 {
     column.in_text &= !column.header.empty() && where != Shown::json;
@@ -72,7 +72,7 @@ inline Column shown_column(Column column, Shown where)
     return column;
 }
 
-// A column of this run, with the field that it is of.
+// A column of this run, and its field.
 template<class Context, class... Of>
 struct ShownField {
     const Field<Context, Of...>* field;
@@ -80,8 +80,8 @@ struct ShownField {
     typename Field<Context, Of...>::Value value;
 };
 
-// Adds the columns of a field: none, one, or one each for text and JSON if the two differ. That of text then has no
-// key, since a recording has no such value under it.
+// Adds the columns of a field: none, one, or one each for text and JSON if the two differ. The text column then has no
+// key, as recordings contain only the JSON value.
 template<class Context, class... Of>
 void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context, Of...>& field, Shown where)
 {
@@ -99,7 +99,7 @@ void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context,
         to.push_back({&field, shown_column(json, Shown::json), field.value});
 }
 
-// The column with its sentence, and whether it is among the usual ones: for --columns.
+// The column with the data that --columns help and --columns json print.
 template<class Context, class... Of>
 Column documented(const Field<Context, Of...>& field)
 {
@@ -118,16 +118,16 @@ std::vector<Column> documented_columns(const Fields& fields)
     return all;
 }
 
-// Which columns a table of text shows: the usual ones, or what --columns asks for.
+// --columns: the columns that a text table shows.
 class ColumnChoice {
 public:
-    // Headers or JSON keys: these columns alone; or more (+NAME) or fewer (-NAME) than the usual ones. They must
+    // names: headers or JSON keys. NAME: only these columns; +NAME, -NAME: add to or remove from the default ones. Must
     // outlive the object.
     explicit ColumnChoice(std::span<const std::string> names) : names_(names) {}
 
     bool shows(const Column& column, bool usually) const;
 
-    // The names of columns that are asked for, and not taken off.
+    // Calls the function with each NAME or +NAME.
     template<class Function>
     void for_each_wanted(Function function) const
     {
@@ -140,18 +140,18 @@ private:
     std::span<const std::string> names_;
 };
 
-// Columns that there is no choice of: those of lines, "line" for a call's.
+// Columns that --columns cannot select, such as those of event lines (`of`: "line").
 struct OtherColumns {
     std::string_view of;
     std::vector<Column> columns;
 };
 
-// Throws UsageError if a name is of no column, and Answer if it is "help", with a list of them for people, or "json",
-// with all of them, the others too, from which scripts/man-page writes the manual.
+// Throws UsageError for an unknown name. Throws Answer for "help", with a readable list, and for "json", with all
+// columns including the others, from which scripts/man-page generates the manual.
 void check_columns(std::span<const std::string> names, std::span<const Column> columns,
                    std::span<const OtherColumns> others);
 
-// Throws UsageError if no column has the name, a header or a JSON key, to sort by.
+// Throws UsageError if `sort` is neither a header nor a JSON key.
 void check_sort(std::span<const Column> columns, const std::string& sort);
 
 } // namespace gpusnoop

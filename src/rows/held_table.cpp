@@ -5,15 +5,15 @@
 
 namespace gpusnoop {
 
-void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> gone, const Holdings& holdings,
+void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> exited, const Holdings& holdings,
                      bool all_known)
 {
-    if (!all_known || std::ranges::any_of(gone, [&](const ImageId& image) { return holdings.holds(image); }))
+    if (!all_known || std::ranges::any_of(exited, [&](const ImageId& image) { return holdings.holds(image); }))
         tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
 }
 
-// A walk through a trie begins anew where its key has gone meanwhile. Keys come in their order, so those that come
-// again are known.
+// A walk through a trie restarts from the beginning if its current key was deleted. Keys arrive in order, so repeated
+// ones are recognized and skipped.
 template<class F>
 void HeldTable::for_each_beyond(F&& each) const
 {
@@ -65,15 +65,15 @@ void HeldTable::make_room(Holdings& holdings)
 
 void HeldTable::sweep(const Holdings& holdings)
 {
-    std::vector<held_key> gone;
+    std::vector<held_key> stale;
     map_.for_each([&](const held_key& key, std::span<const held> values) {
         if (holdings.ended(values.front().context))
-            gone.push_back(key);
+            stale.push_back(key);
     });
-    for (const held_key& key : gone) {
+    for (const held_key& key : stale) {
         held taken{};
         if (bpf_map_lookup_and_delete_elem(fd_, &key, &taken) == 0 && !holdings.ended(taken.context))
-            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // it was given out again since it was read
+            bpf_map_update_elem(fd_, &key, &taken, BPF_NOEXIST); // the address was allocated again meanwhile
     }
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel side's table of what is held, allocation by allocation. It may have a million entries, so it is read
-// through, never copied.
+// The kernel side's table of live allocations. It may have a million entries, so it is scanned, never copied.
 #pragma once
 
 #include "base/bpf_object.hpp"
@@ -17,7 +16,7 @@
 
 namespace gpusnoop {
 
-// Who allocated.
+// Origin of allocations.
 struct LeakKey {
     ImageId image;
     uint8_t holding;
@@ -28,28 +27,28 @@ struct LeakKey {
 
 struct Leak {
     Amount amount;
-    uint64_t oldest_ns = 0; // age
-    cgroups cgroup{};       // of one of them
+    uint64_t oldest_ns = 0; // age of the oldest allocation
+    cgroups cgroup{};       // of one of the allocations
 };
 
-// Adds the tables of the kernel side that have rows of what images, which have ended, still held: to walk through a
-// million entries takes a while, so not for those that hold nothing, unless that is not known.
-void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> gone, const Holdings& holdings,
+// Adds the kernel tables to clean up after exited processes. Scanning a million entries takes a while, so it adds none
+// if the processes held nothing. all_known: `holdings` has all allocations.
+void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> exited, const Holdings& holdings,
                      bool all_known = true);
 
 class HeldTable {
 public:
-    // Its two maps: the hash, and the trie for what finds no room there.
+    // The table's two maps: the hash, and the trie for entries that do not fit into the hash.
     HeldTable(int hash_fd, int beyond_fd)
         : fd_(hash_fd), beyond_fd_(beyond_fd), room_(max_entries(hash_fd)), map_(hash_fd)
     {}
 
-    // Memory that was allocated at least that long before now (CLOCK_MONOTONIC).
+    // Memory allocated at least older_than_ns before now_ns (CLOCK_MONOTONIC).
     std::map<LeakKey, Leak> leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns);
 
-    // Takes out what went with its context, once that is an eighth of the hash. Without it such an entry stays until
-    // its address is given out again, or its process ends; so do those in the trie, which gives no entry out as it
-    // takes it out: it might have become another one.
+    // Removes entries of destroyed contexts, once they fill an eighth of the hash. Otherwise such an entry stays until
+    // its address is allocated again, or its process exits. Entries in the trie always stay: a trie cannot look up and
+    // delete an entry in one step, so a new entry might be deleted.
     void make_room(Holdings& holdings);
 
 private:
@@ -62,11 +61,12 @@ private:
 
     int fd_;
     int beyond_fd_;
-    size_t room_; // in the hash
+    size_t room_; // entries of the hash
     HashTable<held_key, held> map_;
 };
 
-// Between open and load: makes room for so many entries of one process, whose share is three quarters of the table.
+// Sizes the table so that one process, which may use three quarters of it, has this many entries. Call between open and
+// load.
 void size_held_table(const BpfObject& bpf, uint32_t entries_of_one);
 
 } // namespace gpusnoop

@@ -23,7 +23,7 @@ unsigned bucket_shift(unsigned bucket)
 uint64_t& Histogram::at(unsigned bucket)
 {
     if (bucket >= HISTOGRAM_BUCKETS)
-        throw std::out_of_range("a histogram has no such bucket");
+        throw std::out_of_range("no such histogram bucket");
     if (counts_.empty())
         first_ = bucket;
     if (bucket < first_) {
@@ -94,7 +94,7 @@ std::string star_histogram(const Histogram& histogram, std::string_view unit, co
     auto last = static_cast<unsigned>(counts.rend() - std::find_if(counts.rbegin(), counts.rend(), is_used)) - 1;
     const auto largest = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
 
-    // bcc's widths, for scripts and eyes that know them: past 2^33 bounds need twice the room, so stars get half.
+    // bcc's widths, for scripts and people used to them: bounds from 2^33 on take twice the room, so stars get half.
     const bool narrow = last <= 32;
     const int bound = narrow ? 10 : 20;
     const int bar = narrow ? 40 : 20;

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Both sides read the same bytes; the kernel's element of the table is 48 bytes and a pointer larger.
+// The kernel side uses the same layout. In the kernel, an element of the table is larger by 48 bytes and a pointer.
 static_assert(sizeof(held_key) == 16 && sizeof(held) == 56);
 static_assert(sizeof(holding_record) == 80);
 
@@ -68,7 +68,7 @@ void Holdings::add(const CallDelta& delta)
         return;
     }
     if (ended(static_cast<uint32_t>(key.subject)))
-        return; // a free that was under way when its context ended
+        return; // a free that was in flight when its context ended
     auto row = now_.try_emplace(row_of(key)).first;
     const auto sign = key.kind == KIND_ALLOC ? 1 : -1;
     row->second.add(sign * static_cast<int64_t>(delta[CALL_COUNT]), sign * static_cast<int64_t>(delta[MEMORY_BYTES]));
@@ -107,7 +107,7 @@ void Holdings::apply_ended_contexts()
         if (!ending_.contains({row.image, context}))
             return false;
         if (!context) {
-            // Nobody knows what was in it: perhaps what was allocated in a context that is not known.
+            // The context's memory is unknown: it may be memory that was allocated in an unknown context.
             if (ends_with_context(row.memory.holding))
                 approximate_.insert(row.image);
             return false;
@@ -130,7 +130,7 @@ bool Holdings::holds(const ImageId& image) const
 
 void Holdings::forget(const std::set<ImageId>& images)
 {
-    for (Amounts* amounts : {&now_, &released_}) // not every tool takes what was released
+    for (Amounts* amounts : {&now_, &released_}) // not every tool calls drain_released()
         std::erase_if(*amounts, [&](const auto& row) { return images.contains(row.first.image); });
     std::erase_if(approximate_, [&](const ImageId& image) { return images.contains(image); });
     std::erase_if(stale_, [&](const auto& entries) { return images.contains(entries.first); });
@@ -152,7 +152,7 @@ void Holdings::mark_swept()
     swept_ = std::exchange(ended_, {});
 }
 
-// Both sides read the same bytes.
+// The kernel side uses the same layout.
 static_assert(sizeof(place_key) == 28 && sizeof(range_key) == 24);
 
 void EndedEpochs::sweep()
@@ -173,7 +173,7 @@ void EndedEpochs::sweep()
     const auto is_over = [&]<class Key>(Key key, const std::byte* bytes) {
         memcpy(&key, bytes, sizeof(key));
         const auto now = changed.find(key.image);
-        return now != changed.end() && key.epoch < now->second; // a newer one may have begun since
+        return now != changed.end() && key.epoch < now->second; // not `!=`: a newer epoch may have begun since
     };
     for (const int fd : places_fds_)
         erase_keys(fd, [&](const std::byte* key) { return is_over(place_key{}, key); });

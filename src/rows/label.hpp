@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a histogram belongs to: "pid = 123, comm = python", and the same as JSON fields.
+// Label of a histogram: "pid = 123, comm = python" as text, and as JSON fields.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -28,8 +28,8 @@ struct Label {
                   std::span<const Probe> probes);
 };
 
-// Prints a histogram for each group of calls in which anything was measured. add_own(label, key, group) adds what the
-// tool alone groups by. Context: a CallContext.
+// Prints a histogram for each group of calls that has values. add_own(label, key, group) adds the tool's own
+// dimensions. Context: a CallContext.
 template<class K, class G, class Context>
 void print_call_histograms(Output& output, const std::map<K, G>& groups, Histogram G::*measured, std::string_view unit,
                            const Context& context, uint64_t wall_ns, auto add_own, bool empty_too = false)

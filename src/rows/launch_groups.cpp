@@ -80,7 +80,7 @@ std::string launch_name(const LaunchKey& key)
     }
 }
 
-// Shortened inside its brackets.
+// Shortens the name only, not the brackets around it.
 std::string shown_name(const LaunchKey& key, std::string_view how)
 {
     LaunchKey shown = key;
@@ -106,7 +106,7 @@ void LaunchGroups::add(const CallDelta& delta)
         key.kernel = std::move(name.text);
         source = name.source;
     }
-    // Kernels of one name are one row, whichever process launches them; a bare handle means nothing elsewhere.
+    // Kernels with the same name are one row, whichever process launches them; a handle is only valid in its process.
     if (!key.kernel.empty())
         key.handle = 0;
     if (key.handle)

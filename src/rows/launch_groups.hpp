@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of an interval, grouped the way the user wants to see them.
+// Launches of an interval, grouped as the user selected (--by).
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -18,11 +18,11 @@
 namespace gpusnoop {
 
 struct LaunchSettings : CallSettings {
-    bool kernel = false;       // told apart
-    bool failed_apart = false; // calls that failed are errors, and no launches
+    bool kernel = false;       // group by kernel
+    bool failed_apart = false; // count failed calls as errors only, not as launches
 };
 
-// What a group stands for; what the view does not tell apart is empty.
+// Key of a group; unused dimensions are empty.
 struct LaunchKey : CallKey {
     uint8_t kind = KIND_LAUNCH;
     std::string kernel; // name; empty while only the handle is known
@@ -33,11 +33,11 @@ struct LaunchKey : CallKey {
 
 struct LaunchGroup {
     WhoSeen who;
-    uint64_t kernels = 0; // executed; captured ones are apart
-    uint64_t grids = 0;   // of these, with a known number of blocks
+    uint64_t kernels = 0; // executed, not captured
+    uint64_t grids = 0;   // kernels with a known number of blocks
     uint64_t small_grids = 0;
     uint64_t graphs = 0;
-    uint64_t graph_kernels = 0;  // that those have started
+    uint64_t graph_kernels = 0;  // started by these graphs
     uint64_t graphs_unknown = 0; // launches of graphs whose kernels are not known
     uint64_t host_functions = 0;
     uint64_t captured = 0;
@@ -45,9 +45,9 @@ struct LaunchGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t last = 0;
-    NameSource name_source = NameSource::lookup; // the least certain
-    bool shaped = false;
-    launch_shape shape{}; // the last one
+    NameSource name_source = NameSource::lookup; // the least certain one
+    bool shaped = false;                         // shape is set
+    launch_shape shape{};                        // of the last launch
     Histogram blocks;
     Histogram threads;
     Histogram duration;
@@ -59,12 +59,12 @@ private:
     void count(const CallDelta& delta);
 };
 
-// "vecadd(float*)", "[graph 0x...]", "[host function f]"; the handle where there is no name.
+// "vecadd(float*)", "[graph 0x...]", "[host function f]"; the handle if there is no name.
 std::string launch_name(const LaunchKey& key);
-// The same with the kernel's name as a person reads it: "short", "base" or "full".
+// launch_name() with the kernel's name in the form that --names selects: "short", "base" or "full".
 std::string shown_name(const LaunchKey& key, std::string_view how);
 
-// Whether a launch is of fewer than FEW_BLOCKS; nullopt: not known.
+// Whether a launch has fewer than FEW_BLOCKS blocks; nullopt: unknown.
 std::optional<bool> has_few_blocks(const call_key& key);
 
 class LaunchGroups : public CallGroups<LaunchSettings, LaunchKey, LaunchGroup> {

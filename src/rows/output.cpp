@@ -33,7 +33,7 @@ RunIdentity this_run()
     RunIdentity identity;
     identity.boot_id = text_of("/proc/sys/kernel/random/boot_id");
     identity.boot_id.resize(std::min(identity.boot_id.find('\n'), identity.boot_id.size()));
-    constexpr int start_time = 22; // in clock ticks since the boot
+    constexpr int start_time = 22; // field of /proc/PID/stat: clock ticks since boot
     const std::string stat = text_of("/proc/self/stat");
     identity.run =
         fmt::format("{:016x}", fnv1a(fmt::format("{} {} {}", identity.boot_id, stat.substr(0, stat.find(' ')),

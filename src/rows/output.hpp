@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where results go. stdout carries data only; a write that fails because the reader has gone ends the run quietly.
+// Interface of outputs. stdout carries data only; the run ends quietly if its reader closes it.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,95 +18,95 @@
 
 namespace gpusnoop {
 
-// Which run lines of JSON are of, so that those of several can lie in one file, and be told apart on another machine.
+// Identity of a run in its JSON lines, so that lines of several runs and machines can be in one file.
 struct RunIdentity {
-    std::string run; // the same for no other run of any machine
+    std::string run; // unique among all runs on all machines
     std::string host;
-    std::string boot_id; // of the kernel: clocks other than that of the day are comparable within it
-    std::string command; // that the tool was started with; on the first line alone
+    std::string boot_id; // monotonic and boot-time clocks are comparable only within one boot
+    std::string command; // command line of the tool; on the first line only
 };
 
-// Of this process. Equal each time it is asked.
+// Identity of this process; the same at each call.
 RunIdentity this_run();
 
-// One thing that is missing from the results, and how many of it.
+// A kind of data missing from the results, and its count.
 struct Loss {
     std::string_view key;  // JSON key, "events_lost"
     std::string_view text; // "events lost (ring buffer full; enlarge it with --ring-mb)"
     uint64_t count = 0;
 };
 
-// The reader of stdout has gone.
+// Thrown if the reader of stdout has closed it.
 struct OutputClosed {};
 
-// Nobody reads what stdout leads to, and the run is over.
+// Thrown if the run is over and the reader of stdout does not read.
 class OutputStalled : public Error {
 public:
     using Error::Error;
 };
 
-// Lines below a row or an event; in JSON a list of its own. Mostly the frames of a user stack, innermost first.
+// Lines below a row or an event, in JSON a separate list. Usually the frames of a user stack, innermost first.
 struct ExtraLines {
     std::span<const std::string> lines;
     std::string_view key = "frames";
-    const ExtraLines* then = nullptr; // more, with another key
-    std::span<const CodeFrame> parts; // of frames
+    const ExtraLines* then = nullptr; // more lines, with another key
+    std::span<const CodeFrame> parts; // structured form of the lines, if they are frames
 
     ExtraLines() = default;
-    ExtraLines(std::span<const std::string> of) : lines(of) {}         // NOLINT: what there is below most rows
+    ExtraLines(std::span<const std::string> of) : lines(of) {}         // NOLINT: implicit, as callers pass lines
     ExtraLines(const std::vector<std::string>& of) : lines(of) {}      // NOLINT
     ExtraLines(const Frames& of) : lines(of.lines), parts(of.parts) {} // NOLINT
     ExtraLines(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
 };
 
-// What a form of output has no place for, it leaves out: rows, losses and the end of a write have a place in each.
+// An output ignores data that its format cannot show; only rows, losses and flush() are mandatory.
 class Output {
 public:
     virtual ~Output() = default;
 
-    // Once, before anything else. floor_ns: the least that a duration can be (calibrate.hpp), where any are measured.
+    // Called once, first. floor_ns: shortest duration that can be measured (calibrate.hpp); nullopt: none are measured.
     virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns);
-    // Once, after that: that it runs, and how it ends. For whoever sits there, not for whoever reads the data.
+    // Called once, after start(): "Tracing ... Hit Ctrl-C to end." Only for interactive users.
     virtual void banner(std::string_view text);
-    // Once, when the probes are in, and again when there are more. remarks: what the kernel refused, in sentences.
+    // Called once the probes are attached, and again when more are. remarks: programs that the kernel refused, as
+    // sentences.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks);
 
-    // A table: begin, rows. interval_ns is the time it covers, wall_ns the time of day it ends at.
+    // Begins a table; its rows follow. interval_ns: time covered; wall_ns: time of day at its end.
     virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns);
     virtual void row(std::span<const Column> columns, const Row& row, ExtraLines below) = 0;
 
     // One event line. The header is written before the first one.
     virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below);
 
-    // Who a process is that lines or rows are about; for whoever reads data.
+    // Describes a process that lines or rows refer to; only in data formats.
     virtual void process(std::span<const Column> columns, const Row& row);
 
-    // One histogram. key: what it belongs to ("pid = 123", or empty); fields: the same for JSON.
+    // One histogram. title: its label ("pid = 123", or empty); fields: the label in JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});
 
-    // All of a report has been written. nothing: asked for the sentence that stands there where it shows nothing. Data
-    // needs none.
+    // Ends a report. nothing: returns the sentence to print if the report was empty; data formats do not call it.
     using Sentence = std::function<std::string()>;
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 
-    virtual void lost(std::span<const Loss> losses) = 0; // those with count 0 are left out
+    virtual void lost(std::span<const Loss> losses) = 0; // skips losses with count 0
     virtual void end(uint64_t duration_ns);
 
-    // Hands everything written so far to stdout. Called before the loop sleeps. Throws what OutputBuffer::flush() does.
+    // Writes everything so far to stdout. Called before the loop sleeps. Throws what OutputBuffer::flush() throws.
     virtual void flush() = 0;
 
-    // Asked while stdout takes nothing, and for how long it has not: true where that is not worth waiting for any more.
-    // Without it, it is waited for ever.
+    // Called while stdout is blocked, with the time since it last accepted data. Returns true to stop waiting. Without
+    // it, the output waits forever.
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
-    // Where goes what only people are shown, and what only programs read: this one itself, or one of two beside each
-    // other. Null: nowhere.
+    // The output for text that only people read, and the one for data that only programs read: this output, or one of
+    // several combined ones. Null: none.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
-    // Where a row goes, by its number in a table of which people are shown at most so many (0: all). Null: nowhere.
+    // The output for a row, by its number in the table. most: rows shown to people (0: all). Null: none.
     Output* place_of_row(size_t number, size_t most)
     {
         return !most || number < most || !for_people() ? this : for_programs();
@@ -116,13 +116,13 @@ protected:
     GivesUp gives_up_;
 };
 
-// Shows nothing: for a tool with a screen of its own.
+// Prints nothing: for a tool that draws a screen.
 std::unique_ptr<Output> make_silent_output();
 // timestamps: a TIME line or column (-T).
 std::unique_ptr<Output> make_text_output(bool timestamps);
-// run: whose lines these are, which each of them names.
+// run: identity, included in each line.
 std::unique_ptr<Output> make_json_output(std::optional<RunIdentity> run = {});
-// For tools whose rows are all of one kind: the header has the columns' keys.
+// For tools with a single kind of row. The header has the columns' keys.
 std::unique_ptr<Output> make_csv_output();
 
 } // namespace gpusnoop

@@ -11,8 +11,8 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t pause_ns = 5'000'000'000; // between two scans at the files of a process
-constexpr int max_scans = 64;                // at a time: the others have their turn in the next intervals
+constexpr uint64_t pause_ns = 5'000'000'000; // between two scans of a process's open files
+constexpr int max_scans = 64;                // per refresh; other processes are scanned in the next ones
 
 Gpu ordinal(uint8_t device)
 {
@@ -39,7 +39,7 @@ void ProcessGpus::refresh(std::span<const ImageId> running, uint64_t now_ns)
         if (state.minor)
             indices_[*state.minor] = state.index;
     const std::set<ImageId> all(running.begin(), running.end());
-    std::erase_if(known_, [&](const auto& item) { // known by its pid alone until it called
+    std::erase_if(known_, [&](const auto& item) { // exited processes that have made no call
         return !item.first.serial && !all.contains(item.first);
     });
     int scans = 0;
@@ -117,11 +117,11 @@ Gpu ProcessGpus::of_call(const call_key& call) const
 {
     if (const auto found = known_.find(call.image); found != known_.end()) {
         const auto& [ordinals, minors, read_ns, on] = found->second;
-        // More contexts than GPUs: one is newer than the list.
+        // With more contexts than GPUs, a context is newer than the list.
         if (on.gpus.size() == 1 && on.gpus.begin()->is_machine_wide() && ordinals.size() <= 1)
             return *on.gpus.begin();
     }
-    // HIP has numbers of its own.
+    // HIP numbers devices independently of CUDA.
     return call.device == DEVICE_UNKNOWN || call.layer == LAYER_HIP ? Gpu() : ordinal(call.device);
 }
 

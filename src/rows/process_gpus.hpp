@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs a process is on, and who says so: the one place that rows, rows by device, the bars of GPUs and the search
-// for neighbours ask.
+// The GPUs that a process uses, and the source of that knowledge. Used for rows, grouping by device, the GPU bars and
+// the search for neighbours on a GPU.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -20,17 +20,17 @@ namespace gpusnoop {
 
 enum class GpuSource : uint8_t {
     none,
-    nvml,    // its list of the processes with a context
-    kfd,     // what AMD's driver says that they hold
-    files,   // it holds one GPU's file open and no other's: CUDA opens those of all GPUs that it may use
-    context, // current in its calls
+    nvml,    // NVML lists the process as having a context
+    kfd,     // AMD's driver lists the GPUs in use
+    files,   // the process has one GPU's device file open, and CUDA opens those of all GPUs that it may use
+    context, // device of the current context in the process's calls
 };
-std::string_view source_name(GpuSource source); // empty: none
+std::string_view source_name(GpuSource source); // empty for none
 
 struct OnGpus {
     GpuSource source = GpuSource::none;
     std::set<Gpu> gpus;
-    std::set<Gpu> possible; // it holds the files of several, and may use each of them
+    std::set<Gpu> possible; // GPUs whose device files are open: the process may use any of them
 };
 
 class ProcessGpus {
@@ -43,13 +43,13 @@ public:
     {}
 
     void note_call(const call_key& call);
-    // What NVML says now; of those that it does not list, the files, at first and then every few seconds.
+    // Reads NVML's list. For processes that are not listed, reads their open files: at once, and then every 5 s.
     void refresh(std::span<const ImageId> running, uint64_t now_ns);
 
     OnGpus of(const ImageId& image) const;
-    // Of a row: all that its processes are on. Without a source where they do not have the same.
+    // All GPUs of several processes; the source is `none` if it differs between them.
     OnGpus of(const std::set<ImageId>& images) const;
-    // The machine's number where it can be but one, else CUDA's; none: not known.
+    // The machine's GPU if there is only one possibility, else CUDA's device number; an empty Gpu if unknown.
     Gpu of_call(const call_key& call) const;
 
     void forget(const std::set<ImageId>& images);
@@ -57,7 +57,7 @@ public:
 private:
     struct Known {
         std::set<uint8_t> ordinals;
-        std::set<unsigned> minors; // of its open files
+        std::set<unsigned> minors; // of its open device files
         std::optional<uint64_t> read_ns;
         OnGpus on;
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool's table as a list of fields. A tool has a Key with a `WhoKey who`, a Group with a `WhoSeen who`, and a Context
-// with `options`, `processes`, `seconds` and `who()`.
+// A tool's table as a list of fields. Its Key needs a member `WhoKey who`, its Group a `WhoSeen who`, and its Context
+// `options`, `processes`, `seconds` and `who()`.
 #pragma once
 
 #include "base/options.hpp"
@@ -30,7 +30,7 @@ Shown always(const Context&)
     return Shown::both;
 }
 
-// In text if rows are grouped by it, in JSON wherever it is known.
+// In text if rows are grouped by this dimension, in JSON always.
 template<class Context, bool WhoView::*dimension>
 Shown where_grouped(const Context& c)
 {
@@ -49,21 +49,21 @@ Shown text_only(const Context&)
     return Shown::text;
 }
 
-// By an option of the tool.
+// If an option of the tool is set.
 template<class Context, auto member, Shown where = Shown::both>
 Shown where_set(const Context& c)
 {
     return c.settings.*member ? where : Shown::no;
 }
 
-// Not with -x, whose rows are of failed calls.
+// Not with -x (--failed): its rows have failed calls only.
 template<class Context, Shown where = Shown::both>
 Shown unless_failed(const Context& c)
 {
     return c.options.failed_only ? Shown::no : where;
 }
 
-// The same; in text only if some row has such.
+// As unless_failed, but in text only if the member of the context is true: some row has a value.
 template<class Context, auto some_row>
 Shown unless_failed_if(const Context& c)
 {
@@ -76,20 +76,21 @@ Cell per_second(uint64_t n, const Context& c)
     return static_cast<double>(n) / c.seconds;
 }
 
-// A sum of the group, and the same per second.
+// A sum of the group.
 template<auto member>
 constexpr auto count_of = [](const auto&, const auto& g, const auto&) { return Cell(uint64_t{g.*member}); };
 
+// A sum of the group per second.
 template<auto member>
 constexpr auto rate_of = [](const auto&, const auto& g, const auto& c) { return per_second(g.*member, c); };
 
-// In whole numbers, for people.
+// A sum of the group per second, as a whole number for text.
 template<auto member>
 constexpr auto whole_rate_of = [](const auto&, const auto& g, const auto& c) {
     return Cell(static_cast<uint64_t>(static_cast<double>(g.*member) / c.seconds));
 };
 
-// In percent; unknown if the whole is nothing.
+// In percent; empty if the whole is 0.
 inline Cell share(uint64_t part, uint64_t whole)
 {
     return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
@@ -128,7 +129,7 @@ inline const Field<C, K, G> who_fields[] = {
      },
      "Name of the process. In rows by thread, COMM is the name of the thread; JSON has that as thread_comm, beside the "
      "comm of the process."},
-    // A table of threads has their names in the column; in JSON, `comm` is the process's in any table.
+    // In a table by thread, the text column COMM has thread names; in JSON, `comm` is always the process's.
     {{"", "comm", Unit::text},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::no; },
      [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
@@ -138,7 +139,7 @@ inline const Field<C, K, G> who_fields[] = {
     {{"", "command_line", Unit::text},
      [](const C& c) { return c.options.writes_json() ? Shown::json : Shown::no; },
      [](const K&, const G& g, const C& c) { return command_line_cell(g.who, c.processes); },
-     "In a recording, and only if a row belongs to one process: what it was started with."},
+     "Command line of the process; only in recordings, and only if a row belongs to one process."},
     {{"", "processes", Unit::count},
      json_only<C>,
      [](const K&, const G& g, const C&) { return Cell(uint64_t{g.who.images.size()}); },
@@ -173,7 +174,7 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
-// Of calls: where in the program they come from.
+// Keys of tables of probed calls, which can be grouped by the place in the program that makes them.
 template<class K>
 concept HasPlace = K::has_place;
 
@@ -195,10 +196,11 @@ inline const Field<C, K, G> place_fields[] = {
     {{"LINE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.line ? Shown::text : Shown::no; },
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); },
-     "Where in the program the calls come from; with `--by line` or `--by function`. That is the innermost frame of "
-     "Python whose file is in no folder `site-packages` or `dist-packages`, is not of Python's own library, and is not "
-     "left out by `--skip`; if there is none, the innermost one. Where no Python runs, it is the function that calls "
-     "CUDA, and the file is that of the library or program."},
+     "Place in the program that makes the calls; with `--by line` or `--by function`. This is the innermost Python "
+     "frame whose file is not in a folder `site-packages` or `dist-packages`, not in Python's own library, and not "
+     "excluded by `--skip`; if there is none, the innermost one. Without Python, it is the function that calls CUDA, "
+     "and "
+     "the file is the library or program."},
     {{"CODE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.code && !c.settings.view.line ? Shown::text : Shown::no; },
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},
@@ -229,8 +231,7 @@ std::vector<const Field<C, K, G>*> all_fields(std::span<const Field<C, K, G>> ow
     return all;
 }
 
-// Throws UsageError where no field has the name (header or JSON key) of a column to show or to sort by; Answer where
-// the names are asked for.
+// Checks --columns and -s: throws UsageError for an unknown header or JSON key, and Answer for --columns help or json.
 template<class K, class G, class C>
 void check_fields(std::span<const Field<C, K, G>> own, const Options& options, const std::string& sort,
                   const std::vector<OtherColumns>& others)
@@ -242,12 +243,12 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
     check_sort(columns, sort);
 }
 
-// The frames that go below a row; none for most views.
+// Returns the stack frames to print below a row; none for most views.
 template<class Key, class Group>
 using FramesOf = std::function<Frames(const Key&, const Group&)>;
 
-// Prints groups as one table. weight orders them where `sort` is not another column; both downwards. frames: empty for
-// those of the context, if it has some.
+// Prints groups as one table, sorted by the column `sort` if it is shown, else by weight; largest first. frames: if
+// empty, the context's frames are used.
 template<class K, class G, class C>
 void print_table(Output& output, std::span<const Field<C, K, G>> own, const std::map<K, G>& groups, const C& context,
                  uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
@@ -263,7 +264,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         columns.push_back(of);
         columns.back().in_text = !of.header.empty() && choice.shows(field->column, of.in_text && !field->extra);
     }
-    // A column that this run does not measure shows unknown values.
+    // Columns that the user requested but this run does not measure have empty cells.
     const size_t measured = shown.size();
     choice.for_each_wanted([&](std::string_view name) {
         for (size_t i = 0; i < columns.size(); i++)
@@ -282,7 +283,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         const Cell value = field < measured ? shown[field].value(key, group, context) : Cell();
         return sampled && columns[field].of_calls ? estimate_of(value) : value;
     };
-    struct Line { // no cells: there may be tens of thousands
+    struct Line { // without cells, as there may be tens of thousands of lines
         double order;
         const K* key;
         const G* group;

@@ -111,7 +111,7 @@ void append_integer(std::string& to, uint64_t value)
     to.append(digits.data(), digits.size());
 }
 
-// One decimal as long as it says something.
+// One decimal below 100 us, none above.
 void append_microseconds(std::string& to, uint64_t ns)
 {
     const uint64_t tenths = ns / 100 + (ns % 100 >= 50);
@@ -127,7 +127,7 @@ void append_value(std::string& to, LocalTime&, Unit, std::monostate)
     to += '-';
 }
 
-void append_value(std::string&, LocalTime&, Unit, const std::string&) {} // append() has it
+void append_value(std::string&, LocalTime&, Unit, const std::string&) {} // handled in append()
 
 void append_value(std::string& to, LocalTime&, Unit, const Dim3& value)
 {

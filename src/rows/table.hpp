@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One column table feeds the text and the JSON output, so the two cannot drift apart.
+// Columns and cells, shared by the text and JSON outputs so that the two cannot diverge.
 #pragma once
 
 #include "base/clock.hpp"
@@ -18,7 +18,7 @@
 
 namespace gpusnoop {
 
-// How a value is written. In JSON all of them but text, dim3, hex and time are plain numbers.
+// Format of a value. In JSON all but text, dim3, hex and time are plain numbers.
 enum class Unit : uint8_t {
     text,     // left-aligned; made safe for the terminal
     count,    // integer
@@ -33,37 +33,37 @@ enum class Unit : uint8_t {
 };
 
 struct Column {
-    std::string_view header; // as in "LAUNCHES"; unit in the name where there is one
-    std::string_view key;    // JSON key, a whole word with its unit ("latency_p99_ns")
+    std::string_view header; // "LAUNCHES"; includes the unit if there is one, as in "LAT(us)"
+    std::string_view key;    // JSON key: whole words and the unit, as in "latency_p99_ns"
     Unit unit = Unit::count;
-    int16_t width = 8;           // least width in text; the last column of a row is never padded
+    int16_t width = 8;           // minimum width in text; the last column of a row is never padded
     bool in_text = true;         // false: JSON only
     bool in_json = true;         // false: text only
-    bool of_calls = false;       // adds up calls: an estimate where those are sampled
-    bool is_level = false;       // what there is at the end of an interval, not what has come in it
+    bool of_calls = false;       // a figure of counted calls, so an estimate if calls are sampled
+    bool is_level = false;       // the state at the end of the interval, not a sum over it
     bool on_request = false;     // for the manual: text shows it only with --columns
-    std::string_view about = {}; // for the manual: what it is; empty: as the column before
+    std::string_view about = {}; // for the manual: description; empty: the previous column's covers it
 
     bool is_called(std::string_view name) const { return !name.empty() && (key == name || header == name); }
 };
 
 using Dim3 = std::array<uint32_t, 3>;
 
-// A count that is not known to be all: of what began before it could be counted. ">=1.5M" in text, the number in JSON,
-// where a key of its own says so.
+// A lower bound: things that began before tracing are not counted. ">=1.5M" in text; in JSON the number, and a separate
+// key marks it as a lower bound.
 struct AtLeast {
     uint64_t count = 0;
     bool operator==(const AtLeast&) const = default;
 };
 
-// A figure told from a part of what it is about. "~1.5M" in text, the number in JSON, where keys of their own say so.
+// A figure estimated from a sample. "~1.5M" in text; in JSON the number, and separate keys give its accuracy.
 struct Estimate {
     std::variant<uint64_t, double> value;
     bool operator==(const Estimate&) const = default;
 };
 
-// An empty cell is "cannot be known": "-" in text, no key at all in JSON. It is not 0.
-// Copied, moved and destroyed in one place: each of the hundreds of functions that make one would have that in it.
+// A value of a table. Empty means unknown, not 0: "-" in text, no key in JSON.
+// Copies, moves and destructor are out of line: hundreds of functions create cells, and would each inline that code.
 class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3, AtLeast, Estimate> {
 public:
     using variant::variant;
@@ -90,26 +90,24 @@ Cell cell_if(const std::optional<T>& value)
         return value ? Cell(*value) : Cell();
 }
 
-using Row = std::vector<Cell>; // one cell per column, in the column table's order
+using Row = std::vector<Cell>; // one cell per column, in the columns' order
 
-const Cell& cell_at(const Row& row, size_t column); // an empty one where the row has none
+const Cell& cell_at(const Row& row, size_t column); // an empty cell if the row is shorter
 
-// Value of a cell as a number for sorting; -inf where it is empty, 0 for text.
+// Value of a cell as a number for sorting; -inf if it is empty, 0 for text.
 double sort_value(const Cell& cell);
 
-// The same figure as an estimate; what is none stays as it is.
+// Converts a number to an estimate; returns other cells unchanged.
 Cell estimate_of(const Cell& cell);
 
-// The columns that people are shown, as recordings name them, so that a table can be shown again: one text for each, as
-// "LAUNCHES launches count 9 calls".
-
-// Those that are shown; none: it is not for people.
+// Descriptions of the text columns of a table, as stored in recordings for --replay: "LAUNCHES launches count 9 calls".
+// Empty if the table has no text columns.
 std::vector<std::string> table_columns(std::span<const Column> columns);
 
-// What was recorded of a table.
+// Parser of such descriptions.
 class RecordedColumns {
 public:
-    // What is no column is left out: whoever wrote it.
+    // Ignores invalid texts: recordings are untrusted.
     explicit RecordedColumns(std::span<const std::string> texts);
     RecordedColumns(const RecordedColumns&) = delete;
     RecordedColumns& operator=(const RecordedColumns&) = delete;
@@ -119,18 +117,18 @@ public:
 private:
     void add(const std::string& text);
 
-    std::deque<std::string> names_; // which columns only refer to
+    std::deque<std::string> names_; // storage for the columns' string views
     std::vector<Column> all_;
 };
 
-// How a cell is written for a person: in the text output and on the screen alike.
+// Layout of cells in the text output and on the screen.
 bool is_left_aligned(Unit unit);
-size_t width_of(const Column& column); // least columns of text; never 0
+size_t width_of(const Column& column); // minimum width in terminal columns; never 0
 
 class CellText {
 public:
-    // Appends the text of a cell, made safe for the terminal and cut to `width` columns; only text is cut. Returns
-    // the columns appended.
+    // Appends a cell as text, made safe for the terminal. Strings are cut to `width` terminal columns. Returns the
+    // number of terminal columns appended.
     size_t append(std::string& to, Unit unit, const Cell& cell, size_t width = std::string::npos);
 
     void append_clock(std::string& to, uint64_t wall_ns) { time_.append_clock(to, wall_ns); }

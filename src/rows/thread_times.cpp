@@ -26,7 +26,7 @@ bool has_ended(const thread_time& time)
     return (time.now & TIME_OFF_BITS) == TIME_ENDED;
 }
 
-// Up to this moment, in ns since the thread's first call.
+// Sums up to `until`, in ns since the thread's first call.
 TimeSums sums_of(const thread_time& time, uint64_t until)
 {
     TimeSums sums{.wall_ns = until,
@@ -46,7 +46,7 @@ bool adds_up(const thread_time& time)
     return std::accumulate(std::begin(time.ns), std::end(time.ns), uint64_t{0}) == since_ns(time);
 }
 
-// So much of that as is there.
+// Subtracts up to `most` from ns. Returns the amount subtracted.
 uint64_t take_up_to(uint64_t& ns, uint64_t most)
 {
     const uint64_t taken = std::min(ns, most);
@@ -54,9 +54,9 @@ uint64_t take_up_to(uint64_t& ns, uint64_t most)
     return taken;
 }
 
-// That a thread waits for a CPU, and why, is known once it has one; and that it has one, some kernels do not tell at
-// once. What goes on is told as what it looks like, so some of that may have to be taken back: it was a wait for a CPU,
-// of one kind or the other, or it ran. All of this is modulo 2^64.
+// Corrects parts that are negative (modulo 2^64) because an earlier report overstated them. A thread's wait for a CPU,
+// and its reason, is known only once the thread runs, and some kernels report a switch late. Reports count the state in
+// progress as what it seems to be, so the correction is subtracted from run-queue wait, throttling and CPU time first.
 void remove_excess(TimeParts& ns)
 {
     uint64_t too_much = 0;
@@ -113,14 +113,14 @@ CpuTime& CpuTime::operator+=(const CpuTime& other)
     return *this;
 }
 
-// Whose thread it is, is written before.
+// begin_ns is written last, so the thread's identity is valid if this returns true.
 bool ThreadTimes::has_begun(uint32_t place) const
 {
     return load_acquire(table_[place].begin_ns) != 0;
 }
 
-// A thread as it was at one moment: the kernel side first says what it is in from now on, and then adds up what it was
-// in. Nullopt while it does that, for longer where it has been preempted there.
+// A consistent copy of a thread's times. The kernel side first sets the new state and then adds the time of the old
+// one. nullopt if it is between the two, for long only if it was preempted there.
 std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
 {
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -136,7 +136,7 @@ std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
     return std::nullopt;
 }
 
-// Nobody writes to the place of a thread that has ended.
+// Only for a thread that has ended: the kernel side no longer writes to its place.
 void ThreadTimes::free_place(uint32_t place)
 {
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
@@ -152,11 +152,11 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
     return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
-// Since it was known last, which may be longer ago than the last report. A wait for a CPU is known once it is over:
-// what of it is more than there was since then, the next report has.
+// CPU time since it was last known, which may be before the last report. A wait for a CPU is added when it ends; the
+// part that exceeds the elapsed time is left for the next report.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
-    constexpr size_t schedstat_reads_max = 4096; // 20 ms of work
+    constexpr size_t schedstat_reads_max = 4096; // about 20 ms
     CpuTime& reported = reported_cpu_[place];
     CpuTime now{.wall_ns = wall_ns,
                 .used_ns = time.at_end.used_ns,
@@ -177,7 +177,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
                     .used_ns = time.at_begin.used_ns,
                     .ready_ns = time.at_begin.waited_ns,
                     .turns = time.at_begin.timeslices};
-    if (now.turns < reported.turns) // another thread with its number; or the kernel keeps no account
+    if (now.turns < reported.turns) // the tid was reused, or the kernel keeps no schedstat
         return {};
     CpuTime since{.wall_ns = now.wall_ns - reported.wall_ns,
                   .used_ns = now.used_ns - std::min(now.used_ns, reported.used_ns),
@@ -204,7 +204,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
             continue;
         const std::optional<thread_time> time = consistent_copy(place);
         if (!time)
-            continue; // with the next report
+            continue; // included in the next drain()
         const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
         const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
         ThreadTime delta{.place = place,

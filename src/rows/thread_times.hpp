@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of threads that call has gone since the last report, grouped the way the user wants to see it.
+// Time of threads that make CUDA calls, split by what they did (launch, wait, CPU, lock, ...), since the last report.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 using TimeParts = std::array<uint64_t, TIME_PARTS>; // ns
 
-// What a part is called in tables and in JSON.
+// Name of a part in tables and in JSON.
 struct TimePartName {
     std::string_view header, key;
 };
@@ -52,57 +52,57 @@ inline constexpr auto time_part_names = [] {
 }();
 
 struct TimeSums {
-    uint64_t wall_ns = 0; // by the clock; the parts add up to it
+    uint64_t wall_ns = 0; // elapsed time; the parts add up to it
     TimeParts ns{};
     uint64_t blocked = 0;
     uint64_t preempted = 0;
     uint64_t faults = 0;      // major ones
-    uint64_t collectives = 0; // calls of NCCL, where they are asked for
+    uint64_t collectives = 0; // NCCL calls, if they are traced
 
     TimeSums& operator+=(const TimeSums& other);
     TimeSums operator-(const TimeSums& earlier) const;
 };
 
-// Where switches are not followed: what the scheduler has in its own account of a thread. It is as old as the thread's
-// last switch or tick, so that these may be more than the time by the clock: the rest is told with the next report.
+// CPU time of threads from schedstat, used if context switches are not traced (--cheap). The kernel updates it at a
+// thread's switches and ticks only, so it may exceed the elapsed time: the excess is carried over to the next report.
 struct CpuTime {
-    uint64_t wall_ns = 0; // by the clock, of the threads of which it is known; 0: of none
+    uint64_t wall_ns = 0; // elapsed time of the threads with known CPU time; 0: there are none
     uint64_t used_ns = 0;
-    uint64_t ready_ns = 0; // without a CPU
-    uint64_t turns = 0;    // times that they were given one
+    uint64_t ready_ns = 0; // waiting for a CPU in the run queue
+    uint64_t turns = 0;    // number of times they were scheduled
 
     uint64_t off_ns() const { return wall_ns - used_ns - ready_ns; }
     CpuTime& operator+=(const CpuTime& other);
 };
 
-// Of one thread.
+// Times of one thread.
 struct ThreadTime {
-    uint32_t place = 0; // in the kernel side's tables
+    uint32_t place = 0; // index in the kernel side's tables
     bool ended = false;
     ImageId image{};
-    cgroups cgroup{}; // when it first called
+    cgroups cgroup{}; // at the thread's first call
     uint32_t tid = 0;
-    std::array<char, 16> comm{};           // of the thread, as the kernel side has it
+    std::array<char, 16> comm{};           // the thread's name, as the kernel side read it
     uint8_t vendors = 0;                   // as in WhoSeen
-    std::optional<uint32_t> other_syscall; // the last that it was blocked in for no reason that has a name
-    uint32_t collective = 0;               // probe number of the last call of NCCL; 0: none, or not asked for
+    std::optional<uint32_t> other_syscall; // last system call of TIME_OTHER, where it blocked for no known reason
+    uint32_t collective = 0;               // probe number of the last NCCL call; 0: none, or not traced
     TimeSums sums;
     CpuTime cpu{};
 };
 
 class ThreadTimes {
 public:
-    // The kernel side's table, its queue of free places in it, and how many have been taken.
-    // cheap: switches are not followed.
+    // The kernel side's table, the queue of its free places, and the number of places ever used. cheap: context
+    // switches are not traced.
     ThreadTimes(int table_fd, int free_fd, __u32& places_taken, bool cheap = false)
         : free_fd_(free_fd), table_(table_fd, PLACES_MAX), places_taken_(places_taken), cheap_(cheap)
     {}
 
-    // What has come since the last call, up to now (CLOCK_MONOTONIC); that of threads that have ended, once.
+    // Times from the last call to now_ns (CLOCK_MONOTONIC).
     std::vector<ThreadTime> drain(uint64_t now_ns);
-    // Whose thread has that place; nullopt: nobody's.
+    // The process of the thread at this place; nullopt: the place is free.
     std::optional<ImageId> image_of(uint32_t place) const;
-    // Others get the places of those of them that have ended: nothing is to be looked up by these any more.
+    // Frees the places of drained threads that have ended. Their place numbers are invalid afterwards.
     void forget_ended(const std::vector<ThreadTime>& drained);
 
 private:
@@ -116,13 +116,13 @@ private:
     __u32& places_taken_;
     bool cheap_;
     std::vector<TimeSums> reported_;    // by place
-    std::vector<CpuTime> reported_cpu_; // the same, of CPUs
-    size_t schedstat_reads_ = 0;        // threads that /proc has been asked for, in this report
+    std::vector<CpuTime> reported_cpu_; // by place
+    size_t schedstat_reads_ = 0;        // in this drain()
 };
 
-// By their places.
+// Index by place.
 std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times);
-// Their pids and tids, of those that have not ended.
+// (pid, tid) of the threads that have not ended.
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
 
 struct TimeKey {
@@ -133,8 +133,8 @@ struct TimeKey {
 struct TimeGroup {
     WhoSeen who;
     std::set<std::pair<uint32_t, uint32_t>> threads; // pid, tid
-    std::optional<uint32_t> other_syscall;           // of the thread with the most of that
-    uint64_t other_ns = 0;                           // of that thread
+    std::optional<uint32_t> other_syscall;           // of the thread with the most TIME_OTHER
+    uint64_t other_ns = 0;                           // TIME_OTHER of that thread
     TimeSums sums;
     CpuTime cpu;
 

@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, bool WhoView::*> dimensions[] = {
     {"cgroup", &WhoView::cgroup},
 };
 
-// The one process of the row: its latest image, for exec makes several.
+// The only process of the row: its latest image, since an exec creates another one. nullopt: there are several.
 std::optional<ImageId> only_process(const WhoSeen& seen)
 {
     if (seen.images.empty() || seen.images.begin()->pid != seen.images.rbegin()->pid)
@@ -25,7 +25,7 @@ std::optional<ImageId> only_process(const WhoSeen& seen)
     return *seen.images.rbegin();
 }
 
-// Ids as docker and crictl print them, and the end of what is longer than a column: that is where cgroups differ.
+// Shortens ids to 12 digits, as docker and crictl do, and cuts the start of a long path, as cgroups differ at the end.
 std::string shorten_path(std::string_view path)
 {
     constexpr size_t width = 60, id_digits = 32, id_shown = 12;
@@ -41,7 +41,7 @@ std::string shorten_path(std::string_view path)
         return shorter;
     size_t from = shorter.size() - (width - 3);
     while (from < shorter.size() && (static_cast<unsigned char>(shorter[from]) & 0xc0) == 0x80)
-        from++; // not within a character
+        from++; // do not cut within a UTF-8 character
     return "..." + shorter.substr(from);
 }
 
@@ -189,7 +189,7 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
 
 namespace {
 
-constexpr uint64_t refill_after = 4096; // lines; names may have become known
+constexpr uint64_t refill_after = 4096; // lines; names may have become known meanwhile
 
 } // namespace
 
@@ -275,7 +275,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // more are told again
+constexpr size_t reported_max = 65'536; // beyond it, all are forgotten and reported again
 
 std::vector<Column> columns_of_process()
 {

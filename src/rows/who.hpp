@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose calls a row counts: the part of a row that is the same in all tools. A tool's group key has a `WhoKey who`, its
-// group a `WhoSeen who`, and its table begins with who_fields.
+// Owner of a row's calls: process, thread, container, pod, cgroup. Shared by all tools: a tool's group key has a member
+// `WhoKey who`, its group a `WhoSeen who`, and its table begins with who_fields.
 #pragma once
 
 #include "rows/field.hpp"
@@ -22,47 +22,47 @@
 
 namespace gpusnoop {
 
-// What is told apart.
+// Owner dimensions that rows are grouped by.
 struct WhoView {
     bool pid = false;
     bool comm = false;
-    bool thread = false; // of a process: pid, too
+    bool thread = false; // implies pid
     bool container = false;
     bool pod = false;
     bool pod_namespace = false;
     bool cgroup = false;
-    bool owner = false; // shown, not told apart (-X)
+    bool owner = false; // shown (-X), but not grouped by
 
     static constexpr std::string_view names = "pid, comm, thread, container, pod, namespace, cgroup";
-    bool parse(std::string_view name); // false where it is none of them
+    bool parse(std::string_view name); // returns false for an unknown name
 
     // Rows depend on the cgroup that the call came from.
     bool by_owner() const { return container || pod || pod_namespace || cgroup; }
 };
 
-// What is not told apart is empty.
+// Key of a group; unused dimensions are empty.
 struct WhoKey {
     uint32_t pid = 0;
     uint64_t start_ns = 0;
     uint32_t tid = 0;
     std::string comm;
     std::string container;
-    std::string pod; // its uid, or its name where there is no uid
+    std::string pod; // uid, or name if there is no uid
     std::string pod_namespace;
     std::string cgroup;
     auto operator<=>(const WhoKey&) const = default;
 
-    // To be told apart from its namesakes: a reused pid is another process.
+    // Sets pid and start time, since a pid may be reused by another process.
     void set_process(const ImageId& image, Processes& processes);
 };
 
 WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, uint32_t tid, const cgroups& ids);
 
-// All whose calls are in the row.
+// The processes and owners whose calls are in a row.
 struct WhoSeen {
     std::set<ImageId> images;
     std::set<const Owner*> owners;
-    uint8_t vendors = 0; // bits: of the APIs that were called
+    uint8_t vendors = 0; // bit mask of the vendors whose API was called, see vendor_bit()
 
     void add(const ImageId& image, const Owner& owner)
     {
@@ -71,23 +71,23 @@ struct WhoSeen {
     }
 };
 
-// What there is one answer to for the whole row; an empty cell otherwise.
+// Cells that are empty unless the value is the same for the whole row.
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
-// Of the time that calls were counted in, and the error of what is told from it. Empty: all were.
+// Percentage of the time in which calls were counted, and error of the estimates. Empty if calls were not sampled.
 Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
 Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
 Cell command_line_cell(const WhoSeen& seen, Processes& processes);
 Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
-// Of rows by thread.
+// For rows by thread.
 Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
 
 enum class OwnerPart : uint8_t {
     text,
     container_text,
     pod_text,
-    cgroup_text, // cut from the left
+    cgroup_text, // shortened at the start
     container,
     container_id,
     runtime,
@@ -101,7 +101,7 @@ enum class OwnerPart : uint8_t {
     uid,
 };
 
-// What is known of an owner, as JSON keys of every row and event.
+// JSON keys of an owner, in every row and event.
 struct OwnerKey {
     std::string_view key;
     Unit unit;
@@ -122,37 +122,35 @@ inline constexpr OwnerKey owner_keys[] = {
     {"cgroup", Unit::text, OwnerPart::cgroup},
 };
 
-// Sentences for the manual that several fields share.
+// Descriptions for the manual that several fields share.
 inline constexpr std::string_view about_pid =
     "Process id, as the host numbers it. In JSON also in other views, if a row belongs to only one process.";
 inline constexpr std::string_view about_ns_pid = "The same process's id in its own pid namespace; with `-X`.";
 inline constexpr std::string_view about_tid = "Thread id.";
 inline constexpr std::string_view about_owner =
-    "Whose process it is, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, RUNTIME:CONTAINER, "
-    "slurm:JOB.STEP, a systemd unit, or the cgroup itself. JOB is the SLUID of the job where Slurm names its cgroups "
-    "by "
-    "it (26.05 and newer), and the job id elsewhere. If a name is not on the host's disk, the first 8 digits of the "
-    "pod's uid or 12 of the container's id take its place. CONTAINER is `-` for processes outside of containers.";
+    "Owner of the process, from the cgroup in which it made its first call: NAMESPACE/POD/CONTAINER, "
+    "RUNTIME:CONTAINER, slurm:JOB.STEP, a systemd unit, or the cgroup itself. JOB is the job's SLUID if Slurm names "
+    "cgroups by it (26.05 and newer), otherwise the job id. If a name is not on the host's disk, the first 8 digits of "
+    "the pod's uid or 12 of the container's id replace it. CONTAINER is `-` for processes outside of containers.";
 
 inline constexpr std::string_view about_owner_keys =
-    "The same in full, in every view, if all processes of the row agree. Processes outside of containers have a "
-    "systemd "
-    "unit, a uid (from the user's slice) or a Slurm job instead. A container with a uid is that user's own (rootless), "
-    "under a name that the user chose.";
+    "The parts of the owner in full, in every view, if they are the same for all processes of the row. Processes "
+    "outside of containers have a systemd unit, a uid (from the user's slice) or a Slurm job instead. A container with "
+    "a uid is rootless: it belongs to that user, who chose its name.";
 
 Cell owner_cell(const Owner& owner, OwnerPart part);
 Cell owner_cell(const WhoSeen& seen, OwnerPart part);
 
-// The columns of an event line that say whose it is.
+// Owner columns of an event line.
 class EventWho {
 public:
     explicit EventWho(Processes& processes) : processes_(processes) {}
 
-    // in_text: the pid inside the container and the owner are columns of the text, too.
+    // in_text: text also shows the pid inside the container and the owner.
     static void add_columns(std::vector<Column>& columns, bool in_text);
 
-    // Fills the cells from row[at] on and returns where they end. Cells of the line before are kept where it came from
-    // the same place, so most events cost a comparison.
+    // Fills the cells from row[at] on and returns the index after them. Keeps the previous line's cells if the process
+    // and cgroups are the same, so most events cost a comparison only.
     size_t fill(Row& row, size_t at, const ImageId& image, const cgroups& ids);
 
 private:
@@ -162,21 +160,19 @@ private:
     uint64_t filled_ = 0;
 };
 
-// A line that is about a process, not a call of it: when, who, whose, and what a tool has to say.
-
-// What each of them has. A tool's own has more.
+// Base of lines about a process rather than a call: time, process and owner. A tool's own line type adds more.
 struct ProcessLine {
     uint64_t wall_ns = 0;
     Cell pid;
     Cell comm;
-    const Owner* owner = nullptr; // null: nothing was seen of the process
+    const Owner* owner = nullptr; // null: unknown
 
     ProcessLine(const ImageId& image, Processes& processes, uint64_t time_ns);
-    // As somebody else has told it.
+    // For a process that is known only from another source, such as an Xid message.
     ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns);
 };
 
-// They show the same whatever is asked for.
+// Context of these lines: they show the same columns with any options.
 struct AnyRun {};
 
 template<class Line>
@@ -187,7 +183,7 @@ constexpr Shown in_any_run(const AnyRun&)
     return Shown::both;
 }
 
-// Lines begin with these. The tool's come behind, in its order.
+// First columns of these lines; those of the tool follow.
 std::span<const ProcessField<ProcessLine>> first_process_fields();
 
 template<class Line>
@@ -210,13 +206,13 @@ void print_process_line(Output& output, std::span<const ProcessField<Line>> own,
     output.event(process_line_columns(own), row, below);
 }
 
-// Who the processes are that lines of JSON are about: one line for each of them says what would be long on each of
-// theirs.
+// Prints a JSON line that describes each process of the event lines, so that they need not repeat it.
 class ReportedProcesses {
 public:
     explicit ReportedProcesses(Processes& processes) : processes_(processes) {}
 
-    // Before a line about it. Once, and again a minute later (time_ns): of a recording, only the end may be left.
+    // Call before an event line of the process. Prints the description once, and again each minute (by time_ns), as
+    // only the end of a recording may be kept.
     void report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
 
 private:

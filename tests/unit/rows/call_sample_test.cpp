@@ -23,7 +23,7 @@ CallDelta copies(uint64_t count, uint32_t pid = 1)
 
 } // namespace
 
-TEST_CASE("what windows have stands for all the work", "[call_sample]")
+TEST_CASE("calls of the windows are scaled to all CPU time", "[call_sample]")
 {
     CallSample sample(1000);
     CHECK(sample.drain(2000).empty()); // no window yet
@@ -32,18 +32,18 @@ TEST_CASE("what windows have stands for all the work", "[call_sample]")
         sample.add(copies(5));
         sample.close(at + 500, 50);
     }
-    const std::vector<CallDelta> all = sample.drain(11000); // 2,000 of 10,000
+    const std::vector<CallDelta> all = sample.drain(11000); // windows cover 2,000 of 10,000
     REQUIRE(all.size() == 1);
     CHECK(all[0][CALL_COUNT] == 100);
     CHECK(all[0][COPY_BYTES] == 1000);
-    CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // four batches of none, five times
+    CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // -1 in each of four windows, times five
     CHECK(sample.accuracy().percent == Catch::Approx(20));
     REQUIRE(sample.accuracy().error);
-    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // all windows are alike: how well the cost is known
+    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // equal windows: only the error of the probe cost
     CHECK(sample.drain(12000).empty());
 }
 
-TEST_CASE("windows that differ make a larger error", "[call_sample]")
+TEST_CASE("different rates in the windows increase the error", "[call_sample]")
 {
     CallSample sample(0);
     for (uint64_t i = 0; i < 8; i++) {
@@ -55,7 +55,7 @@ TEST_CASE("windows that differ make a larger error", "[call_sample]")
     CHECK(*sample.accuracy().error > 20);
 }
 
-TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_sample]")
+TEST_CASE("each row is scaled separately, and an empty window changes nothing", "[call_sample]")
 {
     CallSample sample(0);
     sample.open(0);
@@ -68,15 +68,15 @@ TEST_CASE("rows stay apart, and a window without work changes nothing", "[call_s
     const std::vector<CallDelta> all = sample.drain(20);
     REQUIRE(all.size() == 2);
     CHECK(all[0][CALL_COUNT] + all[1][CALL_COUNT] == 10);
-    CHECK_FALSE(sample.accuracy().error); // too few
+    CHECK_FALSE(sample.accuracy().error); // too few windows
 }
 
-TEST_CASE("what a process did as it ended is there", "[call_sample]")
+TEST_CASE("drain_last returns the calls of a window without CPU time", "[call_sample]")
 {
     CallSample sample(0);
     sample.open(100);
     sample.add(copies(3));
-    sample.close(100, 0); // its clock has gone with it
+    sample.close(100, 0); // the process has exited, so its CPU clock can no longer be read
     CHECK(sample.drain(100).empty());
     CHECK(sample.drain_last(100).at(0)[CALL_COUNT] == 3);
     CHECK(sample.drain_last(100).empty());

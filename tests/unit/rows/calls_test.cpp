@@ -34,12 +34,12 @@ call_key kernel(uint64_t number, uint32_t tid = 0)
     return key;
 }
 
-// The kernel side: programs on many CPUs, which look a row up first and add to it later.
+// Simulated kernel side: programs on many CPUs, which first look up a row and later add to it.
 class Machine : public CallRows {
 public:
     Machine(size_t rows, size_t cpus) : capacity_(rows), cpus_(cpus) {}
 
-    // False where the table is full.
+    // Returns false if the table is full.
     bool call(call_key key, size_t cpu, uint64_t duration_ns = 0)
     {
         call_stats* stats = look_up(key, cpu);
@@ -50,14 +50,14 @@ public:
         stats->v[CALL_MAX_NS] = std::max<uint64_t>(stats->v[CALL_MAX_NS], duration_ns);
         return true;
     }
-    // Called as soon as calls count in the other rows.
+    // Called right after the switch to the other generation.
     std::function<void()> meanwhile = [] {};
-    // A program that has come as far as its row, and is preempted there.
+    // A program that has looked up its row, and is preempted before it adds to it.
     void begin(const call_key& key, size_t cpu) { open_.push_back(look_up(key, cpu)); }
     call_stats& row(const call_key& key, size_t cpu) { return *look_up(key, cpu); }
 
     size_t size() const { return rows_.size(); }
-    size_t turns = 0;
+    size_t switches = 0;
     bool refuses = false;
 
     size_t capacity() const override { return capacity_; }
@@ -74,11 +74,11 @@ public:
     }
     bool switch_generation(uint8_t generation) override
     {
-        turns++;
+        switches++;
         generation_ = generation;
         if (refuses)
             return false;
-        for (call_stats* stats : std::exchange(open_, {})) // they end before it returns
+        for (call_stats* stats : std::exchange(open_, {})) // preempted programs finish before the switch returns
             stats->v[CALL_COUNT]++;
         meanwhile();
         return true;
@@ -110,7 +110,7 @@ struct Table {
         machine = made.get();
         table.emplace(std::move(made), own_maxima);
     }
-    // The longest of the calls.
+    // Returns the longest duration.
     uint64_t drain()
     {
         uint64_t max_ns = 0;
@@ -138,33 +138,33 @@ TEST_CASE("a week of new kernels on 256 CPUs passes through a table that is full
     uint64_t next = 100;
     for (size_t minute = 0; minute < minutes; minute++) {
         for (int i = 0; i < 40; i++) {
-            const uint64_t number = i < 20 ? random() % 20 : next++; // some are there all the time
+            const uint64_t number = i < 20 ? random() % 20 : next++; // half of the calls are of 20 permanent kernels
             REQUIRE(t.machine->call(kernel(number), random() % cpus));
             made[number]++;
         }
         t.drain();
     }
     CHECK(made.size() > 20 * minutes);
-    CHECK(t.machine->turns > 42 * days);
+    CHECK(t.machine->switches > 42 * days);
     CHECK(t.machine->size() < rows);
     CHECK(t.counted == made);
 }
 
-TEST_CASE("a row that is in use when the table turns counts whole")
+TEST_CASE("no call is lost if its program is preempted during the switch of generations")
 {
     Table t(16, 4);
     for (uint64_t number = 0; number < 12; number++)
         REQUIRE(t.machine->call(kernel(number), 0));
     t.machine->begin(kernel(3), 1);
     t.drain();
-    CHECK(t.machine->turns == 1);
+    CHECK(t.machine->switches == 1);
     CHECK(t.machine->size() == 0);
     CHECK(t.counted[3] == 2);
     REQUIRE(t.machine->call(kernel(3), 2));
     t.drain();
     t.drain();
     CHECK(t.counted[3] == 3);
-    CHECK(t.machine->turns == 1);
+    CHECK(t.machine->switches == 1);
 }
 
 TEST_CASE("an interval has the maximum of its own calls")
@@ -175,7 +175,7 @@ TEST_CASE("an interval has the maximum of its own calls")
     call(1'300'002);
     CHECK(t.drain() == 1'300'002);
     call(1'100'003);
-    t.machine->meanwhile = [&] { call(1'200'000); }; // between the intervals: it is of the next one
+    t.machine->meanwhile = [&] { call(1'200'000); }; // during the switch: counts in the next interval
     CHECK(t.drain() == 1'100'003);
     t.machine->meanwhile = [] {};
     call(1'150'000);
@@ -203,13 +203,13 @@ TEST_CASE("without new rows a maximum is bounded by the time of the interval")
     REQUIRE(t.machine->call(kernel(3), 0, 1300));
     CHECK(t.drain() == 1300);
     REQUIRE(t.machine->call(kernel(3), 0, 1100));
-    t.drain(); // the row of the generation that has begun
+    t.drain(); // reads the row of the new generation
     REQUIRE(t.machine->call(kernel(3), 0, 1000));
     CHECK(t.drain() == 1000);
     CHECK(t.counted[3] == 3);
 }
 
-TEST_CASE("a table that cannot turn is left as it is")
+TEST_CASE("a table whose generation cannot be switched keeps its rows")
 {
     Table t(16, 4);
     t.machine->refuses = true;
@@ -217,15 +217,15 @@ TEST_CASE("a table that cannot turn is left as it is")
         REQUIRE(t.machine->call(kernel(number), 0));
     t.drain();
     t.drain();
-    CHECK(t.machine->turns == 1);
+    CHECK(t.machine->switches == 1);
     CHECK(t.machine->size() == 14);
-    REQUIRE(t.machine->call(kernel(3), 0)); // of the generation that has begun
+    REQUIRE(t.machine->call(kernel(3), 0)); // counts in the new generation
     t.drain();
     CHECK(t.counted[3] == 2);
     CHECK(t.machine->size() == 15);
 }
 
-TEST_CASE("the rows of a process that has ended leave both generations")
+TEST_CASE("rows of an exited process are removed from both generations")
 {
     Table t(16, 4);
     t.machine->refuses = true;
@@ -239,7 +239,7 @@ TEST_CASE("the rows of a process that has ended leave both generations")
     CHECK(t.counted[1] == 2);
 }
 
-TEST_CASE("a call that found no row counts as in a row")
+TEST_CASE("spilled calls are counted like calls in the table")
 {
     Table t(16, 1);
     call_event event{};
@@ -260,7 +260,7 @@ TEST_CASE("a call that found no row counts as in a row")
     CHECK(std::vector(std::begin(sums.v), std::end(sums.v)) == std::vector<__u64>{5, 90, 50, 0, 10, 3, 2, 4});
 }
 
-TEST_CASE("of several CPUs, the shape of the last launch counts")
+TEST_CASE("a row has the shape of the last launch on any CPU")
 {
     Table t(16, 2);
     for (const size_t cpu : {0, 1}) {
@@ -276,7 +276,7 @@ TEST_CASE("of several CPUs, the shape of the last launch counts")
     CHECK(launches[0].shape().grid[0] == 100);
 }
 
-TEST_CASE("what the table may take, by the number of CPUs")
+TEST_CASE("rows_for() keeps the table below 65 MiB for any number of CPUs")
 {
     CHECK(rows_for(72, 8) == 16384);
     CHECK(rows_for(72, 224) == 4657);
@@ -319,7 +319,7 @@ TEST_CASE("a report of more rows than the limit has the same sums")
     CHECK(sums.merged() == 0);
 }
 
-TEST_CASE("a process with new rows all the time takes none from others")
+TEST_CASE("a process that creates many rows loses detail, and other processes keep theirs")
 {
     CallSums sums(160);
     const auto add = [&](uint32_t pid, uint64_t number) {
@@ -345,7 +345,7 @@ TEST_CASE("a process with new rows all the time takes none from others")
     CHECK(sums.merged() == 2000);
 }
 
-TEST_CASE("of processes that have ended, sums are left")
+TEST_CASE("merge() keeps the sums of processes")
 {
     CallSums sums;
     for (uint32_t pid = 1; pid <= 10; pid++)

@@ -35,7 +35,7 @@ Histogram of_octaves(const std::vector<std::pair<unsigned, uint64_t>>& counts)
 
 } // namespace
 
-TEST_CASE("a bucket holds its value, and its middle is within a sixteenth", "[histogram]")
+TEST_CASE("a bucket contains its value, and its middle differs from it by at most 1/16", "[histogram]")
 {
     unsigned before = 0;
     for (uint64_t v : interesting_values()) {
@@ -48,7 +48,7 @@ TEST_CASE("a bucket holds its value, and its middle is within a sixteenth", "[hi
                      static_cast<double>(off) <= 0.0625 * static_cast<double>(v);
         if (!holds) {
             CAPTURE(v, bucket, before, low, high);
-            FAIL("bucket does not fit");
+            FAIL("the bucket does not fit the value");
         }
         before = bucket;
     }
@@ -63,7 +63,7 @@ TEST_CASE("buckets leave no gap", "[histogram]")
     CHECK(Histogram::bucket_high(HISTOGRAM_BUCKETS - 1) == UINT64_MAX);
 }
 
-TEST_CASE("octaves are counted as bcc counts them", "[histogram]")
+TEST_CASE("octaves are bcc's slots", "[histogram]")
 {
     for (uint64_t v : interesting_values()) {
         Histogram histogram;
@@ -76,7 +76,7 @@ TEST_CASE("octaves are counted as bcc counts them", "[histogram]")
     }
 }
 
-TEST_CASE("percentiles are those of the sorted samples, to a bucket", "[histogram]")
+TEST_CASE("a percentile is in the bucket of the exact percentile", "[histogram]")
 {
     std::mt19937_64 random(1);
     for (size_t size : {1, 2, 3, 10, 1000, 20000}) {
@@ -125,7 +125,7 @@ TEST_CASE("merge adds bucket by bucket", "[histogram]")
     CHECK(a.count(495) == 5);
 }
 
-TEST_CASE("stars are bcc's", "[histogram]")
+TEST_CASE("star_histogram() prints bcc's format", "[histogram]")
 {
     // The example in runqlat's documentation.
     auto histogram = of_octaves({{0, 72}, {1, 93}, {2, 98}, {3, 96}, {4, 38}, {5, 4}, {6, 5}, {7, 6}, {11, 1}});
@@ -145,7 +145,7 @@ TEST_CASE("stars are bcc's", "[histogram]")
           "      2048 -> 4095       : 1        |                                        |\n");
 }
 
-TEST_CASE("stars start at the first octave in use", "[histogram]")
+TEST_CASE("star_histogram() starts at the first non-empty octave", "[histogram]")
 {
     CHECK(gpusnoop::star_histogram(of_octaves({{3, 3}, {5, 1}}), "usecs") ==
           "     usecs               : count    distribution\n"
@@ -154,7 +154,7 @@ TEST_CASE("stars start at the first octave in use", "[histogram]")
           "        32 -> 63         : 1        |*************                           |\n");
 }
 
-TEST_CASE("bounds widen and stars halve past 2^33", "[histogram]")
+TEST_CASE("from 2^33 on, bounds are wider and there are half as many stars", "[histogram]")
 {
     CHECK(gpusnoop::star_histogram(of_octaves({{32, 2}}), "bytes") ==
           "     bytes               : count    distribution\n"

@@ -37,7 +37,7 @@ holding_record ended(uint32_t context)
     return record;
 }
 
-// The record that says that an entry of device memory was overwritten.
+// Record of an overwritten entry of device memory.
 holding_record replaced(uint64_t bytes, uint32_t context, uint8_t device)
 {
     holding_record record{};
@@ -66,13 +66,13 @@ bool is(const Amount& amount, int64_t count, int64_t bytes)
 
 } // namespace
 
-TEST_CASE("what is held is what was allocated less what was freed")
+TEST_CASE("held memory is allocations minus frees")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 3, 3000));
     holdings.add(calls(KIND_FREE, 1, 1000));
     CHECK(is(sum(holdings.now()), 2, 2000));
-    // A duration tells calls apart, not what they hold.
+    // Rows of calls are separate by duration, rows of held memory are not.
     CallDelta timed = calls(KIND_FREE, 2, 2000);
     timed.key.duration = 17;
     timed.key.layer = LAYER_RUNTIME;
@@ -81,7 +81,7 @@ TEST_CASE("what is held is what was allocated less what was freed")
     CHECK(!holdings.holds(process));
 }
 
-TEST_CASE("a free may be seen before its allocation")
+TEST_CASE("a free may be read before its allocation")
 {
     Holdings holdings;
     holdings.add(calls(KIND_FREE, 1, 1000));
@@ -90,7 +90,7 @@ TEST_CASE("a free may be seen before its allocation")
     CHECK(holdings.now().empty());
 }
 
-TEST_CASE("what fails, what is unknown and what is no allocation holds nothing")
+TEST_CASE("failed calls, frees of unknown memory and trims change nothing")
 {
     Holdings holdings;
     CallDelta failed = calls(KIND_ALLOC, 1, 1000);
@@ -102,7 +102,7 @@ TEST_CASE("what fails, what is unknown and what is no allocation holds nothing")
     CHECK(!holdings.approximate(process));
 }
 
-TEST_CASE("what found no room is not held, and makes its process approximate")
+TEST_CASE("untracked allocations are not counted, and make the process's figures approximate")
 {
     Holdings holdings;
     CallDelta untracked = calls(KIND_ALLOC, 5, 5000);
@@ -114,28 +114,28 @@ TEST_CASE("what found no room is not held, and makes its process approximate")
     CHECK(!holdings.approximate(process));
 }
 
-TEST_CASE("a context takes with it what is its own")
+TEST_CASE("the end of a context releases its memory")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
     holdings.add(calls(KIND_ALLOC, 1, 700, 6));
-    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // no context's
+    holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL)); // not of a context
     holdings.context_ended(ended(5));
-    CHECK(is(sum(holdings.now()), 4, 2764)); // what was allocated in it may not have been read yet
+    CHECK(is(sum(holdings.now()), 4, 2764)); // not yet: some of its allocations may still be unread
     holdings.apply_ended_contexts();
     CHECK(is(sum(holdings.now()), 2, 764));
     CHECK(is(sum(holdings.drain_released()), 2, 2000));
     CHECK(is(sum(holdings.drain_released()), 0, 0));
     CHECK(holdings.ended(5));
     CHECK(holdings.sweepable_entries() == 2 + 1);
-    // A free that was under way, and an address that is given out again.
+    // Ignores a free that was in flight, and an address that is allocated again.
     holdings.add(calls(KIND_FREE, 1, 1000, 5));
     holdings.replaced(replaced(1000, 5, DEVICE_UNKNOWN));
     CHECK(is(sum(holdings.now()), 2, 764));
     CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 
-TEST_CASE("a context from before tracing may take with it what is of no known context")
+TEST_CASE("the end of an unknown context makes figures approximate if memory may have been allocated in it")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 1, 64, 0, HOLDING_POOL));
@@ -149,7 +149,7 @@ TEST_CASE("a context from before tracing may take with it what is of no known co
     CHECK(is(sum(holdings.now()), 2, 1064));
 }
 
-TEST_CASE("what was freed unseen is released when its address is given out again")
+TEST_CASE("memory freed by an untraced call is released when its address is allocated again")
 {
     Holdings holdings;
     holdings.distinguish(true, true);
@@ -162,7 +162,7 @@ TEST_CASE("what was freed unseen is released when its address is given out again
     CHECK(is(sum(holdings.drain_released()), 1, 1000));
 }
 
-TEST_CASE("what went with its context and what was replaced may be told in any order")
+TEST_CASE("ends of contexts and replaced entries may be recorded in any order")
 {
     for (const bool replaced_first : {false, true}) {
         Holdings holdings;
@@ -180,7 +180,7 @@ TEST_CASE("what went with its context and what was replaced may be told in any o
     }
 }
 
-TEST_CASE("a process whose contexts have ended has entries until there is room again, and its contexts go with it")
+TEST_CASE("stale entries and ended contexts are kept until a sweep, or until the process is forgotten")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 3, 3000, 5));
@@ -191,7 +191,7 @@ TEST_CASE("a process whose contexts have ended has entries until there is room a
     holdings.mark_swept();
     CHECK(!holdings.holds(process));
     CHECK(holdings.sweepable_entries() == 0);
-    CHECK(holdings.ended(5)); // a free may be under way
+    CHECK(holdings.ended(5)); // a free may be in flight
     holdings.mark_swept();
     CHECK(!holdings.ended(5));
     holdings.add(calls(KIND_ALLOC, 3, 3000, 6));
@@ -203,7 +203,7 @@ TEST_CASE("a process whose contexts have ended has entries until there is room a
     CHECK(holdings.sweepable_entries() == 0);
 }
 
-TEST_CASE("what a process released is forgotten with it")
+TEST_CASE("forget() drops the memory that a process has released")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 2, 2000, 5));
@@ -213,7 +213,7 @@ TEST_CASE("what a process released is forgotten with it")
     CHECK(is(sum(holdings.drain_released()), 0, 0));
 }
 
-TEST_CASE("the dead hold nothing")
+TEST_CASE("forget() drops the memory that a process holds")
 {
     Holdings holdings;
     holdings.add(calls(KIND_ALLOC, 1, 1000));
@@ -224,7 +224,7 @@ TEST_CASE("the dead hold nothing")
     CHECK(!holdings.holds(process));
 }
 
-TEST_CASE("every kind has a name, and a place of its own where numbers may meet")
+TEST_CASE("every kind has a name, and kinds whose handles may collide have different spaces")
 {
     std::set<std::string_view> names;
     for (uint8_t what = 0; what < HOLDINGS; what++)
@@ -235,7 +235,7 @@ TEST_CASE("every kind has a name, and a place of its own where numbers may meet"
     for (holding what : {HOLDING_DEVICE, HOLDING_ARRAY, HOLDING_RESERVED, HOLDING_EXTERNAL, HOLDING_POOL_OBJECT})
         spaces.insert(space_of(what));
     CHECK(spaces.size() == 5);
-    // What cuMemFree() frees is looked for in one place, however it was allocated.
+    // Memory that cuMemFree() accepts is in one space, however it was allocated.
     for (holding what :
          {HOLDING_POOL, HOLDING_MANAGED, HOLDING_IMPORTED, HOLDING_GRAPH, HOLDING_MAPPED, HOLDING_PINNED})
         CHECK(space_of(what) == SPACE_ADDRESS);

@@ -19,7 +19,7 @@ call_key call(uint32_t pid, uint8_t device)
     return key;
 }
 
-// Processes by pid, and what they hold open.
+// Processes with their open GPU files, by pid.
 struct Machine {
     explicit Machine(const std::string& library) : nvml(library) {}
 
@@ -40,11 +40,11 @@ struct Machine {
     std::string of_call(uint32_t pid, uint8_t device) const { return gpu_text({gpus.of_call(call(pid, device))}); }
 
     std::map<pid_t, std::set<unsigned>> files;
-    int looks = 0;
+    int scans = 0;
     uint64_t now_ns = 0;
     NvmlFigures nvml;
     ProcessGpus gpus{nvml, [this](pid_t pid) {
-                         looks++;
+                         scans++;
                          return std::optional(files[pid]);
                      }};
 };
@@ -66,7 +66,7 @@ TEST_CASE("GPUs as text", "[gpus]")
     CHECK(gpu_text({index(1), Gpu{Gpu::By::ordinal, 1}}) == "1 cuda:1");
 }
 
-TEST_CASE("without NVML, one open file tells the GPU, and several do not", "[gpus]")
+TEST_CASE("without NVML, a single open GPU file identifies the GPU, and several do not", "[gpus]")
 {
     Machine machine("off");
     machine.files = {{1, {2}}, {2, {0, 1, 2, 3}}, {3, {}}};
@@ -84,7 +84,7 @@ TEST_CASE("without NVML, one open file tells the GPU, and several do not", "[gpu
     CHECK(machine.of(2) == "cuda:1 context ?nvidia0-3");
     CHECK(machine.of(3) == "cuda:0 context");
     CHECK(machine.of_call(2, 1) == "cuda:1");
-    CHECK(machine.of_call(2, DEVICE_UNKNOWN).empty()); // it may be on another, too
+    CHECK(machine.of_call(2, DEVICE_UNKNOWN).empty()); // the call may be on another GPU
     CHECK(machine.gpus.of({image{1, 1}, image{3, 1}}).source == GpuSource::none);
     CHECK(gpu_text(machine.gpus.of({image{1, 1}, image{3, 1}}).gpus) == "nvidia2 cuda:0");
 
@@ -92,21 +92,21 @@ TEST_CASE("without NVML, one open file tells the GPU, and several do not", "[gpu
     CHECK(machine.of(3) == " ");
 }
 
-TEST_CASE("files are looked at seldom", "[gpus]")
+TEST_CASE("a process's open files are scanned every 5 s", "[gpus]")
 {
     Machine machine("off");
     machine.refresh({1});
     machine.files = {{1, {0}}};
     for (int i = 0; i < 4; i++)
         machine.refresh({1});
-    CHECK(machine.looks == 1);
+    CHECK(machine.scans == 1);
     CHECK(machine.of(1) == " ");
     machine.refresh({1});
-    CHECK(machine.looks == 2);
+    CHECK(machine.scans == 2);
     CHECK(machine.of(1) == "nvidia0 files");
 }
 
-TEST_CASE("NVML's list comes first, and its minor numbers make files an index", "[gpus]")
+TEST_CASE("NVML's list takes precedence, and its minor numbers map files to GPU indices", "[gpus]")
 {
     const Answers answers("device 0\nminor 3\nprocess 1 100\nprocess 4 5 gi=7 ci=0\n"
                           "device 1\nminor 0\nprocess 2 1\nprocess 1 7\n");
@@ -120,13 +120,13 @@ TEST_CASE("NVML's list comes first, and its minor numbers make files an index", 
     CHECK(machine.of(2) == "1 nvml");
     CHECK(machine.of(3) == "0 files");
     CHECK(machine.of(4) == "0/gi7 nvml");
-    CHECK(machine.of(5) == "nvidia9 files"); // a GPU that NVML does not know
-    CHECK(machine.looks == 2);               // only of those that it does not list
+    CHECK(machine.of(5) == "nvidia9 files"); // a GPU that NVML does not list
+    CHECK(machine.scans == 2);               // only processes that NVML does not list
 
-    // CUDA's number is the machine's for nobody who has more than one.
+    // With several GPUs, a CUDA device number cannot be mapped to the machine's.
     CHECK(machine.of_call(2, 0) == "1");
     CHECK(machine.of_call(2, DEVICE_UNKNOWN) == "1");
     CHECK(machine.of_call(1, 0) == "cuda:0");
-    machine.gpus.note_call(call(2, 1)); // a context that the list has not yet
+    machine.gpus.note_call(call(2, 1)); // a context that is not in the list yet
     CHECK(machine.of_call(2, 1) == "cuda:1");
 }

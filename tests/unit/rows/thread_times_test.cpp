@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t begin = 1'000'000;
 
-// The kernel side's table, which a file stands for here; there is no queue of free places.
+// Simulated kernel side: its table is a memfd, and there is no queue of free places.
 class Threads {
 public:
     Threads() : fd_(memfd_create("thread_times", MFD_CLOEXEC))
@@ -34,8 +34,8 @@ public:
         taken_ = std::max<__u32>(taken_, static_cast<__u32>(place + 1));
     }
 
-    // As the kernel side does it: what the thread was in until then has the time since.
-    void turn(size_t place, uint64_t until, uint64_t to, uint64_t queued = 0, uint64_t throttled = 0) const
+    // Changes a thread's state as the kernel side does: the old state gets the time until now.
+    void change_state(size_t place, uint64_t until, uint64_t to, uint64_t queued = 0, uint64_t throttled = 0) const
     {
         volatile thread_time& time = (*table_)[place];
         const uint64_t before = time.now, elapsed = until - (before >> TIME_SINCE_SHIFT);
@@ -54,7 +54,7 @@ public:
         sum = sum + ns;
     }
 
-    // What came of the only thread.
+    // Sums of the only thread.
     TimeSums one(uint64_t now)
     {
         const std::vector<ThreadTime> times = drain(now);
@@ -86,48 +86,48 @@ constexpr uint64_t in(time_part call, time_part off = TIME_CPU)
 
 } // namespace
 
-TEST_CASE("what a thread is in has the time up to now")
+TEST_CASE("the state in progress gets the time up to now")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 100, in(TIME_LAUNCH));
-    threads.turn(0, 300, TIME_CPU);
-    threads.turn(0, 350, TIME_PIPE);
+    threads.change_state(0, 100, in(TIME_LAUNCH));
+    threads.change_state(0, 300, TIME_CPU);
+    threads.change_state(0, 350, TIME_PIPE);
     TimeSums sums = threads.one(1000);
     CHECK(sums.wall_ns == 1000);
     CHECK(sums.ns[TIME_CPU] == 150);
     CHECK(sums.ns[TIME_LAUNCH] == 200);
     CHECK(sums.ns[TIME_PIPE] == 650);
-    threads.turn(0, 1200, TIME_CPU);
+    threads.change_state(0, 1200, TIME_CPU);
     sums = threads.one(2000);
     CHECK(sums.wall_ns == 1000);
     CHECK(sums.ns[TIME_PIPE] == 200);
     CHECK(sums.ns[TIME_CPU] == 800);
 }
 
-TEST_CASE("in a call, time is the call's, but for waits for a CPU")
+TEST_CASE("time within a call counts as the call's, except waits for a CPU")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 0, in(TIME_WAIT));
-    threads.turn(0, 100, in(TIME_WAIT, TIME_LOCK));
-    threads.turn(0, 530, in(TIME_WAIT), 30);
+    threads.change_state(0, 0, in(TIME_WAIT));
+    threads.change_state(0, 100, in(TIME_WAIT, TIME_LOCK));
+    threads.change_state(0, 530, in(TIME_WAIT), 30);
     const TimeSums sums = threads.one(600);
     CHECK(sums.ns[TIME_WAIT] == 570);
     CHECK(sums.ns[TIME_RUNQ] == 30);
     CHECK(sums.ns[TIME_LOCK] == 0);
 }
 
-TEST_CASE("a wait for a CPU that was told as one thing, and was another")
+TEST_CASE("a later report corrects a wait whose kind was reported wrongly")
 {
     Threads threads;
     threads.first_call(0);
     const auto looks_like = GENERATE(TIME_RUNQ, TIME_THROTTLED, TIME_PIPE);
     const uint64_t queued = looks_like == TIME_PIPE ? GENERATE(0, 40, 60, 200) : 200;
     const uint64_t throttled = queued * GENERATE(0, 1, 2) / 2;
-    threads.turn(0, 0, looks_like);
+    threads.change_state(0, 0, looks_like);
     CHECK(threads.one(150).ns[looks_like] == 150);
-    threads.turn(0, 200, TIME_CPU, queued, throttled);
+    threads.change_state(0, 200, TIME_CPU, queued, throttled);
     const TimeSums later = threads.one(300);
     CHECK(later.ns[TIME_RUNQ] + later.ns[TIME_THROTTLED] + later.ns[TIME_PIPE] == 50);
     CHECK(later.ns[TIME_PIPE] == (queued >= 50 || looks_like != TIME_PIPE ? 0 : 50 - queued));
@@ -135,13 +135,13 @@ TEST_CASE("a wait for a CPU that was told as one thing, and was another")
     CHECK(later.wall_ns == 150);
 }
 
-TEST_CASE("a thread that had a CPU for some time before that was known")
+TEST_CASE("a later report corrects CPU time that was reported as a wait")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 100, TIME_PIPE);
+    threads.change_state(0, 100, TIME_PIPE);
     CHECK(threads.one(400).ns[TIME_PIPE] == 300);
-    threads.turn(0, 150, TIME_CPU, 20);
+    threads.change_state(0, 150, TIME_CPU, 20);
     const TimeSums later = threads.one(500);
     CHECK(later.wall_ns == 100);
     CHECK(later.ns[TIME_PIPE] == 0);
@@ -149,33 +149,33 @@ TEST_CASE("a thread that had a CPU for some time before that was known")
     CHECK(later.ns[TIME_CPU] == 100);
 }
 
-TEST_CASE("the time of a thread that has ended is told once, and its place is free")
+TEST_CASE("an ended thread is reported once, and its place is freed")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 700, TIME_ENDED);
+    threads.change_state(0, 700, TIME_ENDED);
     CHECK(threads.one(1000).wall_ns == 700);
     CHECK(threads.count(2000) == 0);
     threads.first_call(0);
     CHECK(threads.one(500).wall_ns == 500);
 }
 
-TEST_CASE("a thread whose parts do not add up is being changed, and is told later")
+TEST_CASE("a thread that is just being updated is reported later")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 100, TIME_PIPE);
+    threads.change_state(0, 100, TIME_PIPE);
     threads.add(0, TIME_CPU, uint64_t{0} - 1);
     CHECK(threads.count(200) == 0);
     threads.add(0, TIME_CPU, 1);
     CHECK(threads.one(300).wall_ns == 300);
 }
 
-TEST_CASE("a thread that has turned after the report began is not told from before")
+TEST_CASE("a state change after the report began is included up to that change")
 {
     Threads threads;
     threads.first_call(0);
-    threads.turn(0, 500, TIME_SLEEP);
+    threads.change_state(0, 500, TIME_SLEEP);
     CHECK(threads.one(400).wall_ns == 500);
     CHECK(threads.one(600).wall_ns == 100);
 }
