@@ -6,7 +6,7 @@
 #include "base/process.bpf.h"
 #include "shared/stack.h"
 
-/* Copies of a thread's stack, in which the front end finds the callers (src/code/inside_search.cpp). A copy takes 240
+/* Copies of a thread's stack, in which the front end finds the callers (src/code/pending_calls.cpp). A copy takes 240
  * ns. It is made once per stack id, and once more every COPY_AGAIN_EVERY calls, because other callers may have the same
  * id. */
 

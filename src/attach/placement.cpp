@@ -9,13 +9,13 @@ namespace {
 
 constexpr size_t prologue_bytes = 32;
 
-bool keeps_arguments(const DispatchTables::Behind& behind, const probe_row& row)
+bool keeps_arguments(const DispatchTables::Target& target, const probe_row& row)
 {
     unsigned whole = row.block_base >= BLOCK_REGISTER ? 1U << (row.block_base - BLOCK_REGISTER) : 0, low = 0;
     for (const operand& argument : row.args)
         if (argument.word < WORD_ZERO)
             (argument.part == PART_LOW ? low : whole) |= 1U << argument.word;
-    return (whole & ~unsigned{behind.whole}) == 0 && (low & ~unsigned{behind.low}) == 0;
+    return (whole & ~unsigned{target.whole}) == 0 && (low & ~unsigned{target.low}) == 0;
 }
 
 } // namespace
@@ -27,8 +27,8 @@ std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, con
     const Placement here = place(elf.bytes(function.file_offset, known));
     if (here.emulated)
         return {function.file_offset, here};
-    const auto behind = tables.behind(function);
-    const auto other = behind && keeps_arguments(*behind, row) ? elf.offset_of(behind->address) : std::nullopt;
+    const auto target = tables.target(function);
+    const auto other = target && keeps_arguments(*target, row) ? elf.offset_of(target->address) : std::nullopt;
     if (other)
         if (const Placement there = place(elf.bytes(*other, prologue_bytes)); there.emulated)
             return {*other, there};

@@ -55,10 +55,10 @@ Placement place_on_x86_64(std::span<const uint8_t> code)
         // The kernel checks only the opcode, so the operand may be beyond the end of code.
         if (std::ranges::any_of(emulated_opcodes, [&](const Opcode& opcode) { return opcode.begins(rest); }))
             return {delta, true};
-        const size_t harmless = x86_64_decoder().harmless(rest);
-        if (harmless == 0)
+        const size_t length = x86_64_decoder().skippable_length(rest);
+        if (length == 0)
             break;
-        delta += harmless;
+        delta += length;
     }
     return {};
 }

@@ -23,14 +23,14 @@ struct ElfMachine {
     uint32_t jump_slot, global, absolute, relative;
 };
 
-constexpr ElfMachine elf_of_x86_64 = {"x86-64",          EM_X86_64,   R_X86_64_JUMP_SLOT,
-                                      R_X86_64_GLOB_DAT, R_X86_64_64, R_X86_64_RELATIVE};
-constexpr ElfMachine elf_of_arm64 = {"aarch64",          EM_AARCH64,      R_AARCH64_JUMP_SLOT,
-                                     R_AARCH64_GLOB_DAT, R_AARCH64_ABS64, R_AARCH64_RELATIVE};
+constexpr ElfMachine x86_64_elf = {"x86-64",          EM_X86_64,   R_X86_64_JUMP_SLOT,
+                                   R_X86_64_GLOB_DAT, R_X86_64_64, R_X86_64_RELATIVE};
+constexpr ElfMachine arm64_elf = {"aarch64",          EM_AARCH64,      R_AARCH64_JUMP_SLOT,
+                                  R_AARCH64_GLOB_DAT, R_AARCH64_ABS64, R_AARCH64_RELATIVE};
 #if defined(__aarch64__)
-constexpr ElfMachine elf_of_host = elf_of_arm64, elf_of_other = elf_of_x86_64;
+constexpr ElfMachine host_elf = arm64_elf, other_elf = x86_64_elf;
 #else
-constexpr ElfMachine elf_of_host = elf_of_x86_64, elf_of_other = elf_of_arm64;
+constexpr ElfMachine host_elf = x86_64_elf, other_elf = arm64_elf;
 #endif
 
 // Bytes of a file, and their address in its own numbering.
@@ -132,7 +132,7 @@ public:
 
     // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
     // memory is written, and what changes carries no argument. 0 where it is any other or not all there.
-    virtual size_t harmless(std::span<const uint8_t> code) const = 0;
+    virtual size_t skippable_length(std::span<const uint8_t> code) const = 0;
 };
 
 const Decoder& x86_64_decoder(); // not there on other machines: Zydis decodes

@@ -205,7 +205,7 @@ std::optional<uint32_t> X86_64::returned_constant(const Code& code) const
     return found;
 }
 
-size_t X86_64::harmless(std::span<const uint8_t> code) const
+size_t X86_64::skippable_length(std::span<const uint8_t> code) const
 {
     Instruction instruction;
     if (!decode(code, instruction))

@@ -17,16 +17,16 @@ constexpr std::array<size_t, 8> arguments = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr std::array<size_t, 12> kept_by_all = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
 // lost_in_calls, one by one.
 constexpr std::array<size_t, 20> lost = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, link};
-constexpr size_t steps_max = 64;
+constexpr size_t max_steps = 64;
 
-class HandingOn : public HandedOn<32> {
+class Forwarder : public ForwarderState<32> {
 public:
     // False where it does anything else.
     bool follow(uint32_t word, uint64_t at);
     // Where it jumps to the pointer in this register.
     std::optional<Dispatch> result(size_t target) const
     {
-        return HandedOn::result(held_[target], arguments, kept_by_all);
+        return ForwarderState::result(held_[target], arguments, kept_by_all);
     }
 
 private:
@@ -35,14 +35,14 @@ private:
     int64_t signed_at_ = 0; // where the stack pointer was then
 };
 
-bool HandingOn::access(const Access& access)
+bool Forwarder::access(const Access& access)
 {
     if (access.base != x31) {
-        const Handed& base = held_[access.base];
+        const TrackedValue& base = held_[access.base];
         if (!access.loads || access.count != 1 || access.bytes != 8 || access.before || access.after ||
-            base.kind != Handed::table || access.offset < 0 || access.numbers[0] == x31)
+            base.kind != TrackedValue::table || access.offset < 0 || access.numbers[0] == x31)
             return false;
-        held_[access.numbers[0]] = {Handed::slot, 0, true, static_cast<uint32_t>(access.offset)};
+        held_[access.numbers[0]] = {TrackedValue::slot, 0, true, static_cast<uint32_t>(access.offset)};
         return true;
     }
     if (!frame_.move_stack(access.before))
@@ -50,7 +50,7 @@ bool HandingOn::access(const Access& access)
     for (size_t i = 0; i < access.count; i++) {
         const int64_t at = frame_.stack() + access.offset + static_cast<int64_t>(i * access.bytes),
                       bytes = access.bytes;
-        Handed& reg = held_[access.numbers[i]];
+        TrackedValue& reg = held_[access.numbers[i]];
         if (access.numbers[i] == x31)
             return false;
         if (access.loads) {
@@ -62,17 +62,17 @@ bool HandingOn::access(const Access& access)
     return frame_.move_stack(access.after);
 }
 
-bool HandingOn::follow(uint32_t word, uint64_t at)
+bool Forwarder::follow(uint32_t word, uint64_t at)
 {
     if (bti.matches(word) || nop.matches(word))
         return true;
     if (sign_return.matches(word) && is_own(link)) {
-        held_[link].kind = Handed::for_check;
+        held_[link].kind = TrackedValue::for_check;
         signed_at_ = frame_.stack();
         return true;
     }
-    if (check_return.matches(word) && held_[link].kind == Handed::for_check && frame_.stack() == signed_at_) {
-        held_[link].kind = Handed::entered;
+    if (check_return.matches(word) && held_[link].kind == TrackedValue::for_check && frame_.stack() == signed_at_) {
+        held_[link].kind = TrackedValue::entered;
         return true;
     }
     if (bl.matches(word))
@@ -126,7 +126,7 @@ void Stores::lead(uint64_t to)
     const auto [place, is_new] = led_.emplace(to, state_);
     if (is_new)
         return;
-    place->second.registers.meet(state_.registers);
+    place->second.registers.merge(state_.registers);
     std::erase_if(place->second.spilled, [this](const auto& word) {
         const auto here = state_.spilled.find(word.first);
         return here == state_.spilled.end() || here->second != word.second;
@@ -188,9 +188,9 @@ bool Stores::follow(uint32_t word, uint64_t at)
 
 std::optional<Dispatch> Arm64::dispatch(const Code& code) const
 {
-    HandingOn function;
+    Forwarder function;
     const Words words(code);
-    for (size_t i = 0; i < words.size() && i < steps_max; i++) {
+    for (size_t i = 0; i < words.size() && i < max_steps; i++) {
         if (br.matches(words[i]))
             return function.result(rn(words[i]));
         if (!function.follow(words[i], words.address(i)))

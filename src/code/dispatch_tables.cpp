@@ -14,7 +14,7 @@ constexpr size_t tables_max = 16;           // of a file: HIP has three
 
 } // namespace
 
-std::optional<DispatchTables::Behind> DispatchTables::behind(const Symbol& function)
+std::optional<DispatchTables::Target> DispatchTables::target(const Symbol& function)
 {
     const size_t longest = function.size ? std::min<size_t>(function.size, dispatch_max) : dispatch_max;
     const std::vector<uint8_t> code = elf_.bytes(function.file_offset, longest);
@@ -25,7 +25,7 @@ std::optional<DispatchTables::Behind> DispatchTables::behind(const Symbol& funct
     const auto found = table.find(dispatch->slot);
     if (found == table.end() || !image_.executable(found->second))
         return std::nullopt;
-    return Behind{found->second, dispatch->whole, dispatch->low};
+    return Target{found->second, dispatch->whole, dispatch->low};
 }
 
 const DispatchTables::Table& DispatchTables::table_of(uint64_t function)

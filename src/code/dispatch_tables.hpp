@@ -24,39 +24,39 @@ namespace gpusnoop {
 // machines; which instructions do it is each one's own.
 
 // What a register holds: what has been loaded on the way from the argument, and what has been added since.
-struct Way {
-    static constexpr size_t steps_max = 64;
-    static constexpr int deepest = 3; // calls within calls
-    static constexpr int64_t offset_max = 4096;
-    static constexpr size_t loads_max = 4;
+struct PartialPath {
+    static constexpr size_t max_steps = 64;
+    static constexpr int max_call_depth = 3; // calls within calls
+    static constexpr int64_t max_offset = 4096;
+    static constexpr size_t max_loads = 4;
 
     Path loads;
     int64_t added = 0;
 };
 
-inline std::optional<Way> plus(std::optional<Way> way, int64_t number)
+inline std::optional<PartialPath> plus(std::optional<PartialPath> way, int64_t number)
 {
-    if (way && (number < 0 || (way->added += number) > Way::offset_max))
+    if (way && (number < 0 || (way->added += number) > PartialPath::max_offset))
         way.reset();
     return way;
 }
 
 // The pointer at that place.
-inline std::optional<Way> loaded_from(std::optional<Way> place)
+inline std::optional<PartialPath> loaded_from(std::optional<PartialPath> place)
 {
-    if (!place || place->loads.size() >= Way::loads_max)
+    if (!place || place->loads.size() >= PartialPath::max_loads)
         return std::nullopt;
     place->loads.push_back(static_cast<uint32_t>(std::exchange(place->added, 0)));
     return place;
 }
 
-inline std::optional<Path> path_by(const std::optional<Way>& returned)
+inline std::optional<Path> path_by(const std::optional<PartialPath>& returned)
 {
     return returned && returned->added == 0 && !returned->loads.empty() ? std::optional(returned->loads) : std::nullopt;
 }
 
 // What a register or a word of the stack holds while arguments are handed on.
-struct Handed {
+struct TrackedValue {
     enum Kind : uint8_t {
         unknown,
         entered,   // what that register held when the function was called
@@ -68,7 +68,7 @@ struct Handed {
     bool whole = false;  // ... all of it, not its lower half alone
     uint32_t offset = 0; // slot: where in the table
 
-    bool operator==(const Handed&) const = default;
+    bool operator==(const TrackedValue&) const = default;
 };
 
 // The words of its own frame that a function keeps while it hands arguments on.
@@ -88,7 +88,7 @@ public:
     }
 
     // False where it is its caller's, where arguments may be. at: from where the stack pointer was at the entry.
-    bool store(int64_t at, int64_t bytes, const Handed& what)
+    bool store(int64_t at, int64_t bytes, const TrackedValue& what)
     {
         if (at < stack_ || at + bytes > 0)
             return false;
@@ -98,32 +98,35 @@ public:
         return true;
     }
 
-    Handed load(int64_t at, int64_t bytes) const
+    TrackedValue load(int64_t at, int64_t bytes) const
     {
         const auto word = words_.find(at);
         if (word == words_.end() || word->second.first < bytes)
             return {};
-        Handed held = word->second.second;
+        TrackedValue held = word->second.second;
         held.whole = held.whole && bytes == 8;
         return held;
     }
 
 private:
-    std::map<int64_t, std::pair<int64_t, Handed>> words_; // bytes, and what they hold
+    std::map<int64_t, std::pair<int64_t, TrackedValue>> words_; // bytes, and what they hold
     int64_t stack_ = 0;
 };
 
 // A function that hands its arguments on, instruction by instruction; what those do is each machine's own.
 template<size_t registers>
-class HandedOn {
+class ForwarderState {
 protected:
-    HandedOn()
+    ForwarderState()
     {
         for (size_t i = 0; i < registers; i++)
-            held_[i] = {Handed::entered, i, true, 0};
+            held_[i] = {TrackedValue::entered, i, true, 0};
     }
 
-    bool is_own(size_t number) const { return held_[number].kind == Handed::entered && held_[number].reg == number; }
+    bool is_own(size_t number) const
+    {
+        return held_[number].kind == TrackedValue::entered && held_[number].reg == number;
+    }
 
     // False for any call but one, of what returns the table. lost: registers that it may change.
     bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
@@ -133,15 +136,15 @@ protected:
         table_of_ = target;
         for (const size_t number : lost)
             held_[number] = {};
-        held_[returned] = {Handed::table, 0, true, 0};
+        held_[returned] = {TrackedValue::table, 0, true, 0};
         return true;
     }
 
     // Where it jumps to this. kept: registers that it must not change.
-    std::optional<Dispatch> result(const Handed& target, std::span<const size_t> arguments,
+    std::optional<Dispatch> result(const TrackedValue& target, std::span<const size_t> arguments,
                                    std::span<const size_t> kept) const
     {
-        if (target.kind != Handed::slot || !target.whole || frame_.stack() != 0 ||
+        if (target.kind != TrackedValue::slot || !target.whole || frame_.stack() != 0 ||
             !std::ranges::all_of(kept, [&](size_t number) { return is_own(number) && held_[number].whole; }))
             return std::nullopt;
         Dispatch found{.table_of = table_of_, .slot = target.offset};
@@ -156,7 +159,7 @@ protected:
         return found;
     }
 
-    std::array<Handed, registers> held_{};
+    std::array<TrackedValue, registers> held_{};
     OwnFrame frame_;
     uint64_t table_of_ = 0;
 };
@@ -173,7 +176,7 @@ public:
             place->second = {};
     }
 
-    enum class Return { none, goes_on, filled };
+    enum class Return { none, not_yet_filled, filled };
     // It returns this: none, where that is no such pointer; filled, where the pointer has been set.
     Return returned(const Argument& what)
     {
@@ -184,7 +187,7 @@ public:
         }
         const auto found = stored_.find(*pointer_);
         if (found == stored_.end())
-            return Return::goes_on;
+            return Return::not_yet_filled;
         table_ = found->second;
         return Return::filled;
     }
@@ -210,12 +213,12 @@ class DispatchTables {
 public:
     explicit DispatchTables(const Elf& elf) : elf_(elf), image_(elf) {}
 
-    struct Behind {
+    struct Target {
         uint64_t address = 0;       // of the function that this one hands its arguments to
         uint8_t whole = 0, low = 0; // as in Dispatch
     };
     // nullopt where it does anything else, or nobody knows what is in the table.
-    std::optional<Behind> behind(const Symbol& function);
+    std::optional<Target> target(const Symbol& function);
 
 private:
     using Table = std::unordered_map<uint64_t, uint64_t>; // addresses of functions, by their places in it

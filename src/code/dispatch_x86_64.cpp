@@ -15,17 +15,17 @@ constexpr size_t rax = 0, rsp = 4, rdi = 7;
 
 class Walk {
 public:
-    Walk(const CodeAt& code_at, std::optional<Way> argument, int depth) : code_at_(code_at), depth_(depth)
+    Walk(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
     {
         held_[rdi] = std::move(argument);
     }
 
     // What the function returns; nullopt where that is not on the way, or its code does more than to find it.
-    std::optional<Way> through(const Code& code)
+    std::optional<PartialPath> through(const Code& code)
     {
         Instruction instruction;
         size_t at = 0;
-        for (size_t step = 0; step < Way::steps_max && decode(code.bytes.subspan(at), instruction); step++) {
+        for (size_t step = 0; step < PartialPath::max_steps && decode(code.bytes.subspan(at), instruction); step++) {
             at += instruction.info.length;
             const uint64_t next = code.address + at;
             if (instruction.is(ZYDIS_MNEMONIC_RET))
@@ -33,7 +33,7 @@ public:
             if (instruction.is(ZYDIS_MNEMONIC_JMP))
                 return called(instruction, next);
             if (instruction.is(ZYDIS_MNEMONIC_CALL)) {
-                std::optional<Way> result = called(instruction, next);
+                std::optional<PartialPath> result = called(instruction, next);
                 for (const size_t number : lost_in_calls)
                     held_[number].reset();
                 held_[rax] = std::move(result);
@@ -45,10 +45,10 @@ public:
     }
 
 private:
-    std::optional<Way> called(const Instruction& instruction, uint64_t next)
+    std::optional<PartialPath> called(const Instruction& instruction, uint64_t next)
     {
         const ZydisDecodedOperand& target = instruction.operands[0];
-        if (target.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !held_[rdi] || depth_ >= Way::deepest)
+        if (target.type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !held_[rdi] || depth_ >= PartialPath::max_call_depth)
             return std::nullopt;
         const uint64_t address = next + target.imm.value.u;
         const std::vector<uint8_t> bytes = code_at_(address);
@@ -61,7 +61,7 @@ private:
         const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
         const auto target = to.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(to.reg.value) : std::nullopt;
         if (target && to.size == 64 && *target != rsp) {
-            std::optional<Way> value = assigned(instruction, from, held_[*target]);
+            std::optional<PartialPath> value = assigned(instruction, from, held_[*target]);
             if (value || (to.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
                 held_[*target] = std::move(value);
             return;
@@ -74,8 +74,8 @@ private:
         }
     }
 
-    std::optional<Way> assigned(const Instruction& instruction, const ZydisDecodedOperand& from,
-                                const std::optional<Way>& before) const
+    std::optional<PartialPath> assigned(const Instruction& instruction, const ZydisDecodedOperand& from,
+                                        const std::optional<PartialPath>& before) const
     {
         if (instruction.is(ZYDIS_MNEMONIC_ADD) && from.type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
             return plus(before, from.imm.value.s);
@@ -85,7 +85,7 @@ private:
         const auto base = from.type == ZYDIS_OPERAND_TYPE_MEMORY && from.mem.index == ZYDIS_REGISTER_NONE
                               ? number_of(from.mem.base)
                               : std::nullopt;
-        std::optional<Way> place = base ? plus(held_[*base], from.mem.disp.value) : std::nullopt;
+        std::optional<PartialPath> place = base ? plus(held_[*base], from.mem.disp.value) : std::nullopt;
         if (instruction.is(ZYDIS_MNEMONIC_LEA))
             return place;
         return instruction.is(ZYDIS_MNEMONIC_MOV) && from.size == 64 ? loaded_from(place) : std::nullopt;
@@ -93,37 +93,37 @@ private:
 
     const CodeAt& code_at_;
     int depth_;
-    std::array<std::optional<Way>, registers> held_;
+    std::array<std::optional<PartialPath>, registers> held_;
 };
 
 } // namespace
 
 std::optional<Path> X86_64::path(const Code& code, const CodeAt& code_at) const
 {
-    return path_by(Walk(code_at, Way{}, 0).through(code));
+    return path_by(Walk(code_at, PartialPath{}, 0).through(code));
 }
 
 namespace {
 
 constexpr std::array<size_t, 6> in_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, rdx, rcx, r8, r9
 constexpr std::array<size_t, 6> kept_by_all = {3, 5, 12, 13, 14, 15};
-constexpr size_t steps_max = 64;
+constexpr size_t max_steps = 64;
 
-class HandingOn : public HandedOn<registers> {
+class Forwarder : public ForwarderState<registers> {
 public:
     enum class Step { on, done, other };
     Step follow(const Instruction& instruction, uint64_t next);
     // Where it is done.
-    std::optional<Dispatch> result() const { return HandedOn::result(target_, in_registers, kept_by_all); }
+    std::optional<Dispatch> result() const { return ForwarderState::result(target_, in_registers, kept_by_all); }
 
 private:
     bool move(const Instruction& instruction);
     bool move_stack(const Instruction& instruction);
     bool push(const Instruction& instruction);
     bool pop(const Instruction& instruction);
-    Handed in_table(const ZydisDecodedOperand& operand) const;
+    TrackedValue in_table(const ZydisDecodedOperand& operand) const;
 
-    Handed target_;
+    TrackedValue target_;
 };
 
 bool is_on_stack(const ZydisDecodedOperand& operand)
@@ -132,22 +132,22 @@ bool is_on_stack(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE;
 }
 
-Handed HandingOn::in_table(const ZydisDecodedOperand& operand) const
+TrackedValue Forwarder::in_table(const ZydisDecodedOperand& operand) const
 {
     const auto base = operand.type == ZYDIS_OPERAND_TYPE_MEMORY ? number_of(operand.mem.base) : std::nullopt;
-    if (!base || held_[*base].kind != Handed::table || operand.mem.index != ZYDIS_REGISTER_NONE || operand.size != 64 ||
-        operand.mem.disp.value < 0 || operand.mem.disp.value > INT32_MAX)
+    if (!base || held_[*base].kind != TrackedValue::table || operand.mem.index != ZYDIS_REGISTER_NONE ||
+        operand.size != 64 || operand.mem.disp.value < 0 || operand.mem.disp.value > INT32_MAX)
         return {};
-    return {Handed::slot, 0, true, static_cast<uint32_t>(operand.mem.disp.value)};
+    return {TrackedValue::slot, 0, true, static_cast<uint32_t>(operand.mem.disp.value)};
 }
 
-bool HandingOn::move(const Instruction& instruction)
+bool Forwarder::move(const Instruction& instruction)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
     const int64_t bytes = to.size / 8;
     if (bytes != 4 && bytes != 8)
         return false;
-    Handed value;
+    TrackedValue value;
     if (from.type == ZYDIS_OPERAND_TYPE_REGISTER) {
         const auto number = number_of(from.reg.value);
         if (!number || *number == rsp)
@@ -156,7 +156,7 @@ bool HandingOn::move(const Instruction& instruction)
         value.whole = value.whole && bytes == 8;
     } else if (is_on_stack(from)) {
         value = frame_.load(frame_.stack() + from.mem.disp.value, bytes);
-    } else if (value = in_table(from); value.kind == Handed::unknown) {
+    } else if (value = in_table(from); value.kind == TrackedValue::unknown) {
         return false;
     }
     if (is_on_stack(to))
@@ -168,7 +168,7 @@ bool HandingOn::move(const Instruction& instruction)
     return true;
 }
 
-bool HandingOn::move_stack(const Instruction& instruction)
+bool Forwarder::move_stack(const Instruction& instruction)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &by = instruction.operands[1];
     if (to.type != ZYDIS_OPERAND_TYPE_REGISTER || to.reg.value != ZYDIS_REGISTER_RSP ||
@@ -177,7 +177,7 @@ bool HandingOn::move_stack(const Instruction& instruction)
     return frame_.move_stack(instruction.is(ZYDIS_MNEMONIC_SUB) ? -by.imm.value.s : by.imm.value.s);
 }
 
-bool HandingOn::push(const Instruction& instruction)
+bool Forwarder::push(const Instruction& instruction)
 {
     const ZydisDecodedOperand& what = instruction.operands[0];
     const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
@@ -186,7 +186,7 @@ bool HandingOn::push(const Instruction& instruction)
     return frame_.move_stack(-8) && frame_.store(frame_.stack(), 8, held_[*number]);
 }
 
-bool HandingOn::pop(const Instruction& instruction)
+bool Forwarder::pop(const Instruction& instruction)
 {
     const ZydisDecodedOperand& what = instruction.operands[0];
     const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
@@ -196,7 +196,7 @@ bool HandingOn::pop(const Instruction& instruction)
     return frame_.move_stack(8);
 }
 
-HandingOn::Step HandingOn::follow(const Instruction& instruction, uint64_t next)
+Forwarder::Step Forwarder::follow(const Instruction& instruction, uint64_t next)
 {
     const auto on = [](bool it_is) { return it_is ? Step::on : Step::other; };
     const ZydisDecodedOperand& first = instruction.operands[0];
@@ -323,19 +323,19 @@ void Stores::follow(const Instruction& instruction, uint64_t next)
 
 std::optional<Dispatch> X86_64::dispatch(const Code& code) const
 {
-    HandingOn function;
+    Forwarder function;
     Instruction instruction;
     size_t at = 0;
-    for (size_t step = 0; step < steps_max && at < code.bytes.size(); step++) {
+    for (size_t step = 0; step < max_steps && at < code.bytes.size(); step++) {
         if (!decode(code.bytes.subspan(at), instruction))
             return std::nullopt;
         at += instruction.info.length;
         switch (function.follow(instruction, code.address + at)) {
-        case HandingOn::Step::done:
+        case Forwarder::Step::done:
             return function.result();
-        case HandingOn::Step::other:
+        case Forwarder::Step::other:
             return std::nullopt;
-        case HandingOn::Step::on:
+        case Forwarder::Step::on:
             break;
         }
     }

@@ -55,8 +55,7 @@ size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
 // libelf sizes its own tables by the counts in the header, so they are judged before it sees them.
 void check_header(const Fd& file, uint64_t file_size)
 {
-    static const std::string hint =
-        fmt::format("only 64-bit {} programs and libraries can be traced", elf_of_host.name);
+    static const std::string hint = fmt::format("only 64-bit {} programs and libraries can be traced", host_elf.name);
     Elf64_Ehdr header{};
     const size_t got = read_at(file, 0, &header, sizeof(header));
     if (got < SELFMAG || !std::equal(header.e_ident, header.e_ident + SELFMAG, ELFMAG))
@@ -67,9 +66,9 @@ void check_header(const Fd& file, uint64_t file_size)
         throw Error("32-bit ELF file", hint);
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_VERSION] != EV_CURRENT)
         throw Error("malformed ELF file (unknown class or version)");
-    if (header.e_machine == elf_of_other.number)
-        throw Error(fmt::format("ELF file for another machine ({})", elf_of_other.name), hint);
-    if (header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != elf_of_host.number)
+    if (header.e_machine == other_elf.number)
+        throw Error(fmt::format("ELF file for another machine ({})", other_elf.name), hint);
+    if (header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != host_elf.number)
         throw Error("ELF file for another machine (number " + std::to_string(header.e_machine) + ")", hint);
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
         throw Error("ELF file is neither a program nor a shared library");

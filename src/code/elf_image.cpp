@@ -132,7 +132,7 @@ std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_v
     each_relocation([&](const Elf64_Rela& r) {
         const uint64_t type = ELF64_R_TYPE(r.r_info);
         Elf64_Sym s{};
-        if ((type != elf_of_host.jump_slot && type != elf_of_host.global) || !symbol(ELF64_R_SYM(r.r_info), s))
+        if ((type != host_elf.jump_slot && type != host_elf.global) || !symbol(ELF64_R_SYM(r.r_info), s))
             return;
         for (size_t i = 0; i < names.size(); i++) {
             char name[64]{};
@@ -160,11 +160,11 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
             return;
         Elf64_Sym s{};
         const uint64_t type = ELF64_R_TYPE(r.r_info);
-        if (type == elf_of_host.relative)
+        if (type == host_elf.relative)
             found[r.r_offset] = static_cast<uint64_t>(r.r_addend);
-        else if ((type == elf_of_host.global || type == elf_of_host.absolute) && symbol(ELF64_R_SYM(r.r_info), s) &&
+        else if ((type == host_elf.global || type == host_elf.absolute) && symbol(ELF64_R_SYM(r.r_info), s) &&
                  s.st_shndx != SHN_UNDEF)
-            found[r.r_offset] = s.st_value + (type == elf_of_host.absolute ? static_cast<uint64_t>(r.r_addend) : 0);
+            found[r.r_offset] = s.st_value + (type == host_elf.absolute ? static_cast<uint64_t>(r.r_addend) : 0);
         else
             found.erase(r.r_offset);
     });

@@ -55,7 +55,7 @@ void Registers::set(size_t number, Argument value)
         values_[number] = value;
 }
 
-void Registers::meet(const Registers& other)
+void Registers::merge(const Registers& other)
 {
     for (size_t number = 0; number < values_.size(); number++)
         if (values_[number] != other.values_[number])
@@ -100,16 +100,16 @@ namespace {
 
 class Walk {
 public:
-    Walk(const CodeAt& code_at, std::optional<Way> argument, int depth) : code_at_(code_at), depth_(depth)
+    Walk(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
     {
         held_[0] = std::move(argument);
     }
 
     // What the function returns; nullopt where that is not on the way, or its code does more than to find it.
-    std::optional<Way> through(const Code& code)
+    std::optional<PartialPath> through(const Code& code)
     {
         const Words words(code);
-        for (size_t i = 0; i < words.size() && i < Way::steps_max; i++) {
+        for (size_t i = 0; i < words.size() && i < PartialPath::max_steps; i++) {
             const uint32_t word = words[i];
             if (ret.matches(word) || ret_signed.matches(word))
                 return held_[0];
@@ -118,7 +118,7 @@ public:
             if (br.matches(word) || blr.matches(word))
                 return std::nullopt;
             if (bl.matches(word)) {
-                std::optional<Way> result = called(call_target(word, words.address(i)));
+                std::optional<PartialPath> result = called(call_target(word, words.address(i)));
                 for (size_t number = 0; number <= lost_in_calls; number++)
                     held_[number].reset();
                 held_[0] = std::move(result);
@@ -130,9 +130,9 @@ public:
     }
 
 private:
-    std::optional<Way> called(uint64_t address)
+    std::optional<PartialPath> called(uint64_t address)
     {
-        if (!held_[0] || depth_ >= Way::deepest)
+        if (!held_[0] || depth_ >= PartialPath::max_call_depth)
             return std::nullopt;
         const std::vector<uint8_t> bytes = code_at_(address);
         return Walk(code_at_, held_[0], depth_ + 1).through({bytes, address});
@@ -144,7 +144,7 @@ private:
             access_memory(*access);
             return;
         }
-        std::optional<Way> value;
+        std::optional<PartialPath> value;
         if (add_immediate.matches(word) && rn(word) != x31)
             value = plus(held_[rn(word)], static_cast<int64_t>(added(word)));
         else if (move.matches(word) && rm(word) != x31)
@@ -154,7 +154,7 @@ private:
 
     void access_memory(const Access& access)
     {
-        std::optional<Way> place;
+        std::optional<PartialPath> place;
         if (access.loads && access.count == 1 && access.bytes == 8 && access.base != x31 && !access.before &&
             !access.after)
             place = loaded_from(plus(held_[access.base], access.offset));
@@ -167,7 +167,7 @@ private:
 
     const CodeAt& code_at_;
     int depth_;
-    std::array<std::optional<Way>, 32> held_;
+    std::array<std::optional<PartialPath>, 32> held_;
 };
 
 } // namespace
@@ -175,7 +175,7 @@ private:
 // Of functions that return what a structure of their caller's leads to.
 std::optional<Path> Arm64::path(const Code& code, const CodeAt& code_at) const
 {
-    return path_by(Walk(code_at, Way{}, 0).through(code));
+    return path_by(Walk(code_at, PartialPath{}, 0).through(code));
 }
 
 } // namespace gpusnoop::arm64

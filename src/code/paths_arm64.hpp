@@ -19,7 +19,7 @@ public:
     void follow(uint32_t word, uint64_t at);
     void set(size_t number, Argument value);
     // Of two ways that lead here, what both know.
-    void meet(const Registers& other);
+    void merge(const Registers& other);
 
     bool operator==(const Registers&) const = default;
 
@@ -47,7 +47,7 @@ public:
     std::optional<uint32_t> returned_constant(const Code& code) const override;
     std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
     // A probe never moves: all that matters is simulated in the first place, or has no better one behind it.
-    size_t harmless(std::span<const uint8_t>) const override { return 0; }
+    size_t skippable_length(std::span<const uint8_t>) const override { return 0; }
 };
 
 } // namespace gpusnoop::arm64

@@ -85,7 +85,7 @@ std::optional<ProcessImage::Code> ProcessImage::code_at(uint64_t address)
     return code;
 }
 
-void ProcessImage::only_copied(uint64_t address, std::string_view bytes)
+void ProcessImage::use_copy(uint64_t address, std::string_view bytes)
 {
     copied_ = address;
     copy_.resize(bytes.size() / sizeof(uint64_t));

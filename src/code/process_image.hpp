@@ -56,8 +56,8 @@ public:
     std::optional<Code> code_at(uint64_t address);
 
     // From here on, memory is what was copied from this address on, and nothing else.
-    void only_copied(uint64_t address, std::string_view bytes);
-    bool asked_beyond() const { return asked_beyond_; } // the end of it
+    void use_copy(uint64_t address, std::string_view bytes);
+    bool read_past_copy() const { return asked_beyond_; } // the end of it
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
@@ -65,7 +65,7 @@ public:
     std::optional<uint64_t> word(uint64_t address);
 
     // Where a function returns to while a return probe waits for it. slot: as thread_registers has it.
-    void put_return(uint64_t slot, uint64_t address)
+    void replace_return(uint64_t slot, uint64_t address)
     {
         put_.insert_or_assign(slot + FrameRegisters::return_pops, address);
     }

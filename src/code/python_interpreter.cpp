@@ -225,7 +225,7 @@ PythonInterpreter find_interpreter(pid_t pid)
     if (!read_memory(pid, runtime->address, head.data(), head.size()))
         return {.refused = "its memory cannot be read"};
     std::optional<PythonVersion> version;
-    if (const auto told = offsets_told(head)) {
+    if (const auto told = debug_offsets(head)) {
         if (told->free_threaded)
             return {.refused = fmt::format("it is Python 3.{}t, which has no global lock", told->version.minor)};
         version = told->version.layout.minor ? std::optional(told->version) : std::nullopt;

@@ -158,7 +158,7 @@ std::optional<PythonVersion> python_version(unsigned minor)
     return version;
 }
 
-std::optional<PythonOffsets> offsets_told(std::span<const uint8_t> runtime)
+std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime)
 {
     uint32_t hex = 0;
     if (runtime.size() < cookie.size() || !std::equal(cookie.begin(), cookie.end(), runtime.begin()) ||

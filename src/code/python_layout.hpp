@@ -35,7 +35,7 @@ struct PythonOffsets {
     PythonVersion version;
     bool free_threaded = false;
 };
-std::optional<PythonOffsets> offsets_told(std::span<const uint8_t> runtime);
+std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime);
 
 // Where glibc keeps what belongs to a thread, and how code gets at it: on each machine.
 struct ThreadStorage {

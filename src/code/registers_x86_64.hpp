@@ -61,7 +61,7 @@ public:
     std::optional<uint32_t> returned_field(const Code& code) const override;
     std::optional<uint32_t> returned_constant(const Code& code) const override;
     std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
-    size_t harmless(std::span<const uint8_t> code) const override;
+    size_t skippable_length(std::span<const uint8_t> code) const override;
 };
 
 } // namespace gpusnoop::x86_64

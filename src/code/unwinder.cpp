@@ -40,7 +40,7 @@ bool step(ProcessImage& image, const FrameRule& rule, R& registers)
 
 } // namespace
 
-FrameRegisters registers_of(const InsideQuestion::Thread& thread)
+FrameRegisters registers_of(const PendingCallsQuestion::Thread& thread)
 {
     R registers;
     registers[R::ip] = thread.ip;
@@ -50,7 +50,7 @@ FrameRegisters registers_of(const InsideQuestion::Thread& thread)
     return registers;
 }
 
-void leave_function(ProcessImage& image, FrameRegisters& registers)
+void unwind_entry(ProcessImage& image, FrameRegisters& registers)
 {
     const uint64_t top = registers[R::sp].value_or(0);
     const auto found = R::return_pops ? image.word(top) : registers[R::return_address];
@@ -64,7 +64,7 @@ std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, Fi
     while (frames.size() < frames_max && registers[R::ip] && registers[R::sp]) {
         StackFrame frame{.address = *registers[R::ip],
                          .stack = *registers[R::sp],
-                         .innermost = first == FirstFrame::runs && frames.empty()};
+                         .innermost = first == FirstFrame::at_instruction && frames.empty()};
         auto code = image.code_at(frame.inside());
         if (!code)
             break;

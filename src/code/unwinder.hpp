@@ -5,7 +5,7 @@
 
 #include "code/call_frames.hpp"
 #include "code/process_image.hpp"
-#include "code/stack_questions.hpp"
+#include "code/stack_messages.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -23,17 +23,18 @@ struct StackFrame {
 };
 
 // Those that a question tells.
-FrameRegisters registers_of(const InsideQuestion::Thread& thread);
+FrameRegisters registers_of(const PendingCallsQuestion::Thread& thread);
 
 // At the begin of a function: those that its caller has where it returns to.
-void leave_function(ProcessImage& image, FrameRegisters& registers);
+void unwind_entry(ProcessImage& image, FrameRegisters& registers);
 
 enum class FirstFrame : uint8_t {
-    runs,  // the registers are of any moment
-    calls, // they are as behind a call: the address is the one that it returns to
+    at_instruction, // the address is that of the current instruction
+    after_call,     // the address is a return address
 };
 
 // Innermost first. They end where a file does not say how to get to a function's caller.
-std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers, FirstFrame first = FirstFrame::runs);
+std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers,
+                               FirstFrame first = FirstFrame::at_instruction);
 
 } // namespace gpusnoop

@@ -2,7 +2,7 @@
 #include "names/copied_stacks.hpp"
 
 #include "bpf/shared/stack.h"
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 #include "proc/process.hpp"
 
 #include <algorithm>
@@ -20,9 +20,9 @@ bool is_in_scope(const thread_registers& thread, const Options& options)
            matches(process_name(static_cast<pid_t>(thread.process)).value_or(""));
 }
 
-InsideQuestion::Thread question_of(const thread_registers& r)
+PendingCallsQuestion::Thread question_of(const thread_registers& r)
 {
-    InsideQuestion::Thread thread{.tid = r.thread, .ip = r.ip, .sp = r.sp};
+    PendingCallsQuestion::Thread thread{.tid = r.thread, .ip = r.ip, .sp = r.sp};
     std::ranges::copy(r.kept, thread.kept.begin());
     for (const replaced_return& replaced : r.replaced)
         if (replaced.slot)
@@ -30,27 +30,27 @@ InsideQuestion::Thread question_of(const thread_registers& r)
     return thread;
 }
 
-InsideHelper::InsideHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer)
+PendingCallHelper::PendingCallHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer)
     : symbols_(std::move(symbols)), on_answer_(std::move(on_answer)),
-      reader_({.serve = serve_in_sandbox<InsideSearch>(symbols_),
+      reader_({.serve = serve_in_sandbox<PendingCallSearch>(symbols_),
                .apply = [this](const Message& message) { return this->apply(message); },
                .restarted = [this] { asked_.clear(); },
                .consequence = std::move(consequence)})
 {}
 
-bool InsideHelper::ask(const InsideQuestion& question)
+bool PendingCallHelper::ask(const PendingCallsQuestion& question)
 {
     const auto pid = static_cast<pid_t>(question.pid);
     if (question.threads.empty() || is_pending(pid) || !reader_.post(pid, message_of(question)))
         return false;
-    for (const InsideQuestion::Thread& thread : question.threads)
+    for (const PendingCallsQuestion::Thread& thread : question.threads)
         asked_[pid].push_back(thread.tid);
     return true;
 }
 
-bool InsideHelper::apply(const Message& message)
+bool PendingCallHelper::apply(const Message& message)
 {
-    const auto answer = read_message<InsideAnswer>(message.bytes);
+    const auto answer = read_message<PendingCallsAnswer>(message.bytes);
     const auto asked = answer ? asked_.find(static_cast<pid_t>(answer->pid)) : asked_.end();
     if (asked == asked_.end())
         return false;
@@ -58,7 +58,7 @@ bool InsideHelper::apply(const Message& message)
     asked_.erase(asked);
     const bool is_valid =
         tids.size() == answer->calls.size() &&
-        std::ranges::all_of(answer->calls, [this](const InsideCall& call) { return call.probe <= symbols_.size(); });
+        std::ranges::all_of(answer->calls, [this](const PendingCall& call) { return call.probe <= symbols_.size(); });
     if (is_valid)
         on_answer_(pid, tids, answer->calls);
     return is_valid;
@@ -78,12 +78,12 @@ bool callers_differ(std::span<const uint64_t> first, std::span<const uint64_t> a
 } // namespace
 
 CopiedStacks::CopiedStacks(WaitBudget* waits)
-    : reader_({.serve = serve_in_sandbox<CopySearch>(),
+    : reader_({.serve = serve_in_sandbox<StackCopyUnwinder>(),
                .apply = [this](const Message& message) { return apply(message); },
                .restarted =
                    [this] {
                        awaited_.clear();
-                       for (const CopyQuestion& question : queue_)
+                       for (const StackCopyQuestion& question : queue_)
                            if (!(question.at & COPIED_AGAIN))
                                awaited_.insert(question.stack);
                    },
@@ -98,7 +98,7 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
         return;
     memcpy(&copy, record.data(), sizeof(copy));
     const auto bytes = record.subspan(sizeof(copy));
-    CopyQuestion question{
+    StackCopyQuestion question{
         .stack = copy.stack, .pid = copy.registers.process, .at = copy.at, .thread = question_of(copy.registers)};
     question.bytes.assign(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(copy.bytes, bytes.size()));
     const bool again = (copy.at & COPIED_AGAIN) != 0;
@@ -117,7 +117,7 @@ void CopiedStacks::send()
 {
     reader_.poll();
     while (!queue_.empty()) {
-        const CopyQuestion& next = queue_.front();
+        const StackCopyQuestion& next = queue_.front();
         if (reader_.is_blocked(static_cast<pid_t>(next.pid)))
             awaited_.erase(next.stack);
         else if (!reader_.post(static_cast<pid_t>(next.pid), message_of(next)))
@@ -128,8 +128,8 @@ void CopiedStacks::send()
 
 bool CopiedStacks::apply(const Message& message)
 {
-    auto answer = read_message<CopyAnswer>(message.bytes);
-    if (!answer || answer->callers.size() > CopyAnswer::callers_max)
+    auto answer = read_message<StackCopyAnswer>(message.bytes);
+    if (!answer || answer->callers.size() > StackCopyAnswer::callers_max)
         return false;
     const auto known = known_.find(answer->stack);
     if (answer->again) {

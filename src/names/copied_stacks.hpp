@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callers in stacks that the BPF side has copied to us. A helper unwinds the copies (code/inside_search.hpp); results
+// Callers in stacks that the BPF side has copied to us. A helper unwinds the copies (code/pending_calls.hpp); results
 // are kept while their stack ids are in use.
 #pragma once
 
 #include "base/options.hpp"
 #include "bpf/shared/stack.h"
-#include "code/stack_questions.hpp"
+#include "code/stack_messages.hpp"
 #include "proc/mapped_file.hpp"
 #include "reader/reader.hpp"
 
@@ -26,20 +26,20 @@ namespace gpusnoop {
 // True if -t and -n select the thread. -n matches its name or that of its process.
 bool is_in_scope(const thread_registers& thread, const Options& options);
 
-InsideQuestion::Thread question_of(const thread_registers& registers);
+PendingCallsQuestion::Thread question_of(const thread_registers& registers);
 
 // Client of the helper that finds the calls that threads are inside, by unwinding their stacks
-// (code/inside_search.hpp). Each process has at most one pending question.
-class InsideHelper {
+// (code/pending_calls.hpp). Each process has at most one pending question.
+class PendingCallHelper {
 public:
     // tids: the threads of the question; calls: the call that each is inside, in the same order.
-    using OnAnswer = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)>;
+    using OnAnswer = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)>;
 
-    // symbols[n - 1] is the call that InsideCall::probe n refers to. consequence: see Reader::Service.
-    InsideHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer);
+    // symbols[n - 1] is the call that PendingCall::probe n refers to. consequence: see Reader::Service.
+    PendingCallHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer);
 
     bool is_pending(pid_t pid) const { return asked_.contains(pid); }
-    bool ask(const InsideQuestion& question); // returns false if it was not sent
+    bool ask(const PendingCallsQuestion& question); // returns false if it was not sent
     // Applies answers that have arrived. To be called at least once a second.
     void poll() { reader_.poll(); }
 
@@ -81,7 +81,7 @@ private:
     void send();
 
     std::map<int32_t, Known> known_;
-    std::deque<CopyQuestion> queue_;
+    std::deque<StackCopyQuestion> queue_;
     std::set<int32_t> awaited_; // stacks without an answer so far
     uint64_t mismatches_ = 0;
     Reader reader_;

@@ -122,7 +122,7 @@ std::optional<Path> hip_name_path(const Elf& library)
         const auto offset = library.offset_of(address);
         return offset ? library.bytes(*offset, function_max) : std::vector<uint8_t>();
     };
-    const auto target = DispatchTables(library).behind(found.front());
+    const auto target = DispatchTables(library).target(found.front());
     const uint64_t address = target ? target->address : found.front().address;
     const std::vector<uint8_t> code = code_at(address);
     return host_decoder().path({code, address}, code_at);

@@ -427,13 +427,13 @@ void CallTool::end_report(Output& output)
 
 Frames CallTool::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    return FoundStacks::is(stack) ? stacks_->frames(image, found_stacks_.of(stack))
-                                  : stacks_->frames(image, stack, caller);
+    return UnwoundStacks::is(stack) ? stacks_->frames(image, found_stacks_.of(stack))
+                                    : stacks_->frames(image, stack, caller);
 }
 
 std::string CallTool::calling_line(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    const CodePlace place = FoundStacks::is(stack) ? CodePlace() : stacks_->place(image, stack, caller);
+    const CodePlace place = UnwoundStacks::is(stack) ? CodePlace() : stacks_->place(image, stack, caller);
     return place.line ? line_text(place) : calling_function(frames(image, stack, caller).lines);
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/bpf_map.hpp"
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 #include "names/code_places.hpp"
 #include "names/user_stacks.hpp"
 #include "rows/call_events.hpp"
@@ -93,7 +93,7 @@ protected:
     // The line of the user's program that made a call, or the function: "dataset.py:88 Loader.__getitem__".
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
-    FoundStacks& found_stacks() { return found_stacks_; }
+    UnwoundStacks& found_stacks() { return found_stacks_; }
 
     Processes& processes() { return *processes_; }
     // Exited processes that forget() has not been called for: until the next report, or the next tick if no rows are
@@ -130,7 +130,7 @@ private:
     std::optional<EndedEpochs> epochs_; // for tools that track addresses
     std::optional<UserStacks> stacks_;
     std::optional<CodePlaces> places_; // set if rows are grouped by line, function or stack
-    FoundStacks found_stacks_;
+    UnwoundStacks found_stacks_;
     std::optional<CallEvents<CallLine, LineContext>> lines_; // set with -e
     CallSums pending_;                                       // calls since the last report
     std::optional<Sampling> sampling_;

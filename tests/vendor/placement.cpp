@@ -29,7 +29,7 @@ try {
         printf(R"({"name":"%s","address":%lu,"delta":%lu,"emulated":%s,"behind":%s,"looks_up":%s})"
                "\n",
                symbol.name.c_str(), symbol.address, placement.delta, text(placement.emulated),
-               text(offset != symbol.file_offset), text(tables.behind(symbol).has_value()));
+               text(offset != symbol.file_offset), text(tables.target(symbol).has_value()));
     }
 } catch (const gpusnoop::Error& error) {
     fprintf(stderr, "placement: %s\n", error.what());

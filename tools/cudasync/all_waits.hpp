@@ -24,13 +24,13 @@ public:
 
     // Waits from before tracing are unknown without it. The options must outlive the object.
     void find_earlier(std::span<const Probe> probes, const CallSettings& settings, const Options& options,
-                      FoundStacks& stacks)
+                      UnwoundStacks& stacks)
     {
         earlier_.emplace(probes, settings.driver, settings.runtime, options, registers_.emplace(), stacks);
     }
 
     // After find_earlier(): also stacks of long waits that have not returned.
-    void find_stacks(std::span<const Probe> probes, FoundStacks& stacks)
+    void find_stacks(std::span<const Probe> probes, UnwoundStacks& stacks)
     {
         stacks_.emplace(probes, *registers_, stacks);
     }

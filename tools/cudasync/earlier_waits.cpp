@@ -19,10 +19,10 @@ constexpr size_t threads_max = 1024;   // of one of them
 } // namespace
 
 EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
-                           ThreadRegisters& registers, FoundStacks& stacks)
+                           ThreadRegisters& registers, UnwoundStacks& stacks)
     : probes_(probes), options_(options), stacks_(stacks), registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
       reader_(symbols_of_waits(probes, driver, runtime), "whether its threads waited before tracing began is not known",
-              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
                   take(pid, tids, calls);
               })
 {}
@@ -61,7 +61,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
             continue;
         seen[pid].insert(found.thread);
         Thread& thread = process.threads[found.thread];
-        const InsideQuestion::Thread now = question_of(found);
+        const PendingCallsQuestion::Thread now = question_of(found);
         if (now != thread.registers || thread.asked)
             thread.asked = true;
         else if (thread.empty_answers) // and it has not run since: that was no accident
@@ -94,21 +94,21 @@ void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& se
 
 void EarlierWaits::ask(pid_t pid, const Process& process)
 {
-    InsideQuestion question{.pid = static_cast<uint32_t>(pid)};
+    PendingCallsQuestion question{.pid = static_cast<uint32_t>(pid)};
     for (const auto& [tid, thread] : process.threads)
-        if (thread.asked && question.threads.size() < InsideQuestion::threads_max)
+        if (thread.asked && question.threads.size() < PendingCallsQuestion::threads_max)
             question.threads.push_back(thread.registers);
     reader_.ask(question);
 }
 
-void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
+void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
         return; // it has gone meanwhile
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
-        const InsideCall& call = calls[i];
+        const PendingCall& call = calls[i];
         if (item == known->second.threads.end())
             continue;
         Thread& thread = item->second;

@@ -16,10 +16,10 @@ bool is_wanted(const Waiting::Part& part)
 
 } // namespace
 
-WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks)
+WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks)
     : stacks_(stacks), registers_(registers),
       reader_(symbols_of_waits(probes, true, true), "the stacks of its waits that go on are not known",
-              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
                   apply(pid, tids, calls);
               })
 {}
@@ -50,21 +50,22 @@ void WaitStacks::ask()
     for (const auto& [thread, wait] : waits_)
         if (wait.stack < 0 && wait.tries < tries_max && !reader_.is_pending(thread.first))
             processes.insert(thread.first);
-    std::map<pid_t, InsideQuestion> questions;
+    std::map<pid_t, PendingCallsQuestion> questions;
     for (const thread_registers& found : registers_.read(processes)) {
         const auto pid = static_cast<pid_t>(found.process);
         const auto wait = waits_.find({pid, found.thread});
         if (wait == waits_.end() || wait->second.stack >= 0 || wait->second.tries == tries_max)
             continue;
-        InsideQuestion& question = questions.try_emplace(pid, InsideQuestion{.pid = found.process}).first->second;
-        if (question.threads.size() == InsideQuestion::threads_max)
+        PendingCallsQuestion& question =
+            questions.try_emplace(pid, PendingCallsQuestion{.pid = found.process}).first->second;
+        if (question.threads.size() == PendingCallsQuestion::threads_max)
             continue;
         question.threads.push_back(question_of(found));
     }
     for (const auto& [pid, question] : questions) {
         if (!reader_.ask(question))
             continue;
-        for (const InsideQuestion::Thread& thread : question.threads) {
+        for (const PendingCallsQuestion::Thread& thread : question.threads) {
             Wait& wait = waits_.at({pid, thread.tid});
             wait.asked = true;
             wait.tries++;
@@ -72,10 +73,10 @@ void WaitStacks::ask()
     }
 }
 
-void WaitStacks::apply(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
+void WaitStacks::apply(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     for (size_t i = 0; i < calls.size(); i++) {
-        const InsideCall& call = calls[i];
+        const PendingCall& call = calls[i];
         const auto known = waits_.find({pid, tids[i]});
         if (known == waits_.end() || !known->second.asked) // another wait's, by now
             continue;

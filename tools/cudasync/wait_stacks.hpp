@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks of waits that go on. The kernel side takes that of a long wait when it returns, which these do not: their
-// threads' stacks are found from outside, by a helper (code/inside_search.hpp).
+// threads' stacks are found from outside, by a helper (code/pending_calls.hpp).
 #pragma once
 
 #include "attach/probes.hpp"
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 #include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"
@@ -20,7 +20,7 @@ namespace gpusnoop {
 class WaitStacks {
 public:
     // probes: as calls are numbered by.
-    WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, FoundStacks& stacks);
+    WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks);
 
     // All waits of an interval, at its end. Those that have gone on for long get their stack as far as it is known by
     // now; the others are asked for.
@@ -37,12 +37,12 @@ private:
     };
 
     void ask();
-    void apply(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
+    void apply(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
 
-    FoundStacks& stacks_;
+    UnwoundStacks& stacks_;
     ThreadRegisters& registers_;
     std::map<Thread, Wait> waits_;
-    InsideHelper reader_;
+    PendingCallHelper reader_;
 };
 
 } // namespace gpusnoop

@@ -76,12 +76,12 @@ std::set<pid_t> StuckThreads::due(const std::vector<pid_t>& users, uint64_t now_
     return all;
 }
 
-void StuckThreads::inspected(pid_t pid, std::span<const InsideQuestion::Thread> threads, uint64_t now_ns)
+void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns)
 {
     Process& process = processes_[pid];
     std::set<uint32_t> seen;
     bool is_active = std::exchange(process.called, false);
-    for (const InsideQuestion::Thread& now : threads) {
+    for (const PendingCallsQuestion::Thread& now : threads) {
         if (process.threads.size() >= threads_max && !process.threads.contains(now.tid))
             continue;
         seen.insert(now.tid);
@@ -110,14 +110,14 @@ bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
     return !thread.is_known && (thread.called_ns ? is_quiet : is_unmoved || thread.empty_answers < empty_answers_max);
 }
 
-InsideQuestion StuckThreads::question(pid_t pid, uint64_t now_ns)
+PendingCallsQuestion StuckThreads::question(pid_t pid, uint64_t now_ns)
 {
-    InsideQuestion question{.pid = static_cast<uint32_t>(pid)};
+    PendingCallsQuestion question{.pid = static_cast<uint32_t>(pid)};
     const auto known = processes_.find(pid);
     if (known == processes_.end())
         return question;
     for (auto& [tid, thread] : known->second.threads) {
-        if (!is_candidate(thread, now_ns) || question.threads.size() >= InsideQuestion::threads_max)
+        if (!is_candidate(thread, now_ns) || question.threads.size() >= PendingCallsQuestion::threads_max)
             continue;
         thread.asked_ns = now_ns;
         thread.asked_since_ns = thread.unmoved_since_ns;
@@ -126,7 +126,7 @@ InsideQuestion StuckThreads::question(pid_t pid, uint64_t now_ns)
     return question;
 }
 
-void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
+void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
@@ -168,10 +168,10 @@ std::vector<StuckThreads::Stuck> StuckThreads::stuck() const
 }
 
 StuckCalls::StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
-                       ThreadRegisters& registers, FoundStacks& stacks)
+                       ThreadRegisters& registers, UnwoundStacks& stacks)
     : options_(options), registers_(registers), stacks_(stacks), threads_(functions_of(probes, counted)),
       reader_(symbols_of(probes), "its stuck calls are unknown",
-              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+              [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
                   threads_.answered(pid, tids, calls);
               })
 {
@@ -186,7 +186,7 @@ void StuckCalls::inspect(const std::vector<pid_t>& users)
     if (begin_ns < not_before_ns_)
         return;
     const std::set<pid_t> due = threads_.due(users, begin_ns);
-    std::map<pid_t, std::vector<InsideQuestion::Thread>> threads;
+    std::map<pid_t, std::vector<PendingCallsQuestion::Thread>> threads;
     for (const thread_registers& found : registers_.read(due))
         if (is_in_scope(found, options_))
             threads[static_cast<pid_t>(found.process)].push_back(question_of(found));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Driver API calls, other than waits, that do not return. No probe measures them, so that launches stay cheap: a helper
-// inspects the stacks of threads that make no calls (code/inside_search.hpp), at a bounded rate. A call is stuck if two
+// inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded rate. A call is stuck if two
 // inspections, some time apart, find the thread in it with the same callers, and either the thread has not moved in
 // between, or a second call would have been counted.
 #pragma once
 
 #include "attach/probes.hpp"
 #include "base/options.hpp"
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 #include "names/copied_stacks.hpp"
 #include "proc/threads.hpp"
 #include "tools/cudasync/waits.hpp"
@@ -48,29 +48,29 @@ public:
     // Processes to inspect now.
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
     // threads: all of the process.
-    void inspected(pid_t pid, std::span<const InsideQuestion::Thread> threads, uint64_t now_ns);
+    void inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns);
     // The threads whose stacks a helper should search. Only the answer to the last question is used.
-    InsideQuestion question(pid_t pid, uint64_t now_ns);
-    void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
+    PendingCallsQuestion question(pid_t pid, uint64_t now_ns);
+    void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
     void forget(pid_t pid) { processes_.erase(pid); }
 
     struct Stuck {
         pid_t pid = 0;
         uint32_t tid = 0;
         uint64_t since_ns = 0;
-        const InsideCall* call = nullptr;
+        const PendingCall* call = nullptr;
     };
     std::vector<Stuck> stuck() const;
 
 private:
     struct Thread {
-        InsideQuestion::Thread registers;
+        PendingCallsQuestion::Thread registers;
         uint64_t unmoved_since_ns = 0;      // when the registers last changed
         uint64_t called_ns = 0;             // last counted call; 0: none yet
         uint64_t asked_ns = 0;              // last question
         uint64_t asked_since_ns = 0;        // unmoved_since_ns at that time
         bool is_known = false;              // there was an answer for these registers
-        InsideCall call;                    // found by the last answers; probe 0: none
+        PendingCall call;                   // found by the last answers; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // first and last time in this call
         unsigned empty_answers = 0;         // answers in turn that found none
     };
@@ -82,7 +82,7 @@ private:
 
     static bool is_candidate(const Thread& thread, uint64_t now_ns);
 
-    std::vector<Function> functions_; // by InsideCall::probe - 1
+    std::vector<Function> functions_; // by PendingCall::probe - 1
     std::map<pid_t, Process> processes_;
 };
 
@@ -91,7 +91,7 @@ public:
     // probes: in the order of their numbers in call keys. counted: calls that are counted by thread. options: only the
     // thread filters are used.
     StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
-               ThreadRegisters& registers, FoundStacks& stacks);
+               ThreadRegisters& registers, UnwoundStacks& stacks);
 
     // Call this once a second. users: processes that have mapped a driver.
     void inspect(const std::vector<pid_t>& users);
@@ -103,11 +103,11 @@ public:
 private:
     const Options& options_;
     ThreadRegisters& registers_;
-    FoundStacks& stacks_;
+    UnwoundStacks& stacks_;
     std::vector<std::string> symbols_;
     StuckThreads threads_;
     uint64_t not_before_ns_ = 0;
-    InsideHelper reader_;
+    PendingCallHelper reader_;
 };
 
 } // namespace gpusnoop

@@ -22,7 +22,7 @@ std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 
 ThreadPlaces::ThreadPlaces(std::span<const Probe> probes)
     : probes_(probes), reader_(symbols_of(probes), "which calls its threads are in is not known",
-                               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls) {
+                               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
                                    take(pid, tids, calls);
                                })
 {}
@@ -51,11 +51,11 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
     if (wanted.empty())
         return;
     looked_ns_ = now_ns;
-    std::map<pid_t, InsideQuestion> questions;
+    std::map<pid_t, PendingCallsQuestion> questions;
     for (const thread_registers& found : registers_.read(wanted)) {
-        InsideQuestion& question = questions[static_cast<pid_t>(found.process)];
+        PendingCallsQuestion& question = questions[static_cast<pid_t>(found.process)];
         question.pid = found.process;
-        if (question.threads.size() < InsideQuestion::threads_max)
+        if (question.threads.size() < PendingCallsQuestion::threads_max)
             question.threads.push_back(question_of(found));
     }
     for (const pid_t pid : wanted)
@@ -64,7 +64,7 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
         reader_.ask(question);
 }
 
-void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls)
+void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     const auto asked = processes_.find(pid);
     if (asked == processes_.end())

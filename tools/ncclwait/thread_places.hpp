@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls of CUDA and NCCL the threads of a process are in, as long as somebody looks: by their stacks, which a
-// helper follows (code/inside_search.hpp).
+// helper follows (code/pending_calls.hpp).
 #pragma once
 
 #include "attach/probes.hpp"
@@ -40,7 +40,7 @@ public:
 
 private:
     struct Thread {
-        InsideCall call;
+        PendingCall call;
         uint64_t since_ns = 0;
         unsigned seen = 0;
     };
@@ -50,13 +50,13 @@ private:
         bool answered = false;
     };
 
-    void take(pid_t pid, std::span<const uint32_t> tids, std::span<const InsideCall> calls);
+    void take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
 
     std::span<const Probe> probes_;
     std::map<pid_t, Process> processes_;
     uint64_t looked_ns_ = 0;
     ThreadRegisters registers_;
-    InsideHelper reader_;
+    PendingCallHelper reader_;
 };
 
 } // namespace gpusnoop

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of helpers that look at the files of others, and may have been taken over by one.
 #include "attach/search_messages.hpp"
-#include "code/stack_questions.hpp"
+#include "code/stack_messages.hpp"
 #include "names/name_messages.hpp"
 #include "tests/fuzz/target.hpp"
 #include "who/containers.hpp"
@@ -33,5 +33,5 @@ void fuzz(std::string_view input)
     try_as<NameAnswer>(input);
     try_as<StackAnswer>(input);
     try_as<ContainerAnswer>(input);
-    try_as<InsideAnswer>(input);
+    try_as<PendingCallsAnswer>(input);
 }

@@ -27,7 +27,7 @@ void fuzz(std::string_view input)
     const std::string_view rest = parts.text(input.size());
 
     line_at({.minor = minor, .first_line = offset, .bytes = bytes_of(rest)}, offset);
-    if (const auto told = offsets_told(bytes_of(rest)); told && told->version.layout.minor)
+    if (const auto told = debug_offsets(bytes_of(rest)); told && told->version.layout.minor)
         expect(told->version.layout.code != PYTHON_NONE, "a field that all versions have is there");
     if (const auto code = read_python_code(bytes_of(rest))) {
         expect(code->file.size() <= 3 + 2 * PYTHON_TEXT_MAX, "no more of a path than was sent");

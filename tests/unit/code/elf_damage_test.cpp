@@ -69,8 +69,8 @@ TEST_CASE("files that are refused, and why", "[elf]")
     CHECK(error_of(Fd(open(fixtures().path("main.o").c_str(), O_RDONLY | O_CLOEXEC))) ==
           "ELF file is neither a program nor a shared library");
     CHECK(changed([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }) == "32-bit ELF file");
-    CHECK(changed([](auto& h) { h.e_machine = gpusnoop::elf_of_other.number; }) ==
-          fmt::format("ELF file for another machine ({})", gpusnoop::elf_of_other.name));
+    CHECK(changed([](auto& h) { h.e_machine = gpusnoop::other_elf.number; }) ==
+          fmt::format("ELF file for another machine ({})", gpusnoop::other_elf.name));
     CHECK(changed([](auto& h) { h.e_machine = EM_RISCV; }) == "ELF file for another machine (number 243)");
     CHECK(changed([](auto& h) { h.e_shnum = 0; }).starts_with("malformed ELF file"));
     CHECK(changed([](auto& h) { h.e_phnum = PN_XNUM; }).starts_with("malformed ELF file"));

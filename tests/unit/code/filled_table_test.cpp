@@ -24,7 +24,7 @@ Argument loaded(uint64_t from)
 TEST_CASE("a table has what was stored behind where its pointer leads to", "[filled_table]")
 {
     FilledTable filled;
-    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::goes_on);
+    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::not_yet_filled);
     filled.store(table - 8, constant(1));
     filled.store(table, constant(2)); // its size
     filled.store(table + 8, constant(3));
@@ -59,7 +59,7 @@ TEST_CASE("a pointer that is not known, or not set, leads to no table", "[filled
     FilledTable filled;
     filled.returned(loaded(pointer));
     filled.store(table + 8, constant(3));
-    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::goes_on);
+    CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::not_yet_filled);
     CHECK(filled.all().empty());
     filled.store(pointer, loaded(0x7000));
     CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::filled);

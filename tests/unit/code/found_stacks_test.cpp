@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
@@ -8,23 +8,23 @@ using namespace gpusnoop;
 
 TEST_CASE("a stack that was found is known by a number of its own")
 {
-    FoundStacks stacks;
+    UnwoundStacks stacks;
     const std::vector<uint64_t> one{0x1000, 0x2000}, other{0x1000};
     const int32_t number = stacks.number_of(one);
-    CHECK(FoundStacks::is(number));
+    CHECK(UnwoundStacks::is(number));
     CHECK(stacks.number_of(other) != number);
     CHECK(stacks.number_of(one) == number);
     CHECK(std::ranges::equal(stacks.of(number), one));
     CHECK(std::ranges::equal(stacks.of(stacks.number_of(other)), other));
     CHECK(stacks.number_of({}) < 0);
-    CHECK_FALSE(FoundStacks::is(0x1fffff)); // as the kernel side numbers them
+    CHECK_FALSE(UnwoundStacks::is(0x1fffff)); // as the kernel side numbers them
     CHECK(stacks.of(17).empty());
     CHECK(stacks.of(number + 2).empty());
 }
 
 TEST_CASE("more stacks than are kept have no number")
 {
-    FoundStacks stacks;
+    UnwoundStacks stacks;
     int32_t last = 0;
     for (uint64_t address = 1; last >= 0 && address < 10'000; address++)
         last = stacks.number_of({address});

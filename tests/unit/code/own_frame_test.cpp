@@ -7,7 +7,7 @@ using namespace gpusnoop;
 
 namespace {
 
-constexpr Handed one{Handed::entered, 1, true}, two{Handed::entered, 2, true}, nothing;
+constexpr TrackedValue one{TrackedValue::entered, 1, true}, two{TrackedValue::entered, 2, true}, nothing;
 
 OwnFrame frame_of(int64_t bytes)
 {
@@ -33,11 +33,11 @@ TEST_CASE("half a word is known, but not as a whole", "[own_frame]")
 {
     OwnFrame frame = frame_of(16);
     frame.store(-16, 8, one);
-    CHECK(frame.load(-16, 4) == Handed{Handed::entered, 1, false});
+    CHECK(frame.load(-16, 4) == TrackedValue{TrackedValue::entered, 1, false});
     CHECK(frame.load(-12, 4) == nothing);
     frame.store(-8, 4, two);
     CHECK(frame.load(-8, 8) == nothing);
-    CHECK(frame.load(-8, 4) == Handed{Handed::entered, 2, false});
+    CHECK(frame.load(-8, 4) == TrackedValue{TrackedValue::entered, 2, false});
 }
 
 TEST_CASE("what is stored over a word's end or begin takes it away", "[own_frame]")

@@ -196,7 +196,7 @@ TEST_CASE("lists of threads that never end are left")
 
 TEST_CASE("from 3.13 on, an interpreter says where it keeps what")
 {
-    const auto told = offsets_told(head_of(0x030d00f0, 0));
+    const auto told = debug_offsets(head_of(0x030d00f0, 0));
     REQUIRE(told);
     CHECK_FALSE(told->free_threaded);
     CHECK(told->version.minor == 13);
@@ -208,8 +208,8 @@ TEST_CASE("from 3.13 on, an interpreter says where it keeps what")
 
 TEST_CASE("free-threaded builds and unknown versions are told by what they say")
 {
-    CHECK(offsets_told(head_of(0x030d00f0, 1))->free_threaded);
-    const auto newer = offsets_told(head_of(0x031000f0, 0));
+    CHECK(debug_offsets(head_of(0x030d00f0, 1))->free_threaded);
+    const auto newer = debug_offsets(head_of(0x031000f0, 0));
     CHECK(newer->version.minor == 16);
     CHECK(newer->version.layout.minor == 0);
 }
@@ -219,14 +219,14 @@ TEST_CASE("offsets that cannot be are not taken")
     std::vector<uint8_t> head = head_of(0x030d00f0, 0);
     const uint64_t far = 1 << 20;
     memcpy(head.data() + 184, &far, 8);
-    CHECK_FALSE(offsets_told(head));
+    CHECK_FALSE(debug_offsets(head));
     head = head_of(0x030d00f0, 0);
     const uint64_t none = PYTHON_NONE; // would mean that there is no such field
     memcpy(head.data() + 264, &none, 8);
-    CHECK_FALSE(offsets_told(head));
-    CHECK_FALSE(offsets_told(std::vector<uint8_t>(7, 'x')));
+    CHECK_FALSE(debug_offsets(head));
+    CHECK_FALSE(debug_offsets(std::vector<uint8_t>(7, 'x')));
     head[0] = 'y';
-    CHECK_FALSE(offsets_told(head));
+    CHECK_FALSE(debug_offsets(head));
 }
 
 TEST_CASE("what is no Python has no interpreter")

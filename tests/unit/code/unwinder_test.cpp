@@ -146,17 +146,17 @@ TEST_CASE("a return probe's own address is that of its call", "[stacks]")
     R registers;
     registers[R::sp] = top;
     registers[R::return_address] = trampoline;
-    leave_function(image, registers);
+    unwind_entry(image, registers);
     CHECK(registers[R::sp] == top + R::return_pops);
     CHECK(registers[R::ip] == (R::return_pops ? std::nullopt : std::optional(trampoline)));
-    image.put_return(top, caller);
-    image.put_return(top + 64, outer);
+    image.replace_return(top, caller);
+    image.replace_return(top + 64, outer);
     registers[R::sp] = top;
-    leave_function(image, registers);
+    unwind_entry(image, registers);
     CHECK(registers[R::ip] == caller);
-    image.put_return(top, outer); // of a function that has jumped to the other one
+    image.replace_return(top, outer); // of a function that has jumped to the other one
     registers[R::sp] = top;
-    leave_function(image, registers);
+    unwind_entry(image, registers);
     CHECK(registers[R::ip] == outer);
 }
 

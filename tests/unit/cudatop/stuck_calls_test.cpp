@@ -23,12 +23,12 @@ struct Fixture {
         const uint64_t now = begin + at * second;
         if (threads.due({pid}, now).empty())
             return false;
-        const InsideQuestion::Thread thread{.tid = tid, .ip = registers};
+        const PendingCallsQuestion::Thread thread{.tid = tid, .ip = registers};
         threads.inspected(pid, std::span(&thread, 1), now);
-        const InsideQuestion question = threads.question(pid, now);
+        const PendingCallsQuestion question = threads.question(pid, now);
         if (question.threads.empty())
             return false;
-        InsideCall answer;
+        PendingCall answer;
         if (call)
             answer = {.probe = call, .stack = 9, .callers = {caller}};
         threads.answered(pid, std::span(&tid, 1), std::span(&answer, 1));

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-struct InsideQuestion {
+struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 
     struct Replaced { // a return address that is not on the stack while a return probe waits for it
@@ -31,62 +31,62 @@ struct InsideQuestion {
     std::vector<Thread> threads{};
 };
 
-void fields(auto& each, same_as_const<InsideQuestion::Replaced> auto& r)
+void fields(auto& each, same_as_const<PendingCallsQuestion::Replaced> auto& r)
 {
     each(r.slot, r.address);
 }
 
-void fields(auto& each, same_as_const<InsideQuestion::Thread> auto& t)
+void fields(auto& each, same_as_const<PendingCallsQuestion::Thread> auto& t)
 {
     each(t.tid, t.ip, t.sp, t.kept, t.replaced);
 }
 
-void fields(auto& each, same_as_const<InsideQuestion> auto& q)
+void fields(auto& each, same_as_const<PendingCallsQuestion> auto& q)
 {
     each(q.pid, q.threads);
 }
 
 // A call that has not returned.
-struct InsideCall {
+struct PendingCall {
     static constexpr size_t callers_max = 48; // a message has room for so many of each thread
 
     uint32_t probe = 0; // number of its row, as calls have it, from 1 on; 0: the thread is in none of these
     uint64_t stack = 0; // where its caller's stack ends: two calls at one place are in turn
     std::vector<uint64_t> callers{}; // return addresses, the call's own first
-    auto operator<=>(const InsideCall&) const = default;
+    auto operator<=>(const PendingCall&) const = default;
 };
 
-struct InsideAnswer {
+struct PendingCallsAnswer {
     uint32_t pid = 0;
-    std::vector<InsideCall> calls{}; // of the threads, in the order of the question
+    std::vector<PendingCall> calls{}; // of the threads, in the order of the question
 };
 
-void fields(auto& each, same_as_const<InsideCall> auto& c)
+void fields(auto& each, same_as_const<PendingCall> auto& c)
 {
     each(c.probe, c.stack, c.callers);
 }
 
-void fields(auto& each, same_as_const<InsideAnswer> auto& a)
+void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
 {
     each(a.pid, a.calls);
 }
 
 // What is asked of the helper that finds the callers in copies of stacks, and what it answers. One answer for each
 // question.
-struct CopyQuestion {
+struct StackCopyQuestion {
     int32_t stack = 0; // its id
     uint32_t pid = 0;  // 0: nothing is asked
     uint32_t at = 0;   // enum copied_at, and COPIED_AGAIN
-    InsideQuestion::Thread thread{};
+    PendingCallsQuestion::Thread thread{};
     std::string bytes{}; // from its stack pointer on
 };
 
-void fields(auto& each, same_as_const<CopyQuestion> auto& q)
+void fields(auto& each, same_as_const<StackCopyQuestion> auto& q)
 {
     each(q.stack, q.pid, q.at, q.thread, q.bytes);
 }
 
-struct CopyAnswer {
+struct StackCopyAnswer {
     static constexpr size_t callers_max = 128;
 
     int32_t stack = 0;
@@ -95,7 +95,7 @@ struct CopyAnswer {
     bool again = false;              // it was not the first copy
 };
 
-void fields(auto& each, same_as_const<CopyAnswer> auto& a)
+void fields(auto& each, same_as_const<StackCopyAnswer> auto& a)
 {
     each(a.stack, a.callers, a.cut, a.again);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "code/inside_search.hpp"
+#include "code/pending_calls.hpp"
 
 #include "base/error.hpp"
 #include "bpf/shared/stack.h"
@@ -15,17 +15,17 @@
 
 namespace gpusnoop {
 
-void CopySearch::serve(Helper::Task& task)
+void StackCopyUnwinder::serve(Helper::Task& task)
 {
-    answer_each<CopyQuestion>(task, [&](const CopyQuestion& question) {
+    answer_each<StackCopyQuestion>(task, [&](const StackCopyQuestion& question) {
         task.set_status(fmt::format("the stacks of process {}", question.pid));
         return answer(question);
     });
 }
 
-CopyAnswer CopySearch::answer(const CopyQuestion& question)
+StackCopyAnswer StackCopyUnwinder::answer(const StackCopyQuestion& question)
 {
-    CopyAnswer answer{.stack = question.stack, .again = (question.at & COPIED_AGAIN) != 0};
+    StackCopyAnswer answer{.stack = question.stack, .again = (question.at & COPIED_AGAIN) != 0};
     const uint32_t at = question.at & ~uint32_t{COPIED_AGAIN};
     if (!question.pid || question.bytes.size() < sizeof(uint64_t))
         return answer;
@@ -34,25 +34,25 @@ CopyAnswer CopySearch::answer(const CopyQuestion& question)
     try {
         ProcessImage image(static_cast<pid_t>(question.pid), modules_);
         const uint64_t top = question.thread.sp;
-        image.only_copied(top, question.bytes);
-        for (const InsideQuestion::Replaced& replaced : question.thread.replaced)
-            image.put_return(replaced.slot, replaced.address);
+        image.use_copy(top, question.bytes);
+        for (const PendingCallsQuestion::Replaced& replaced : question.thread.replaced)
+            image.replace_return(replaced.slot, replaced.address);
         FrameRegisters registers = registers_of(question.thread);
         if (at == COPIED_AT_ENTRY)
-            leave_function(image, registers);
+            unwind_entry(image, registers);
         const std::vector<StackFrame> frames =
-            unwind(image, registers, at == COPIED_ANYWHERE ? FirstFrame::runs : FirstFrame::calls);
+            unwind(image, registers, at == COPIED_ANYWHERE ? FirstFrame::at_instruction : FirstFrame::after_call);
         for (const StackFrame& frame : frames)
-            if (answer.callers.size() < CopyAnswer::callers_max)
+            if (answer.callers.size() < StackCopyAnswer::callers_max)
                 answer.callers.push_back(frame.address);
-        answer.cut = image.asked_beyond();
+        answer.cut = image.read_past_copy();
     } catch (const std::bad_alloc&) { // the next process has room again
         modules_.forget();
     } catch (const Error&) {}
     return answer;
 }
 
-int32_t FoundStacks::number_of(const std::vector<uint64_t>& addresses)
+int32_t UnwoundStacks::number_of(const std::vector<uint64_t>& addresses)
 {
     if (addresses.empty())
         return -1;
@@ -65,7 +65,7 @@ int32_t FoundStacks::number_of(const std::vector<uint64_t>& addresses)
     return added->second;
 }
 
-std::span<const uint64_t> FoundStacks::of(int32_t number) const
+std::span<const uint64_t> UnwoundStacks::of(int32_t number) const
 {
     const auto at = static_cast<size_t>(number - first);
     return is(number) && at < stacks_.size() ? stacks_[at] : std::span<const uint64_t>();
@@ -86,9 +86,9 @@ uint64_t slot_of(const Elf& elf, const Symbol& function)
 
 } // namespace
 
-void InsideSearch::serve(Helper::Task& task)
+void PendingCallSearch::serve(Helper::Task& task)
 {
-    answer_each<InsideQuestion>(task, [&](const InsideQuestion& question) {
+    answer_each<PendingCallsQuestion>(task, [&](const PendingCallsQuestion& question) {
         task.set_status(fmt::format("the stacks of process {}", question.pid));
         return answer(question);
     });
@@ -96,7 +96,7 @@ void InsideSearch::serve(Helper::Task& task)
 
 // Functions are looked for where the tools look for them (attach/file_search.hpp): in CUDA's libraries, and where the
 // runtime may be part of the file.
-void InsideSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
+void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
 {
     const auto [known, added] = defined_.try_emplace(code.module);
     if (added) {
@@ -127,9 +127,9 @@ void InsideSearch::add_entries(ProcessImage& image, const ProcessImage::Code& co
 }
 
 // The outermost: what one of these calls within itself is not what the program waits in.
-InsideCall InsideSearch::call_in(std::span<const StackFrame> frames, const Entries& entries) const
+PendingCall PendingCallSearch::call_in(std::span<const StackFrame> frames, const Entries& entries) const
 {
-    InsideCall found;
+    PendingCall found;
     size_t caller = frames.size();
     for (size_t i = 0; i + 1 < frames.size(); i++) {
         const StackFrame& frame = frames[i];
@@ -143,25 +143,25 @@ InsideCall InsideSearch::call_in(std::span<const StackFrame> frames, const Entri
         found.probe = entry->second;
         found.stack = frames[caller].stack;
     }
-    for (size_t i = caller; i < frames.size() && found.callers.size() < InsideCall::callers_max; i++)
+    for (size_t i = caller; i < frames.size() && found.callers.size() < PendingCall::callers_max; i++)
         found.callers.push_back(frames[i].address);
     return found;
 }
 
-InsideAnswer InsideSearch::answer(const InsideQuestion& question)
+PendingCallsAnswer PendingCallSearch::answer(const PendingCallsQuestion& question)
 {
     if (modules_.full()) {
         defined_.clear();
         modules_.forget();
     }
-    InsideAnswer answer{.pid = question.pid, .calls = std::vector<InsideCall>(question.threads.size())};
+    PendingCallsAnswer answer{.pid = question.pid, .calls = std::vector<PendingCall>(question.threads.size())};
     try {
         ProcessImage image(static_cast<pid_t>(question.pid), modules_);
         Entries entries;
         std::set<const Module*> looked_at;
         for (size_t i = 0; i < question.threads.size(); i++) {
-            for (const InsideQuestion::Replaced& replaced : question.threads[i].replaced)
-                image.put_return(replaced.slot, replaced.address);
+            for (const PendingCallsQuestion::Replaced& replaced : question.threads[i].replaced)
+                image.replace_return(replaced.slot, replaced.address);
             const std::vector<StackFrame> frames = unwind(image, registers_of(question.threads[i]));
             for (const StackFrame& frame : frames)
                 if (frame.code.module && looked_at.insert(frame.code.module.get()).second)

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "code/process_image.hpp"
-#include "code/stack_questions.hpp"
+#include "code/stack_messages.hpp"
 #include "code/unwinder.hpp"
 #include "reader/helper.hpp"
 
@@ -24,21 +24,21 @@ namespace gpusnoop {
 
 // The callers in a copy of a stack, by what files say of their code (.eh_frame): no frame pointers are needed. A
 // helper's work (reader/helper.hpp), as it reads what processes have.
-class CopySearch {
+class StackCopyUnwinder {
 public:
     static constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
 
     // A helper's whole life.
     void serve(Helper::Task& task);
 
-    CopyAnswer answer(const CopyQuestion& question);
+    StackCopyAnswer answer(const StackCopyQuestion& question);
 
 private:
     Modules modules_;
 };
 
 // Stacks that were found from outside, by numbers that none in the kernel side's table has.
-class FoundStacks {
+class UnwoundStacks {
 public:
     static bool is(int32_t number) { return number >= first; }
 
@@ -55,25 +55,25 @@ private:
     std::vector<std::span<const uint64_t>> stacks_; // by number; the addresses are those of numbers_, which stay
 };
 
-class InsideSearch {
+class PendingCallSearch {
 public:
     // The functions to look for, at the numbers of their rows less one; others have no name there. Must outlive the
     // object.
-    explicit InsideSearch(std::span<const std::string_view> symbols) : symbols_(symbols) {}
+    explicit PendingCallSearch(std::span<const std::string_view> symbols) : symbols_(symbols) {}
 
     static constexpr uint64_t memory_bytes = 256 << 20; // libtorch's .eh_frame alone takes 15
 
     // A helper's whole life.
     void serve(Helper::Task& task);
 
-    InsideAnswer answer(const InsideQuestion& question);
+    PendingCallsAnswer answer(const PendingCallsQuestion& question);
 
 private:
     // Where calls begin in one process, and the number of their rows.
     using Entries = std::map<uint64_t, uint32_t>;
 
     void add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries);
-    InsideCall call_in(std::span<const StackFrame> frames, const Entries& entries) const;
+    PendingCall call_in(std::span<const StackFrame> frames, const Entries& entries) const;
 
     std::span<const std::string_view> symbols_;
     Modules modules_;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/dispatch_tables.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+using namespace gpusnoop;
+
+TEST_CASE("a way is what is added and loaded", "[ways]")
+{
+    const std::optional<PartialPath> way = loaded_from(plus(plus(loaded_from(plus(PartialPath(), 16)), 8), 24));
+    CHECK(path_by(way) == Path{16, 32});
+}
+
+TEST_CASE("a way ends with a load", "[ways]")
+{
+    CHECK_FALSE(path_by(PartialPath()));
+    CHECK_FALSE(path_by(plus(loaded_from(PartialPath()), 8)));
+    CHECK_FALSE(path_by(std::nullopt));
+    CHECK(path_by(loaded_from(PartialPath())) == Path{0});
+}
+
+TEST_CASE("a way has so many loads, and places within so many bytes", "[ways]")
+{
+    std::optional<PartialPath> way = PartialPath();
+    for (size_t i = 0; i < PartialPath::max_loads; i++)
+        way = loaded_from(way);
+    CHECK(path_by(way) == Path(PartialPath::max_loads, 0));
+    CHECK_FALSE(loaded_from(way));
+    CHECK(plus(PartialPath(), PartialPath::max_offset));
+    CHECK_FALSE(plus(PartialPath(), PartialPath::max_offset + 1));
+    CHECK_FALSE(plus(plus(PartialPath(), PartialPath::max_offset), 1));
+    CHECK_FALSE(plus(PartialPath(), -8));
+    CHECK_FALSE(plus(std::nullopt, 8));
+    CHECK_FALSE(loaded_from(std::nullopt));
+}
