@@ -78,7 +78,8 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     }
     inherited_ = Fd(ends[0]);
     Fd notice(ends[1]);
-    // The child blocks signals from the terminal, as it is killed when its owner exits, at once (ExitOnSignal) or later.
+    // The child blocks signals from the terminal. It is killed when its owner exits, which may be at once
+    // (ExitOnSignal).
     const sigset_t owner_signals = ending_signal_set();
     sigset_t before{};
     ::sigprocmask(SIG_BLOCK, &owner_signals, &before);

@@ -20,10 +20,10 @@ TEST_CASE("a process exits with its last thread", "[process-exits]")
     CHECK(exits.drain_unreported().empty());
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::thread);
     CHECK(exits.thread_exited(child.pid(), child.end_one()) == Exit::process);
-    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // nothing is known of it any more
+    CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process); // the tracker has forgotten it
 }
 
-TEST_CASE("the main thread exits last", "[process-exits]")
+TEST_CASE("a process whose main thread exits last", "[process-exits]")
 {
     const ThreadsOfChild child(2);
     ProcessExits exits;
@@ -34,7 +34,7 @@ TEST_CASE("the main thread exits last", "[process-exits]")
     CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process);
 }
 
-TEST_CASE("the exit of the main thread is reported after that of the last one", "[process-exits]")
+TEST_CASE("exit records of the main thread and the last thread arrive out of order", "[process-exits]")
 {
     const ThreadsOfChild child(1);
     ProcessExits exits;
@@ -43,7 +43,7 @@ TEST_CASE("the exit of the main thread is reported after that of the last one", 
     CHECK(exits.thread_exited(child.pid(), child.pid()) == Exit::process);
 }
 
-TEST_CASE("another thread has taken the place of the main one by exec", "[process-exits]")
+TEST_CASE("the main thread was replaced by exec in another thread", "[process-exits]")
 {
     const ThreadsOfChild child(0);
     ProcessExits exits;
@@ -51,7 +51,7 @@ TEST_CASE("another thread has taken the place of the main one by exec", "[proces
     CHECK_FALSE(exits.executed(child.pid()));
 }
 
-TEST_CASE("an exec is reported after the exit of the main thread", "[process-exits]")
+TEST_CASE("an exec record arrives after the exit record of the main thread", "[process-exits]")
 {
     const ThreadsOfChild child(1);
     ProcessExits exits;
@@ -61,7 +61,7 @@ TEST_CASE("an exec is reported after the exit of the main thread", "[process-exi
     CHECK_FALSE(exits.executed(child.pid()));
 }
 
-TEST_CASE("the exit of the last thread was lost", "[process-exits]")
+TEST_CASE("the exit record of the last thread is lost", "[process-exits]")
 {
     const ThreadsOfChild child(1);
     ProcessExits exits;

@@ -29,7 +29,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A child that runs `prepare`, says whether that worked, and sleeps until it is killed.
+// A child that runs `prepare`, reports its success, and sleeps until it is killed.
 class Child {
 public:
     template<typename Prepare>
@@ -82,7 +82,7 @@ pid_t dead_process()
     return pid;
 }
 
-// Two pages of which only the first one is there.
+// Two pages; only the first one is mapped.
 class HalfMapped {
 public:
     HalfMapped()
@@ -116,7 +116,7 @@ Mapping parse_one(std::string_view line)
 
 } // namespace
 
-TEST_CASE("a line of a maps file", "[process]")
+TEST_CASE("parses a line of a maps file", "[process]")
 {
     const Mapping m = parse_one("7f0000001000-7f0000003000 r-xp 0001f000 fd:2a 1234567     /usr/lib/libcuda.so.1\n");
     CHECK(m.start == 0x7f0000001000);
@@ -132,7 +132,7 @@ TEST_CASE("a line of a maps file", "[process]")
     CHECK(parse_one("1000-ffffffffff601000 --xp 0 00:00 0 [vsyscall]").end == 0xffffffffff601000);
 }
 
-TEST_CASE("odd paths in a maps file", "[process]")
+TEST_CASE("parses odd paths in a maps file", "[process]")
 {
     const auto path = [](std::string_view text) {
         return parse_one("1000-2000 r-xp 0 08:01 7   " + std::string(text));
@@ -157,7 +157,7 @@ TEST_CASE("odd paths in a maps file", "[process]")
     CHECK(parse_one("1000-2000 rw-p 00000000 00:00 0").path.empty());
 }
 
-TEST_CASE("lines that do not fit the format are skipped", "[process]")
+TEST_CASE("skips malformed lines of a maps file", "[process]")
 {
     const std::string good = "1000-2000 r-xp 0 08:01 7 /a\n";
     for (const char* bad : {"\n",
@@ -195,7 +195,7 @@ TEST_CASE("lines that do not fit the format are skipped", "[process]")
         CHECK(parse_maps(std::string_view(good).substr(0, size)).size() <= 1);
 }
 
-TEST_CASE("this process's own file mappings", "[process]")
+TEST_CASE("reads this process's own file mappings", "[process]")
 {
     const auto all = mappings(getpid());
     const uint64_t here = address_of(reinterpret_cast<const void*>(&dead_process));
@@ -210,7 +210,7 @@ TEST_CASE("this process's own file mappings", "[process]")
     CHECK(std::none_of(all.begin(), all.end(), [](const Mapping& m) { return m.path.empty(); }));
 }
 
-TEST_CASE("names, ids and threads", "[process]")
+TEST_CASE("reads names, ids and threads", "[process]")
 {
     const auto all = all_processes();
     CHECK(std::find(all.begin(), all.end(), getpid()) != all.end());
@@ -225,7 +225,7 @@ TEST_CASE("names, ids and threads", "[process]")
     }).join();
 }
 
-TEST_CASE("a start time is what the clock said at that moment", "[process]")
+TEST_CASE("the start time of a process is right, whatever its name is", "[process]")
 {
     const auto now = [] {
         timespec t{};
@@ -234,7 +234,7 @@ TEST_CASE("a start time is what the clock said at that moment", "[process]")
     };
     constexpr int64_t tick = 10'000'000;
     const int64_t before = now();
-    // Everything in its name that could lead a careless parser of /proc/PID/stat astray.
+    // Names that could mislead a parser of /proc/PID/stat.
     for (const char* name : {"plain", "a) R 1 1 (b", ") ", "((", "a b c d", "x\ny", "", "\\n)", "\nTgid:\t1\n"}) {
         CAPTURE(name);
         Child child([name] { return prctl(PR_SET_NAME, name) == 0; });
@@ -247,7 +247,7 @@ TEST_CASE("a start time is what the clock said at that moment", "[process]")
     }
 }
 
-TEST_CASE("a seccomp filter is seen", "[process]")
+TEST_CASE("a seccomp filter is detected", "[process]")
 {
     Child child([] {
         sock_filter allow{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
@@ -260,7 +260,7 @@ TEST_CASE("a seccomp filter is seen", "[process]")
     CHECK(has_seccomp_filter(child.pid()));
 }
 
-TEST_CASE("a process that is gone", "[process]")
+TEST_CASE("an exited process has no data", "[process]")
 {
     char byte = 0;
     for (const pid_t pid : {dead_process(), pid_t{0}, pid_t{-1}}) {
@@ -275,7 +275,7 @@ TEST_CASE("a process that is gone", "[process]")
     }
 }
 
-TEST_CASE("memory of this process and of another one", "[process]")
+TEST_CASE("reads memory of this process and of another one", "[process]")
 {
     std::array<uint64_t, 2> from{1, 2};
     std::array<uint64_t, 2> to{};
@@ -292,7 +292,7 @@ TEST_CASE("memory of this process and of another one", "[process]")
     CHECK(from == std::array<uint64_t, 2>{1, 2});
 }
 
-TEST_CASE("a process whose main thread has exited is read through another one", "[process]")
+TEST_CASE("a process whose main thread has exited is read through another thread", "[process]")
 {
     uint64_t word = 1;
     const int open_socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -329,14 +329,14 @@ TEST_CASE("a process whose main thread has exited is read through another one", 
     CHECK(read == 2);
 
     child.end_one();
-    CHECK_FALSE(running_thread(pid)); // there is still the zombie
+    CHECK_FALSE(running_thread(pid)); // the process is a zombie
     CHECK(start_time_ns(pid) == start_ns);
     CHECK_FALSE(has_memory(pid));
     CHECK_FALSE(read_memory(pid, address_of(&word), &read, sizeof(read)));
     close(open_socket);
 }
 
-TEST_CASE("memory that is not there", "[process]")
+TEST_CASE("fails to read unmapped memory", "[process]")
 {
     const HalfMapped half;
     std::array<char, 64> to{};
@@ -349,7 +349,7 @@ TEST_CASE("memory that is not there", "[process]")
         CHECK_FALSE(read_memory(getpid(), address, to.data(), 64));
 }
 
-TEST_CASE("memory that its owner cannot read itself", "[process]")
+TEST_CASE("reads memory that its owner may not read", "[process]")
 {
     auto* page = static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     std::memcpy(page, "kept", sizeof("kept"));
@@ -362,12 +362,12 @@ TEST_CASE("memory that its owner cannot read itself", "[process]")
     CHECK(std::string_view(to.data()) == "kept");
 }
 
-TEST_CASE("strings of a process", "[process]")
+TEST_CASE("reads strings of a process", "[process]")
 {
     const HalfMapped half;
     const auto at_end = [&half](size_t back) { return address_of(half.end() - back); };
     std::memset(half.end() - 4096, 'x', 4096);
-    CHECK_FALSE(read_string(getpid(), at_end(4), 100)); // runs into the hole
+    CHECK_FALSE(read_string(getpid(), at_end(4), 100)); // the string reaches the unmapped page
     CHECK(read_string(getpid(), at_end(4), 4) == "xxxx");
     CHECK(read_string(getpid(), at_end(4), 2) == "xx");
     CHECK(read_string(getpid(), at_end(4), 0) == "");

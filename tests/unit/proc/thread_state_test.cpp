@@ -6,7 +6,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("the state of a thread and its tracer")
+TEST_CASE("reads the state of a thread and its tracer")
 {
     const ThreadState traced =
         parse_thread_state("Name:\tState:\\tR\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t7\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process whose threads sleep until they are made to exit, in any order.
+// Child process whose threads exit one by one, in the order that the test chooses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -26,7 +26,7 @@ namespace gpusnoop {
 
 class ThreadsOfChild {
 public:
-    // others: threads besides the main one. prepare: runs in the child first.
+    // others: number of threads besides the main thread. prepare: runs in the child first.
     explicit ThreadsOfChild(
         size_t others, const std::function<void()>& prepare = [] {})
         : pid_(fork())
@@ -49,10 +49,10 @@ public:
 
     pid_t pid() const { return pid_; }
 
-    // It stays, as a zombie.
+    // Ends the main thread, which remains as a zombie.
     void end_main() const
     {
-        let_go(main_);
+        release(main_);
         wait_until([&] {
             std::string text;
             std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid_)), text);
@@ -60,11 +60,11 @@ public:
         });
     }
 
-    // Ends one of the others and returns its id.
+    // Ends one of the other threads and returns its id.
     pid_t end_one() const
     {
         const std::set<pid_t> before = threads();
-        let_go(others_);
+        release(others_);
         wait_until([&] { return threads().size() < before.size(); });
         std::set<pid_t> ended;
         std::ranges::set_difference(before, threads(), std::inserter(ended, ended.end()));
@@ -72,10 +72,10 @@ public:
     }
 
 private:
-    static void let_go(const Fd& of)
+    static void release(const Fd& event)
     {
         const uint64_t one = 1;
-        [[maybe_unused]] const ssize_t written = write(of.get(), &one, sizeof(one));
+        [[maybe_unused]] const ssize_t written = write(event.get(), &one, sizeof(one));
     }
     [[noreturn]] static void exit_after(const Fd& event)
     {

@@ -8,7 +8,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("a user of whose files many helpers were lost is looked at no more, which is told", "[blame]")
+TEST_CASE("a user is blocked after 8 strikes, with one message", "[blame]")
 {
     std::vector<std::string> reports;
     Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
@@ -18,11 +18,11 @@ TEST_CASE("a user of whose files many helpers were lost is looked at no more, wh
         CHECK(reports.size() == strike + (strike == Blame::strikes_max));
     }
     CHECK(blame.is_blocked(getpid()));
-    blame.strike(0x7fffffff, 0, "libcuda.so", "of a process that is not there");
+    blame.strike(0x7fffffff, 0, "libcuda.so", "the process has exited");
     CHECK(reports.size() == Blame::strikes_max + 1);
 }
 
-TEST_CASE("a process whose mappings cannot be read is looked at no more, others are", "[blame]")
+TEST_CASE("a blocked process is reported as blocked, and others are not", "[blame]")
 {
     std::vector<std::string> reports;
     Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });
@@ -33,7 +33,7 @@ TEST_CASE("a process whose mappings cannot be read is looked at no more, others 
     CHECK(reports.empty());
 }
 
-TEST_CASE("the first death of a helper is nobody's fault", "[blame]")
+TEST_CASE("the first crash over a file of a process is forgiven", "[blame]")
 {
     std::vector<std::string> reports;
     Blame blame("it is not traced", "", [&reports](std::string text) { reports.push_back(std::move(text)); });

@@ -27,7 +27,7 @@ void wait(Child& child)
 
 } // namespace
 
-TEST_CASE("a child has the descriptors that it was given, and no others", "[child]")
+TEST_CASE("a child has the given descriptors and no others", "[child]")
 {
     std::array<int, 2> ends{-1, -1};
     REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
@@ -42,7 +42,7 @@ TEST_CASE("a child has the descriptors that it was given, and no others", "[chil
     CHECK(read(from.get(), text.data(), text.size()) == 4);
 }
 
-TEST_CASE("how a child ends", "[child]")
+TEST_CASE("only a child whose work returns has succeeded", "[child]")
 {
     Child throws({}, [] { throw std::runtime_error("no"); });
     wait(throws);
@@ -59,9 +59,9 @@ TEST_CASE("how a child ends", "[child]")
     CHECK(!none.succeeded());
 }
 
-TEST_CASE("a child that does not end in time is reaped with the next one", "[child]")
+TEST_CASE("a killed child that exits late is reaped when the next one starts", "[child]")
 {
-    // Whom somebody traces is not reaped before that one has seen its end, or ended itself.
+    // A traced child cannot be reaped before its tracer has seen the exit or has exited itself.
     std::array<int, 2> ends{-1, -1};
     REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
     std::string folder;
@@ -89,13 +89,13 @@ TEST_CASE("a child that does not end in time is reaped with the next one", "[chi
     CHECK(access(folder.c_str(), F_OK) != 0);
 }
 
-TEST_CASE("what is closed is closed, however little of a new child has run", "[child]")
+TEST_CASE("a descriptor that is closed after the start of a child does not stay open in the child", "[child]")
 {
     std::array<int, 2> ends{-1, -1};
     REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
     const Fd from(ends[0]);
     Fd to(ends[1]);
-    // One CPU for both: it does not run unless it is waited for.
+    // Both on one CPU, so the child runs only while its owner waits.
     cpu_set_t before, one;
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);

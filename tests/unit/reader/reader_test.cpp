@@ -20,13 +20,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto slow = 1s; // longer than the loop waits for helpers in all
+constexpr auto slow = 1s; // longer than the wait budget of the loop
 
-// Says what it is told, but for a few words.
+// Sends each message back. Some messages make it hang, crash or wait.
 void echo(Helper::Task& task)
 {
     while (const auto message = task.connection.receive()) {
-        task.set_status("at " + message->bytes);
+        task.set_status("item " + message->bytes);
         if (message->bytes == "die")
             _exit(1);
         if (message->bytes == "hang")
@@ -39,7 +39,7 @@ void echo(Helper::Task& task)
     }
 }
 
-struct Asked {
+struct EchoReader {
     std::vector<std::string> answers;
     unsigned restarts = 0;
     Reader reader{{.serve = echo,
@@ -52,42 +52,42 @@ struct Asked {
                    .consequence = "it is not asked again"}};
 };
 
-std::chrono::milliseconds time_of(const std::function<void()>& what)
+std::chrono::milliseconds time_of(const std::function<void()>& work)
 {
-    const auto begun = std::chrono::steady_clock::now();
-    what();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
 }
 
 } // namespace
 
-TEST_CASE("answers are taken in their order", "[reader]")
+TEST_CASE("answers are applied in the order of the questions", "[reader]")
 {
-    Asked of;
-    CHECK(of.reader.post(getpid(), "first"));
-    CHECK(of.reader.post(0, "second"));
-    CHECK(of.reader.ask(getpid(), "third"));
-    CHECK(of.answers == std::vector<std::string>{"first", "second", "third"});
-    CHECK(of.restarts == 0);
+    EchoReader echoes;
+    CHECK(echoes.reader.post(getpid(), "first"));
+    CHECK(echoes.reader.post(0, "second"));
+    CHECK(echoes.reader.ask(getpid(), "third"));
+    CHECK(echoes.answers == std::vector<std::string>{"first", "second", "third"});
+    CHECK(echoes.restarts == 0);
 }
 
-TEST_CASE("a caller waits for as long as the budget lasts, and a late answer is not lost", "[reader]")
+TEST_CASE("a caller waits within the budget, and a late answer is applied later", "[reader]")
 {
-    Asked of;
-    CHECK(of.reader.ask(getpid(), "first"));
+    EchoReader echoes;
+    CHECK(echoes.reader.ask(getpid(), "first"));
     const auto waited = time_of([&] {
-        CHECK(of.reader.ask_or_post(getpid(), "slow") == Reader::Outcome::pending);
+        CHECK(echoes.reader.ask_or_post(getpid(), "slow") == Reader::Outcome::pending);
         for (int i = 0; i < 10; i++)
-            CHECK_FALSE(of.reader.ask(getpid(), "behind it"));
+            CHECK_FALSE(echoes.reader.ask(getpid(), "after it"));
     });
     CHECK(waited < slow - 200ms);
-    CHECK(of.reader.is_pending());
-    CHECK(of.reader.wait_until(std::chrono::steady_clock::now() + 20s));
-    CHECK(of.answers.size() == 12);
-    CHECK(of.answers[1] == "slow");
+    CHECK(echoes.reader.is_pending());
+    CHECK(echoes.reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(echoes.answers.size() == 12);
+    CHECK(echoes.answers[1] == "slow");
 }
 
-TEST_CASE("helpers that share a budget make the loop wait no longer than one", "[reader]")
+TEST_CASE("helpers that share a budget delay the loop no more than one helper does", "[reader]")
 {
     WaitBudget waits;
     const auto echoes = [&] {
@@ -103,97 +103,97 @@ TEST_CASE("helpers that share a budget make the loop wait no longer than one", "
     CHECK(waited < slow - 200ms);
 }
 
-TEST_CASE("a process with slow answers gets a part of the helper, and others their answers", "[reader]")
+TEST_CASE("a process with slow answers gets a share of the helper, and others get answers", "[reader]")
 {
-    Asked of;
+    EchoReader echoes;
     unsigned sent = 0;
     for (const auto begun = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begun < 6s;) {
-        sent += !of.reader.is_pending() && of.reader.post(getpid(), "slow");
+        sent += !echoes.reader.is_pending() && echoes.reader.post(getpid(), "slow");
         std::this_thread::sleep_for(20ms);
-        of.reader.poll();
+        echoes.reader.poll();
     }
     CHECK(sent >= 2);
     CHECK(sent <= 4);
-    CHECK(of.reader.post(getppid(), "of another one"));
-    CHECK(of.reader.wait_until(std::chrono::steady_clock::now() + 20s));
-    CHECK(of.answers.back() == "of another one");
+    CHECK(echoes.reader.post(getppid(), "of another process"));
+    CHECK(echoes.reader.wait_until(std::chrono::steady_clock::now() + 20s));
+    CHECK(echoes.answers.back() == "of another process");
 }
 
-TEST_CASE("what a helper has died of twice is not asked about again", "[reader]")
+TEST_CASE("a process is blocked after the second crash of a helper", "[reader]")
 {
-    std::string said;
-    const WarningRedirect here([&said](const std::string& text) { said += text; });
-    Asked of;
-    CHECK_FALSE(of.reader.ask(getpid(), "die"));
-    CHECK(of.restarts == 1);
-    CHECK_FALSE(of.reader.is_blocked(getpid()));
-    std::this_thread::sleep_for(1100ms); // another one may begin
-    CHECK(of.reader.ask(getpid(), "still there"));
-    CHECK(said.empty());
-    CHECK_FALSE(of.reader.ask(getpid(), "die"));
-    CHECK(of.reader.is_blocked(getpid()));
-    CHECK(said.find("at die (process " + std::to_string(getpid()) +
-                    "): the helper that read it has died; it is not asked again") != std::string::npos);
+    std::string warnings;
+    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
+    EchoReader echoes;
+    CHECK_FALSE(echoes.reader.ask(getpid(), "die"));
+    CHECK(echoes.restarts == 1);
+    CHECK_FALSE(echoes.reader.is_blocked(getpid()));
+    std::this_thread::sleep_for(1100ms); // restart interval of helpers
+    CHECK(echoes.reader.ask(getpid(), "still there"));
+    CHECK(warnings.empty());
+    CHECK_FALSE(echoes.reader.ask(getpid(), "die"));
+    CHECK(echoes.reader.is_blocked(getpid()));
+    CHECK(warnings.find("item die (process " + std::to_string(getpid()) +
+                        "): the helper that read it has died; it is not asked again") != std::string::npos);
     std::this_thread::sleep_for(1100ms);
-    CHECK_FALSE(of.reader.ask(getpid(), "anything"));
-    CHECK(of.reader.ask(getppid(), "of another one"));
+    CHECK_FALSE(echoes.reader.ask(getpid(), "anything"));
+    CHECK(echoes.reader.ask(getppid(), "of another process"));
 }
 
-TEST_CASE("a helper that ends while it has nothing to do is replaced at once, and nobody is blamed", "[reader]")
+TEST_CASE("an idle helper that exits is replaced at once, and no process is blamed", "[reader]")
 {
-    std::string said;
-    const WarningRedirect here([&said](const std::string& text) { said += text; });
-    Asked of;
-    CHECK(of.reader.ask(getpid(), "leave"));
+    std::string warnings;
+    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
+    EchoReader echoes;
+    CHECK(echoes.reader.ask(getpid(), "leave"));
     std::this_thread::sleep_for(1100ms);
-    CHECK(of.reader.ask(getpid(), "leave"));
+    CHECK(echoes.reader.ask(getpid(), "leave"));
     std::this_thread::sleep_for(1100ms);
-    CHECK(of.reader.ask(getpid(), "last"));
-    CHECK(of.restarts == 2);
-    CHECK(said.empty());
+    CHECK(echoes.reader.ask(getpid(), "last"));
+    CHECK(echoes.restarts == 2);
+    CHECK(warnings.empty());
 }
 
-TEST_CASE("who posts too much is refused, and who asks is not", "[reader]")
+TEST_CASE("a user has at most 64 pending questions", "[reader]")
 {
-    Asked of;
+    EchoReader echoes;
     unsigned posted = 0;
-    while (of.reader.post(getpid(), "slow"))
+    while (echoes.reader.post(getpid(), "slow"))
         posted++;
     CHECK(posted == 64);
-    CHECK_FALSE(of.reader.ask(getppid(), "last")); // it has to wait for the others
-    CHECK(of.answers.empty());
+    CHECK_FALSE(echoes.reader.ask(getppid(), "last")); // refused, or pending after the others
+    CHECK(echoes.answers.empty());
 }
 
-TEST_CASE("what a helper hangs in is told, and not asked about again", "[reader]")
+TEST_CASE("a process that makes a helper hang is reported and blocked", "[reader]")
 {
-    std::string said;
-    const WarningRedirect here([&said](const std::string& text) { said += text; });
-    Asked of;
+    std::string warnings;
+    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
+    EchoReader echoes;
     const auto took = time_of([&] {
-        CHECK_FALSE(of.reader.ask(getpid(), "hang"));
-        for (int i = 0; i < 100 && !of.reader.is_blocked(getpid()); i++) {
+        CHECK_FALSE(echoes.reader.ask(getpid(), "hang"));
+        for (int i = 0; i < 100 && !echoes.reader.is_blocked(getpid()); i++) {
             std::this_thread::sleep_for(100ms);
-            of.reader.poll();
+            echoes.reader.poll();
         }
     });
     CHECK(took > 2s);
     CHECK(took < 6s);
-    CHECK(said.find("at hang (process " + std::to_string(getpid()) +
-                    "): it cannot be read within 3 s; it is not asked again") != std::string::npos);
-    CHECK_FALSE(of.reader.ask(getpid(), "anything"));
-    CHECK(of.reader.ask(getppid(), "of another one"));
+    CHECK(warnings.find("item hang (process " + std::to_string(getpid()) +
+                        "): it cannot be read within 3 s; it is not asked again") != std::string::npos);
+    CHECK_FALSE(echoes.reader.ask(getpid(), "anything"));
+    CHECK(echoes.reader.ask(getppid(), "of another process"));
 }
 
-TEST_CASE("a helper that says what cannot be is replaced", "[reader]")
+TEST_CASE("a helper that sends an invalid answer is replaced", "[reader]")
 {
-    std::string said;
-    const WarningRedirect here([&said](const std::string& text) { said += text; });
-    Asked of;
-    CHECK_FALSE(of.reader.ask(0, "lie"));
-    CHECK(said.find("at lie: the helper that read it sent an invalid answer") != std::string::npos);
-    CHECK(of.restarts == 1);
+    std::string warnings;
+    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
+    EchoReader echoes;
+    CHECK_FALSE(echoes.reader.ask(0, "lie"));
+    CHECK(warnings.find("item lie: the helper that read it sent an invalid answer") != std::string::npos);
+    CHECK(echoes.restarts == 1);
     std::this_thread::sleep_for(1100ms);
-    CHECK(of.reader.ask(0, "truth"));
+    CHECK(echoes.reader.ask(0, "truth"));
 }
 
 TEST_CASE("another helper starts while one is slow, and each works on one question", "[reader]")
@@ -225,7 +225,7 @@ TEST_CASE("another helper starts while one is slow, and each works on one questi
     const auto first = reader.send(getpid(), "slow");
     REQUIRE(first);
     now += 49ms;
-    CHECK_FALSE(reader.is_ready()); // it may be quick
+    CHECK_FALSE(reader.is_ready()); // the first helper may still answer quickly
     now += 1ms;
     const auto second = reader.send(getpid(), "quick");
     REQUIRE(second);
@@ -257,12 +257,12 @@ TEST_CASE("an answer may take several messages", "[reader]")
     REQUIRE(reader.post(0, "?"));
     CHECK(reader.wait_until(std::chrono::steady_clock::now() + 20s));
     CHECK(answer == whole);
-    JoinedParts little(10);
-    CHECK(little.add("+12345") == Reader::Reply::partial);
-    CHECK(little.add(".123456") == Reader::Reply::invalid);
+    JoinedParts small(10);
+    CHECK(small.add("+12345") == Reader::Reply::partial);
+    CHECK(small.add(".123456") == Reader::Reply::invalid);
 }
 
-TEST_CASE("a helper whose deaths have no culprit is started once a minute after three in a row", "[reader]")
+TEST_CASE("without blame, a helper is started once a minute after three consecutive deaths", "[reader]")
 {
     Reader::Clock::time_point now = Reader::Clock::now();
     unsigned deaths = 0;
@@ -275,11 +275,11 @@ TEST_CASE("a helper whose deaths have no culprit is started once a minute after 
                        },
                    .clock = [&now] { return now; },
                    .blames = false});
-    for (unsigned turn = 1; turn <= 3; turn++) {
+    for (unsigned death = 1; death <= 3; death++) {
         REQUIRE(reader.post(0, "die"));
         CHECK(reader.wait_until(Reader::Clock::now() + 20s));
-        CHECK(deaths == turn);
-        CHECK(reader.consecutive_deaths() == turn);
+        CHECK(deaths == death);
+        CHECK(reader.consecutive_deaths() == death);
         now += 2s;
     }
     CHECK_FALSE(reader.is_ready());
