@@ -213,8 +213,8 @@ def drill_down():
                      r"workload::\w+.*\(workload\)", r"^device +>=256\S+ +>=1 ", r"^device +>=68\S+ +>=1 ", r"65536 -> 131071 +: 1 "):
             check(re.search(line, page, re.M), f"{line} is not seen on: {page}")
         for calls in "launches", "copies":
-            check(re.search(rf"^Where {calls} come from.*\n *SAMPLES SHARE%\n *\d+ .*\n(?: .*\n)*? .*\(workload\)",
-                            page, re.M), f"where {calls} come from is not seen on: {page}")
+            check(re.search(rf"^Sampled stacks of {calls}.*\n *SAMPLES SHARE%\n *\d+ .*\n(?: .*\n)*? .*\(workload\)",
+                            page, re.M), f"stacks of {calls} are not seen on: {page}")
         waits = page[page.index("Waits, by caller"):page.index("Durations of waits")]
         for kind, count in ("context", 17), ("copy", 211):
             equal(sum(map(int, re.findall(rf"^{kind} +(\d+) ", waits, re.M))), count, f"waits: {kind}")
@@ -249,7 +249,7 @@ def stacks_of_some_calls():
         workload.go()
         screen.wait_for(lambda text: 'since it was opened 10 s ago' in text, "ten seconds")
         page = screen.text()
-        found = re.search(r"^Where launches come from, since.*\n *SAMPLES SHARE%\n((?: .*\n)+)", page, re.M)
+        found = re.search(r"^Sampled stacks of launches, since.*\n *SAMPLES SHARE%\n((?: .*\n)+)", page, re.M)
         rows = re.findall(r"^ +(\d+) +[\d.]+ *\n +(\S+)", found[1] if found else "", re.M)
         check(len(rows) == 2 and rows[0][1].startswith("cudaLaunchKernel+") and rows[1][1].startswith("workload::"),
               f"both callers are not seen on: {page}")

@@ -38,7 +38,7 @@ struct AnyField {
     const TopField* own; // null: a field shared by all tools
 };
 
-// The fields of all views: first those that identify the row, then its figures.
+// The fields of all views: first the names of the row, then its figures.
 std::vector<AnyField> all_fields()
 {
     std::vector<AnyField> all;

@@ -40,7 +40,7 @@ std::optional<Calls> kind_of(CallPart part)
     return {};
 }
 
-// If the process has exited (pid 0), the command covers all processes.
+// pid 0: the process has exited, so the command covers all processes.
 std::string next_command(const Rule& rule, uint32_t pid)
 {
     std::string next(rule.next);
@@ -57,8 +57,8 @@ bool is_refused(const call_key& key)
     return key.kind == KIND_ALLOC && key.result == out_of_memory;
 }
 
-// Static destructors that free and wait run after the driver has shut down: that is how a process exits, and no trouble
-// (CUDA Driver API, CUDA_ERROR_DEINITIALIZED: "the CUDA driver is in the process of shutting down").
+// Static destructors that free or wait after the driver has shut down are a normal way to exit, not a failure (CUDA
+// Driver API, CUDA_ERROR_DEINITIALIZED: "the CUDA driver is in the process of shutting down").
 bool is_after_shutdown(const call_key& key, CallPart part)
 {
     return part != CallPart::driver && key.result == deinitialized;
@@ -73,7 +73,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     const auto kind = static_cast<size_t>(*kind_of(part));
     if (is_after_shutdown(key, part))
         return;
-    // A synchronous copy counts as a wait, too, whose errors are those of the copy.
+    // A synchronous copy or free also counts as a wait. Its calls and errors count once.
     const bool twice = part == CallPart::wait && (key.wait.wait == WAIT_COPY || key.wait.wait == WAIT_FREE);
     const uint64_t calls = part == CallPart::copy ? delta[CALL_COUNT] - delta[COPY_CONTINUED] : delta[CALL_COUNT];
     if (!twice && part != CallPart::poll)
@@ -83,7 +83,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     if (is_refused(key) && part == CallPart::memory) {
         counts.refused += delta[CALL_COUNT];
         counts.refused_bytes = delta[MEMORY_LAST_BYTES];
-        counts.calls.at(kind) -= calls; // told by a rule of its own
+        counts.calls.at(kind) -= calls; // these have a rule of their own
         return;
     }
     if (has_failed(key)) {
@@ -214,14 +214,14 @@ bool comes_before(const Verdict& a, const Verdict& b)
 void Diagnosis::track_start(const ImageId& image)
 {
     const Owner& owner = processes_.owner(image, {});
-    restarts_.started({.identity = about(image),
+    restarts_.started({.identity = new_verdict(image),
                        .start_ns = processes_.info(image).start_ns,
                        .place = owner.text(),
                        .is_contained = owner.container() || !owner.pod_uid().empty(),
                        .parent = static_cast<uint32_t>(parent_of(static_cast<pid_t>(image.pid)).value_or(0))});
 }
 
-// A loop is reported between two of its processes, too.
+// A loop is also reported while none of its processes is running.
 void Diagnosis::judge_restarts(uint64_t boot_ns)
 {
     for (Restarts::Loop& loop : restarts_.loops(boot_ns)) {
@@ -254,13 +254,13 @@ void Diagnosis::count_held(const Holdings& holdings)
     }
 }
 
-void Diagnosis::Streak::add(bool goes_on, bool is_over, double interval_seconds)
+void Diagnosis::Streak::add(bool holds, bool is_over, double interval_seconds)
 {
-    constexpr double longest_pause = 2;
-    pause = goes_on ? 0 : pause + interval_seconds;
-    if (is_over || pause >= longest_pause)
+    constexpr double max_pause_seconds = 2;
+    pause = holds ? 0 : pause + interval_seconds;
+    if (is_over || pause >= max_pause_seconds)
         *this = {};
-    else if (goes_on)
+    else if (holds)
         seconds += interval_seconds, ++intervals;
 }
 
@@ -289,8 +289,8 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
         history.failing_seconds.at(i) = fails.at(i) ? history.failing_seconds.at(i) + seconds : 0;
 }
 
-// What they had of the CPUs, and so how much of their waits they have spun: of those that have called in the last
-// seconds, so that the next interval has something to compare with.
+// Scheduling of threads in the last interval: spinning, starving, off CPU. Includes threads that made calls in earlier
+// intervals of the window, so that the next interval has a value to compare with.
 void Diagnosis::measure_threads(const ImageId& image, History& history)
 {
     constexpr size_t threads_max = 64;
@@ -303,16 +303,16 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
         threads.insert(counts.callers.begin(), counts.callers.end());
     }
     std::map<uint32_t, ThreadCpuTime> now;
-    size_t looked = 0;
+    size_t measured = 0;
     for (const uint32_t tid : threads) {
-        if (++looked > threads_max)
+        if (++measured > threads_max)
             break;
         const auto share = thread_cpu_time(static_cast<pid_t>(image.pid), static_cast<pid_t>(tid));
         if (!share)
             continue;
         now[tid] = *share;
         const auto before = history.threads.find(tid);
-        if (before == history.threads.end() || before->second.turns > share->turns) // another thread with its number
+        if (before == history.threads.end() || before->second.turns > share->turns) // a new thread with the same id
             continue;
         const uint64_t ready_ns =
             std::min(share->waited_ns - std::min(share->waited_ns, before->second.waited_ns), interval_ns);
@@ -327,15 +327,15 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
     history.threads = std::move(now);
 }
 
-// Asked for once, and only where somebody lacks a CPU.
+// Reads the load once, and only if a thread starved for a tenth of the interval.
 void Diagnosis::add_load()
 {
-    constexpr uint64_t much_of = 10; // a tenth of the interval
+    constexpr uint64_t min_part = 10;
     std::optional<MachineLoad> now;
     for (auto& [image, history] : known_) {
         Counts& last = history.counts.back();
-        const auto much_ns = static_cast<uint64_t>(last.seconds * 1e9) / much_of;
-        if (std::ranges::none_of(last.starving, [&](const auto& thread) { return thread.second > much_ns; }))
+        const auto min_ns = static_cast<uint64_t>(last.seconds * 1e9) / min_part;
+        if (std::ranges::none_of(last.starving, [&](const auto& thread) { return thread.second > min_ns; }))
             continue;
         if (!now)
             now = machine_load();
@@ -349,8 +349,8 @@ uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
     return std::min(waiting_ns, cpu_ns - std::min(cpu_ns, elsewhere_ns));
 }
 
-// By the threads that a communicator has from 2.12 on, "NCCL Service 0" and the like: a library that is only mapped, as
-// PyTorch's is in each of its processes, says nothing.
+// Detects NCCL by the threads of its communicators, "NCCL Service 0" and the like, which exist from NCCL 2.12 on. A
+// mapped library is not enough: PyTorch maps it in every process.
 void Diagnosis::detect_nccl(const ImageId& image, History& history)
 {
     constexpr uint64_t long_ns = 2'000'000'000;
@@ -361,7 +361,7 @@ void Diagnosis::detect_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
-// A wait of which the thread has been stopped does not hang: an interval counts as stopped if it is so at its end.
+// A wait whose thread is suspended does not hang. An interval counts as suspended if the thread is at its end.
 void Diagnosis::check_suspension(const ImageId& image, History& history, const Interval& interval)
 {
     constexpr uint64_t long_ns = 500'000'000;
@@ -385,7 +385,7 @@ void Diagnosis::record_gpu_busy(const ImageId& image, History& history, const In
                 most = std::max(most.value_or(0), *state.utilization);
 }
 
-Verdict Diagnosis::about(const ImageId& image)
+Verdict Diagnosis::new_verdict(const ImageId& image)
 {
     const Owner& owner = processes_.owner(image, {});
     return {.process = image,
@@ -411,7 +411,7 @@ void Diagnosis::judge(const ImageId& image, History& history, const Interval& in
         std::optional<Finding> found = rule.check(now);
         if (!found)
             continue;
-        Verdict verdict = about(image);
+        Verdict verdict = new_verdict(image);
         verdict.exited = exited;
         verdict.group = restarts_.group_of(image);
         verdict.rule = &rule;

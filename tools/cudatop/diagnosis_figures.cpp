@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of processes in figures, from what was counted of them in the last seconds.
+// The figures of the diagnosis, from the counts of the last seconds: signs for rules, and values for columns.
 #include "tools/cudatop/diagnosis.hpp"
 
 #include "gpu/driver_names.hpp"
@@ -109,9 +109,9 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         signs.cpus = allowed_cpus(static_cast<pid_t>(image.pid));
     if (times)
         signs.load = MachineLoad{loads.running / times, loads.cpus / times};
-    signs.capturing_seconds = history.capturing.lasts();
+    signs.capturing_seconds = history.capturing.lasted();
     signs.small_seconds = history.small.seconds;
-    signs.growing_seconds = history.growing.lasts();
+    signs.growing_seconds = history.growing.lasted();
     signs.has_nccl = history.has_nccl.value_or(false);
     if (history.wait) {
         const double elapsed = static_cast<double>(history.wait->elapsed_ns) / 1e9;
@@ -119,7 +119,7 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         signs.suspension = history.suspension;
         signs.suspended_seconds = std::min(elapsed, static_cast<double>(history.suspended_ns) / 1e9);
         const uint64_t since_ns = interval.now_ns - std::min(interval.now_ns, history.wait->elapsed_ns);
-        // What the interval launched that the wait began in may have been before it.
+        // Launches in the interval in which the wait began may have been before the wait, so they do not count.
         signs.idle_since = history.launched_ns < since_ns && history.counts.back().launches == 0;
     }
     if (history.stuck)
@@ -158,7 +158,7 @@ std::set<int32_t> Diagnosis::stacks() const
     return all;
 }
 
-// Of the machine's numbers: CUDA's are each process's own.
+// Uses only the machine's GPU numbers, because CUDA's numbers are per process.
 void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const
 {
     const std::set<Gpu> mine = gpus.of(image).gpus;

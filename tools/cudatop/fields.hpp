@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Where a column is shown by default: batch means in tables (-b), which have room for 100 characters, and on the
+// Places that show a column by default. batch means in tables (-b), which have room for 100 characters, and on the
 // screen.
 enum class Usual : uint8_t { no, screen, batch };
 

@@ -51,7 +51,7 @@ struct Signs {
     double suspended_seconds = 0;       // part of the wait so far in which its thread was suspended
     bool idle_since = false;            // no thread has launched anything since the wait began
     bool has_nccl = false;              // the process has NCCL threads; checked only during long waits
-    double cpu_percent = 0;             // of one CPU, by all threads of the process
+    double cpu_percent = 0;             // CPU time of all threads of the process, as a share of one CPU
     // Shares of one thread's time. starving: ready to run, without a CPU; of the calling thread that starved most.
     // off_cpu: asleep or blocked, outside waits for the GPU; of the thread that launches most.
     double starving_percent = 0;
@@ -63,9 +63,9 @@ struct Signs {
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
 
-    uint64_t launches = 0;        // of kernels and graphs, without captured ones
+    uint64_t launches = 0;        // kernels and graphs; captured ones do not count
     uint64_t grids = 0;           // kernel launches whose number of blocks is known
-    uint64_t small_grids = 0;     // of these, with fewer than FEW_BLOCKS
+    uint64_t small_grids = 0;     // grids with fewer than FEW_BLOCKS
     double small_seconds = 0;     // for how long most grids have been small
     double launching_percent = 0; // share of its time that the busiest thread spends in launch calls; 0 if not measured
     uint64_t captured = 0;        // launches

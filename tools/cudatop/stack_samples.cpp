@@ -69,7 +69,7 @@ DetailPart StackSamples::part(std::string_view calls, std::string_view title, co
     std::ranges::stable_sort(rows, std::greater(), &std::pair<uint64_t, std::vector<std::string>>::first);
 
     DetailPart part;
-    part.title = fmt::format("Where {} come from{}", calls, title);
+    part.title = fmt::format("Sampled stacks of {}{}", calls, title);
     part.columns = {{"SAMPLES", "samples"}, {"SHARE%", "share_percent", Unit::percent, 6}};
     for (auto& [count, lines] : rows | std::views::take(shown_max)) {
         part.rows.push_back({Cell(count), Cell(100.0 * static_cast<double>(count) / static_cast<double>(samples))});

@@ -6,7 +6,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("threads that want a CPU, without the one that asks, and the CPUs that there are")
+TEST_CASE("counts runnable threads, without the reader itself, and online CPUs")
 {
     const auto load = parse_machine_load("cpu  9 9\ncpu0 1 2\ncpu7 1 2\nintr 8 1\nprocs_running 12\nprocs_blocked 3\n");
     REQUIRE(load);
@@ -14,7 +14,7 @@ TEST_CASE("threads that want a CPU, without the one that asks, and the CPUs that
     CHECK(load->cpus == 2);
 }
 
-TEST_CASE("what the kernel does not tell is not known")
+TEST_CASE("the load is unknown if /proc/stat is incomplete")
 {
     CHECK(!parse_machine_load(""));
     CHECK(!parse_machine_load("cpu0 1 2\nprocs_running many\n"));
@@ -22,7 +22,7 @@ TEST_CASE("what the kernel does not tell is not known")
     CHECK(!parse_machine_load("procs_running 3\n"));
 }
 
-TEST_CASE("this machine")
+TEST_CASE("reads the load of this machine")
 {
     const auto load = machine_load();
     REQUIRE(load);

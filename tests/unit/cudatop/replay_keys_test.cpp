@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that lead through a recording, in place of what they do else.
+// Keys that navigate a recording, and keys that are disabled in one.
 #include "tests/unit/screen/screen_fixture.hpp"
 
 #include <utility>
@@ -22,7 +22,7 @@ std::vector<std::pair<Action::Kind, int>> asked(Stage& stage, std::u32string_vie
 
 } // namespace
 
-TEST_CASE("a recording is played, stepped through, and leapt over")
+TEST_CASE("keys play a recording, step through it, and skip minutes")
 {
     using Asked = std::vector<std::pair<Action::Kind, int>>;
     Replaying stage;
@@ -32,12 +32,12 @@ TEST_CASE("a recording is played, stepped through, and leapt over")
                     {Action::step, 1}, {Action::leap, -1}, {Action::leap, 1}};
     CHECK(asked(stage, U" +-[]{}") == all);
     CHECK_FALSE(stage.state.paused);
-    stage.press(key::enter); // also from within a row
+    stage.press(key::enter); // also in an opened row
     CHECK(stage.state.view == View::detail);
     CHECK(asked(stage, U" +-[]{}") == all);
 }
 
-TEST_CASE("of a recording there is no other view, nobody to be ended, and no interval")
+TEST_CASE("a recording has no keys for grouping, signals or the interval")
 {
     Replaying stage;
     CHECK(stage.press(U"bKd").empty());
@@ -47,7 +47,7 @@ TEST_CASE("of a recording there is no other view, nobody to be ended, and no int
     CHECK(stage.shows("Keys of a recording"));
 }
 
-TEST_CASE("what is live has none of these keys")
+TEST_CASE("a live screen has no replay keys")
 {
     Stage stage({120, 24});
     CHECK(stage.press(U"[{").empty());

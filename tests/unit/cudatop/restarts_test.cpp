@@ -28,7 +28,7 @@ struct Lives {
 
 } // namespace
 
-TEST_CASE("processes that end and start again are a loop from the second restart on", "[restarts]")
+TEST_CASE("a loop is reported from the second restart on", "[restarts]")
 {
     Lives lives;
     for (uint64_t i = 0; i < 5; i++) {
@@ -53,7 +53,7 @@ TEST_CASE("processes that end and start again are a loop from the second restart
     CHECK(lives.at(100 * second).empty()); // the others are too old
 }
 
-TEST_CASE("processes that run side by side are no loop, however soon they end", "[restarts]")
+TEST_CASE("processes that run at the same time are no loop", "[restarts]")
 {
     Lives lives;
     std::vector<ImageId> ranks;
@@ -64,7 +64,7 @@ TEST_CASE("processes that run side by side are no loop, however soon they end", 
     CHECK(lives.at(3 * second).empty());
 }
 
-TEST_CASE("restarts have a name and a place in common", "[restarts]")
+TEST_CASE("only processes with the same name, place and parent restart each other", "[restarts]")
 {
     Restarts::Process others[3];
     std::string names[3] = {"a", "a", "a"};
@@ -75,29 +75,29 @@ TEST_CASE("restarts have a name and a place in common", "[restarts]")
     {
         loops = 1;
     }
-    SECTION("parents that had gone")
+    SECTION("unknown parents")
     {
         for (auto& other : others)
             other.parent = 0;
         loops = 1;
     }
-    SECTION("one container, each time with a shim of its own")
+    SECTION("one container, with a different parent each time")
     {
         for (uint32_t i = 0; i < 3; i++)
             others[i] = {.identity = {}, .place = "docker:db", .is_contained = true, .parent = 10 + i};
         loops = 1;
     }
-    SECTION("other names")
+    SECTION("different names")
     {
         for (uint32_t i = 0; i < 3; i++)
             names[i] = std::string(1, static_cast<char>('a' + i));
     }
-    SECTION("other places")
+    SECTION("different places")
     {
         for (uint32_t i = 0; i < 3; i++)
             others[i].place = std::string(1, static_cast<char>('a' + i));
     }
-    SECTION("other parents")
+    SECTION("different parents")
     {
         for (uint32_t i = 0; i < 3; i++)
             others[i].parent = 10 + i;
@@ -108,11 +108,11 @@ TEST_CASE("restarts have a name and a place in common", "[restarts]")
     CHECK(lives.at(3 * second).size() == loops);
 }
 
-TEST_CASE("a process that calls exec is no restart", "[restarts]")
+TEST_CASE("exec is no restart", "[restarts]")
 {
     Lives lives;
     for (uint64_t i = 0; i < 4; i++) {
-        lives.pid = 100; // one process, by another program
+        lives.pid = 100; // the same process
         lives.start(second);
         Verdict identity;
         identity.process = {.pid = 101, .serial = static_cast<uint32_t>(i)};

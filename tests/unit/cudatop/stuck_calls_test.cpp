@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads count as stuck in a call, by what inspections found.
+// Detection of stuck calls from a series of inspections.
 #include "tools/cudatop/stuck_calls.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ constexpr uint32_t launch = 1, synchronize = 2, load = 3; // numbers of function
 struct Fixture {
     StuckThreads threads{{{.is_counted = true}, {.is_wait = true}, {}}};
 
-    // Returns whether the thread's stack is searched; the answer is that it is in this call (0: none).
+    // Returns whether the thread's stack is searched. The answer is then `call` (0: none).
     bool inspect(uint64_t at, uint64_t registers, uint32_t call, uint64_t caller = 5)
     {
         const uint64_t now = begin + at * second;
@@ -40,7 +40,7 @@ struct Fixture {
 
 } // namespace
 
-TEST_CASE("a thread that does not move is searched once, and stuck after two seconds", "[stuck]")
+TEST_CASE("a thread that does not move is searched once and is stuck after two seconds", "[stuck]")
 {
     Fixture f;
     CHECK(f.inspect(0, 1, launch));
@@ -57,11 +57,11 @@ TEST_CASE("a thread that does not move is searched once, and stuck after two sec
     CHECK_FALSE(f.is_stuck());
 }
 
-TEST_CASE("a thread that moves is stuck where its calls are counted and it makes none", "[stuck]")
+TEST_CASE("a thread that moves within a counted function is stuck if no call is counted", "[stuck]")
 {
     Fixture f;
     f.inspect(0, 1, launch);
-    SECTION("and has made some")
+    SECTION("after earlier calls")
     {
         f.call(0);
         for (uint64_t at = 1; at < 5; at++) {
@@ -71,7 +71,7 @@ TEST_CASE("a thread that moves is stuck where its calls are counted and it makes
         f.inspect(5, 20, launch, 6); // called from elsewhere
         CHECK_FALSE(f.is_stuck());
     }
-    SECTION("and goes on making them")
+    SECTION("not if it keeps making calls")
     {
         for (uint64_t at = 1; at < 9; at++) {
             f.call(at);
@@ -79,14 +79,14 @@ TEST_CASE("a thread that moves is stuck where its calls are counted and it makes
             CHECK_FALSE(f.is_stuck());
         }
     }
-    SECTION("calls of the function are not counted")
+    SECTION("not if calls of the function are not counted")
     {
         f.call(0);
         for (uint64_t at = 1; at < 9; at++)
             f.inspect(at, 10 + at, load);
         CHECK_FALSE(f.is_stuck());
     }
-    SECTION("it may have begun before its calls were counted")
+    SECTION("without earlier calls")
     {
         for (uint64_t at = 1; at < 5; at++) {
             CHECK(f.inspect(at, 10 + at, launch));
@@ -95,7 +95,7 @@ TEST_CASE("a thread that moves is stuck where its calls are counted and it makes
     }
 }
 
-TEST_CASE("waits, and threads in no call, are not stuck, and are inspected ever more seldom", "[stuck]")
+TEST_CASE("threads in a wait or in no call are not stuck, and are inspected less and less often", "[stuck]")
 {
     Fixture f;
     SECTION("a wait")
@@ -104,14 +104,14 @@ TEST_CASE("waits, and threads in no call, are not stuck, and are inspected ever 
             f.inspect(at, 1, synchronize);
         CHECK_FALSE(f.is_stuck());
     }
-    SECTION("no call, by a thread that never rests")
+    SECTION("no call, in a thread that is always running")
     {
         unsigned searches = 0;
         for (uint64_t at = 0; at < 60; at++)
             searches += f.inspect(at, 10 + at, 0);
         CHECK(searches == 3);
     }
-    SECTION("no call")
+    SECTION("no call, in a thread that sleeps")
     {
         unsigned inspections = 0;
         for (uint64_t at = 0; at < 60; at++) {
@@ -124,7 +124,7 @@ TEST_CASE("waits, and threads in no call, are not stuck, and are inspected ever 
     }
 }
 
-TEST_CASE("a function that no tool counts is found where the thread does not move", "[stuck]")
+TEST_CASE("a call of an uncounted function is stuck if the thread does not move", "[stuck]")
 {
     Fixture f;
     for (uint64_t at = 0; at < 4; at++)
