@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t rows_max = 1 << 22; // libtorch has 400,000
 
-// Only a register and an offset: what a PLT says, and what code says that moves its own stack, is left out.
+// Accepts register + offset only. PLT entries and functions that realign their stack use other expressions.
 bool read_base(Dwarf_Op* ops, size_t count, FrameRule& to)
 {
     if (count != 1)
@@ -50,7 +50,7 @@ void CallFrames::End::operator()(Dwarf_CFI_s* frames) const
     dwarf_cfi_end(frames);
 }
 
-// As every linker writes it: .eh_frame_hdr, version 1, with offsets of 32 bits (LSB, "DWARF Extensions").
+// Reads .eh_frame_hdr version 1 with 32-bit offsets, the form that all linkers write (LSB, "DWARF Extensions").
 void CallFrames::read_search_table(const Elf& elf)
 {
     const auto segment = std::ranges::find(elf.segments(), Elf64_Word{PT_GNU_EH_FRAME}, &Elf64_Phdr::p_type);
@@ -80,10 +80,10 @@ CallFrames::CallFrames(const Elf& elf) : frames_(dwarf_getcfi_elf(static_cast<::
 std::optional<uint64_t> CallFrames::function_start(uint64_t address) const
 {
     const auto offset = static_cast<int64_t>(address - table_address_);
-    const auto behind = std::ranges::upper_bound(table_, offset, {}, &SearchRow::start);
-    if (behind == table_.begin())
+    const auto next = std::ranges::upper_bound(table_, offset, {}, &SearchRow::start);
+    if (next == table_.begin())
         return std::nullopt;
-    return table_address_ + static_cast<uint64_t>(int64_t{std::prev(behind)->start});
+    return table_address_ + static_cast<uint64_t>(int64_t{std::prev(next)->start});
 }
 
 std::optional<FrameRule> CallFrames::rule(uint64_t address) const
@@ -101,7 +101,7 @@ std::optional<FrameRule> CallFrames::rule(uint64_t address) const
     for (const size_t number : R::kept)
         rule.registers[number] = read_saved(frame.get(), number);
     FrameRule::Saved& saved = rule.registers[R::return_address] = read_saved(frame.get(), R::return_address);
-    // Unless it is in a register, as a function that calls nothing has it there on arm64.
+    // On arm64 the return address may still be in its register, in a leaf function.
     if (saved.kind == FrameRule::Saved::unchanged && R::return_address == R::ip)
         return std::nullopt;
     return rule;

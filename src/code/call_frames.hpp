@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file says about how to get from a function to its caller (.eh_frame), in which compilers say it of all their
-// code. libdw reads it; the file belongs to the traced process and may be malformed on purpose.
+// Unwind rules from .eh_frame, which compilers emit for all code. libdw reads them. The file belongs to the traced
+// process and may be malformed on purpose.
 #pragma once
 
 #include "code/elf.hpp"
@@ -16,13 +16,12 @@ struct Dwarf_CFI_s; // of libdw
 
 namespace gpusnoop {
 
-// Registers by their numbers in DWARF: those that calls preserve, the stack pointer, and the address at which a
-// function goes on; and which one of them tells where its caller does.
+// Registers needed for unwinding, indexed by DWARF number.
 struct FrameRegisters {
-#if defined(__aarch64__) // aadwarf64, 4.1; ip is not among its numbers
+#if defined(__aarch64__) // aadwarf64, 4.1, which has no number for the pc: 33 is ours
     static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
-    static constexpr size_t return_pops = 0;     // from the stack pointer at a function's begin to its caller's
-    static constexpr bool returns_signed = true; // return addresses may be (FEAT_PAuth)
+    static constexpr size_t return_pops = 0;     // bytes that a return pops from the stack
+    static constexpr bool returns_signed = true; // return addresses may carry a signature (FEAT_PAuth)
     static constexpr std::array<size_t, 12> kept = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, return_address};
 #else // psABI of x86-64, figure 3.36
     static constexpr size_t bx = 3, bp = 6, sp = 7, r12 = 12, r13 = 13, r14 = 14, r15 = 15, ip = 16, count = 17;
@@ -30,7 +29,7 @@ struct FrameRegisters {
     static constexpr bool returns_signed = false;
     static constexpr std::array<size_t, 6> kept = {bp, bx, r12, r13, r14, r15};
 #endif
-    std::array<std::optional<uint64_t>, count> values{}; // those that are known
+    std::array<std::optional<uint64_t>, count> values{}; // nullopt: unknown
 
     std::optional<uint64_t>& operator[](size_t number)
     {
@@ -42,9 +41,10 @@ struct FrameRegisters {
     }
 };
 
-// How the registers of the caller are found. Where return_address is lost, there is none: a thread begins there.
+// How to compute the caller's registers. If return_address is lost, there is no caller: the frame is a thread's first.
 struct FrameRule {
-    size_t base_register = FrameRegisters::sp; // + base_offset: the stack pointer of the caller
+    // The caller's stack pointer is base_register + base_offset.
+    size_t base_register = FrameRegisters::sp;
     int64_t base_offset = 0;
     struct Saved {
         enum Kind : uint8_t { unchanged, lost, on_stack } kind = unchanged;
@@ -55,19 +55,20 @@ struct FrameRule {
 
 class CallFrames {
 public:
-    explicit CallFrames(const Elf& elf); // which is needed for as long
+    explicit CallFrames(const Elf& elf); // elf must outlive this object
 
-    // Where the function begins that this address is in; both in the file's own numbering. nullopt where the file does
-    // not say.
+    // Start of the function that contains this address, both as ELF virtual addresses. nullopt if the file has no
+    // entry.
     std::optional<uint64_t> function_start(uint64_t address) const;
 
-    // At this address; nullopt where the file does not say, or in words that compilers do not use for functions.
+    // The unwind rule at this address. nullopt if there is none, or if it uses DWARF expressions that compilers do not
+    // emit for functions.
     std::optional<FrameRule> rule(uint64_t address) const;
 
 private:
-    // The table that a search begins with: one row for each function, by address.
+    // The binary search table of .eh_frame_hdr: one row per function, sorted by address.
     struct SearchRow {
-        int32_t start; // from the table's own address
+        int32_t start; // relative to the address of the table
         int32_t entry;
     };
     struct End {

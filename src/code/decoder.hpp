@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of machine code as it takes to read a registration (calls, and what their arguments are) and to place a probe
-// a few instructions into a function. One file for each instruction set; the code belongs to a traced process and may
-// be anything.
+// Machine code analysis: finds kernel registration calls and their arguments, functions that forward to others, and
+// places for probes. One implementation per instruction set. The code belongs to a traced process and is not trusted.
 #pragma once
 
 #include <array>
@@ -14,12 +13,11 @@
 
 namespace gpusnoop {
 
-// What the machine that this runs on means in ELF files. Programs of others are not traced.
+// ELF constants of an architecture. Only files of the host's architecture are traced.
 struct ElfMachine {
     const char* name;
     uint16_t number;
-    // Relocations: the address of a symbol, as a pointer to call it through, and as any other; the same, to which a
-    // number is added; an address in the file itself.
+    // Relocation types: PLT slot, GOT entry, symbol plus addend, load address plus addend.
     uint32_t jump_slot, global, absolute, relative;
 };
 
@@ -33,16 +31,16 @@ constexpr ElfMachine host_elf = arm64_elf, other_elf = x86_64_elf;
 constexpr ElfMachine host_elf = x86_64_elf, other_elf = arm64_elf;
 #endif
 
-// Bytes of a file, and their address in its own numbering.
+// Code bytes and their ELF virtual address.
 struct Code {
     std::span<const uint8_t> bytes;
     uint64_t address = 0;
 };
 
-// What an argument is where a call is made.
+// The statically known value of an argument, register or word.
 struct Argument {
     enum Kind : uint8_t { unknown, constant, loaded } kind = unknown;
-    uint64_t value = 0; // of a constant; else the address that it is loaded from
+    uint64_t value = 0; // the constant, or the address that it is loaded from
 
     bool operator==(const Argument&) const = default;
 };
@@ -50,93 +48,91 @@ struct Argument {
 struct Branch {
     enum Kind : uint8_t { call, call_through, jump_through } kind = call;
     uint64_t address = 0;
-    uint64_t next = 0;   // behind it
-    uint64_t target = 0; // of a call; else where the pointer to it lies
+    uint64_t next = 0;   // the address after it
+    uint64_t target = 0; // of a call; otherwise the address of the pointer to the target
 
     bool operator==(const Branch&) const = default;
 };
 
-// What a function does that hands its caller's arguments on to another one, and is no longer there when that begins:
-// the other one is in a table, which a third function returns.
+// A function that forwards its arguments with a tail call, through a pointer in a table that another function returns.
 struct Dispatch {
-    uint64_t table_of = 0; // the function that returns the table
-    uint32_t slot = 0;     // bytes from the beginning of the table to the pointer
-    // Bits: which of the argument registers (six, or eight) are as they were, and of which that is so for the lower 32
-    // bits.
+    uint64_t table_of = 0; // address of the function that returns the table
+    uint32_t slot = 0;     // byte offset of the pointer in the table
+    // Bit masks of the argument registers (six on x86-64, eight on arm64): those preserved as a whole, and those whose
+    // lower 32 bits are preserved.
     uint8_t whole = 0, low = 0;
 
     bool operator==(const Dispatch&) const = default;
 };
 
-// A pointer in such a table, and where.
+// An entry of such a table.
 struct Filled {
-    uint64_t slot = 0;
+    uint64_t slot = 0; // byte offset
     Argument pointer;
 
     bool operator==(const Filled&) const = default;
 };
 
-// What leads from a pointer to what it is about: the offset at which the next pointer is, of each on the way.
-// {0x88, 0x28}: what is at 0x28 of what the pointer at 0x88 points to.
+// Offsets of a chain of pointer loads. {0x88, 0x28}: load the pointer at offset 0x88, then the one at 0x28 behind it.
 using Path = std::vector<uint32_t>;
 
-// The code at an address, as much as a small function may have; empty: there is none.
+// Returns the code at an address, enough for a small function; empty if there is none.
 using CodeAt = std::function<std::vector<uint8_t>(uint64_t address)>;
 
 class Decoder {
 public:
-    static constexpr size_t arguments_known = 5; // the first integers and pointers
+    static constexpr size_t arguments_known = 5; // integers and pointers only
     using Arguments = std::array<Argument, arguments_known>;
 
-    // Longer than any instruction: pieces of code that overlap by as much hide none.
+    // Longer than any instruction, so that code scanned in chunks with this overlap hides none.
     static constexpr size_t overlap = 16;
 
     virtual ~Decoder() = default;
 
-    // Found by their bytes alone, which takes no decoding of all the code: what only looks like a branch is among them.
+    // Finds branches by byte patterns, without decoding all code. May report bytes that only look like a branch.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // The same for what sets an argument to -1 (of 32 bits), and for what puts the address of something into a
-    // register: where the instruction begins, and the address.
+    // Likewise find instructions that set the fifth argument to -1 (32 bits), and instructions that load an address:
+    // found(instruction, loaded address).
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 
-    // Where a call stub of the linker (PLT) may begin whose jump is at this address, the jump among them. before: the
-    // code in front of it.
+    // Possible start addresses of the PLT stub whose jump is at `jump`, including the jump itself. before: the code
+    // before the jump.
     virtual std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const = 0;
 
-    // What the arguments are behind this code; nullopt where its instructions do not end where it ends.
+    // Argument values after this code has run; nullopt if the last instruction is incomplete.
     virtual std::optional<Arguments> arguments(const Code& code) const = 0;
 
-    // The first call in this code, if only straight code is in front of it.
+    // The first call in this code, if no branch precedes it.
     virtual std::optional<Branch> first_call(const Code& code) const = 0;
 
-    // The jump through a pointer that a function ends with which does nothing but check whether it may.
+    // The jump through a pointer at the end of a thunk: a function that only makes a check before it.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
-    // What a function hands on, whose instructions all serve that; nullopt where one does anything else.
+    // Set if the function does nothing but forward its arguments.
     virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
-    // What a function writes into the table that it returns, when it is called first. Of two pointers for one place,
-    // none is told. Empty where it returns anything else.
+    // Entries that a function writes into a table on its first call, before it returns the table. Slots that are
+    // written with two different pointers are left out. Empty for any other function.
     virtual std::vector<Filled> filled(const Code& code) const = 0;
 
-    // Where the 32 bits are in a structure that a function hands out through a pointer; nullopt where there is no such
-    // field, or more than one.
+    // Offset of the 32-bit structure field that the function returns through a pointer argument; nullopt if there is no
+    // such field or several.
     virtual std::optional<uint32_t> returned_field(const Code& code) const = 0;
-    // The same of a number that is always the same one.
+    // The 32-bit constant that the function returns through a pointer argument.
     virtual std::optional<uint32_t> returned_constant(const Code& code) const = 0;
 
-    // The way from a function's first argument to the pointer that it returns, where its code, and that of what it
-    // calls, does nothing but follow that; for a null pointer it may return anything.
+    // The pointer chain from the first argument to the return value, if the function and its callees only follow that
+    // chain. Branches are taken for null checks.
     virtual std::optional<Path> path(const Code& code, const CodeAt& code_at) const = 0;
 
-    // Length in bytes of the first instruction, where a probe may as well sit behind it: control goes on there, no
-    // memory is written, and what changes carries no argument. 0 where it is any other or not all there.
+    // Length in bytes of the first instruction if a probe may be placed after it: it does not branch, cannot fault,
+    // writes no memory and changes no argument. 0 for any other or incomplete instruction.
     virtual size_t skippable_length(std::span<const uint8_t> code) const = 0;
 };
 
-const Decoder& x86_64_decoder(); // not there on other machines: Zydis decodes
+const Decoder& x86_64_decoder(); // exists on x86-64 only, because it needs Zydis
 const Decoder& arm64_decoder();
-const Decoder& host_decoder(); // that of the machine that this runs on
+const Decoder& host_decoder(); // for the architecture of this machine
 
 } // namespace gpusnoop

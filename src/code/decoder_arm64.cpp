@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arm64 (A64): arguments are in x0 to x7.
+// Decoder for arm64 (A64). Arguments are in x0 to x7.
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
 
@@ -17,7 +17,8 @@ bool ends_straight_code(uint32_t word)
 
 } // namespace
 
-// adrp xA; ldr xB, [xA, #O]; then at most an add, of what only the linker's resolver wants; br or blr xB.
+// Branch through a pointer: adrp xA; ldr xB, [xA, #O]; br or blr xB. In PLT stubs an add for the linker's resolver may
+// precede the branch.
 void Arm64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
     const Words words(code);
@@ -50,12 +51,12 @@ void Arm64::minus_ones(const Code& code, const std::function<void(uint64_t)>& fo
 
 void Arm64::addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const
 {
-    constexpr size_t soon = 8; // words from the page to what is added to it
+    constexpr size_t max_distance = 8; // words from adrp to its add
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         if (!adrp.matches(words[i]))
             continue;
-        for (size_t j = i + 1; j < std::min(i + soon, words.size()); j++)
+        for (size_t j = i + 1; j < std::min(i + max_distance, words.size()); j++)
             if (add_immediate.matches(words[j]) && rn(words[j]) == rd(words[i])) {
                 found(words.address(i), address_of(words[i], words.address(i)) + added(words[j]));
                 break;
@@ -65,10 +66,10 @@ void Arm64::addresses(const Code& code, const std::function<void(uint64_t, uint6
 
 std::array<uint64_t, 3> Arm64::stub_entries(uint64_t jump, std::span<const uint8_t> before) const
 {
-    uint32_t marks = 0; // a target of branches
+    uint32_t previous = 0;
     if (before.size() >= word_bytes)
-        std::memcpy(&marks, before.last(word_bytes).data(), word_bytes);
-    return {jump, jump, bti.matches(marks) ? jump - word_bytes : jump};
+        std::memcpy(&previous, before.last(word_bytes).data(), word_bytes);
+    return {jump, jump, bti.matches(previous) ? jump - word_bytes : jump};
 }
 
 std::optional<Decoder::Arguments> Arm64::arguments(const Code& code) const
@@ -98,7 +99,7 @@ std::optional<Branch> Arm64::first_call(const Code& code) const
     return std::nullopt;
 }
 
-// adrp; mov; movk; ldr; cmp; b.eq; adrp; ldr; mov; br, in one order or another.
+// NVIDIA's thunks consist of adrp, mov, movk, ldr, cmp, b.eq, adrp, ldr, mov and br, in varying order.
 std::optional<Branch> Arm64::thunk_jump(const Code& code) const
 {
     const Words words(code);

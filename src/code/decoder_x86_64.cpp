@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x86-64, System V: arguments are in rdi, rsi, rdx, rcx, r8.
+// Decoder for x86-64 (System V ABI).
 #include "code/registers_x86_64.hpp"
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace gpusnoop::x86_64 {
 
 namespace {
 
-constexpr std::array<size_t, Decoder::arguments_known> argument_registers = {7, 6, 2, 1, 8};
+constexpr std::array<size_t, Decoder::arguments_known> argument_registers = {7, 6, 2, 1, 8}; // rdi, rsi, rdx, rcx, r8
+
 template<class T>
 T load(const uint8_t* from)
 {
@@ -18,13 +19,13 @@ T load(const uint8_t* from)
     return value;
 }
 
-// Sign-extended, as displacements are.
+// Address of a RIP-relative operand with a signed 32-bit displacement.
 uint64_t displaced(uint64_t next, const uint8_t* displacement)
 {
     return next + static_cast<uint64_t>(int64_t{load<int32_t>(displacement)});
 }
 
-// An address that consists of a register, which points to something of a caller's, and a number.
+// A 32-bit memory operand [register + offset] that is neither on the stack nor thread-local.
 bool is_field(const ZydisDecodedOperand& operand)
 {
     return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.size == 32 && number_of(operand.mem.base) &&
@@ -32,7 +33,7 @@ bool is_field(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
 }
 
-// May be overwritten where a function begins: the flags, rax, r10 and r11 carry no argument that anyone reads.
+// May be overwritten at function entry: the flags, rax, r10 and r11 carry no argument that probes read.
 bool is_scratch(ZydisRegister reg)
 {
     if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)
@@ -45,15 +46,15 @@ bool is_scratch(ZydisRegister reg)
 
 void X86_64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
-    constexpr size_t through = 6; // bytes of a branch through a pointer; a call has one fewer
+    constexpr size_t indirect_bytes = 6; // length of a branch through a pointer; a direct call has 5
     const std::span<const uint8_t> bytes = code.bytes;
-    for (size_t i = 0; i + through <= bytes.size(); i++) {
+    for (size_t i = 0; i + indirect_bytes <= bytes.size(); i++) {
         const uint64_t at = code.address + i;
         if (bytes[i] == 0xe8) {
             found({Branch::call, at, at + 5, displaced(at + 5, &bytes[i + 1])});
         } else if (bytes[i] == 0xff && (bytes[i + 1] == 0x15 || bytes[i + 1] == 0x25)) {
             const auto kind = bytes[i + 1] == 0x15 ? Branch::call_through : Branch::jump_through;
-            found({kind, at, at + through, displaced(at + through, &bytes[i + 2])});
+            found({kind, at, at + indirect_bytes, displaced(at + indirect_bytes, &bytes[i + 2])});
         }
     }
 }
@@ -86,7 +87,7 @@ void X86_64::addresses(const Code& code, const std::function<void(uint64_t, uint
         if ((bytes[i] & 0xfb) == 0x48 && bytes[i + 1] == 0x8d && (bytes[i + 2] & 0xc7) == 0x05)
             found(at, displaced(at + 7, &bytes[i + 3])); // lea X(%rip)
         else if ((bytes[i] & 0xf8) == 0xb8)
-            found(at, load<uint32_t>(&bytes[i + 1])); // mov $X, of a program that is not position independent
+            found(at, load<uint32_t>(&bytes[i + 1])); // mov $X, in programs that are not position independent
     }
 }
 
@@ -94,7 +95,7 @@ std::array<uint64_t, 3> X86_64::stub_entries(uint64_t jump, std::span<const uint
 {
     constexpr uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     std::array<uint64_t, 3> entries = {jump, jump, jump};
-    // The jump may have a prefix of its own (bnd), and what marks a target of branches in front of it.
+    // The jump may have a bnd prefix, with an endbr64 before it.
     if (!before.empty() && before.back() == 0xf2) {
         before = before.first(before.size() - 1);
         entries[1] = entries[2] = jump - 1;
@@ -158,7 +159,7 @@ std::optional<Branch> X86_64::thunk_jump(const Code& code) const
 
 std::optional<uint32_t> X86_64::returned_field(const Code& code) const
 {
-    constexpr size_t soon = 3; // instructions from the load to the store
+    constexpr size_t max_distance = 3; // instructions from the load to the store
     std::optional<uint32_t> found;
     uint32_t field = 0;
     size_t loaded = registers, since = 0;
@@ -167,7 +168,7 @@ std::optional<uint32_t> X86_64::returned_field(const Code& code) const
         if (!decode(code.bytes.subspan(at), instruction))
             return std::nullopt;
         const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
-        if (++since > soon)
+        if (++since > max_distance)
             loaded = registers;
         if (!instruction.is(ZYDIS_MNEMONIC_MOV))
             continue;
@@ -222,15 +223,15 @@ size_t X86_64::skippable_length(std::span<const uint8_t> code) const
     default:
         return 0;
     }
-    const auto harms = [](const ZydisDecodedOperand& operand) {
+    const auto is_unsafe = [](const ZydisDecodedOperand& operand) {
         if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY && !is_memory_at_rip(operand))
-            return true; // may fault, and the probe would miss the call
+            return true; // it may fault, and then the probe would not be reached
         if (!(operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
             return false;
         return operand.type != ZYDIS_OPERAND_TYPE_REGISTER || !is_scratch(operand.reg.value);
     };
     const std::span operands(instruction.operands, instruction.info.operand_count);
-    return std::ranges::any_of(operands, harms) ? 0 : instruction.info.length;
+    return std::ranges::any_of(operands, is_unsafe) ? 0 : instruction.info.length;
 }
 
 } // namespace gpusnoop::x86_64

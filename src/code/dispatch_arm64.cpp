@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of arm64 that only look another one up in a table, or return a number through a pointer: where it is, or
-// which one it is.
+// arm64: functions that forward through a table, and functions that return a field or a constant through a pointer.
 #include "code/dispatch_tables.hpp"
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
@@ -14,25 +13,25 @@ namespace gpusnoop::arm64 {
 namespace {
 
 constexpr std::array<size_t, 8> arguments = {0, 1, 2, 3, 4, 5, 6, 7};
-constexpr std::array<size_t, 12> kept_by_all = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
-// lost_in_calls, one by one.
+constexpr std::array<size_t, 12> callee_saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
+// The registers up to lost_in_calls, and the link register.
 constexpr std::array<size_t, 20> lost = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, link};
 constexpr size_t max_steps = 64;
 
 class Forwarder : public ForwarderState<32> {
 public:
-    // False where it does anything else.
+    // False if the instruction is not part of forwarding.
     bool follow(uint32_t word, uint64_t at);
-    // Where it jumps to the pointer in this register.
+    // Result if the function jumps to the pointer in this register.
     std::optional<Dispatch> result(size_t target) const
     {
-        return ForwarderState::result(held_[target], arguments, kept_by_all);
+        return ForwarderState::result(held_[target], arguments, callee_saved);
     }
 
 private:
     bool access(const Access& access);
 
-    int64_t signed_at_ = 0; // where the stack pointer was then
+    int64_t signed_at_ = 0; // stack offset when the return address was signed
 };
 
 bool Forwarder::access(const Access& access)
@@ -83,7 +82,7 @@ bool Forwarder::follow(uint32_t word, uint64_t at)
         const auto number = static_cast<int64_t>(added(word)) * (add_immediate.matches(word) ? 1 : -1);
         if (rd(word) == x31)
             return frame_.move_stack(number);
-        held_[rd(word)] = {}; // where its frame is
+        held_[rd(word)] = {}; // a frame pointer
         return true;
     }
     const bool low = move_low.matches(word);
@@ -94,52 +93,52 @@ bool Forwarder::follow(uint32_t word, uint64_t at)
     return true;
 }
 
-// What is known where code is: what registers hold, and words behind the stack pointer.
+// Known values of registers and of stack words, by offset from the stack pointer.
 struct State {
     Registers registers;
     std::map<int64_t, Argument> spilled;
 };
 
-// What code stores at places that are known.
+// Interprets code and records its stores to known addresses. Branches must go forward.
 class Stores {
 public:
-    // False where it goes back to code that has been read, or stores in a way that is not followed.
+    // False for a backward branch or an unsupported store.
     bool follow(uint32_t word, uint64_t at);
-    // Before the instruction there is read: others may lead here.
+    // To be called before each instruction: merges the states of branches to it.
     void arrive(uint64_t at);
     bool reached() const { return reached_; }
     FilledTable::Return returned() { return table_.returned(state_.registers[0]); }
     const FilledTable& table() const { return table_; }
 
 private:
-    void lead(uint64_t to);
+    void branch_to(uint64_t target);
     bool access(const Access& access);
 
     State state_;
     bool reached_ = true;
-    std::map<uint64_t, State> led_; // by where branches lead further on
+    std::map<uint64_t, State> branch_states_; // by branch target
     FilledTable table_;
 };
 
-void Stores::lead(uint64_t to)
+void Stores::branch_to(uint64_t target)
 {
-    const auto [place, is_new] = led_.emplace(to, state_);
+    const auto [place, is_new] = branch_states_.emplace(target, state_);
     if (is_new)
         return;
     place->second.registers.merge(state_.registers);
     std::erase_if(place->second.spilled, [this](const auto& word) {
-        const auto here = state_.spilled.find(word.first);
-        return here == state_.spilled.end() || here->second != word.second;
+        const auto same = state_.spilled.find(word.first);
+        return same == state_.spilled.end() || same->second != word.second;
     });
 }
 
 void Stores::arrive(uint64_t at)
 {
-    if (!led_.contains(at))
+    if (!branch_states_.contains(at))
         return;
     if (reached_)
-        lead(at);
-    state_ = std::move(led_.extract(at).mapped());
+        branch_to(at);
+    state_ = std::move(branch_states_.extract(at).mapped());
     reached_ = true;
 }
 
@@ -165,10 +164,10 @@ bool Stores::access(const Access& access)
 bool Stores::follow(uint32_t word, uint64_t at)
 {
     if (is_conditional(word) || b.matches(word)) {
-        const uint64_t to = b.matches(word) ? call_target(word, at) : conditional_target(word, at);
-        if (to <= at)
+        const uint64_t target = b.matches(word) ? call_target(word, at) : conditional_target(word, at);
+        if (target <= at)
             return false;
-        lead(to);
+        branch_to(target);
     }
     const auto memory_access = access_of(word);
     if (memory_access && !access(*memory_access))
@@ -208,10 +207,10 @@ std::vector<Filled> Arm64::filled(const Code& code) const
         if (!stores.reached())
             continue;
         if (ret.matches(words[i])) {
-            const FilledTable::Return what = stores.returned();
-            if (what == FilledTable::Return::none)
+            const FilledTable::Return result = stores.returned();
+            if (result == FilledTable::Return::none)
                 return {};
-            if (what == FilledTable::Return::filled)
+            if (result == FilledTable::Return::filled)
                 break;
         }
         if (!stores.follow(words[i], words.address(i)))
@@ -222,7 +221,7 @@ std::vector<Filled> Arm64::filled(const Code& code) const
 
 namespace {
 
-// A number of 32 bits behind a register that points to something of a caller's: neither the stack nor a variable.
+// A 32-bit access through a pointer from the caller: neither to the stack nor to a variable with a known address.
 bool is_of_caller(const std::optional<Access>& access, const Registers& state)
 {
     constexpr size_t frame = 29;
@@ -230,7 +229,7 @@ bool is_of_caller(const std::optional<Access>& access, const Registers& state)
            access->base != x31 && access->base != frame && state[access->base].kind == Argument::unknown;
 }
 
-// x31: none.
+// The general register that the instruction writes; x31 if none.
 size_t written_by(uint32_t word)
 {
     const bool stores =
@@ -239,54 +238,54 @@ size_t written_by(uint32_t word)
                                                                                                            : rd(word);
 }
 
-// A field that is too far from its structure's begin for a load takes a register that holds a place in between.
-class Farther {
+// Registers that hold a structure's address plus an offset, for fields that are too far from its start for one load.
+class FarOffsets {
 public:
-    // Code: all of it, as a register may be set so anywhere in it.
-    explicit Farther(const Words& words)
+    // words: the whole function, as such a register may be set anywhere in it.
+    explicit FarOffsets(const Words& words)
     {
         for (size_t i = 0; i < words.size(); i++)
             if (is_far(words[i]))
-                somewhere_[rd(words[i])] = true;
+                may_be_far_[rd(words[i])] = true;
     }
 
     void follow(uint32_t word)
     {
         if (goes_elsewhere(word)) {
-            by_ = {};
+            offsets_ = {};
             return;
         }
         const size_t written = written_by(word);
         if (written == x31)
             return;
         if (add_immediate.matches(word) && rn(word) != x31)
-            by_[written] = by_[rn(word)].value_or(0) + added(word);
+            offsets_[written] = offsets_[rn(word)].value_or(0) + added(word);
         else if (move.matches(word))
-            by_[written] = by_[rm(word)];
+            offsets_[written] = offsets_[rm(word)];
         else
-            by_[written].reset();
+            offsets_[written].reset();
     }
 
-    // nullopt where it may be any.
-    std::optional<uint64_t> by(size_t number) const
+    // The offset added to this register; nullopt if unknown.
+    std::optional<uint64_t> offset(size_t number) const
     {
-        return by_[number] || !somewhere_[number] ? by_[number].value_or(0) : std::optional<uint64_t>();
+        return offsets_[number] || !may_be_far_[number] ? offsets_[number].value_or(0) : std::optional<uint64_t>();
     }
 
 private:
     static bool is_far(uint32_t word) { return add_immediate.matches(word) && word & 1 << 22; }
 
-    std::array<bool, 32> somewhere_{};
-    std::array<std::optional<uint64_t>, 32> by_{};
+    std::array<bool, 32> may_be_far_{};
+    std::array<std::optional<uint64_t>, 32> offsets_{};
 };
 
 } // namespace
 
 std::optional<uint32_t> Arm64::returned_field(const Code& code) const
 {
-    constexpr size_t soon = 3; // words from the load to the store
+    constexpr size_t max_distance = 3; // instructions from the load to the store
     const Words words(code);
-    Farther farther(words);
+    FarOffsets far_offsets(words);
     Registers state;
     std::optional<uint32_t> found, field;
     size_t loaded = x31, since = 0;
@@ -294,7 +293,7 @@ std::optional<uint32_t> Arm64::returned_field(const Code& code) const
         const uint32_t word = words[i];
         const auto access = access_of(word);
         const bool of_caller = is_of_caller(access, state);
-        if (++since > soon)
+        if (++since > max_distance)
             loaded = x31;
         if (of_caller && !access->loads && access->offset == 0 && loaded != x31 && access->numbers[0] == loaded) {
             if (!field || (found && *found != *field))
@@ -304,13 +303,13 @@ std::optional<uint32_t> Arm64::returned_field(const Code& code) const
         if (written_by(word) == loaded)
             loaded = x31;
         if (of_caller && access->loads) {
-            const auto base = farther.by(access->base);
+            const auto base = far_offsets.offset(access->base);
             const uint64_t place = base.value_or(0) + static_cast<uint64_t>(access->offset);
             field = base && place <= INT32_MAX ? std::optional(static_cast<uint32_t>(place)) : std::nullopt;
             loaded = place ? access->numbers[0] : x31;
             since = 0;
         }
-        farther.follow(word);
+        far_offsets.follow(word);
         state.follow(word, words.address(i));
     }
     return found;

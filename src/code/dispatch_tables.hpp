@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions behind others that only look them up in a table: from ROCm 6.1 on, nearly all that libamdhip64 exports.
-// What a file says is checked, never assumed.
+// Targets of exported functions that forward through a table: nearly all of libamdhip64 since ROCm 6.1. Every step is
+// verified in the file's code, not assumed.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -20,10 +20,8 @@
 
 namespace gpusnoop {
 
-// Where a function's return value is found from its first argument: what has been loaded on the way. The same on all
-// machines; which instructions do it is each one's own.
-
-// What a register holds: what has been loaded on the way from the argument, and what has been added since.
+// The value of a register relative to the first argument: a chain of loads, plus an offset. Shared by all instruction
+// sets.
 struct PartialPath {
     static constexpr size_t max_steps = 64;
     static constexpr int max_call_depth = 3; // calls within calls
@@ -41,7 +39,7 @@ inline std::optional<PartialPath> plus(std::optional<PartialPath> way, int64_t n
     return way;
 }
 
-// The pointer at that place.
+// The pointer stored at `place`.
 inline std::optional<PartialPath> loaded_from(std::optional<PartialPath> place)
 {
     if (!place || place->loads.size() >= PartialPath::max_loads)
@@ -55,46 +53,47 @@ inline std::optional<Path> path_by(const std::optional<PartialPath>& returned)
     return returned && returned->added == 0 && !returned->loads.empty() ? std::optional(returned->loads) : std::nullopt;
 }
 
-// What a register or a word of the stack holds while arguments are handed on.
+// Abstract value of a register or stack word in a function that forwards its arguments.
 struct TrackedValue {
     enum Kind : uint8_t {
         unknown,
-        entered,   // what that register held when the function was called
+        entered,   // the value of register `reg` at function entry
         for_check, // the return address, signed with the stack pointer
-        table,
-        slot,
+        table,     // address of the table
+        slot,      // a pointer loaded from the table
     } kind = unknown;
-    size_t reg = 0;      // of entered
-    bool whole = false;  // ... all of it, not its lower half alone
-    uint32_t offset = 0; // slot: where in the table
+    size_t reg = 0;      // for entered
+    bool whole = false;  // all 64 bits, not only the lower 32
+    uint32_t offset = 0; // for slot: byte offset in the table
 
     bool operator==(const TrackedValue&) const = default;
 };
 
-// The words of its own frame that a function keeps while it hands arguments on.
+// Stack frame of a forwarding function. Offsets are relative to the stack pointer at entry.
 class OwnFrame {
 public:
-    // How far the stack pointer is from where it was at the entry.
+    // Current offset of the stack pointer; 0 or negative.
     int64_t stack() const { return stack_; }
 
+    // False if the function pops more than it has pushed, or moves the stack pointer implausibly far.
     bool move_stack(int64_t by)
     {
-        constexpr int64_t most = 4096;
-        if (by < -most || by > most)
+        constexpr int64_t max_step = 4096;
+        if (by < -max_step || by > max_step)
             return false;
         stack_ += by;
         std::erase_if(words_, [this](const auto& word) { return word.first < stack_; });
         return stack_ <= 0;
     }
 
-    // False where it is its caller's, where arguments may be. at: from where the stack pointer was at the entry.
-    bool store(int64_t at, int64_t bytes, const TrackedValue& what)
+    // False for a store outside the function's own frame, as the caller's frame may hold arguments.
+    bool store(int64_t at, int64_t bytes, const TrackedValue& value)
     {
         if (at < stack_ || at + bytes > 0)
             return false;
         std::erase_if(words_,
                       [&](const auto& word) { return word.first < at + bytes && at < word.first + word.second.first; });
-        words_[at] = {bytes, what};
+        words_[at] = {bytes, value};
         return true;
     }
 
@@ -109,11 +108,11 @@ public:
     }
 
 private:
-    std::map<int64_t, std::pair<int64_t, TrackedValue>> words_; // bytes, and what they hold
+    std::map<int64_t, std::pair<int64_t, TrackedValue>> words_; // offset -> size in bytes, value
     int64_t stack_ = 0;
 };
 
-// A function that hands its arguments on, instruction by instruction; what those do is each machine's own.
+// State of a forwarding function while its instructions are interpreted. Subclasses decode the instructions.
 template<size_t registers>
 class ForwarderState {
 protected:
@@ -128,7 +127,8 @@ protected:
         return held_[number].kind == TrackedValue::entered && held_[number].reg == number;
     }
 
-    // False for any call but one, of what returns the table. lost: registers that it may change.
+    // The call of the function that returns the table: false if it is the second call. lost: registers that a call may
+    // change.
     bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
     {
         if (table_of_)
@@ -140,7 +140,7 @@ protected:
         return true;
     }
 
-    // Where it jumps to this. kept: registers that it must not change.
+    // Result if the function jumps to `target` now. kept: callee-saved registers, which must have their entry values.
     std::optional<Dispatch> result(const TrackedValue& target, std::span<const size_t> arguments,
                                    std::span<const size_t> kept) const
     {
@@ -164,26 +164,27 @@ protected:
     uint64_t table_of_ = 0;
 };
 
-// What a function stores that fills a table and returns it. Such a function begins with what it does every time but the
-// first, and returns a pointer from memory; that is set where all else has been.
+// Stores of a function that fills a table on its first call and returns it. The code begins with the path of later
+// calls, which returns a pointer from memory. The first call sets that pointer after it has filled the table.
 class FilledTable {
 public:
-    // A second value for a place makes both of them unknown.
-    void store(uint64_t address, const Argument& what)
+    // Storing two different values at one address makes it unknown.
+    void store(uint64_t address, const Argument& value)
     {
-        const auto [place, is_new] = stored_.emplace(address, what);
-        if (!is_new && place->second != what)
+        const auto [place, is_new] = stored_.emplace(address, value);
+        if (!is_new && place->second != value)
             place->second = {};
     }
 
     enum class Return { none, not_yet_filled, filled };
-    // It returns this: none, where that is no such pointer; filled, where the pointer has been set.
-    Return returned(const Argument& what)
+    // The function returns `value`. none: the value is not loaded from memory, so this is no such function. filled: the
+    // pointer has been set, so the table is complete.
+    Return returned(const Argument& value)
     {
         if (!pointer_) {
-            if (what.kind != Argument::loaded)
+            if (value.kind != Argument::loaded)
                 return Return::none;
-            pointer_ = what.value;
+            pointer_ = value.value;
         }
         const auto found = stored_.find(*pointer_);
         if (found == stored_.end())
@@ -197,16 +198,16 @@ public:
         std::vector<Filled> all;
         if (table_.kind != Argument::constant)
             return all;
-        for (const auto& [address, what] : stored_)
-            if (address > table_.value && what.kind != Argument::unknown && address != *pointer_)
-                all.push_back({address - table_.value, what});
+        for (const auto& [address, value] : stored_)
+            if (address > table_.value && value.kind != Argument::unknown && address != *pointer_)
+                all.push_back({address - table_.value, value});
         return all;
     }
 
 private:
     std::map<uint64_t, Argument> stored_;
-    std::optional<uint64_t> pointer_; // where the table's address is
-    Argument table_;                  // that address
+    std::optional<uint64_t> pointer_; // address of the pointer to the table
+    Argument table_;                  // address of the table
 };
 
 class DispatchTables {
@@ -214,14 +215,14 @@ public:
     explicit DispatchTables(const Elf& elf) : elf_(elf), image_(elf) {}
 
     struct Target {
-        uint64_t address = 0;       // of the function that this one hands its arguments to
+        uint64_t address = 0;       // of the function that receives the arguments
         uint8_t whole = 0, low = 0; // as in Dispatch
     };
-    // nullopt where it does anything else, or nobody knows what is in the table.
+    // nullopt if the function does anything but forward, or the table entry is unknown.
     std::optional<Target> target(const Symbol& function);
 
 private:
-    using Table = std::unordered_map<uint64_t, uint64_t>; // addresses of functions, by their places in it
+    using Table = std::unordered_map<uint64_t, uint64_t>; // byte offset -> address of a function
 
     const Table& table_of(uint64_t function);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of x86-64 that return what a structure of their caller's leads to, or only look another one up in a table
-// (those that libamdhip64 exports from ROCm 6.1 on).
+// x86-64: functions that return a pointer reached from their argument, and functions that forward through a table
+// (exported by libamdhip64 since ROCm 6.1).
 #include "code/dispatch_tables.hpp"
 #include "code/registers_x86_64.hpp"
 
@@ -13,15 +13,16 @@ namespace {
 
 constexpr size_t rax = 0, rsp = 4, rdi = 7;
 
-class Walk {
+// Interprets a function and its callees, to find the path to its return value.
+class PathSearch {
 public:
-    Walk(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
+    PathSearch(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
     {
         held_[rdi] = std::move(argument);
     }
 
-    // What the function returns; nullopt where that is not on the way, or its code does more than to find it.
-    std::optional<PartialPath> through(const Code& code)
+    // The return value as a path; nullopt if it is none, or the code does anything but follow it.
+    std::optional<PartialPath> run(const Code& code)
     {
         Instruction instruction;
         size_t at = 0;
@@ -52,10 +53,10 @@ private:
             return std::nullopt;
         const uint64_t address = next + target.imm.value.u;
         const std::vector<uint8_t> bytes = code_at_(address);
-        return Walk(code_at_, held_[rdi], depth_ + 1).through({bytes, address});
+        return PathSearch(code_at_, held_[rdi], depth_ + 1).run({bytes, address});
     }
 
-    // A branch is one for a null pointer, and not taken.
+    // Conditional branches are assumed to be null checks that are not taken.
     void follow(const Instruction& instruction)
     {
         const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
@@ -100,21 +101,24 @@ private:
 
 std::optional<Path> X86_64::path(const Code& code, const CodeAt& code_at) const
 {
-    return path_by(Walk(code_at, PartialPath{}, 0).through(code));
+    return path_by(PathSearch(code_at, PartialPath{}, 0).run(code));
 }
 
 namespace {
 
-constexpr std::array<size_t, 6> in_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, rdx, rcx, r8, r9
-constexpr std::array<size_t, 6> kept_by_all = {3, 5, 12, 13, 14, 15};
+constexpr std::array<size_t, 6> forwarded_registers = {7, 6, 2, 1, 8, 9}; // rdi, rsi, rdx, rcx, r8, r9
+constexpr std::array<size_t, 6> callee_saved = {3, 5, 12, 13, 14, 15};
 constexpr size_t max_steps = 64;
 
 class Forwarder : public ForwarderState<registers> {
 public:
-    enum class Step { on, done, other };
+    enum class Step { next, done, unsupported };
     Step follow(const Instruction& instruction, uint64_t next);
-    // Where it is done.
-    std::optional<Dispatch> result() const { return ForwarderState::result(target_, in_registers, kept_by_all); }
+    // After Step::done.
+    std::optional<Dispatch> result() const
+    {
+        return ForwarderState::result(target_, forwarded_registers, callee_saved);
+    }
 
 private:
     bool move(const Instruction& instruction);
@@ -179,18 +183,18 @@ bool Forwarder::move_stack(const Instruction& instruction)
 
 bool Forwarder::push(const Instruction& instruction)
 {
-    const ZydisDecodedOperand& what = instruction.operands[0];
-    const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
-    if (!number || *number == rsp || what.size != 64)
+    const ZydisDecodedOperand& operand = instruction.operands[0];
+    const auto number = operand.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(operand.reg.value) : std::nullopt;
+    if (!number || *number == rsp || operand.size != 64)
         return false;
     return frame_.move_stack(-8) && frame_.store(frame_.stack(), 8, held_[*number]);
 }
 
 bool Forwarder::pop(const Instruction& instruction)
 {
-    const ZydisDecodedOperand& what = instruction.operands[0];
-    const auto number = what.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(what.reg.value) : std::nullopt;
-    if (!number || *number == rsp || what.size != 64 || frame_.stack() > -8)
+    const ZydisDecodedOperand& operand = instruction.operands[0];
+    const auto number = operand.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(operand.reg.value) : std::nullopt;
+    if (!number || *number == rsp || operand.size != 64 || frame_.stack() > -8)
         return false;
     held_[*number] = frame_.load(frame_.stack(), 8);
     return frame_.move_stack(8);
@@ -198,37 +202,38 @@ bool Forwarder::pop(const Instruction& instruction)
 
 Forwarder::Step Forwarder::follow(const Instruction& instruction, uint64_t next)
 {
-    const auto on = [](bool it_is) { return it_is ? Step::on : Step::other; };
+    const auto next_if = [](bool supported) { return supported ? Step::next : Step::unsupported; };
     const ZydisDecodedOperand& first = instruction.operands[0];
     switch (instruction.info.mnemonic) {
     case ZYDIS_MNEMONIC_ENDBR64:
     case ZYDIS_MNEMONIC_NOP:
-        return Step::on;
+        return Step::next;
     case ZYDIS_MNEMONIC_SUB:
     case ZYDIS_MNEMONIC_ADD:
-        return on(move_stack(instruction));
+        return next_if(move_stack(instruction));
     case ZYDIS_MNEMONIC_PUSH:
-        return on(push(instruction));
+        return next_if(push(instruction));
     case ZYDIS_MNEMONIC_POP:
-        return on(pop(instruction));
+        return next_if(pop(instruction));
     case ZYDIS_MNEMONIC_MOV:
-        return on(move(instruction));
+        return next_if(move(instruction));
     case ZYDIS_MNEMONIC_CALL:
-        return on(first.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && call(next + first.imm.value.u, lost_in_calls, rax));
+        return next_if(first.type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+                       call(next + first.imm.value.u, lost_in_calls, rax));
     case ZYDIS_MNEMONIC_JMP:
         break;
     default:
-        return Step::other;
+        return Step::unsupported;
     }
     const auto number = first.type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(first.reg.value) : std::nullopt;
     target_ = number ? held_[*number] : in_table(first);
     return Step::done;
 }
 
-// Two words of a vector register.
+// The two 64-bit halves of a vector register.
 using Pair = std::array<Argument, 2>;
 
-// What code stores at places that are known.
+// Interprets code and records its stores to known addresses.
 class Stores {
 public:
     void follow(const Instruction& instruction, uint64_t next);
@@ -253,7 +258,7 @@ Pair* Stores::vector(const ZydisDecodedOperand& operand)
     return id < vectors_.size() ? &vectors_[id] : nullptr;
 }
 
-// 64 bits of a general register or of memory.
+// The 64-bit value of an operand.
 Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
 {
     if (is_memory_at_rip(operand))
@@ -265,7 +270,7 @@ Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
                                                         : Argument{};
 }
 
-// False where it is no instruction on vectors that is known.
+// False for instructions other than known vector moves.
 bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
@@ -333,9 +338,9 @@ std::optional<Dispatch> X86_64::dispatch(const Code& code) const
         switch (function.follow(instruction, code.address + at)) {
         case Forwarder::Step::done:
             return function.result();
-        case Forwarder::Step::other:
+        case Forwarder::Step::unsupported:
             return std::nullopt;
-        case Forwarder::Step::on:
+        case Forwarder::Step::next:
             break;
         }
     }
@@ -350,10 +355,10 @@ std::vector<Filled> X86_64::filled(const Code& code) const
         if (!decode(code.bytes.subspan(at), instruction))
             return {};
         if (instruction.info.meta.category == ZYDIS_CATEGORY_RET) {
-            const FilledTable::Return what = stores.returned();
-            if (what == FilledTable::Return::none)
+            const FilledTable::Return result = stores.returned();
+            if (result == FilledTable::Return::none)
                 return {};
-            if (what == FilledTable::Return::filled)
+            if (result == FilledTable::Return::filled)
                 break;
         }
         stores.follow(instruction, code.address + at + instruction.info.length);

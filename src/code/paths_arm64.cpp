@@ -76,7 +76,7 @@ void Registers::move_immediate(uint32_t word)
     know(rd(word), word >> 31 ? value : static_cast<uint32_t>(value));
 }
 
-// Loads and stores but those of one known pointer. A vector's number is no general register's.
+// Loads and stores other than 64-bit loads with an offset. Registers of vector accesses are not general registers.
 void Registers::access_memory(uint32_t word)
 {
     const bool vector = word & 1 << 26;
@@ -86,27 +86,28 @@ void Registers::access_memory(uint32_t word)
         if (load_pair.matches(word))
             forget(word >> 10 & 31);
     }
-    // Before or behind the access the base may move.
+    // Pre- and post-indexed accesses change the base register.
     const uint32_t group = word >> 27 & 7;
     const bool moves_base = (group == 5 && word >> 23 & 1) || (group == 7 && (word >> 24 & 3) == 0 && word >> 10 & 1);
     if (moves_base)
         forget(rn(word));
-    // Exclusive stores write whether they have stored.
+    // Exclusive stores write their status to rm.
     if ((word & 0x3f000000) == 0x08000000)
         forget(rm(word));
 }
 
 namespace {
 
-class Walk {
+// Interprets a function and its callees, to find the path to its return value.
+class PathSearch {
 public:
-    Walk(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
+    PathSearch(const CodeAt& code_at, std::optional<PartialPath> argument, int depth) : code_at_(code_at), depth_(depth)
     {
         held_[0] = std::move(argument);
     }
 
-    // What the function returns; nullopt where that is not on the way, or its code does more than to find it.
-    std::optional<PartialPath> through(const Code& code)
+    // The return value as a path; nullopt if it is none, or the code does anything but follow it.
+    std::optional<PartialPath> run(const Code& code)
     {
         const Words words(code);
         for (size_t i = 0; i < words.size() && i < PartialPath::max_steps; i++) {
@@ -122,7 +123,7 @@ public:
                 for (size_t number = 0; number <= lost_in_calls; number++)
                     held_[number].reset();
                 held_[0] = std::move(result);
-            } else if (!is_conditional(word)) { // one for a null pointer, and not taken
+            } else if (!is_conditional(word)) { // assumed to be a null check that is not taken
                 follow(word);
             }
         }
@@ -135,7 +136,7 @@ private:
         if (!held_[0] || depth_ >= PartialPath::max_call_depth)
             return std::nullopt;
         const std::vector<uint8_t> bytes = code_at_(address);
-        return Walk(code_at_, held_[0], depth_ + 1).through({bytes, address});
+        return PathSearch(code_at_, held_[0], depth_ + 1).run({bytes, address});
     }
 
     void follow(uint32_t word)
@@ -172,10 +173,9 @@ private:
 
 } // namespace
 
-// Of functions that return what a structure of their caller's leads to.
 std::optional<Path> Arm64::path(const Code& code, const CodeAt& code_at) const
 {
-    return path_by(Walk(code_at, PartialPath{}, 0).through(code));
+    return path_by(PathSearch(code_at, PartialPath{}, 0).run(code));
 }
 
 } // namespace gpusnoop::arm64

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder of arm64, and what its general registers hold behind each instruction, as far as that is known without
-// running the code.
+// Decoder for arm64, and abstract interpretation of its general registers.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -12,13 +11,13 @@
 
 namespace gpusnoop::arm64 {
 
-// Of x31, which is zero or the stack pointer, nothing is known.
+// Known values of the general registers. Nothing is known about x31, which is zero or the stack pointer.
 class Registers {
 public:
     const Argument& operator[](size_t number) const { return values_[number]; }
     void follow(uint32_t word, uint64_t at);
     void set(size_t number, Argument value);
-    // Of two ways that lead here, what both know.
+    // Keeps only values that both have, for code that two branches lead to.
     void merge(const Registers& other);
 
     bool operator==(const Registers&) const = default;
@@ -46,7 +45,8 @@ public:
     std::optional<uint32_t> returned_field(const Code& code) const override;
     std::optional<uint32_t> returned_constant(const Code& code) const override;
     std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
-    // A probe never moves: all that matters is simulated in the first place, or has no better one behind it.
+    // Probes are never moved: the kernel simulates the first instruction of all relevant functions, or no later one is
+    // better.
     size_t skippable_length(std::span<const uint8_t>) const override { return 0; }
 };
 

@@ -4,7 +4,7 @@
 namespace gpusnoop::x86_64 {
 namespace {
 
-constexpr size_t deepest_stack = 64;
+constexpr size_t max_pushed = 64;
 
 const ZydisDecoder& zydis()
 {
@@ -50,7 +50,7 @@ Argument Registers::source(const ZydisDecodedOperand& operand, uint64_t next) co
     return {};
 }
 
-// What the first operand is afterwards.
+// The value of the first operand after the instruction.
 Argument Registers::result(const Instruction& instruction, uint64_t next) const
 {
     const ZydisDecodedOperand& second = instruction.operands[1];
@@ -87,7 +87,7 @@ void Registers::follow_stack(const Instruction& instruction, uint64_t next)
 {
     const ZydisDecodedOperand& first = instruction.operands[0];
     if (instruction.is(ZYDIS_MNEMONIC_PUSH)) {
-        if (pushed_.size() == deepest_stack)
+        if (pushed_.size() == max_pushed)
             pushed_.clear();
         pushed_.push_back(source(first, next));
         return;
@@ -114,7 +114,7 @@ void Registers::follow(const Instruction& instruction, uint64_t next)
     case ZYDIS_CATEGORY_UNCOND_BR:
     case ZYDIS_CATEGORY_RET:
     case ZYDIS_CATEGORY_INTERRUPT:
-        *this = {}; // what follows is come to from elsewhere
+        *this = {}; // the next instruction is reached from elsewhere
         return;
     case ZYDIS_CATEGORY_PUSH:
     case ZYDIS_CATEGORY_POP:
@@ -136,7 +136,7 @@ void Registers::follow(const Instruction& instruction, uint64_t next)
     else if (first.size == 32)
         value = {};
     values_[*number] = value;
-    // Where the stack pointer moves, what lies on top is no longer what was pushed last.
+    // After the stack pointer has moved, a pop no longer matches the last push.
     if (*number == 4)
         pushed_.clear();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder of x86-64, and what its general registers hold behind each instruction, as far as that is known without
-// running the code.
+// Decoder for x86-64, and abstract interpretation of its general registers.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -15,7 +14,7 @@
 namespace gpusnoop::x86_64 {
 
 constexpr size_t registers = 16;
-// rax, rcx, rdx, rsi, rdi, r8 to r11: what a called function may change.
+// Caller-saved: rax, rcx, rdx, rsi, rdi, r8 to r11.
 constexpr std::array<size_t, 9> lost_in_calls = {0, 1, 2, 6, 7, 8, 9, 10, 11};
 
 struct Instruction {
@@ -27,11 +26,12 @@ struct Instruction {
 
 bool decode(std::span<const uint8_t> bytes, Instruction& to);
 
-// Of the general registers, and their lower parts; nullopt for any other.
+// Number of a general register or a part of one; nullopt for other registers.
 std::optional<size_t> number_of(ZydisRegister reg);
 
 bool is_memory_at_rip(const ZydisDecodedOperand& operand);
 
+// Known values of the general registers.
 class Registers {
 public:
     void follow(const Instruction& instruction, uint64_t next);
@@ -44,7 +44,7 @@ private:
     void forget_written(const Instruction& instruction);
 
     std::array<Argument, registers> values_{};
-    std::vector<Argument> pushed_; // -Os sets an argument by a push and a pop
+    std::vector<Argument> pushed_; // with -Os, compilers set arguments by push and pop
 };
 
 class X86_64 : public Decoder {

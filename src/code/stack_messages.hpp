@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of the helper that looks which calls threads are in, and what it answers. One answer for each question.
+// Messages to and from the helpers that unwind stacks of traced processes. Each question gets one answer.
 #pragma once
 
 #include "bpf/shared/stack.h"
@@ -13,17 +13,18 @@
 
 namespace gpusnoop {
 
+// Which calls are these threads in? Answered by PendingCallSearch.
 struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 
-    struct Replaced { // a return address that is not on the stack while a return probe waits for it
+    struct Replaced { // a return address that a pending return probe has replaced on the stack
         uint64_t slot = 0, address = 0;
         bool operator==(const Replaced&) const = default;
     };
     struct Thread {
         uint32_t tid = 0;
         uint64_t ip = 0, sp = 0;
-        std::array<uint64_t, KEPT_REGISTERS> kept{}; // as thread_registers has them
+        std::array<uint64_t, KEPT_REGISTERS> kept{}; // in the order of thread_registers
         std::vector<Replaced> replaced{};
         bool operator==(const Thread&) const = default;
     };
@@ -48,17 +49,17 @@ void fields(auto& each, same_as_const<PendingCallsQuestion> auto& q)
 
 // A call that has not returned.
 struct PendingCall {
-    static constexpr size_t callers_max = 48; // a message has room for so many of each thread
+    static constexpr size_t callers_max = 48; // per thread, so that an answer fits into a message
 
-    uint32_t probe = 0; // number of its row, as calls have it, from 1 on; 0: the thread is in none of these
-    uint64_t stack = 0; // where its caller's stack ends: two calls at one place are in turn
-    std::vector<uint64_t> callers{}; // return addresses, the call's own first
+    uint32_t probe = 0;              // number of its probe row, counted from 1; 0: the thread is in no traced call
+    uint64_t stack = 0;              // the caller's stack pointer: two calls with the same one cannot be nested
+    std::vector<uint64_t> callers{}; // return addresses, innermost first
     auto operator<=>(const PendingCall&) const = default;
 };
 
 struct PendingCallsAnswer {
     uint32_t pid = 0;
-    std::vector<PendingCall> calls{}; // of the threads, in the order of the question
+    std::vector<PendingCall> calls{}; // one per thread, in the order of the question
 };
 
 void fields(auto& each, same_as_const<PendingCall> auto& c)
@@ -71,14 +72,13 @@ void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
     each(a.pid, a.calls);
 }
 
-// What is asked of the helper that finds the callers in copies of stacks, and what it answers. One answer for each
-// question.
+// Who are the callers in this copy of a stack? Answered by StackCopyUnwinder.
 struct StackCopyQuestion {
-    int32_t stack = 0; // its id
-    uint32_t pid = 0;  // 0: nothing is asked
+    int32_t stack = 0; // stack id
+    uint32_t pid = 0;  // 0: the question is empty
     uint32_t at = 0;   // enum copied_at, and COPIED_AGAIN
     PendingCallsQuestion::Thread thread{};
-    std::string bytes{}; // from its stack pointer on
+    std::string bytes{}; // the stack, from the stack pointer on
 };
 
 void fields(auto& each, same_as_const<StackCopyQuestion> auto& q)
@@ -90,9 +90,9 @@ struct StackCopyAnswer {
     static constexpr size_t callers_max = 128;
 
     int32_t stack = 0;
-    std::vector<uint64_t> callers{}; // return addresses, the call's own first; none: they are not found
+    std::vector<uint64_t> callers{}; // return addresses, innermost first; empty if unwinding failed
     bool cut = false;                // the copy ends before the stack does
-    bool again = false;              // it was not the first copy
+    bool again = false;              // the question had COPIED_AGAIN set
 };
 
 void fields(auto& each, same_as_const<StackCopyAnswer> auto& a)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A64's instructions, each of which is a word: masks tell those that matter.
+// A64 instructions, which are 32-bit words matched with masks.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -16,7 +16,7 @@ namespace gpusnoop::arm64 {
 
 constexpr size_t word_bytes = 4;
 constexpr size_t link = 30, x31 = 31; // x31 is zero, or the stack pointer
-constexpr size_t lost_in_calls = 18;  // x0 to x18, and the link register: what a called function may change
+constexpr size_t lost_in_calls = 18;  // x0 to x18; with the link register, the caller-saved registers
 
 struct Pattern {
     uint32_t mask, value;
@@ -24,10 +24,10 @@ struct Pattern {
 };
 
 constexpr Pattern adrp{0x9f000000, 0x90000000}, adr{0x9f000000, 0x10000000};
-constexpr Pattern add_immediate{0xff800000, 0x91000000}, sub_immediate{0xff800000, 0xd1000000}; // of 64 bits
+constexpr Pattern add_immediate{0xff800000, 0x91000000}, sub_immediate{0xff800000, 0xd1000000}; // 64-bit
 constexpr Pattern move{0xffe0ffe0, 0xaa0003e0}, move_low{0xffe0ffe0, 0x2a0003e0};
 constexpr Pattern movz{0x7f800000, 0x52800000}, movn{0x7f800000, 0x12800000}, movk{0x7f800000, 0x72800000};
-constexpr Pattern load{0xffc00000, 0xf9400000}; // of 64 bits, behind a register
+constexpr Pattern load{0xffc00000, 0xf9400000}; // 64-bit, with unsigned offset
 constexpr Pattern memory{0x0a000000, 0x08000000};
 constexpr Pattern load_pair{0x7e400000, 0x28400000};
 constexpr Pattern store_pair{0x3a400000, 0x28000000}, store{0x3bc00000, 0x39000000}, store_near{0x3bc00000, 0x38000000};
@@ -37,7 +37,7 @@ constexpr Pattern ret{0xfffffc1f, 0xd65f0000}, ret_signed{0xfffffbff, 0xd65f0bff
 constexpr Pattern branch_on_condition{0xff000000, 0x54000000};
 constexpr Pattern branch_on_zero{0x7e000000, 0x34000000}; // cbz, cbnz
 constexpr Pattern branch_on_bit{0x7e000000, 0x36000000};  // tbz, tbnz
-constexpr Pattern compare{0x7f20001f, 0x6b00001f};        // subs with a register, of which nothing is kept
+constexpr Pattern compare{0x7f20001f, 0x6b00001f};        // subs of registers with the result discarded
 constexpr Pattern bti{0xffffff3f, 0xd503241f}, nop{0xffffffff, 0xd503201f};
 constexpr Pattern sign_return{0xffffffff, 0xd503233f}, check_return{0xffffffff, 0xd50323bf}; // paciasp, autiasp
 constexpr Pattern read_thread_pointer{0xffffffe0, 0xd53bd040};                               // mrs, tpidr_el0
@@ -61,7 +61,7 @@ constexpr uint64_t sign_extended(uint64_t value, unsigned bits)
     return (value ^ sign) - sign;
 }
 
-// Of adr and adrp.
+// Result of adr or adrp.
 constexpr uint64_t address_of(uint32_t word, uint64_t at)
 {
     const uint64_t offset = sign_extended((word >> 5 & 0x7ffff) << 2 | (word >> 29 & 3), 21);
@@ -79,7 +79,7 @@ constexpr uint64_t loaded_from(uint32_t word)
     return uint64_t{word >> 10 & 0xfff} * 8;
 }
 
-// Of b and bl.
+// Target of b or bl.
 constexpr uint64_t call_target(uint32_t word, uint64_t at)
 {
     return at + (sign_extended(word & 0x3ffffff, 26) << 2);
@@ -96,13 +96,13 @@ constexpr uint64_t conditional_target(uint32_t word, uint64_t at)
     return at + (sign_extended(word >> 5 & ((1U << bits) - 1), bits) << 2);
 }
 
-// Behind it, code is come to from elsewhere.
+// The next instruction is not executed after this one, only reached by branches.
 constexpr bool goes_elsewhere(uint32_t word)
 {
     return b.matches(word) || br.matches(word) || ret.matches(word) || ret_signed.matches(word);
 }
 
-// General registers loaded or stored, one or two of 4 or 8 bytes, behind a base and a number.
+// A load or store of one or two general registers of 4 or 8 bytes each, at base + offset.
 struct Access {
     bool loads = false;
     unsigned bytes = 8; // of each
@@ -110,7 +110,7 @@ struct Access {
     std::array<size_t, 2> numbers{};
     size_t base = 0;
     int64_t offset = 0;
-    int64_t before = 0, after = 0; // what is added to the base
+    int64_t before = 0, after = 0; // added to the base before or after the access
 };
 
 constexpr std::optional<Access> access_of(uint32_t word)
@@ -135,7 +135,7 @@ constexpr std::optional<Access> access_of(uint32_t word)
     }
     access.loads = word & 1 << 22;
     access.bytes = word & 1 << 30 ? 8 : 4;
-    if ((word & 0xbf800000) == 0xb9000000) { // ldr, str: behind the base
+    if ((word & 0xbf800000) == 0xb9000000) { // ldr, str with unsigned offset
         access.offset = static_cast<int64_t>((word >> 10 & 0xfff) * access.bytes);
         return access;
     }
@@ -157,7 +157,7 @@ constexpr std::optional<Access> access_of(uint32_t word)
     }
 }
 
-// The words of code, which may begin or end within one.
+// The complete words of code, which may begin or end within a word.
 class Words {
 public:
     explicit Words(const Code& code)
