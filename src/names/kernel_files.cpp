@@ -20,11 +20,11 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_open_files = 256; // open at a time
-constexpr size_t seen_max = 65536;     // then all are looked at again
-constexpr size_t wanted_max = 64;      // processes may map as many as they like
+constexpr size_t max_open_files = 256;
+constexpr size_t seen_max = 65536; // then all files are examined again
+constexpr size_t wanted_max = 64;  // a process may map any number of files
 constexpr size_t max_registered_name = 16 << 10;
-constexpr uint64_t max_names_bytes = 32 << 20; // bytes, of all kernels of a file; those of PyTorch 2.6 have 8 million
+constexpr uint64_t max_names_bytes = 32 << 20; // of all kernels of a file; PyTorch 2.6 has 8 MB
 
 } // namespace
 
@@ -49,7 +49,7 @@ const std::unordered_set<size_t>& KernelFile::names() const
     return names_;
 }
 
-KernelFile* KernelFiles::of(pid_t pid, const Mapping& mapping)
+KernelFile* KernelFiles::open(pid_t pid, const Mapping& mapping)
 {
     const Key key(mapping.device, mapping.inode);
     if (auto known = files_.find(key); known != files_.end()) {
@@ -67,7 +67,7 @@ KernelFile* KernelFiles::of(pid_t pid, const Mapping& mapping)
     try {
         opened = std::make_unique<KernelFile>(std::move(file));
     } catch (const Error&) {
-        opened = nullptr; // device memory, a font; no names either way
+        opened = nullptr; // not ELF: device memory or a font, for example
     }
     return files_.insert_or_assign(key, Known{std::move(opened), mapping.path, {pid}}).first->second.file.get();
 }
@@ -90,17 +90,17 @@ void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings,
         before(mapping);
         Fd file = open_mapped(pid, mapping);
         if (!file)
-            continue; // it may be unmapped by now
+            continue; // it may have been unmapped
         seen_.insert(key);
         try {
-            // nvcc and clang put the wrapper of each object's device code there.
+            // nvcc and clang put the wrapper of each object's device code in these sections.
             const Elf elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
             if (!elf.has_section(".nvFatBinSegment") && !elf.has_section(".hipFatBinSegment"))
                 continue;
         } catch (const Error&) {
             continue;
         }
-        if (const KernelFile* const known = of(pid, mapping))
+        if (const KernelFile* const known = open(pid, mapping))
             wanted_.push_back({{.device = mapping.device,
                                 .inode = mapping.inode,
                                 .build_id = known->build_id,
@@ -120,7 +120,7 @@ bool KernelFiles::scanned(const Key& key, Registrations registrations)
     return !known->second.file->registrations.kernels.empty();
 }
 
-void KernelFiles::let_go()
+void KernelFiles::close_unused()
 {
     for (auto entry = files_.begin(); entry != files_.end();) {
         auto& [key, known] = *entry;
@@ -159,23 +159,23 @@ KernelSymbols KernelSymbols::of_this_kernel()
 
 const KernelSymbols::Symbol* KernelSymbols::find(uint64_t address) const
 {
-    constexpr uint64_t longest = 1 << 20; // further away it is in something without a name
-    const auto behind = std::ranges::upper_bound(symbols_, address, {}, &Symbol::address);
-    if (behind == symbols_.begin() || address - std::prev(behind)->address > longest)
+    constexpr uint64_t longest = 1 << 20; // bytes; an address further from a symbol is in code without a name
+    const auto next = std::ranges::upper_bound(symbols_, address, {}, &Symbol::address);
+    if (next == symbols_.begin() || address - std::prev(next)->address > longest)
         return nullptr;
-    return &*std::prev(behind);
+    return &*std::prev(next);
 }
 
 std::vector<std::string> KernelSymbols::frames(std::span<const uint64_t> addresses) const
 {
-    constexpr std::string_view leaves = "__schedule";
+    constexpr std::string_view scheduler = "__schedule";
     std::vector<std::string> frames;
     for (const uint64_t address : addresses) {
         const Symbol* symbol = find(address);
         const char* const name = symbol ? &names_[symbol->name] : "";
         frames.push_back(symbol ? fmt::format("{}+{:#x} (kernel)", name, address - symbol->address)
                                 : fmt::format("{:#x} (kernel)", address));
-        if (name == leaves)
+        if (name == scheduler)
             frames.clear();
     }
     return frames;

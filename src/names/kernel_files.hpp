@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that processes map, for the names of their kernels: symbols, and what a scan of the code has found.
+// Files mapped by processes, as sources of kernel names: their symbols, and the kernel registrations that a scan of
+// their code has found.
 #pragma once
 
 #include "code/elf.hpp"
@@ -27,16 +28,16 @@ class KernelFile {
 public:
     explicit KernelFile(Fd file) : elf(std::move(file)), image(elf), build_id(elf.build_id()) {}
 
-    // Mangled, of the kernel that the stub at this address is registered for; empty where none is.
+    // The (mangled) name of the kernel that the stub at this address is registered for; empty if there is none.
     std::string registered(uint64_t stub) const;
 
-    // Hashes of the names of all kernels that are registered.
+    // Hashes of the names of all registered kernels.
     const std::unordered_set<size_t>& names() const;
 
     Elf elf;
     ElfImage image;
     std::string build_id;
-    Registrations registrations; // empty until they are known
+    Registrations registrations; // empty until the file has been scanned
 
 private:
     mutable std::unordered_set<size_t> names_;
@@ -46,57 +47,58 @@ class KernelFiles {
 public:
     using Key = std::pair<uint64_t, uint64_t>; // device and inode
 
-    // Null where it is no ELF file or cannot be opened.
-    KernelFile* of(pid_t pid, const Mapping& mapping);
+    // Returns null if the file cannot be opened or is not an ELF file.
+    KernelFile* open(pid_t pid, const Mapping& mapping);
 
-    // The same, if it has been opened before.
+    // Returns null also if the file is not open yet.
     const KernelFile* known(const Mapping& mapping) const;
 
-    // Has those of a process scanned that have code for GPUs in them, each once. before: called with each.
+    // Queues scans of the process's files that contain GPU code, each file once. before: called before a file is
+    // opened.
     void scan(pid_t pid, const std::vector<Mapping>& mappings, const std::function<void(const Mapping&)>& before);
 
-    // The next one that is to be scanned, until that is so; null where there is none.
+    // The next file to scan, until scanned() is called for it; null if there is none.
     struct Wanted {
         ScanWanted scan;
         Fd file;
     };
     const Wanted* wanted() const { return wanted_.empty() ? nullptr : &wanted_.front(); }
-    // What has been found. True where that is any.
+    // Stores the result of a scan. Returns true if the file registers kernels.
     bool scanned(const Key& key, Registrations registrations);
 
-    // Closes what no process uses and no path of ours leads to any more: its file system may be about to go. What a
-    // path does lead to stays, for the next process may map it.
-    void let_go();
+    // Closes files that no process uses and that are no longer found at their path: their file system may be about to
+    // be unmounted. Files that still exist stay open, because the next process may map them.
+    void close_unused();
 
 private:
     struct Known {
         std::unique_ptr<KernelFile> file; // null: unusable
-        std::string path;                 // as the process that showed it first sees it
+        std::string path;                 // in the view of the first process that mapped it
         std::set<pid_t> users;
-        bool idle = false; // since the last look
+        bool idle = false; // no process used it at the last check
     };
 
     std::map<Key, Known> files_;
-    std::set<Key> seen_; // by scan()
+    std::set<Key> seen_; // examined by scan()
     std::deque<Wanted> wanted_;
 };
 
-// Addresses of the kernel's stack -> "do_nanosleep+0x5c (kernel)", by /proc/kallsyms.
+// Symbolizer of kernel addresses, from /proc/kallsyms: "do_nanosleep+0x5c (kernel)".
 class KernelSymbols {
 public:
     KernelSymbols() = default;
-    // Of that text: "ffffffff81234560 t name[\t[module]]" in each line; what is no code is left out.
+    // text: lines of "ffffffff81234560 t name[\t[module]]". Symbols that are not code are skipped.
     explicit KernelSymbols(std::istream& text);
     static KernelSymbols of_this_kernel();
 
-    // Innermost first, from where the thread leaves its CPU on: who has taken the stack is no part of it. What has no
-    // name, as where kptr_restrict hides all, is "0x...".
+    // Innermost first. Frames up to __schedule() are left out, because they belong to the tracer. Addresses without a
+    // name are "0x..."; with kptr_restrict, that is all of them.
     std::vector<std::string> frames(std::span<const uint64_t> addresses) const;
 
 private:
     struct Symbol {
         uint64_t address;
-        uint32_t name; // in names_, up to a zero
+        uint32_t name; // offset in names_, zero-terminated
     };
     const Symbol* find(uint64_t address) const;
 

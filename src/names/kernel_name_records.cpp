@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that the kernel side reports (KernelNames), and the memory that names may take.
+// KernelNames: name records from the BPF side, and the memory budget of names.
 #include "names/kernel_names.hpp"
 
 #include "names/demangle.hpp"
@@ -13,30 +13,30 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t entry_bytes = 112;     // of one handle, without its text
-constexpr size_t asked_early_max = 256; // names of one process that are read or demangled before they are needed
+constexpr size_t entry_bytes = 112;     // per handle, without its name
+constexpr size_t asked_early_max = 256; // names per process that are read or demangled before they are needed
 constexpr size_t readable_bytes_max = 8 << 20;
 
-// As the map of unsent records has it.
+// Key of the map of unsent records.
 struct UnsentKey {
     ImageId image{};
     uint64_t handle = 0;
 };
 
-// What came with the record.
+// The name that follows the record.
 std::string name_of(const name_record& record, size_t size)
 {
     const char* text = reinterpret_cast<const char*>(&record + 1);
-    const size_t there = size > sizeof(record) ? size - sizeof(record) : 0;
+    const size_t available = size > sizeof(record) ? size - sizeof(record) : 0;
     if (record.length <= 0)
         return {};
-    return {text, strnlen(text, std::min<size_t>(there, static_cast<size_t>(record.length)))};
+    return {text, strnlen(text, std::min<size_t>(available, static_cast<size_t>(record.length)))};
 }
 
 } // namespace
 
-// The more others have, the less one process may take.
-bool KernelNames::has_room(Process& process, size_t bytes)
+// Returns false if the budget is exceeded. The more memory other processes use, the less is left for each.
+bool KernelNames::reserve(Process& process, size_t bytes)
 {
     if (process.bytes + bytes > bytes_max - std::min(bytes_, bytes_max))
         return false;
@@ -63,13 +63,13 @@ void KernelNames::drop_unread(Process& process, uint64_t handle)
         release(process, entry_bytes);
 }
 
-// Null where there is no room.
+// Returns null if the budget is exceeded.
 KernelNames::Known* KernelNames::known_at(Process& process, uint64_t handle)
 {
     const auto known = process.handles.find(handle);
     if (known != process.handles.end())
         return &known->second;
-    return has_room(process, entry_bytes) ? &process.handles[handle] : nullptr;
+    return reserve(process, entry_bytes) ? &process.handles[handle] : nullptr;
 }
 
 KernelNames::Unread* KernelNames::unread_at(Process& process, uint64_t handle)
@@ -77,23 +77,23 @@ KernelNames::Unread* KernelNames::unread_at(Process& process, uint64_t handle)
     const auto unread = process.unread.find(handle);
     if (unread != process.unread.end())
         return &unread->second;
-    return has_room(process, entry_bytes) ? &process.unread[handle] : nullptr;
+    return reserve(process, entry_bytes) ? &process.unread[handle] : nullptr;
 }
 
 bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
 {
     Known* const known = known_at(process, handle);
-    if (!known || !has_room(process, name.text.size()))
+    if (!known || !reserve(process, name.text.size()))
         return false;
     release(process, known->name.text.size());
     known->name = std::move(name);
     return true;
 }
 
-// False where it says nothing, or there is no room.
+// Returns false if the alias is the handle itself, or if the budget is exceeded.
 bool KernelNames::set_alias(Process& process, const name_record& record)
 {
-    // cudart 12 hands out the stub's own address.
+    // In cudart 12, the handle is the stub's own address.
     Known* const known = record.alias != record.handle ? known_at(process, record.handle) : nullptr;
     if (!known)
         return false;
@@ -142,7 +142,7 @@ void KernelNames::learn_text(const name_record& record, Process& process, std::s
     if (!by_driver && !early)
         return;
     process.asked_early += by_driver ? 0 : 1;
-    const bool asked = tell({.what = by_driver ? NameQuestion::What::driver : NameQuestion::What::name,
+    const bool asked = post({.kind = by_driver ? NameQuestion::Kind::driver : NameQuestion::Kind::name,
                              .image = record.image,
                              .handle = record.handle,
                              .name = std::move(text),
@@ -150,7 +150,7 @@ void KernelNames::learn_text(const name_record& record, Process& process, std::s
     if (known) {
         known->asked = asked && known->name.is_mangled;
         known->awaited = false;
-        if (!asked && known->name.is_mangled) { // the next report may be the last
+        if (!asked && known->name.is_mangled) { // retried before the next report, which may be the last
             process.mangled.insert(record.handle);
             retry_ = true;
         }
@@ -160,14 +160,14 @@ void KernelNames::learn_text(const name_record& record, Process& process, std::s
 void KernelNames::set_readable(Process& process, Known& known, const std::string& readable)
 {
     known.name.is_mangled = known.asked = false;
-    if (!has_room(process, readable.size()))
+    if (!reserve(process, readable.size()))
         return;
     release(process, known.name.text.size());
     known.name.text = readable;
 }
 
-// The page of the name was not in memory when the call was made; reading it from outside brings it in. That is done
-// before the name is needed, for the process may exit, unless there are thousands of names.
+// The page of the name was not resident during the call; reading it from user space brings it in. The first
+// asked_early_max names are read at once, because the process may exit before they are needed.
 void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
 {
     drop_known(process, record.handle);
@@ -182,7 +182,7 @@ void KernelNames::learn_unread(const name_record& record, Process& process, bool
     }
 }
 
-// True where the kernel side has kept a record of it.
+// Returns true if the handle has a record in the map of unsent records.
 bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t handle)
 {
     const UnsentKey key{image, handle};
@@ -196,7 +196,7 @@ bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t 
     return true;
 }
 
-// As many as there is time for, so that there is room for others.
+// Empties the map of unsent records within the time budget, so that it has room for new ones.
 void KernelNames::drain_unsent()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;

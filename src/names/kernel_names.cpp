@@ -11,8 +11,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t unnamed_max = 4096; // handles of one process that are looked up: it may make up any number
-constexpr unsigned failures_max = 3; // then a handle has no name, until more is known of the files
+constexpr size_t unnamed_max = 4096; // handles per process: it may invent any number
+constexpr unsigned failures_max = 3; // then lookups stop until more is known
 
 } // namespace
 
@@ -20,13 +20,13 @@ KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
     : cache_(cache_folder), reader_({.serve = serve_in_sandbox<NameSearch>(),
                                      .apply = [this](Message message) { return apply(std::move(message)); },
                                      .restarted = [this] { on_restart(); },
-                                     .consequence = "its kernels are given no more names"},
+                                     .consequence = "its kernels get no more names"},
                                     waits)
 {}
 
 KernelNames::~KernelNames() = default;
 
-// Null where too many have no name. Those that have none anywhere make room for others.
+// Returns null if the process has too many unnamed handles. Handles whose lookups have failed make room for new ones.
 KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
 {
     const auto unnamed = process.unnamed.find(handle);
@@ -42,7 +42,7 @@ KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
     return process.unnamed.size() >= unnamed_max ? nullptr : &process.unnamed[handle];
 }
 
-// Asks the helper for the readable form. Waits for it like for any name.
+// Asks the helper to demangle the name, and waits for it like for a lookup.
 void KernelNames::demangle(const ImageId& image, Process& process, uint64_t handle, Known& known)
 {
     if (known.asked && std::exchange(known.awaited, true))
@@ -54,7 +54,7 @@ void KernelNames::demangle(const ImageId& image, Process& process, uint64_t hand
     if (const auto readable = readable_.find(known.name.text); readable != readable_.end())
         return set_readable(process, known, readable->second);
     known.asked = known.awaited = true; // until apply() has the answer
-    const Reader::Outcome outcome = ask({.what = NameQuestion::What::name,
+    const Reader::Outcome outcome = ask({.kind = NameQuestion::Kind::name,
                                          .image = image,
                                          .handle = handle,
                                          .name = known.name.text,
@@ -63,7 +63,7 @@ void KernelNames::demangle(const ImageId& image, Process& process, uint64_t hand
         return;
     known.asked = false;
     if (reader_.is_blocked(static_cast<pid_t>(image.pid))) {
-        known.name.is_mangled = false; // shown as it is, for good
+        known.name.is_mangled = false; // never demangled
     } else {
         process.mangled.insert(handle);
         retry_ = true;
@@ -80,19 +80,19 @@ Reader::Outcome KernelNames::look_up(const ImageId& image, Process& process, uin
 {
     const NameQuestion question = question_about(image, process, handle);
     const Reader::Outcome outcome = ask(question);
-    // A name that cannot be read where it was: apply() has seen to that.
-    if (outcome == Reader::Outcome::answered && question.what == NameQuestion::What::text &&
+    // If the name could not be read at its address, apply() has cleared the address: search for it instead.
+    if (outcome == Reader::Outcome::answered && question.kind == NameQuestion::Kind::text &&
         !known_name(process, handle))
         return look_up(image, process, handle);
     return outcome;
 }
 
-// Where its name lies if that is known, else whatever the process says of it.
+// Reads the name if its address is known, else searches for the handle.
 NameQuestion KernelNames::question_about(const ImageId& image, const Process& process, uint64_t handle)
 {
     const auto unread = process.unread.find(handle);
     const bool at_address = unread != process.unread.end() && unread->second.address;
-    return {.what = at_address ? NameQuestion::What::text : NameQuestion::What::kernel,
+    return {.kind = at_address ? NameQuestion::Kind::text : NameQuestion::Kind::kernel,
             .image = image,
             .handle = handle,
             .address = at_address ? unread->second.address : 0,
@@ -127,12 +127,12 @@ std::optional<KernelName> KernelNames::name(const ImageId& image, uint64_t handl
 
 KernelName KernelNames::resolve(const ImageId& image, Process& process, uint64_t handle, int depth)
 {
-    // CUfunction -> CUkernel -> runtime handle -> host stub is the longest honest chain.
+    // The longest valid chain is CUfunction -> CUkernel -> runtime handle -> host stub.
     if (depth > 4)
         return {};
     const auto known = process.handles.find(handle);
     if (known != process.handles.end() && !known->second.name.text.empty()) {
-        Known& named = known->second; // stays where it is while others are added
+        Known& named = known->second; // the reference stays valid while other handles are added
         if (named.name.is_mangled)
             demangle(image, process, handle, named);
         return named.name;
@@ -164,7 +164,7 @@ KernelName KernelNames::search(const ImageId& image, Process& process, uint64_t 
         process.unnamed.erase(handle);
         return *name;
     }
-    puzzling_.insert(image);
+    with_unnamed_.insert(image);
     unnamed->pending = outcome == Reader::Outcome::pending;
     if (outcome != Reader::Outcome::refused)
         return {};
@@ -181,19 +181,19 @@ Reader::Outcome KernelNames::ask(NameQuestion question)
     return reader_.ask_or_post(static_cast<pid_t>(question.image.pid), message_of(question));
 }
 
-bool KernelNames::tell(NameQuestion question, int file)
+bool KernelNames::post(NameQuestion question, int file)
 {
     question.scanner_is_free = !scan_;
     return reader_.post(static_cast<pid_t>(question.image.pid), message_of(question), file);
 }
 
-// What the helper says, which may have been taken over by what it read: whatever that is, it is no more than a name.
+// The helper may have been taken over by its input. Whatever it answers, it can only set a name.
 bool KernelNames::apply(Message message)
 {
     auto answer = read_message<NameAnswer>(message.bytes);
     if (!answer || answer->source > NameSource::none)
         return false;
-    more_ |= std::exchange(learned_, answer->learned) != answer->learned;
+    learned_more_ |= std::exchange(learned_, answer->learned) != answer->learned;
     if (answer->wanted && message.file && !scan_)
         begin_scan(*answer->wanted, message.file);
     const auto found = processes_.find(answer->image);
@@ -203,7 +203,7 @@ bool KernelNames::apply(Message message)
     const auto unnamed = process.unnamed.find(answer->handle);
     const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
     if (answer->name.empty()) {
-        // A text has a source even if it could not be read. What else is known of the handle comes next.
+        // A question about a text returns its source even if the text could not be read. The next lookup is a search.
         const auto unread = process.unread.find(answer->handle);
         const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
         if (of_text)
@@ -217,8 +217,8 @@ bool KernelNames::apply(Message message)
     if (known == process.handles.end() || known->second.name.text.empty()) {
         set_name(process, answer->handle, {std::move(answer->name), answer->source});
         drop_unread(process, answer->handle);
-    } else if (Known& named = known->second; // else it was learned meanwhile
-               named.name.is_mangled && answer->of == std::hash<std::string>()(named.name.text)) {
+    } else if (Known& named = known->second; // a name that was learned in the meantime is kept
+               named.name.is_mangled && answer->name_hash == std::hash<std::string>()(named.name.text)) {
         keep_readable(named.name.text, answer->name);
         set_readable(process, named, answer->name);
     }
@@ -228,20 +228,20 @@ bool KernelNames::apply(Message message)
 void KernelNames::begin_scan(const ScanWanted& wanted, const Fd& file)
 {
     if (const auto cached = cache_.find(wanted.build_id, wanted.file_size))
-        tell_scanned(wanted, *cached);
+        post_scan_result(wanted, *cached);
     else if (scanner_.begin(wanted.pid, file))
         scan_ = wanted;
     else if (scanner_.is_blocked(wanted.pid))
-        tell_scanned(wanted, {}); // else the helper asks again
+        post_scan_result(wanted, {}); // else the helper asks again
 }
 
-void KernelNames::tell_scanned(const ScanWanted& wanted, const Registrations& found)
+void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations& found)
 {
     const Fd file = in_file(found);
-    tell({.what = NameQuestion::What::scanned, .device = wanted.device, .inode = wanted.inode}, file.get());
+    post({.kind = NameQuestion::Kind::scanned, .device = wanted.device, .inode = wanted.inode}, file.get());
 }
 
-// True where something has been learned: what had no name may have one now.
+// Returns true if something was learned, so that unnamed handles may have a name now.
 bool KernelNames::advance()
 {
     if (scan_ && scanner_.ended()) {
@@ -249,11 +249,11 @@ bool KernelNames::advance()
         const Registrations found = scanner_.answer().value_or(Registrations());
         if (!found.kernels.empty())
             cache_.keep(ended.build_id, ended.file_size, found);
-        tell_scanned(ended, found);
-        reader_.wait(); // the next lookup is to know of it
+        post_scan_result(ended, found);
+        reader_.wait(); // so that the next lookup uses the result
     }
     reader_.poll();
-    if (!std::exchange(more_, false))
+    if (!std::exchange(learned_more_, false))
         return false;
     retry_ = true;
     for (auto& [image, process] : processes_)
@@ -262,11 +262,11 @@ bool KernelNames::advance()
     return true;
 }
 
-// Those that fail are set aside once they have failed often enough (failures_max), so the others have their turn.
+// Handles that have failed failures_max times are skipped, so that the others get their turn.
 void KernelNames::retry_unnamed()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;
-    retry_ = false; // unless one is refused
+    retry_ = false; // set again if a question is refused
     for (auto& [image, process] : processes_) {
         std::vector<uint64_t> due;
         for (const auto& [handle, unnamed] : process.unnamed)
@@ -297,8 +297,8 @@ void KernelNames::finish(std::chrono::milliseconds patience)
         if (retry_)
             retry_unnamed();
         const auto now = std::chrono::steady_clock::now();
-        const bool scanned = scan_.has_value() && std::ranges::any_of(processes_, is_unnamed);
-        if (now >= until || (!reader_.is_pending() && !scanned && !retry_))
+        const bool scanning = scan_.has_value() && std::ranges::any_of(processes_, is_unnamed);
+        if (now >= until || (!reader_.is_pending() && !scanning && !retry_))
             return;
         const auto next = std::min(until, now + std::chrono::milliseconds(5));
         if (reader_.wait_until(next))
@@ -306,10 +306,10 @@ void KernelNames::finish(std::chrono::milliseconds patience)
     }
 }
 
-// What had no name gets another chance, for the same may be known sooner.
+// The new helper has to learn everything again, so all lookups are retried.
 void KernelNames::on_restart()
 {
-    more_ = true;
+    learned_more_ = true;
     learned_ = 0;
     for (auto& [image, process] : processes_) {
         for (auto& [handle, unnamed] : process.unnamed)
@@ -322,19 +322,19 @@ void KernelNames::on_restart()
 
 void KernelNames::expect(pid_t pid)
 {
-    ask({.what = NameQuestion::What::process, .image = {.pid = static_cast<uint32_t>(pid), .serial = 0}});
+    ask({.kind = NameQuestion::Kind::process, .image = {.pid = static_cast<uint32_t>(pid), .serial = 0}});
 }
 
 void KernelNames::tick()
 {
     for (auto& [image, process] : processes_)
         process.is_full = false;
-    for (const ImageId& image : puzzling_)
+    for (const ImageId& image : with_unnamed_)
         if (processes_.contains(image))
-            tell({.what = NameQuestion::What::process, .image = image});
-    puzzling_.clear();
+            post({.kind = NameQuestion::Kind::process, .image = image});
+    with_unnamed_.clear();
     if (!processes_.empty())
-        tell({.what = NameQuestion::What::second});
+        post({.kind = NameQuestion::Kind::tick});
     drain_unsent();
     advance();
     if (retry_)
@@ -347,9 +347,9 @@ void KernelNames::forget(const ImageId& image)
         count_lost(process->second);
         bytes_ -= process->second.bytes;
         processes_.erase(process);
-        tell({.what = NameQuestion::What::forget, .image = image});
+        post({.kind = NameQuestion::Kind::forget, .image = image});
     }
-    puzzling_.erase(image);
+    with_unnamed_.erase(image);
 }
 
 } // namespace gpusnoop

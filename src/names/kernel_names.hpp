@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch handle -> kernel name. A handle is a CUfunction, a CUkernel, a runtime kernel handle, or the address of a host
-// stub; what each stands for is learned from the calls that made it, and from the process' files and memory, which a
-// helper reads (name_search.hpp). Names of one handle never change; that it has none may.
+// stub. Names come from the calls that created the handle, and from the process's files and memory, which a helper
+// reads (name_search.hpp). Once a handle has a name, the name never changes.
 #pragma once
 
 #include "bpf/shared/names.h"
@@ -23,81 +23,82 @@ namespace gpusnoop {
 
 class KernelNames {
 public:
-    // cache_folder: where what scans of files have found is kept; empty: nowhere (scan_cache.hpp). waits: see Reader.
+    // cache_folder: for results of file scans (scan_cache.hpp); empty: none are kept. waits: see Reader.
     explicit KernelNames(const std::string& cache_folder, WaitBudget* waits = nullptr);
     ~KernelNames();
     KernelNames(const KernelNames&) = delete;
     KernelNames& operator=(const KernelNames&) = delete;
 
-    // A record from the ring, with its name behind it (size: of both).
+    // record: from the ring buffer, followed by its name. size: of both.
     void learn(const name_record& record, size_t size);
 
-    // The map of records that are not in the ring (bpf/kinds/state.bpf.h), by descriptor, and how many it should hold.
+    // The map of records that did not fit in the ring buffer (bpf/kinds/state.bpf.h), and its capacity.
     void read_unsent_from(int map_fd) { unsent_fd_ = map_fd; }
     static constexpr uint32_t unsent_max = 65536;
 
-    // Handles since the last call that name() had no name for because the kernel side lost it.
+    // Handles, since the last call of this function, that have no name because its record did not fit in the ring
+    // buffer.
     uint64_t lost_since_last();
 
-    // nullopt while unknown. Has the process' symbols and memory looked at if nothing else is known, which works while
-    // it lives, so ask early. A name that the helper has not demangled yet is returned as it is.
+    // nullopt while unknown. As a last resort, a helper searches the process's files and memory, which works only while
+    // the process runs: ask early. A name that the helper has not demangled yet is returned mangled.
     std::optional<KernelName> name(const ImageId& image, uint64_t handle);
 
-    // A process that was asked for: its files are scanned before it launches something unknown.
+    // Scans the files of a target before it launches a kernel without a name.
     void expect(pid_t pid);
 
-    // Once a second: scans of the files of processes that have launched something unknown go on, elsewhere. Handles
-    // without a name are looked up again once more is known, whether or not they are launched again: the process may
-    // have exited by the next report.
+    // To be called once a second. Starts scans of the files of processes that have launched kernels without names, and
+    // retries handles without a name once more is known, even if they are not launched again: the process may exit
+    // before the next report.
     void tick();
 
-    // The last report follows: waits for the scan and the answers that are under way, at most this long.
+    // To be called before the last report: waits for pending scans and answers, at most `patience`.
     void finish(std::chrono::milliseconds patience);
 
     void forget(const ImageId& image);
 
-    // Bytes that the names take, about. Names of a process that takes more than what is left are not kept: its kernels
-    // have handles instead, and others their names.
+    // Approximate memory budget of all names. A process that exceeds what is left gets no more names: its kernels are
+    // shown by handle. The names of other processes are kept.
     static constexpr size_t bytes_max = 96 << 20;
     size_t bytes() const { return bytes_; }
 
 private:
     struct Known {
-        KernelName name;         // empty where only the alias is known
-        bool asked = false;      // the helper, for its readable form
-        bool awaited = false;    // ... by a caller
+        KernelName name;         // empty: only the alias is known
+        bool asked = false;      // the helper is demangling the name
+        bool awaited = false;    // a caller has waited for that
         uint64_t alias = 0;      // another handle of the same kernel
-        bool correlated = false; // that is what the alias is from
+        bool correlated = false; // the alias comes from NAME_CORRELATED
     };
 
-    // Where the name of a handle lies in the process, for when it is needed.
+    // The address of a name that has not been read from the process yet.
     struct Unread {
-        uint64_t address = 0; // 0: nowhere any more
+        uint64_t address = 0; // 0: it could not be read
         NameSource source = NameSource::none;
-        bool unsent = false; // the ring had no room for it
+        bool unsent = false; // the ring buffer had no room for the record
     };
 
-    // A handle that was asked for and has no name so far.
+    // A handle that name() was called for and that has no name so far.
     struct Unnamed {
         uint8_t failures = 0; // lookups that found nothing
-        bool pending = false; // the helper has been asked
+        bool pending = false; // the helper is looking it up
     };
 
     struct Process {
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, Unnamed> unnamed;
         std::unordered_map<uint64_t, Unread> unread;
-        std::set<uint64_t> mangled; // handles that were asked for, and whose names the helper has yet to demangle
-        bool is_full = false;       // of unnamed handles, in this second
+        std::set<uint64_t> mangled; // handles whose names are still to be sent to the helper for demangling
+        bool is_full = false;       // no more unnamed handles are accepted in this second
         size_t asked_early = 0;
-        size_t bytes = 0; // of all that
+        size_t bytes = 0; // charged to the budget
     };
 
-    static constexpr std::chrono::milliseconds retry_budget{50}; // of a tick; the rest is looked up in the next one
+    static constexpr std::chrono::milliseconds retry_budget{50}; // per tick; the rest is retried in the next one
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);
-    bool has_room(Process& process, size_t bytes);
+    bool reserve(Process& process, size_t bytes);
     Known* known_at(Process& process, uint64_t handle);
     Unread* unread_at(Process& process, uint64_t handle);
     Unnamed* unnamed_at(Process& process, uint64_t handle);
@@ -114,27 +115,27 @@ private:
     bool learn_unsent(const ImageId& image, Process& process, uint64_t handle);
     void drain_unsent();
     void count_lost(Process& process);
-    static const KernelName* known_name(const Process& process, uint64_t handle); // null: none is
+    static const KernelName* known_name(const Process& process, uint64_t handle); // null: unknown
     Reader::Outcome look_up(const ImageId& image, Process& process, uint64_t handle);
     static NameQuestion question_about(const ImageId& image, const Process& process, uint64_t handle);
     Reader::Outcome ask(NameQuestion question);
-    bool tell(NameQuestion question, int file = -1);
+    bool post(NameQuestion question, int file = -1);
     bool apply(Message message);
     void keep_readable(const std::string& mangled, const std::string& readable);
     void begin_scan(const ScanWanted& wanted, const Fd& file);
-    void tell_scanned(const ScanWanted& wanted, const Registrations& found);
+    void post_scan_result(const ScanWanted& wanted, const Registrations& found);
     bool advance();
     void retry_unnamed();
     void on_restart();
 
     std::map<ImageId, Process> processes_;
-    std::set<ImageId> puzzling_; // have launched what has no name
+    std::set<ImageId> with_unnamed_; // have launched kernels without names since the last tick
     ScanCache cache_;
-    std::optional<ScanWanted> scan_; // of a file that the helper has asked for
+    std::optional<ScanWanted> scan_; // requested by the helper and running
     Scanner scanner_;
-    uint64_t learned_ = 0;                                  // by the helper, when failures were last forgotten
-    bool more_ = false;                                     // it has learned since
-    bool retry_ = false;                                    // unnamed handles are to be looked up again
+    uint64_t learned_ = 0;                                  // NameAnswer::learned of the last answer
+    bool learned_more_ = false;                             // learned_ has changed: failed lookups may succeed now
+    bool retry_ = false;                                    // lookups are due
     size_t bytes_ = 0;                                      // of all processes
     std::unordered_map<std::string, std::string> readable_; // by mangled name, for all processes
     size_t readable_bytes_ = 0;

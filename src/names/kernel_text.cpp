@@ -12,16 +12,16 @@
 
 namespace gpusnoop {
 
-// Kernel names for a table. What tells one kernel from another is, from most to least: its own name, its first template
-// arguments, what is nested in those, the namespaces. They are given up in the opposite order.
+// The parts of a name, from the most to the least distinctive: the kernel's own name, its first template arguments,
+// arguments nested in those, namespaces. Shortening drops them in the opposite order.
 
 namespace {
 
 constexpr int deepest_shown = 8;         // template arguments nested deeper are always <...>
-constexpr size_t shortest_argument = 18; // columns; less of an argument says nothing
+constexpr size_t shortest_argument = 18; // columns; a shorter piece of an argument is useless
 constexpr std::string_view ellipsis = "...";
 constexpr size_t tag_columns = 5;
-constexpr size_t narrowest_tagged = 24; // narrower, the tag would say more than the name
+constexpr size_t narrowest_tagged = 24; // columns; a tag would leave too little of a narrower name
 
 bool starts_code_point(char c)
 {
@@ -43,7 +43,7 @@ size_t byte_at(std::string_view text, size_t column)
     return at;
 }
 
-// The middle goes, since both ends tell kernels apart: "triton_red_fused_native_lay...12".
+// Cuts the middle, because both ends are distinctive: "triton_red_fused_native_lay...12".
 std::string cut_middle(std::string_view text, size_t width)
 {
     const size_t all = columns(text);
@@ -60,7 +60,7 @@ std::string cut_middle(std::string_view text, size_t width)
 struct Token {
     enum Kind : uint8_t { word, scope, open, close, comma, space, other } kind;
     std::string_view text;
-    size_t partner = 0; // of a bracket: the other one
+    size_t partner = 0; // index of the matching bracket
 };
 
 bool is_word(char c)
@@ -68,13 +68,13 @@ bool is_word(char c)
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || (c & 0x80);
 }
 
-// "operator<<", "operator()" and the like are words: their brackets are not brackets.
+// "operator<<", "operator()" and the like are words: they contain no brackets.
 size_t operator_length(std::string_view rest)
 {
     constexpr std::array<std::string_view, 14> symbols = {
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
     for (std::string_view symbol : symbols)
-        if (rest.starts_with(symbol)) // the space is in "operator< <int>"
+        if (rest.starts_with(symbol)) // "operator< <int>" has a space
             return symbol.size() + (rest.substr(symbol.size()).starts_with(" <") ? 1 : 0);
     return 0;
 }
@@ -90,7 +90,7 @@ size_t word_length(std::string_view rest)
     return rest.substr(0, length) == "operator" ? length + operator_length(rest.substr(length)) : length;
 }
 
-// Stands for all of a name: the same in every run, and hardly ever that of another kernel of the same table.
+// A hash of the whole name. It is the same in every run, and rarely the same for two kernels of one table.
 std::string tag_of(std::string_view name)
 {
     uint32_t hash = 2166136261; // FNV-1a
@@ -134,7 +134,7 @@ private:
     std::vector<Token> tokens_;
     bool is_parsed_ = false;
     size_t first_ = 0, last_ = 0; // the tokens of the name, without return type and parameters
-    int depth_ = 0;               // of the most nested template argument
+    int depth_ = 0;               // of the deepest template argument
 };
 
 ParsedKernelName::ParsedKernelName(std::string_view name) : text_(name)
@@ -161,7 +161,7 @@ void ParsedKernelName::tokenize(std::string_view name)
             length = 1;
             switch (name[0]) {
             case '<':
-                // After anything but a name it is "less than", in an expression.
+                // After anything but a name, it means "less than".
                 if (!tokens_.empty() && (tokens_.back().kind == Token::word || tokens_.back().text == "]"))
                     kind = Token::open;
                 break;
@@ -189,7 +189,7 @@ void ParsedKernelName::tokenize(std::string_view name)
     }
 }
 
-// False if the brackets do not match, as in a name that was cut off.
+// Returns false if the brackets do not match, as in a name that was cut off.
 bool ParsedKernelName::pair_brackets()
 {
     std::vector<size_t> open;
@@ -218,8 +218,7 @@ bool ParsedKernelName::pair_brackets()
     return open.empty();
 }
 
-// Where the path goes on behind the parameters of a function that something is local to: "f(int) const::{lambda()#1}".
-// 0 if it does not.
+// The "::" after the parameters of an enclosing function, as in "f(int) const::{lambda()#1}". 0 if there is none.
 size_t ParsedKernelName::after_function_scope(size_t open) const
 {
     size_t i = tokens_[open].partner + 1;
@@ -233,18 +232,18 @@ void ParsedKernelName::find_name()
     last_ = tokens_.size();
     for (size_t i = 0; i < tokens_.size(); ++i) {
         if (tokens_[i].kind == Token::space && !(i > 0 && tokens_[i - 1].text == "operator"))
-            first_ = i + 1; // so far it was the return type
+            first_ = i + 1; // the tokens before were the return type
         if (tokens_[i].kind != Token::open)
             continue;
         const size_t next = is_open(i, '(') ? after_function_scope(i) : 0;
-        // "(*f(int))(float)" and "decltype (x)" start with a parenthesis that is not it.
+        // The first parenthesis of "(*f(int))(float)" and of "decltype (x)" does not open the parameters.
         if (is_open(i, '(') && next == 0 && i > first_) {
             last_ = i;
             return;
         }
         i = next ? next - 1 : tokens_[i].partner;
     }
-    first_ = 0; // no function: all of it
+    first_ = 0; // not a function: keep everything
 }
 
 std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int depth) const
@@ -256,7 +255,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
     for (size_t i = from; i < to; ++i) {
         const Token& token = tokens_[i];
         if (token.kind == Token::scope) {
-            // A lambda is nothing without the function it stands in.
+            // A lambda is shown with its enclosing function.
             if (keep_scopes || starts(i + 1, "{") || starts(i + 1, "operator"))
                 out += token.text;
             else
@@ -277,7 +276,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
             out += "}";
             i = token.partner;
         } else if (is_open(i, '(') && !keep_scopes && after_function_scope(i) != 0) {
-            if (out.ends_with("::operator()")) // says nothing between two lambdas
+            if (out.ends_with("::operator()")) // redundant between two lambdas
                 out.resize(out.size() - std::string_view("::operator()").size());
             out.erase(argument, path - argument); // the function's return type
             path = argument;
@@ -293,7 +292,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
     return out;
 }
 
-// As many of the first template arguments as there is room for, then ", ...".
+// Keeps as many of the first template arguments as fit, then ", ...".
 std::string ParsedKernelName::leading_arguments(size_t width) const
 {
     size_t list = last_; // the last template argument list of the name
@@ -319,7 +318,7 @@ std::string ParsedKernelName::leading_arguments(size_t width) const
         }
     }
 
-    // Writes what fits behind `head` and returns how many arguments that were; one more may follow, cut.
+    // Appends the arguments that fit to `head` and returns their number. With `cut`, a shortened one may follow.
     auto fill = [&](std::string& head, bool cut) {
         size_t count = 0;
         for (; count < arguments.size(); ++count) {
@@ -356,7 +355,7 @@ std::string ParsedKernelName::shorten(size_t width) const
     return shorten_further(width - tag_columns) + tag_of(text_);
 }
 
-// Some of what tells kernels apart is left out.
+// Drops template arguments, so that different kernels may get the same text.
 std::string ParsedKernelName::shorten_further(size_t width) const
 {
     if (!is_parsed_)
@@ -368,7 +367,7 @@ std::string ParsedKernelName::shorten_further(size_t width) const
     return leading_arguments(width);
 }
 
-// What is left of the last path without its arguments: of a lambda, the function that it stands in.
+// The unqualified name without template arguments. A lambda keeps its enclosing function.
 std::string ParsedKernelName::base() const
 {
     std::string text = is_parsed_ ? render(first_, last_, {0, false, false}, 0) : std::string(text_);
@@ -381,7 +380,7 @@ std::string ParsedKernelName::base() const
 
 std::string shorten_kernel(std::string_view name, size_t width)
 {
-    // Far longer than any compiler writes: not worth the work.
+    // Compilers do not write longer names.
     constexpr size_t longest = 64 << 10;
     if (name.size() > longest)
         return cut_middle(name, width);

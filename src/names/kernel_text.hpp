@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel's name, made readable.
+// Shortens demangled kernel names for tables.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 
 namespace gpusnoop {
 
-// A demangled kernel name cut down for a table: return type and parameter list off, template arguments to <...> from
-// the inside out until it fits in `width` columns, then cut in the middle with "...". Keeps what tells kernels apart:
-// where template arguments or middles are left out, the name ends with "#" and four digits that stand for all of it.
+// Shortens a demangled kernel name to `width` columns: drops the return type and parameters, then replaces template
+// arguments by <...> from the inside out, then replaces the middle by "...". A name that has lost arguments or its
+// middle ends with "#" and four hex digits, a hash of the whole name, so that kernels stay distinguishable.
 std::string shorten_kernel(std::string_view name, size_t width);
 
-// Its own name alone, without namespaces and template arguments: kernels that share it are not told apart.
+// The name without namespaces and template arguments; several kernels may share it.
 std::string base_of_kernel(std::string_view name);
 
-// How kernels get their names and how those are shown, in all tools that show some.
+// Options about kernel names, shared by all tools that show kernels.
 struct NameOptions {
-    std::string form = "short"; // or full, base
+    std::string form = "short"; // "short", "full" or "base"
     bool no_cache = false;
 
     std::string cache_folder() const; // for KernelNames

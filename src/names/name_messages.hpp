@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KernelNames and the helper that reads the processes' files and memory for it (name_search.hpp) tell each other.
-// A question has one answer each.
+// Messages between KernelNames and its helper (name_search.hpp), and between StackNames and its helper
+// (user_symbols.hpp). Each question has one answer.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -16,16 +16,14 @@
 
 namespace gpusnoop {
 
-// Where a kernel's name is from.
-
-// The most certain first.
+// How a kernel's name was found, most certain first.
 enum class NameSource : uint8_t {
-    lookup,       // the driver was asked for this kernel by name, under our eyes
-    registration, // the program's own code registers this host stub under this name
+    lookup,       // the program looked the kernel up by this name, in a traced call
+    registration, // the program's code registers this host stub under this name
     symbol,       // the symbol at the host stub's address
-    handle,       // the program's variable for the handle of this stub (CUDA 13) holds this handle
-    correlation,  // the driver was called with this handle within a launch of a kernel whose name is known
-    object,       // read from an object of the driver's own or of HIP's, where others keep their kernels' names, too
+    handle,       // the variable in which the program keeps a stub's handle (CUDA 13) contains this handle
+    correlation,  // the driver was called with this handle inside a runtime launch of a kernel with a known name
+    object,       // read from the driver's or HIP's own object for the kernel (driver_objects.hpp)
     none,
 };
 
@@ -38,39 +36,39 @@ constexpr std::string_view source_name(NameSource source)
 struct KernelName {
     std::string text;
     NameSource source = NameSource::none;
-    bool is_mangled = false; // until a helper has answered
+    bool is_mangled = false; // a helper has not demangled it yet
 };
 
 inline constexpr size_t kernel_name_max = 16 << 10; // mangled
 
 struct NameQuestion {
-    enum class What : uint8_t {
-        kernel,  // what `handle` stands for
-        text,    // the same, where its name is at `address`
-        name,    // the readable form of `name`
-        driver,  // the same; and it is told: the driver was asked for that kernel, and said `handle`
-        process, // it is told: find out what there is to scan of the process
-        scanned, // it is told: what has been found in `file`; comes with a descriptor of the Registrations
-        second,  // it is told: another one has passed
-        forget,  // it is told: the image is gone
+    enum class Kind : uint8_t {
+        kernel,  // find the name of `handle`
+        text,    // read the name of `handle` at `address`
+        name,    // demangle `name`
+        driver,  // demangle `name`, for which the driver has returned `handle`
+        process, // queue scans of the process's files
+        scanned, // a scan of the file has ended; sent with a descriptor of its Registrations
+        tick,    // a second has passed
+        forget,  // the image has ended
     };
-    What what = What::kernel;
+    Kind kind = Kind::kernel;
     ImageId image{};
     uint64_t handle = 0;
     uint64_t address = 0;
     std::string name{};
-    NameSource source = NameSource::none; // of the text
-    uint64_t device = 0, inode = 0;       // of the file
-    bool scanner_is_free = false;
+    NameSource source = NameSource::none; // of the name or text
+    uint64_t device = 0, inode = 0;       // of the scanned file
+    bool scanner_is_free = false;         // the answer may ask for a scan
 };
 
 void fields(auto& each, same_as_const<NameQuestion> auto& q)
 {
-    each(q.what, q.image.pid, q.image.serial, q.handle, q.address, q.name, q.source, q.device, q.inode,
+    each(q.kind, q.image.pid, q.image.serial, q.handle, q.address, q.name, q.source, q.device, q.inode,
          q.scanner_is_free);
 }
 
-// A file that is to be scanned. Comes with a descriptor of it.
+// A file to scan. Sent with a descriptor of it.
 struct ScanWanted {
     uint64_t device = 0, inode = 0;
     std::string build_id{};
@@ -86,25 +84,24 @@ void fields(auto& each, same_as_const<ScanWanted> auto& w)
 struct NameAnswer {
     ImageId image{};
     uint64_t handle = 0;
-    std::string name{}; // readable; empty: none
+    std::string name{}; // demangled; empty: not found
     NameSource source = NameSource::none;
-    uint64_t of = 0;      // hash of the question's name
-    uint64_t learned = 0; // changes when what had no name may have one now
+    uint64_t name_hash = 0; // of the question's name
+    uint64_t learned = 0;   // changes when failed lookups may succeed now
     std::optional<ScanWanted> wanted{};
 };
 
 void fields(auto& each, same_as_const<NameAnswer> auto& a)
 {
-    each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.of, a.learned, a.wanted);
+    each(a.image.pid, a.image.serial, a.handle, a.name, a.source, a.name_hash, a.learned, a.wanted);
 }
 
-// What StackNames and the helper that looks addresses up for it tell each other. A question has one answer each.
 struct StackQuestion {
     static constexpr size_t addresses_max = 128;
 
     ImageId image{};
-    std::vector<uint64_t> addresses{}; // none: the image is gone
-    bool innermost = false;            // the first of them
+    std::vector<uint64_t> addresses{}; // empty: the image has ended
+    bool innermost = false;            // the first address is the innermost one
 };
 
 void fields(auto& each, same_as_const<StackQuestion> auto& q)
@@ -116,14 +113,14 @@ struct StackAnswer {
     struct Frame {
         uint64_t address = 0;
         bool innermost = false;
-        bool lasting = false; // as long as the generation is this one
-        std::string text{};   // empty: there is no code there
+        bool lasting = false; // valid until the generation changes
+        std::string text{};   // empty: there is no code at the address
     };
-    static constexpr size_t text_max = 48 << 10; // bytes of one; then there is no room for more
+    static constexpr size_t text_max = 48 << 10; // bytes of all texts
 
     ImageId image{};
-    uint64_t generation = 0;     // another one when the image's mappings have changed
-    std::vector<Frame> frames{}; // as many as there was room for, at least one
+    uint64_t generation = 0;     // changes with the image's mappings
+    std::vector<Frame> frames{}; // as many as fit, at least one
 };
 
 void fields(auto& each, same_as_const<StackAnswer::Frame> auto& f)

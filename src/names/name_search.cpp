@@ -16,10 +16,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_mangled_name = 4096;    // a mangled name longer than that is cut
-constexpr size_t processes_max = 4096;       // then all are looked at anew
-constexpr size_t handles_max = 100000;       // of one process: it may make up as many as it likes
-constexpr size_t variables_piece = 64 << 10; // bytes of memory in which variables are read at once
+constexpr size_t max_mangled_name = 4096;    // longer names are cut
+constexpr size_t processes_max = 4096;       // then all are forgotten and read again
+constexpr size_t handles_max = 100000;       // per process: it may invent any number
+constexpr size_t variables_piece = 64 << 10; // variables within so many bytes are read together
 constexpr std::chrono::seconds variables_interval(1);
 
 pid_t pid_of(const ImageId& image)
@@ -37,44 +37,44 @@ void NameSearch::serve(Helper::Task& task)
         if (!question)
             return;
         task.set_status("");
-        NameAnswer said = answer(*question, message->file);
+        NameAnswer reply = answer(*question, message->file);
         const KernelFiles::Wanted* const wanted = question->scanner_is_free ? files_.wanted() : nullptr;
         if (wanted)
-            said.wanted = wanted->scan;
-        if (!task.connection.send(message_of(said), wanted ? wanted->file.get() : -1))
+            reply.wanted = wanted->scan;
+        if (!task.connection.send(message_of(reply), wanted ? wanted->file.get() : -1))
             return;
     }
 }
 
 NameAnswer NameSearch::answer(const NameQuestion& question, const Fd& file)
 {
-    using enum NameQuestion::What;
+    using enum NameQuestion::Kind;
     const ImageId& image = question.image;
     if (processes_.size() >= processes_max)
         processes_.clear();
     Found found;
-    if (question.what == kernel)
+    if (question.kind == kernel)
         found = search(image, question.handle);
-    else if (question.what == text)
+    else if (question.kind == text)
         found = {read_string(pid_of(image), question.address, max_mangled_name).value_or(""), question.source};
-    else if (question.what == name || question.what == driver)
+    else if (question.kind == name || question.kind == driver)
         found = {question.name, question.source};
-    else if (question.what == process)
+    else if (question.kind == process)
         scan(image);
-    else if (question.what == scanned)
+    else if (question.kind == scanned)
         learned_ += files_.scanned({question.device, question.inode}, registrations_in(file).value_or(Registrations()));
-    else if (question.what == second)
-        files_.let_go();
+    else if (question.kind == tick)
+        files_.close_unused();
     else
         processes_.erase(image);
     found.name.resize(std::min(found.name.size(), kernel_name_max));
-    if (question.what == driver || (question.what == text && found.source == NameSource::lookup && !found.name.empty()))
+    if (question.kind == driver || (question.kind == text && found.source == NameSource::lookup && !found.name.empty()))
         learn(image, question.handle, found.name);
     return {.image = image,
             .handle = question.handle,
             .name = demangle(found.name),
             .source = found.source,
-            .of = std::hash<std::string>()(question.name),
+            .name_hash = std::hash<std::string>()(question.name),
             .learned = learned_ + objects_.offsets_known() + hip_objects_.trusted_libraries(),
             .wanted = {}};
 }
@@ -84,9 +84,9 @@ NameSearch::Found NameSearch::search(const ImageId& image, uint64_t handle)
     Process& process = processes_[image];
     Found found = at_address(image, process, handle);
     if (found.name.empty())
-        found = of_variable(image, process, handle);
+        found = by_variable(image, process, handle);
     if (found.name.empty())
-        found = of_object(image, process, handle);
+        found = by_object(image, process, handle);
     return found;
 }
 
@@ -105,10 +105,10 @@ const Mapping* NameSearch::mapping_of(const ImageId& image, Process& process, ui
 KernelFile* NameSearch::open(const ImageId& image, const Mapping& mapping)
 {
     task_->set_status(mapping.path);
-    return files_.of(pid_of(image), mapping);
+    return files_.open(pid_of(image), mapping);
 }
 
-// The handle is a host stub: its file knows it by a symbol, or by how it is registered.
+// Handles that are host stubs: their file has a symbol or a registration for them.
 NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process, uint64_t address)
 {
     const Mapping* const mapping = mapping_of(image, process, address);
@@ -123,16 +123,16 @@ NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process,
     return {};
 }
 
-// The handle is what CUDA 13's __cudaGetKernel gave for a stub: the program keeps it in a variable of its own.
-NameSearch::Found NameSearch::of_variable(const ImageId& image, Process& process, uint64_t handle)
+// Handles from CUDA 13's __cudaGetKernel(), which the program keeps in a variable per stub.
+NameSearch::Found NameSearch::by_variable(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto now = std::chrono::steady_clock::now();
-    if (!process.kept.contains(handle) && (!process.kept_read || now - *process.kept_read >= variables_interval)) {
-        process.kept_read = now;
+    if (!process.stubs.contains(handle) && (!process.stubs_read || now - *process.stubs_read >= variables_interval)) {
+        process.stubs_read = now;
         read_variables(image, process);
     }
-    const auto stub = process.kept.find(handle);
-    if (stub == process.kept.end())
+    const auto stub = process.stubs.find(handle);
+    if (stub == process.stubs.end())
         return {};
     Found found = at_address(image, process, stub->second);
     found.source = found.name.empty() ? NameSource::none : NameSource::handle;
@@ -141,7 +141,7 @@ NameSearch::Found NameSearch::of_variable(const ImageId& image, Process& process
 
 void NameSearch::read_variables(const ImageId& image, Process& process)
 {
-    process.kept.clear();
+    process.stubs.clear();
     std::set<const KernelFile*> seen;
     std::vector<uint8_t> memory;
     for (const Mapping& mapping : process.mappings) {
@@ -157,18 +157,18 @@ void NameSearch::read_variables(const ImageId& image, Process& process)
             memory.resize(all[last - 1].variable - start + sizeof(uint64_t));
             if (!read_memory(pid_of(image), start + *bias, memory.data(), memory.size()))
                 continue;
-            for (size_t i = first; i < last && process.kept.size() < handles_max; i++) {
+            for (size_t i = first; i < last && process.stubs.size() < handles_max; i++) {
                 uint64_t value = 0;
                 std::memcpy(&value, &memory[all[i].variable - start], sizeof(value));
                 if (value && keeps_handle(file->image, all[i]))
-                    process.kept.emplace(value, all[i].stub + *bias);
+                    process.stubs.emplace(value, all[i].stub + *bias);
             }
         }
     }
 }
 
-// The handle is an object of the driver's own, or of HIP's.
-NameSearch::Found NameSearch::of_object(const ImageId& image, Process& process, uint64_t handle)
+// Handles that are pointers to objects of the driver or of HIP.
+NameSearch::Found NameSearch::by_object(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto is_kernel = [&](const std::string& name) {
         const size_t hash = std::hash<std::string>()(name);
@@ -191,17 +191,17 @@ void NameSearch::learn(const ImageId& image, uint64_t handle, const std::string&
         hip_objects_.learn(pid_of(image), *hip, handle, name);
 }
 
-// The first of its libraries that is called so; null where it has none.
-KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool (*is_it)(std::string_view path))
+// The process's first library whose path matches; null if there is none.
+KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool (*matches)(std::string_view path))
 {
     if (process.mappings.empty())
         process.mappings = mappings(pid_of(image));
     const auto library = std::ranges::find_if(
-        process.mappings, [&](const Mapping& mapping) { return mapping.executable && is_it(mapping.path); });
+        process.mappings, [&](const Mapping& mapping) { return mapping.executable && matches(mapping.path); });
     return library != process.mappings.end() ? open(image, *library) : nullptr;
 }
 
-// What tells one build of the driver from another; empty where the process has none.
+// The build-id of the process's driver; empty if it has none.
 std::string NameSearch::driver_of(const ImageId& image, Process& process)
 {
     const KernelFile* const file = library_of(image, process, is_driver);

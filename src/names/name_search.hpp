@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process' files and memory say about its kernels. All of it is the process' own, which may be made to hang, to
-// grow, or to attack its reader: so this is a helper's work (reader/helper.hpp), which may read and nothing else.
+// Search for kernel names in a process's files and memory. The process controls both and may make the reader hang, run
+// out of memory or misbehave, so the search runs in a sandboxed helper (reader/helper.hpp).
 #pragma once
 
 #include "names/driver_objects.hpp"
@@ -23,16 +23,16 @@ namespace gpusnoop {
 
 class NameSearch {
 public:
-    static constexpr uint64_t memory_bytes = 256 << 20; // of its sandbox
+    static constexpr uint64_t memory_bytes = 256 << 20; // limit of its sandbox
 
-    // A helper's whole life: answers questions until its owner has gone.
+    // The helper's main loop: answers questions until its owner exits.
     void serve(Helper::Task& task);
 
 private:
     struct Process {
         std::vector<Mapping> mappings;
-        std::unordered_map<uint64_t, uint64_t> kept; // runtime handle -> host stub, from variables of the program
-        std::optional<std::chrono::steady_clock::time_point> kept_read;
+        std::unordered_map<uint64_t, uint64_t> stubs; // by runtime handle, read from variables of the program
+        std::optional<std::chrono::steady_clock::time_point> stubs_read;
     };
 
     struct Found { // mangled
@@ -43,14 +43,14 @@ private:
     NameAnswer answer(const NameQuestion& question, const Fd& file);
     Found search(const ImageId& image, uint64_t handle);
     Found at_address(const ImageId& image, Process& process, uint64_t address);
-    Found of_variable(const ImageId& image, Process& process, uint64_t handle);
-    Found of_object(const ImageId& image, Process& process, uint64_t handle);
+    Found by_variable(const ImageId& image, Process& process, uint64_t handle);
+    Found by_object(const ImageId& image, Process& process, uint64_t handle);
     void learn(const ImageId& image, uint64_t handle, const std::string& name);
     void scan(const ImageId& image);
     void read_variables(const ImageId& image, Process& process);
     const Mapping* mapping_of(const ImageId& image, Process& process, uint64_t address);
     KernelFile* open(const ImageId& image, const Mapping& mapping);
-    KernelFile* library_of(const ImageId& image, Process& process, bool (*is_it)(std::string_view path));
+    KernelFile* library_of(const ImageId& image, Process& process, bool (*matches)(std::string_view path));
     std::string driver_of(const ImageId& image, Process& process);
     std::optional<HipObjects::Library> hip_of(const ImageId& image, Process& process);
 
@@ -58,7 +58,7 @@ private:
     KernelFiles files_;
     DriverObjects objects_;
     HipObjects hip_objects_;
-    uint64_t learned_ = 0; // files that a scan has found kernels in
+    uint64_t learned_ = 0; // files in which scans have found kernels
     Helper::Task* task_ = nullptr;
 };
 

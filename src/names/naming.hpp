@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has no name yet, and when to hold the probes that only teach names. Each runtime launch costs a second probe
-// while they are there, so they are held for a second at a time, and less and less often while they teach nothing.
+// Kernels without names, and the schedule of the probes that only learn names. While attached, they cost each runtime
+// launch a second probe, so they are attached for one second at a time, and less and less often while nothing is
+// learned.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -16,7 +17,7 @@
 
 namespace gpusnoop {
 
-// Handles of kernels that were launched and have no name yet: some thousands of each process, which may make up more.
+// Handles of launched kernels that have no name yet.
 class UnnamedKernels {
 public:
     void add(const ImageId& image, uint64_t handle)
@@ -26,7 +27,7 @@ public:
             handles.insert(handle);
     }
 
-    // A row of calls: it may be one. Launches at the runtime have other ways to their names.
+    // Adds the handle of a row of launches if it has no name. Runtime launches get their names without these probes.
     void note(KernelNames& names, const call_key& key)
     {
         if (!key.subject || key.kind != KIND_LAUNCH)
@@ -54,7 +55,7 @@ public:
     }
 
 private:
-    static constexpr size_t handles_max = 4096; // of a process
+    static constexpr size_t handles_max = 4096; // per process, which may invent any number
 
     void erase(const ImageId& image, uint64_t handle)
     {
@@ -67,32 +68,33 @@ private:
 
 class NamingSchedule {
 public:
-    // Once a second, with the number of launched handles that have no name: whether to hold the probes now.
+    // To be called once a second, with the number of handles without a name. Returns true while the probes are to be
+    // attached.
     bool tick(size_t unnamed)
     {
         if (std::exchange(first_, false))
-            return held_ = true; // what runs already had its names looked up before
+            return attached_ = true; // running programs looked up their kernels before tracing began
         if (unnamed == 0 || unnamed != last_unnamed_)
-            pause_ = shortest_pause; // it taught something, or there is something new to learn
+            pause_ = shortest_pause; // something was learned, or there are new handles
         last_unnamed_ = unnamed;
         if (unnamed == 0)
-            return held_ = false;
-        if (held_) {
+            return attached_ = false;
+        if (attached_) {
             until_next_ = pause_;
             pause_ = std::min(2 * pause_, longest_pause);
-            return held_ = false;
+            return attached_ = false;
         }
         if (until_next_ > 0)
             until_next_--;
-        return held_ = until_next_ == 0;
+        return attached_ = until_next_ == 0;
     }
 
 private:
-    static constexpr unsigned shortest_pause = 1;
+    static constexpr unsigned shortest_pause = 1; // seconds
     static constexpr unsigned longest_pause = 64;
 
     bool first_ = true;
-    bool held_ = false;
+    bool attached_ = false;
     unsigned pause_ = shortest_pause;
     unsigned until_next_ = 0;
     size_t last_unnamed_ = 0;

@@ -311,7 +311,7 @@ def a_file_of_kernels_that_hangs():
     """Its process' kernels have no names, and nothing else is any different."""
     tool = Tool("--by", "pid,kernel", 1, losses=True)
     calls = victim_is_counted(tool, "own")
-    consequence = "its kernels are given no more names"
+    consequence = "its kernels get no more names"
     process = names_in_a_file_that_hangs(tool, consequence)
     calls += victim_is_counted(tool, "after")
     time.sleep(1.5)
