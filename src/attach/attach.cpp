@@ -260,7 +260,7 @@ void Attacher::release_unused()
     yield_to_writers(true);
     Links links;
     for (CudaFile* file : targets_.unused()) {
-        extract_links_if([file](const CudaFile* of, pid_t) { return of == file; }, links);
+        extract_links_if([file](const CudaFile* attached, pid_t) { return attached == file; }, links);
         verbose(fmt::format("{}: no process uses it any more", file->path));
         forwarding_.erase(file);
         targets_.drop(file);
@@ -300,7 +300,7 @@ void Attacher::forget(pid_t pid)
     if (pid == 0)
         return;
     Links links;
-    extract_links_if([pid](const CudaFile*, pid_t of) { return of == pid; }, links);
+    extract_links_if([pid](const CudaFile*, pid_t attached) { return attached == pid; }, links);
     paused_.erase(pid);
     detach(std::move(links));
 }

@@ -32,8 +32,8 @@ public:
         std::function<void()> step = [] {}; // called between slow steps; may throw to abort
         std::function<void(size_t functions, const std::string& path)> attaching{}; // called before each file
         bool by_process = false; // per-process probes even without a filter, so that pause() can act on one process
-        size_t members_max =
-            16; // processes with probes of their own, if more may follow; beyond it, probes are system-wide
+        // Maximum of processes with probes of their own, if more may follow. Beyond it, probes are system-wide.
+        size_t members_max = 16;
         std::function<void(uint64_t id)> release{};  // resumes a process of scan_held()
         std::function<void(attach_phase)> set_phase; // during the switch to system-wide probes (bpf/shared/probe.h)
         std::function<void(uint64_t)> set_forwarding_files{}; // see forwarding_files, bpf/base/probe.bpf.h
@@ -41,7 +41,7 @@ public:
         std::function<bool()> may_attach_system_wide = [] { return true; }; // false: would harm untraced processes
     };
 
-    // To be called between open and load: chooses the programs and their attach types.
+    // Call it between open and load: it chooses the programs and their attach types.
     Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
              Options options);
     ~Attacher();
@@ -107,10 +107,8 @@ public:
     // Files that could not be probed, with the reasons. Not errors, because any process can make such a file.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; } // some process mapped a probed file
-    const std::string& unscanned() const
-    {
-        return unscanned_;
-    }                                 // message on processes whose first scan timed out, or empty
+    // Message on the processes whose first scan timed out; empty if there are none.
+    const std::string& unscanned() const { return unscanned_; }
     std::string_view library() const; // the library a process needs to be traced, for messages
     size_t unreadable() const { return targets_.unreadable(); } // processes
     size_t unreadable_files() const { return targets_.unreadable_files(); }
@@ -170,8 +168,8 @@ private:
     std::set<pid_t> without_main_thread_; // processes already reported
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_; // drivers that share a process with another driver
-    std::map<pid_t, ScanQueue::Clock::time_point>
-        second_driver_until_; // processes that may map a second driver until then
+    // Processes that may map a second driver until then.
+    std::map<pid_t, ScanQueue::Clock::time_point> second_driver_until_;
     bool in_use_ = false;
     std::string unscanned_;
     std::vector<std::string> remarks_;

@@ -118,8 +118,7 @@ WriteSignals::WriteSignals()
     sigaddset(&set, SIGIO);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     leases_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    watches_ =
-        Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if refused, writes without a lease are detected by time and size
+    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if refused, time and size still show writes
     if (!leases_)
         throw Error("cannot create a signalfd: " + errno_text(errno));
 }

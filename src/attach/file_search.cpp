@@ -121,8 +121,8 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
     // Mappings are sorted by address, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
-    std::ranges::stable_partition(
-        all, [this](const Mapping& m) { return has_cuda_name(m.path); }); // first, as other files may be slow
+    // CUDA names first, as other files may be slow.
+    std::ranges::stable_partition(all, [this](const Mapping& m) { return has_cuda_name(m.path); });
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
         const Key key(mapping.device, mapping.inode);

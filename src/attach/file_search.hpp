@@ -98,10 +98,9 @@ private:
     bool count_runtime_;
     bool nccl_; // calls of NCCL are counted
     std::set<Key> not_cuda_, blocked_;
-    std::map<Version, uint32_t>
-        known_;                    // in a helper: file numbers by version, to answer without submitting a file again
-    uint32_t dropped_ = 0;         // SearchRequest::dropped of the last request
-    Helper::Task* task_ = nullptr; // set in serve()
+    std::map<Version, uint32_t> known_; // in a helper: numbers of files that were submitted before
+    uint32_t dropped_ = 0;              // SearchRequest::dropped of the last request
+    Helper::Task* task_ = nullptr;      // set in serve()
 };
 
 } // namespace gpusnoop

@@ -37,8 +37,9 @@ std::vector<CudaFile*> KnownFiles::all() const
 
 bool KnownFiles::has_room(pid_t pid, uint64_t owner)
 {
-    const auto count = [this](auto of) {
-        return static_cast<size_t>(std::ranges::count_if(files_, [&](const auto& entry) { return of(*entry.second); }));
+    const auto count = [this](auto matches) {
+        return static_cast<size_t>(
+            std::ranges::count_if(files_, [&](const auto& entry) { return matches(*entry.second); }));
     };
     if (files_.size() >= files_max) {
         if (limits_reported_.emplace(false, 0).second)
@@ -90,15 +91,15 @@ bool KnownFiles::move(CudaFile* file, const FileId& id)
 
 std::vector<CudaFile*> KnownFiles::idle()
 {
-    std::vector<CudaFile*> twice;
+    std::vector<CudaFile*> still_idle;
     for (auto& [id, file] : files_) {
         std::erase_if(file->users, [](pid_t pid) { return !is_alive(pid); });
         if (!file->users.empty())
             idle_.erase(file.get());
         else if (!idle_.insert(file.get()).second)
-            twice.push_back(file.get());
+            still_idle.push_back(file.get());
     }
-    return twice;
+    return still_idle;
 }
 
 void KnownFiles::add_useless(const Version& version)

@@ -191,10 +191,10 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto hook_number = static_cast<uint64_t>(&hook - hooks_.data());
-    const uint64_t of_file = file.is_driver()
-                                 ? COOKIE_OF_DRIVER | uint64_t{file.number & COOKIE_WORD_MAX} << COOKIE_WORD_SHIFT
-                                 : uint64_t{file.cookie_word} << COOKIE_WORD_SHIFT;
-    return of_file | hook_number << COOKIE_HOOK_SHIFT | (second_ ? COOKIE_SECOND : 0) | number;
+    const uint64_t file_bits = file.is_driver()
+                                   ? COOKIE_OF_DRIVER | uint64_t{file.number & COOKIE_WORD_MAX} << COOKIE_WORD_SHIFT
+                                   : uint64_t{file.cookie_word} << COOKIE_WORD_SHIFT;
+    return file_bits | hook_number << COOKIE_HOOK_SHIFT | (second_ ? COOKIE_SECOND : 0) | number;
 }
 
 size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const

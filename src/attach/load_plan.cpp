@@ -64,14 +64,14 @@ std::vector<std::string> LoadPlan::programs_left_out() const
 
 bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
 {
-    const Hook* of_hook = hook_of(refusal.program, all);
-    if (!of_hook && !refusal.program.empty() && left_out_.emplace(refusal.program, refusal).second)
+    const Hook* refused_hook = hook_of(refusal.program, all);
+    if (!refused_hook && !refusal.program.empty() && left_out_.emplace(refusal.program, refusal).second)
         return true;
-    if (of_hook && !of_hook->instead_of.empty() && left_out_.emplace(of_hook->program, refusal).second)
+    if (refused_hook && !refused_hook->instead_of.empty() && left_out_.emplace(refused_hook->program, refusal).second)
         return true;
     if (!first_)
         first_ = refusal;
-    if (!of_hook) // another tier would change nothing
+    if (!refused_hook) // another tier would change nothing
         return false;
     if (!forced_ && tier_ != Tier::perf) {
         tier_ = static_cast<Tier>(static_cast<int>(tier_) + 1);
@@ -135,8 +135,8 @@ try {
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
     Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;
-    later.options.expected_attach_type =
-        bpf_program__expected_attach_type(program); // set here, as libbpf sets it only after this call
+    // libbpf sets this in options only after this call.
+    later.options.expected_attach_type = bpf_program__expected_attach_type(program);
     bpf_insn nothing[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},
         {.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},

@@ -48,7 +48,8 @@ private:
 // Loads uprobe programs in parallel. Verification takes most of the start-up time, and libbpf verifies programs one
 // after the other. So libbpf loads stubs, and then threads load the real programs into the same descriptors.
 
-// Call it once, before a BPF object is opened. confidential: is_confidentiality_lockdown().
+// Installs the loader for uprobe programs. Call it once, before a BPF object is opened. confidential:
+// is_confidentiality_lockdown().
 void set_load_handler(bool confidential);
 
 // load: makes libbpf load an object, on this thread. Returns its error, or the error of a program. Unlike with a serial

@@ -150,9 +150,9 @@ void Targets::scan(Held held)
         found_.push_back({.pid = held.pid, .files = {}, .ended = true, .complete = false, .held = held.id});
 }
 
-std::vector<Targets::Found> Targets::found(std::chrono::milliseconds longest)
+std::vector<Targets::Found> Targets::found(std::chrono::milliseconds timeout)
 {
-    poll(found_.empty() ? longest : 0ms);
+    poll(found_.empty() ? timeout : 0ms);
     reader_.poll(); // also detects helpers that hang
     return std::exchange(found_, {});
 }
@@ -216,11 +216,11 @@ std::string Targets::describe_unfinished(std::span<const Scan> left)
                            : fmt::format("{} processes (process {} is one)", processes.size(), *processes.begin()));
 }
 
-void Targets::poll(std::chrono::milliseconds longest)
+void Targets::poll(std::chrono::milliseconds timeout)
 {
     std::array<epoll_event, helpers_max + 2> events{};
-    for (int rounds = 0; rounds < 256; rounds++, longest = 0ms) {
-        const int n = epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(longest.count()));
+    for (int rounds = 0; rounds < 256; rounds++, timeout = 0ms) {
+        const int n = epoll_wait(epoll_.get(), events.data(), events.size(), static_cast<int>(timeout.count()));
         if (n <= 0)
             return;
         const auto is_of_writers = [&](const epoll_event& event) {
@@ -302,8 +302,8 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
     found.guard.set_watch(examined.watch);
     if (found.guard.is_broken(found.where, true))
         found.guard.release(found.where);
-    const bool may_change = found.guard.is_open() &&
-                            search_.has_cuda_name(candidate.path); // if so, it is examined once the writer closes it
+    // If a writer has it open, it is reexamined later.
+    const bool may_change = found.guard.is_open() && search_.has_cuda_name(candidate.path);
     if (may_change)
         examined = unexamined_file(search_.library_named(candidate.path));
     else if (examined.cuda && examined.complaint.empty() && examined.places.empty() && !examined.missing.empty())

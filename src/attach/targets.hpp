@@ -59,8 +59,8 @@ public:
         std::chrono::nanoseconds took{0};
         std::optional<uint64_t> held{}; // with ended: id of the held process
     };
-    // The results since the last call. Waits up to longest for the first one.
-    std::vector<Found> found(std::chrono::milliseconds longest);
+    // The results since the last call. Waits up to timeout for the first one.
+    std::vector<Found> found(std::chrono::milliseconds timeout);
     struct Scan {
         pid_t pid;
         bool installed = false;
@@ -106,7 +106,7 @@ private:
     Reader::Service service();
     bool may_use_helper(uint64_t user);
     bool ask(Search search, int file = -1);
-    void poll(std::chrono::milliseconds longest);
+    void poll(std::chrono::milliseconds timeout);
     Reader::Reply apply(Reader::Part part);
     bool on_loss(const Reader::Loss& loss);
     SearchVerdict judge(Search& search, FileCandidate candidate, Fd where);

@@ -93,12 +93,12 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
 }
 
 // Until the child has closed its copies of our descriptors, a descriptor that we close stays open in the child. If
-// these are links to probes, the child detaches the probes when it exits or is killed, which is slow. We close none
-// meanwhile.
-void Child::wait_until_descriptors_closed(std::chrono::milliseconds longest)
+// these are links to probes, the child detaches the probes when it exits or is killed, which is slow. So nothing
+// is closed while this waits.
+void Child::wait_until_descriptors_closed(std::chrono::milliseconds timeout)
 {
     pollfd copies{inherited_.get(), POLLIN, 0};
-    if (inherited_ && poll(&copies, 1, static_cast<int>(longest.count())) > 0)
+    if (inherited_ && poll(&copies, 1, static_cast<int>(timeout.count())) > 0)
         inherited_ = {};
 }
 

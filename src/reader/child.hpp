@@ -38,7 +38,7 @@ public:
     int error() const { return error_; } // errno of a failed start; or 0
 
 private:
-    void wait_until_descriptors_closed(std::chrono::milliseconds longest);
+    void wait_until_descriptors_closed(std::chrono::milliseconds timeout);
 
     Fd inherited_; // pipe that ends once the child has closed its inherited descriptors; empty afterwards
     pid_t pid_ = -1;

@@ -42,10 +42,10 @@ bool Connection::send(std::string_view bytes, int file, bool dont_wait)
     return sent == std::ssize(bytes);
 }
 
-std::optional<Message> Connection::receive(std::chrono::milliseconds longest)
+std::optional<Message> Connection::receive(std::chrono::milliseconds timeout)
 {
     pollfd readable{socket_.get(), POLLIN, 0};
-    if (poll(&readable, 1, static_cast<int>(longest.count())) <= 0)
+    if (poll(&readable, 1, static_cast<int>(timeout.count())) <= 0)
         return std::nullopt;
     return receive();
 }

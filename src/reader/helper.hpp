@@ -36,8 +36,8 @@ public:
 
     // Returns false if the other end is closed or, with dont_wait, its buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
-    // Waits up to longest. nullopt: no message, or the other end is closed (closed()).
-    std::optional<Message> receive(std::chrono::milliseconds longest);
+    // Waits up to timeout. nullopt: no message, or the other end is closed (closed()).
+    std::optional<Message> receive(std::chrono::milliseconds timeout);
     std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }
     int descriptor() const { return socket_.get(); }

@@ -24,8 +24,8 @@ constexpr auto restart_interval = 1s; // between the starts of a helper
 // count.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
-constexpr unsigned quick_restarts_max =
-    8; // after up to this many deaths, the next helper starts at once, so that other questions need not wait
+// Up to this number of deaths, the next helper starts at once, so that other questions need not wait.
+constexpr unsigned quick_restarts_max = 8;
 constexpr auto second_helper_after = 50ms; // age of a question; others need not wait for a slow one
 constexpr long pending_of_user_max = 64;   // questions; leaves room for other users
 constexpr int messages_per_poll_max = 256; // a helper that was taken over could send without end
@@ -178,13 +178,13 @@ bool Reader::wait_until(Clock::time_point deadline)
     return !is_pending();
 }
 
-void Reader::wait_for_helpers(Clock::duration longest)
+void Reader::wait_for_helpers(Clock::duration timeout)
 {
     std::vector<pollfd> busy;
     for (Process& process : processes_)
         if (!process.pending.empty())
             busy.push_back({process.helper->connection().descriptor(), POLLIN, 0});
-    ::poll(busy.data(), busy.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(longest).count()));
+    ::poll(busy.data(), busy.size(), static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(timeout).count()));
 }
 
 void Reader::poll()

@@ -51,8 +51,8 @@ public:
         std::function<void(Helper::Task&)> serve; // main function of the helper
         std::function<bool(Message)> apply{};     // applies an answer of one message; false if it is malformed
         std::function<Reply(Part)> apply_part{};  // applies a message of an answer that may have several
-        std::function<void()> restarted{}; // called when a helper was lost, with its pending questions and its state
-        std::function<bool(const Loss&)> lost{};    // called when a helper was lost; true: blame no process
+        std::function<void()> restarted{};        // called after a helper, its pending questions and its state are lost
+        std::function<bool(const Loss&)> lost{};  // called when a helper was lost; true: blame no process
         std::function<int(int descriptor)> watch{}; // adds a new helper to the caller's epoll; returns errno
         std::string consequence{};                  // for a blocked process, such as "its kernels have no names"
         std::string user_consequence{};             // for a blocked user, if it differs
@@ -94,7 +94,7 @@ public:
 
     // Applies the answers that have arrived and replaces helpers that hang. Call it at least once a second.
     void poll();
-    // Waits for the pending answers, within the budget. Returns true if none is pending any more.
+    // Waits for the pending answers, within the budget. Returns true if all have arrived.
     bool wait();
     // Waits for the pending answers until the deadline, regardless of the budget.
     bool wait_until(std::chrono::steady_clock::time_point deadline);
@@ -109,7 +109,7 @@ public:
     void retire_idle();
     bool is_running() const;                                // true if there is any helper
     int start_error() const { return start_error_; }        // errno of the last start; 0: success
-    unsigned consecutive_deaths() const { return deaths_; } // only without Service::blames
+    unsigned consecutive_deaths() const { return deaths_; } // valid only if Service::blames is false
 
 private:
     struct Question {
@@ -136,7 +136,7 @@ private:
     const Question* next_pending() const;
     bool has_share(const Question& question) const;
     void charge(const Question& question, Clock::duration took);
-    void wait_for_helpers(Clock::duration longest);
+    void wait_for_helpers(Clock::duration timeout);
     void lose(Process& process, std::string why);
     void blame(const Loss& loss);
 
