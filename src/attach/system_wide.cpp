@@ -53,8 +53,8 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     return true;
 }
 
-// The kernel checks the process against every attachment of a probe, so one system-wide attachment is cheaper than
-// many.
+// At a hit, the kernel checks the process against every attachment of the probe, so one system-wide attachment is
+// cheaper than many.
 void Attacher::attach_system_wide()
 {
     std::set<CudaFile*> files;

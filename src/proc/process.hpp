@@ -69,7 +69,7 @@ std::vector<pid_t> all_processes();
 // True if the process exists, zombies included.
 bool is_alive(pid_t pid);
 
-// Name of the main thread, without the newline; nullopt if the process has exited.
+// Name of the main thread, without the newline; nullopt if the process does not exist.
 std::optional<std::string> process_name(pid_t pid);
 
 // Names of all threads of a process.
@@ -81,10 +81,10 @@ constexpr uint64_t to_clock_tick(uint64_t ns)
     return ns - ns % 10'000'000;
 }
 
-// Start time of a process, in CLOCK_BOOTTIME nanoseconds, to_clock_tick(); 0 if it has exited.
+// Start time of a process, in CLOCK_BOOTTIME nanoseconds, to_clock_tick(); 0 if it does not exist.
 uint64_t start_time_ns(pid_t pid);
 
-// CPU time of all threads of a process, exited ones included, in steps of 10 ms; 0 if it has exited.
+// CPU time of all threads of a process, exited ones included, in steps of 10 ms; 0 if it does not exist.
 uint64_t cpu_time_ns(pid_t pid);
 
 // CPU and run-queue time of a thread since its start (schedstat).
