@@ -21,7 +21,7 @@ namespace gpusnoop {
 
 class DriverObjects {
 public:
-    // The driver was asked for the kernel with this (mangled) name and returned `handle`.
+    // The driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
     // True if the process has a kernel of this name: such a name found in an object confirms its offset, too.
@@ -60,12 +60,12 @@ public:
         const std::string& build_id;
     };
 
-    // HIP was asked for the kernel with this name and returned `handle`. If the object contains another name, no name
-    // from this library is trusted any more.
+    // HIP has returned `handle` for the kernel with this name. If the object contains another name, no name from this
+    // library is trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // The (mangled) name in the object at `handle`. It must be printable and as long as the object says. nullopt if
-    // there is none, or while the path is not trusted.
+    // The (mangled) name in the object at `handle`. It must be printable, and match the length in the object. nullopt
+    // if there is none, or while the path is not trusted.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
     // Libraries whose paths are trusted. When it grows, a handle without a name may have one.

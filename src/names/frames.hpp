@@ -14,7 +14,7 @@ namespace gpusnoop {
 struct CodeFrame {
     std::string_view language; // "python", "native"; empty: the line is a remark, not a frame
     std::string function;      // empty: unknown
-    std::string file;          // of native code, the name of the library or program; empty: unknown
+    std::string file;          // the library or program of native code; empty: unknown
     std::optional<int64_t> line;
 };
 

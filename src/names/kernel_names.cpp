@@ -237,7 +237,7 @@ void KernelNames::begin_scan(const ScanWanted& wanted, const Fd& file)
 
 void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations& found)
 {
-    const Fd file = in_file(found);
+    const Fd file = to_memfd(found);
     post({.kind = NameQuestion::Kind::scanned, .device = wanted.device, .inode = wanted.inode}, file.get());
 }
 

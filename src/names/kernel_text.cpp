@@ -250,8 +250,8 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
 {
     const bool keep_scopes = depth == 0 ? detail.scopes : detail.argument_scopes;
     std::string out;
-    size_t argument = 0; // where the argument being written starts
-    size_t path = 0;     // where the qualified name being written starts
+    size_t argument = 0; // start of the argument being written
+    size_t path = 0;     // start of the qualified name being written
     for (size_t i = from; i < to; ++i) {
         const Token& token = tokens_[i];
         if (token.kind == Token::scope) {

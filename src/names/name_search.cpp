@@ -19,7 +19,7 @@ namespace {
 constexpr size_t max_mangled_name = 4096;    // longer names are cut
 constexpr size_t processes_max = 4096;       // then all are forgotten and read again
 constexpr size_t handles_max = 100000;       // per process: it may invent any number
-constexpr size_t variables_piece = 64 << 10; // variables within so many bytes are read together
+constexpr size_t variables_piece = 64 << 10; // variables within this range of addresses are read together
 constexpr std::chrono::seconds variables_interval(1);
 
 pid_t pid_of(const ImageId& image)

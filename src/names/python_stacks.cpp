@@ -42,7 +42,7 @@ PythonStacks::PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget*
                                                  for (auto& [pid, process] : processes_)
                                                      process.asked = process.code.end != 0;
                                              },
-                                         .consequence = "its Python stacks are not followed"},
+                                         .consequence = "its Python frames are missing"},
                                         waits)
 {}
 
@@ -64,9 +64,9 @@ bool PythonStacks::apply(const Message& message)
         return false;
     const auto process = processes_.find(answer->pid);
     if (process == processes_.end())
-        return true; // it has ended
+        return true; // it has exited
     if (!answer->refused.empty())
-        warn(fmt::format("the Python stacks of process {} are not followed: {}", answer->pid, answer->refused));
+        warn(fmt::format("cannot follow the Python stacks of process {}: {}", answer->pid, answer->refused));
     if (answer->layout.empty())
         return true;
     python_layout layout{};
@@ -99,7 +99,7 @@ void PythonStacks::on_exit(pid_t pid)
     bpf_map_delete_elem(fds_.pythons, &key);
 }
 
-void PythonStacks::free_places(const std::function<bool(int32_t, const python_stack&)>& kept)
+void PythonStacks::free_entries(const std::function<bool(int32_t, const python_stack&)>& kept)
 {
     python_stack stack{};
     for (uint32_t place = 0; bpf_map_lookup_elem(fds_.stacks, &place, &stack) == 0; place++)
@@ -109,7 +109,7 @@ void PythonStacks::free_places(const std::function<bool(int32_t, const python_st
         }
 }
 
-// Nobody can be in such a stack any more.
+// The image has ended, so no thread has one of its stacks any more.
 void PythonStacks::forget(const ImageId& image)
 {
     const auto first = codes_.lower_bound({image, 0, 0}), last = codes_.upper_bound({image, UINT64_MAX, UINT64_MAX});
@@ -117,13 +117,13 @@ void PythonStacks::forget(const ImageId& image)
         return;
     codes_.erase(first, last);
     erase_images(fds_.codes, [&](const ::image& one) { return ImageId(one) == image; });
-    free_places([&](int32_t, const python_stack& stack) { return ImageId(stack.image) != image; });
+    free_entries([&](int32_t, const python_stack& stack) { return ImageId(stack.image) != image; });
 }
 
 std::set<int32_t> PythonStacks::keep(const std::set<int32_t>& stacks)
 {
     std::set<int32_t> native;
-    free_places([&](int32_t number, const python_stack& stack) {
+    free_entries([&](int32_t number, const python_stack& stack) {
         const bool kept = stacks.contains(number);
         if (kept && stack.native >= 0)
             native.insert(stack.native);
@@ -143,11 +143,11 @@ PythonFrame PythonStacks::frame(const python_stack& stack, const python_frame& f
             .from_c = (frame.code & PYTHON_FROM_C) != 0};
 }
 
-std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
+std::optional<PythonStacks::Stack> PythonStacks::find(int32_t stack) const
 {
     const auto place = static_cast<uint32_t>(stack & ~STACK_OF_PYTHON);
     python_stack kept{};
-    if (!is(stack) || bpf_map_lookup_elem(fds_.stacks, &place, &kept) != 0 || !kept.hash)
+    if (!is_python(stack) || bpf_map_lookup_elem(fds_.stacks, &place, &kept) != 0 || !kept.hash)
         return std::nullopt;
     Stack result;
     result.native = kept.native;
@@ -155,7 +155,7 @@ std::optional<PythonStacks::Stack> PythonStacks::of(int32_t stack) const
     result.left_out = depth - shown;
     result.inner = std::min<size_t>(shown, PYTHON_INNER);
     for (size_t i = 0; i < shown; i++) {
-        // Behind the innermost ones, the last of the others are kept in a ring.
+        // The entry has the innermost frames, followed by a ring of the outermost ones.
         const size_t number = i < result.inner ? i : i + result.left_out;
         const size_t at = number < PYTHON_INNER ? number : PYTHON_INNER + (number - PYTHON_INNER) % PYTHON_OUTER;
         result.frames.push_back(frame(kept, kept.frame[at]));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks with Python in them, as the kernel side has kept them by a number: which processes have an interpreter, what
-// the code in their stacks is called, and the frames in turn. Who looks for interpreters is a helper
-// (code/python_interpreter.hpp).
+// Python stacks that the BPF side has stored by id: the processes that have an interpreter, and their named frames. A
+// helper finds the interpreters (code/python_interpreter.hpp).
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -24,16 +23,15 @@
 
 namespace gpusnoop {
 
-// One frame of Python.
 struct PythonFrame {
-    std::string function; // qualified from 3.11 on
-    std::string file;     // as Python has it; empty: not known
+    std::string function; // qualified since Python 3.11
+    std::string file;     // as Python reports it; empty: unknown
     std::optional<int64_t> line;
-    bool from_c = false; // there is native code between it and the frame inside it
+    bool from_c = false; // native code runs between this frame and the next inner one
 
-    // "Model.forward (train.py:120)". To be shown with printable().
+    // "Model.forward (train.py:120)". Show it with printable().
     std::string text() const;
-    // Not of a library: its file is in no site-packages, no dist-packages, and not Python's own.
+    // True unless the file is in site-packages, in dist-packages or part of Python.
     bool is_of_program() const;
 };
 
@@ -42,35 +40,35 @@ public:
     struct Fds {
         int pythons, stacks, codes; // the maps of bpf/base/python.bpf.h
     };
-    // known: the variable of the BPF programs.
-    PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr); // waits: see Reader
+    // known: the BPF variable pythons_known. waits: see Reader.
+    PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr);
 
-    // A process that may have an interpreter: it is looked for once. With wait, until that is known, or took too long.
+    // Looks once for an interpreter in the process. With wait, waits for the result, within the budget.
     void track(pid_t pid, bool wait = false);
-    // Now and then: takes what has come.
+    // To be called at least once a second: applies answers.
     void tick() { reader_.poll(); }
     void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
-    // It is another program, or none.
+    // The process has exited or called exec.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Gives back the places of all others; returns the native stacks of those that stay.
+    // Frees the table entries of all other stacks. Returns the native stacks of the kept ones.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
-    static bool is(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }
+    static bool is_python(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }
     struct Stack {
         int32_t native = -1;
         std::vector<PythonFrame> frames; // innermost first
-        size_t left_out = 0;             // frames behind the first `inner`
+        size_t left_out = 0;             // frames that are missing after the first `inner`
         size_t inner = 0;
-        std::string remark; // why there are no frames, or no more
+        std::string remark; // why frames are missing
     };
-    // nullopt where it is not known (any more).
-    std::optional<Stack> of(int32_t stack) const;
-    // What an address of native code is.
+    // nullopt if the stack is unknown or no longer stored.
+    std::optional<Stack> find(int32_t stack) const;
+    // The role of a native code address.
     enum class Native : uint8_t {
         other,
         interpreter,
-        loop, // the function that runs Python: in its place its program's frames stand
+        loop, // the interpreter loop, shown as the Python frames that it runs
     };
     Native native(const ImageId& image, uint64_t address) const;
 
@@ -80,10 +78,11 @@ private:
         bool asked = false;
         PythonCodeRange code{}, loop{};
     };
-    using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>; // address, and what tells it from others there
+    using CodeKey =
+        std::tuple<ImageId, uint64_t, uint64_t>; // code address, and a checksum in case the address is reused
 
     bool apply(const Message& message);
-    void free_places(const std::function<bool(int32_t number, const python_stack&)>& kept);
+    void free_entries(const std::function<bool(int32_t number, const python_stack&)>& kept);
     PythonFrame frame(const python_stack& stack, const python_frame& frame) const;
 
     Fds fds_;

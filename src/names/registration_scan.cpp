@@ -10,27 +10,27 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t piece_size = 1 << 20;
-constexpr uint64_t searched_max = 1 << 30;     // bytes of code, each time it is gone through; cuBLASLt 13.0 has 110 MB
-constexpr uint64_t decoded_max = 32 << 20;     // bytes, in all
-constexpr uint32_t longest_window = 512;       // between two calls of one function
-constexpr uint32_t first_window = 128;         // in front of the first one
-constexpr uint64_t max_names_read = 128 << 20; // the same of names, some of which are read several times
+constexpr uint64_t searched_max = 1 << 30;     // bytes of code per pass; cuBLASLt 13.0 has 110 MB
+constexpr uint64_t decoded_max = 32 << 20;     // bytes in total
+constexpr uint32_t longest_window = 512;       // bytes between two calls of one function
+constexpr uint32_t first_window = 128;         // bytes before the first call
+constexpr uint64_t max_names_read = 128 << 20; // bytes in total; some names are read several times
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // that calls are made to, while one of them is looked for
-constexpr size_t trials = 64;            // calls of a function that are looked at to know what it is
-constexpr size_t favourites = 8;         // functions of which they are
+constexpr size_t targets_max = 64 << 10; // called functions, while one of them is being identified
+constexpr size_t trials = 64;            // calls that are examined to identify a function
+constexpr size_t candidates_max = 8;     // most called functions that are examined
 
-// Arguments of __cudaRegisterFunction, and of __cudaGetKernel.
+// Argument numbers of __cudaRegisterFunction and __cudaGetKernel.
 constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// By API. HIP's handles are variables, which the loader makes read-only: 5 to 7.
+// By API. HIP (5 to 7) has no get-kernel call: its handles are variables, which the loader makes read-only.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };
 
-// Mangled names and those of extern "C", with the suffixes that compilers add (".kd", "$_0").
+// True for mangled and extern "C" names, with the suffixes that compilers add (".kd", "$_0").
 bool is_kernel_name(std::string_view name)
 {
     return !name.empty() && (name[0] < '0' || name[0] > '9') && std::ranges::all_of(name, [](char c) {
@@ -39,13 +39,13 @@ bool is_kernel_name(std::string_view name)
     });
 }
 
-// How the code of a file calls a function.
+// The addresses by which a file's code calls a function.
 struct Target {
-    std::set<uint64_t> entries; // the function, or stubs of the linker that lead there
-    std::set<uint64_t> slots;   // pointers to it
+    std::set<uint64_t> entries; // the function, or linker stubs that jump to it
+    std::set<uint64_t> slots;   // pointers to the function
 
     bool empty() const { return entries.empty() && slots.empty(); }
-    bool is_of(const Branch& b) const
+    bool matches(const Branch& b) const
     {
         return b.kind == Branch::call ? entries.contains(b.target)
                                       : b.kind == Branch::call_through && slots.contains(b.target);
@@ -77,8 +77,8 @@ public:
 
 private:
     void find_targets();
-    void find_stubs_of_linker();
-    Target by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function);
+    void find_linker_stubs();
+    Target most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function);
     Target find_register_function();
     Target find_get_kernel();
     std::vector<Site> sites_of(const Target& target, Function function);
@@ -100,13 +100,13 @@ private:
     const Decoder& decoder_;
     bool hip_;
     Target targets_[std::size(functions_of_cuda)];
-    std::unordered_map<uint64_t, uint64_t> pointers_; // what is loaded from where, as the loader leaves it
+    std::unordered_map<uint64_t, uint64_t> pointers_; // address -> the pointer there after relocation
     Registrations found_;
     uint64_t decoded_ = 0;
     uint64_t names_read_ = 0;
 };
 
-// Goes through all code, in pieces that overlap by an instruction.
+// Visits all code in pieces that overlap by an instruction.
 template<class Search>
 void Scan::each_piece(Search search) const
 {
@@ -128,7 +128,7 @@ void Scan::find_targets()
     for (size_t i = 0; i < functions.size(); i++)
         targets_[i].slots.insert(slots[i].begin(), slots[i].end());
     if (!targets_[register_function].slots.empty()) {
-        find_stubs_of_linker();
+        find_linker_stubs();
         return;
     }
     for (const Symbol& symbol : elf_.functions(functions))
@@ -136,7 +136,7 @@ void Scan::find_targets()
             symbol.address);
 }
 
-void Scan::find_stubs_of_linker()
+void Scan::find_linker_stubs()
 {
     each_piece([&](const Code& code) {
         decoder_.branches(code, [&](const Branch& b) {
@@ -159,8 +159,8 @@ std::optional<uint64_t> Scan::value(const Argument& argument) const
     return known != pointers_.end() ? std::optional(known->second) : std::nullopt;
 }
 
-// Whether these may be the arguments of this function, as far as they are known: pointers that are loaded are looked up
-// later, all at once.
+// True if these may be the arguments of this function. Loaded pointers that are not known yet are accepted: they are
+// resolved later, all at once.
 bool Scan::fits(Function function, const Decoder::Arguments& arguments)
 {
     const auto may_be = [&](size_t i, auto&& good) {
@@ -183,7 +183,7 @@ std::string Scan::name_at(uint64_t address)
     return name;
 }
 
-// previous: where the instruction behind the last call begins, or 0.
+// previous: the address after the previous call, or 0.
 Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 {
     const auto attempt = [&](uint64_t window) -> std::optional<Site> {
@@ -198,7 +198,8 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
     if (previous != 0 && address - previous <= longest_window)
         if (const auto site = attempt(address - previous))
             return *site;
-    // Instructions are decoded forward, so where to begin is tried: wrong beginnings fall into step, or say nothing.
+    // Code can be decoded only forward, so every start is tried. A wrong start soon gets in step, or finds no
+    // arguments.
     for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
         if (const auto site = attempt(window))
             return *site;
@@ -207,16 +208,16 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 
 std::vector<Site> Scan::sites_of(const Target& target, Function function)
 {
-    std::vector<std::pair<uint64_t, uint64_t>> calls; // and what is behind them
+    std::vector<std::pair<uint64_t, uint64_t>> calls; // and the addresses after them
     if (!target.empty())
         each_piece([&](const Code& code) {
             decoder_.branches(code, [&](const Branch& b) {
-                if (target.is_of(b) && calls.size() < registrations_max)
+                if (target.matches(b) && calls.size() < registrations_max)
                     calls.emplace_back(b.address, b.next);
             });
         });
     std::ranges::sort(calls);
-    calls.erase(std::unique(calls.begin(), calls.end()), calls.end()); // where pieces overlap
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end()); // found twice where pieces overlap
     std::vector<Site> sites;
     uint64_t previous = 0;
     for (const auto& [address, next] : calls) {
@@ -234,16 +235,15 @@ std::optional<Branch> Scan::call_after(uint64_t address)
     return decoded_ <= decoded_max / 2 ? decoder_.first_call({code, address}) : std::nullopt;
 }
 
-// Of the functions that are called behind what looks like their arguments: the one whose calls all are what they should
-// be, called most often.
-Target Scan::by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function)
+// The most often called function for which at least three quarters of the examined calls have valid arguments.
+Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function)
 {
-    std::vector<std::pair<size_t, uint64_t>> most;
+    std::vector<std::pair<size_t, uint64_t>> candidates;
     for (const auto& [target, calls] : starts_by_target)
-        most.emplace_back(calls.size(), target);
-    std::ranges::sort(most, std::greater());
-    most.resize(std::min(most.size(), favourites));
-    for (const auto& [count, target] : most) {
+        candidates.emplace_back(calls.size(), target);
+    std::ranges::sort(candidates, std::greater());
+    candidates.resize(std::min(candidates.size(), candidates_max));
+    for (const auto& [count, target] : candidates) {
         const std::vector<uint64_t>& calls = starts_by_target.at(target);
         const size_t tried = std::min(calls.size(), trials);
         const auto good = std::count_if(calls.begin(), calls.begin() + static_cast<ptrdiff_t>(tried),
@@ -254,7 +254,7 @@ Target Scan::by_calls_of(const std::map<uint64_t, std::vector<uint64_t>>& starts
     return {};
 }
 
-// Nothing says where it is: it is the function that gets -1 for the most threads of a block.
+// Without symbols, the function is recognized by an argument: calls pass -1 as the maximum of threads per block.
 Target Scan::find_register_function()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -267,10 +267,10 @@ Target Scan::find_register_function()
                 calls[call->target].push_back(call->address);
         });
     });
-    return by_calls_of(calls, register_function);
+    return most_called(calls, register_function);
 }
 
-// Nor where this is: it is the function that gets the addresses of a variable and of a stub that is registered.
+// Likewise: calls pass the addresses of a variable and of a registered stub.
 Target Scan::find_get_kernel()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -279,13 +279,13 @@ Target Scan::find_get_kernel()
             if (!found_.kernel(value))
                 return;
             const auto call = call_after(at);
-            if (call && !targets_[register_function].is_of(*call) && image_.executable(call->target) &&
+            if (call && !targets_[register_function].matches(*call) && image_.executable(call->target) &&
                 (calls.size() < targets_max || calls.contains(call->target)) &&
                 calls[call->target].size() < trials * trials)
                 calls[call->target].push_back(call->address);
         });
     });
-    return by_calls_of(calls, get_kernel);
+    return most_called(calls, get_kernel);
 }
 
 void Scan::learn_pointers(const std::vector<Site>& sites)
@@ -312,8 +312,8 @@ void Scan::read_kernels(const std::vector<Site>& sites)
     drop_repeated();
 }
 
-// A template kernel may be registered by each of the objects it was compiled into. One stub of two kernels (identical
-// code folded by the linker) says nothing.
+// A template kernel may be registered by each object that it was compiled into. A stub of two kernels (identical code
+// folded by the linker) is ambiguous and dropped.
 void Scan::drop_repeated()
 {
     std::ranges::stable_sort(found_.kernels, {}, &Registration::stub);
@@ -356,7 +356,7 @@ Registrations Scan::run()
     return std::move(found_);
 }
 
-// As at the site, in this very file.
+// The argument values at the call site, read from this file.
 std::optional<std::array<uint64_t, Decoder::arguments_known>> values_at(const ElfImage& image, const CallSite& site)
 {
     const auto arguments = arguments_at(image, host_decoder(), site);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the calls that register kernels in a file's code, whether it is linked with the runtime dynamically,
-// statically, or statically and stripped. The file may be anything: time and memory are bounded for any.
+// Scan of a file's code for the calls that register kernels. The runtime may be linked dynamically, statically, or
+// statically and stripped. The file is untrusted: time and memory are bounded.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -13,14 +13,14 @@
 
 namespace gpusnoop {
 
-// Empty where the file registers no kernels. Throws Error where it cannot be read.
+// Empty if the file registers no kernels. Throws Error if it cannot be read.
 Registrations scan_registrations(const Elf& elf);
 
-// The name of a registration, read from the file; empty where the code at its site does not register this stub, or
-// where the name is none of a kernel. So a table from elsewhere is believed only where the file itself says the same.
+// The name of a registration, read from the file. Empty if the code at its site does not register this stub, or if the
+// name cannot be a kernel's: registrations from another process or the cache are checked against the file.
 std::string registered_name(const ElfImage& image, const Registration& registration);
 
-// Whether the code there gets the handle of this stub for this variable.
+// True if the code at the site stores the handle of this stub in this variable.
 bool keeps_handle(const ElfImage& image, const HandleVariable& handle);
 
 } // namespace gpusnoop

@@ -33,12 +33,12 @@ static void fields(auto& each, same_as_const<Registrations> auto& r)
 const Registration* Registrations::kernel(uint64_t stub) const
 {
     if (kernels.empty() || stub < kernels.front().stub || stub > kernels.back().stub)
-        return nullptr; // nearly all that is asked for while a scan goes on
+        return nullptr; // the most frequent case during a scan
     const auto found = std::ranges::lower_bound(kernels, stub, {}, &Registration::stub);
     return found != kernels.end() && found->stub == stub ? &*found : nullptr;
 }
 
-static constexpr uint64_t magic = 0x3276'7367'6b75'7067; // another number for another layout
+static constexpr uint64_t magic = 0x3276'7367'6b75'7067; // to be changed with the layout
 
 std::string encode(const Registrations& registrations)
 {
@@ -59,7 +59,7 @@ std::optional<Registrations> decode_registrations(std::span<const char> bytes)
     return found;
 }
 
-Fd in_file(const Registrations& registrations)
+Fd to_memfd(const Registrations& registrations)
 {
     Fd file(memfd_create("gpusnoop-registrations", MFD_CLOEXEC));
     const std::string bytes = encode(registrations);

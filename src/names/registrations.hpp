@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file's code says about its kernels: which host stub is registered under which name, and which variable keeps
-// the handle of which stub. All addresses are in the file's own numbering.
+// Kernel registrations in a file's code: the names of host stubs, and the variables that keep their handles. Addresses
+// are the file's own virtual addresses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// A call, and how many bytes of code in front of it say what its arguments are.
+// A call, and the number of bytes before it that set its arguments.
 struct CallSite {
     uint64_t address = 0;
     uint32_t window = 0;
@@ -22,7 +22,7 @@ struct CallSite {
 // __cudaRegisterFunction(..., stub, ..., name, ...), __hipRegisterFunction(..., variable, ..., name, ...)
 struct Registration {
     uint64_t stub = 0;
-    uint64_t name = 0; // where it lies
+    uint64_t name = 0; // address of the name
     CallSite site;
 };
 
@@ -37,23 +37,23 @@ struct Registrations {
     std::vector<Registration> kernels;   // by stub
     std::vector<HandleVariable> handles; // by variable
     uint64_t sites = 0;                  // calls of __cudaRegisterFunction
-    uint64_t read = 0;                   // those that say which kernel; some kernels are registered more than once
+    uint64_t read = 0;                   // calls whose kernel is known; a kernel may be registered more than once
 
     const Registration* kernel(uint64_t stub) const;
 };
 
-// As bytes: between the processes that scan and those that ask, and on disk.
+// Serialized form, for messages between processes and for the cache on disk.
 std::string encode(const Registrations& registrations);
 
-// nullopt where the bytes are none of encode()'s. The addresses may still be anything.
+// nullopt if encode() cannot have made these bytes. The addresses in them are not checked.
 std::optional<Registrations> decode_registrations(std::span<const char> bytes);
 
-// The same, in a file of no folder; empty where there is none to be had.
-Fd in_file(const Registrations& registrations);
+// Serialized in an anonymous file (memfd); empty if it cannot be created.
+Fd to_memfd(const Registrations& registrations);
 std::optional<Registrations> registrations_in(const Fd& file);
 
-// Of what encode() makes at most.
-inline constexpr size_t registrations_max = 1 << 18; // cuBLASLt 13.0 has 32,000
+// Upper bounds of what encode() produces.
+inline constexpr size_t registrations_max = 1 << 18; // entries; cuBLASLt 13.0 has 32,000
 inline constexpr size_t encoded_max = 2 * registrations_max * (3 * sizeof(uint64_t) + sizeof(uint32_t)) + 64;
 
 } // namespace gpusnoop

@@ -24,13 +24,13 @@ namespace gpusnoop {
 
 namespace {
 
-bool ours_alone(int fd, mode_t type)
+bool is_private(int fd, mode_t type)
 {
     struct stat st {};
     return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-// Without a build-id, there is nothing that tells one file from another for good.
+// Empty without a build-id: nothing else identifies a file reliably.
 std::string file_name(std::string_view build_id, uint64_t file_size)
 {
     const bool hex =
@@ -43,7 +43,7 @@ Directory entries_of(int folder)
     return Directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
 }
 
-// The oldest go until there is room for so many bytes.
+// Removes the oldest files until this many bytes fit.
 void make_room(int folder, uint64_t bytes)
 {
     struct CachedFile {
@@ -96,7 +96,7 @@ std::string ScanCache::default_folder()
 Fd ScanCache::folder() const
 {
     Fd opened(path_.empty() ? -1 : open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    return opened && ours_alone(opened.get(), S_IFDIR) ? std::move(opened) : Fd();
+    return opened && is_private(opened.get(), S_IFDIR) ? std::move(opened) : Fd();
 }
 
 std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t file_size) const
@@ -106,10 +106,10 @@ std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t
     if (!folder)
         return std::nullopt;
     const Fd file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    return file && ours_alone(file.get(), S_IFREG) ? registrations_in(file) : std::nullopt;
+    return file && is_private(file.get(), S_IFREG) ? registrations_in(file) : std::nullopt;
 }
 
-// Another process may be writing the same: each writes a file of its own, and the last one to rename it wins.
+// Several processes may write the same entry: each writes its own temporary file, and the last rename wins.
 void ScanCache::keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const
 {
     const std::string name = file_name(build_id, file_size);
@@ -133,7 +133,7 @@ unsigned ScanCache::remove_unfinished() const
         const dirent* const entry = readdir(directory.get());
         if (!entry)
             break;
-        char id[129]; // of at most 64 bytes (Elf::build_id())
+        char id[129]; // Elf::build_id() has at most 64 bytes
         unsigned long long size = 0;
         pid_t writer = 0;
         int end = 0;
@@ -151,11 +151,11 @@ unsigned ScanCache::remove_unfinished() const
 namespace {
 
 constexpr std::chrono::seconds hang_timeout(30); // the disk may be slow
-constexpr uint64_t cpu_seconds = 5;              // far above what cuBLASLt takes, which is 1.3
-constexpr uint64_t memory_bytes = 256 << 20;     // more than the tool itself has
+constexpr uint64_t cpu_seconds = 5;              // cuBLASLt takes 1.3
+constexpr uint64_t memory_bytes = 256 << 20;     // more than the tool itself uses
 constexpr uint32_t calls[] = {SYS_recvmsg, SYS_sendmsg};
 
-// An answer without bytes: the file cannot be scanned.
+// An empty answer means that the file cannot be scanned.
 void serve(Helper::Task& task)
 {
     while (auto message = task.connection.receive()) {
@@ -197,7 +197,7 @@ Scanner::Scanner()
 
 bool Scanner::begin(pid_t about, const Fd& file)
 {
-    reader_.retire_idle(); // the time of the CPU is for one file
+    reader_.retire_idle(); // the CPU limit is for one file
     answer_.reset();
     is_busy_ = reader_.post(about, "scan", file.get());
     return is_busy_;

@@ -13,15 +13,15 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_kept_names = 100'000; // kept, of all images
-constexpr size_t max_kept_name = 1024;     // bytes, kept: longer ones are asked for again after a second
-constexpr size_t passing_max = 4096;       // of one image
+constexpr size_t max_kept_names = 100'000; // of all images
+constexpr size_t max_kept_name = 1024;     // bytes; longer names are kept for a second only
+constexpr size_t passing_max = 4096;       // per image
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
 {
     constexpr auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    for (const std::string_view prefix : {"cuda", "cu"}) // of a runtime that the program was linked with
+    for (const std::string_view prefix : {"cuda", "cu"}) // of a statically linked runtime
         if (function.size() > prefix.size() && function.starts_with(prefix) && is_upper(function[prefix.size()]))
             return true;
     return file.starts_with("(libcuda");
@@ -32,7 +32,7 @@ bool is_of_cuda(std::string_view function, std::string_view file)
 StackNames::StackNames(WaitBudget* waits)
     : reader_({.serve = serve_in_sandbox<UserSymbols>(),
                .apply = [this](const Message& message) { return apply(message); },
-               .consequence = "its stacks have no more names"},
+               .consequence = "its stacks get no more names"},
               waits)
 {}
 
@@ -42,14 +42,14 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         return {};
     make_room();
     Image& known = images_[image];
-    // Nor would the helper look at the mappings again before.
+    // The helper does not read the mappings more often, either.
     const auto now = std::chrono::steady_clock::now();
     if (now - known.passing_since >= passing_time || known.passing.size() >= passing_max) {
         known.passing.clear();
         known.awaited.clear();
         known.passing_since = now;
     }
-    // An answer has room for so many: the others are asked for again.
+    // An answer may lack room for all names: ask again for the rest.
     for (size_t unknown = SIZE_MAX;;) {
         StackQuestion question{.image = image};
         size_t all = 0;
@@ -66,7 +66,7 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         }
     }
     std::vector<std::string> result;
-    size_t code = 1; // up to the last address that leads to any
+    size_t code = 1; // number of addresses up to the last one in code
     for (size_t i = 0; i < addresses.size(); i++) {
         const std::string* const text = known.find({addresses[i], i == 0});
         result.push_back(text && !text->empty() ? *text : fmt::format("{:#x}", addresses[i]));
@@ -85,7 +85,7 @@ const std::string* StackNames::Image::find(const Key& key) const
     return nullptr;
 }
 
-// The process may have ended when somebody asks again.
+// The process may exit before the next call of frames(), so the question is sent now.
 void StackNames::ask_for_later(Image& image, const StackQuestion& question)
 {
     const auto key_of = [&](const uint64_t& address) {
@@ -116,9 +116,9 @@ bool StackNames::apply(const Message& message)
         return false;
     const auto found = images_.find(answer->image);
     if (found == images_.end())
-        return true; // it has been forgotten meanwhile
+        return true; // forgotten in the meantime
     Image& image = found->second;
-    // 0: nothing is known of it, as it has ended before this helper began.
+    // 0: the process had exited before this helper started.
     if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
         image.lasting.clear();
     for (StackAnswer::Frame& frame : answer->frames) {

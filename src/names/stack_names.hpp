@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of a process' user stack -> "symbol+0x1f (libfoo.so)", as far as they are known. Who looks them up is a
-// helper (UserSymbols), as it reads what the process has chosen.
+// Symbolizer of user stack addresses: "symbol+0x1f (libfoo.so)". Lookups run in a helper (UserSymbols), because the
+// process controls the files; the names are cached here.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -19,33 +19,33 @@ namespace gpusnoop {
 
 struct StackQuestion;
 
-// Of the frames of a stack, the function that has called into CUDA, short and with its file: "train::step (train)".
-// Empty where it has no name.
+// The function in these frames that called CUDA, shortened and with its file: "train::step (train)". Empty if it has no
+// name.
 std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
 public:
     explicit StackNames(WaitBudget* waits = nullptr); // see Reader
 
-    // Innermost first: every other address is a return address. One that has no name, or none yet, is "0x...". A stack
-    // that was followed too far, through a register that held something else, ends before that. Names come as the
-    // process has them: show them with printable().
+    // addresses: innermost first; all others are return addresses. An address without a name, or without one yet, is
+    // "0x...". Addresses after the last one in code are dropped: the stack walk has left the stack. The process
+    // controls the names: show them with printable().
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
-    // Now and then: takes what has come late, and notices that the helper hangs.
+    // To be called at least once a second: applies late answers, and replaces a helper that hangs.
     void tick() { reader_.poll(); }
 
     void forget(const ImageId& image);
 
 private:
-    using Key = std::pair<uint64_t, bool>; // address, and whether it is the innermost
+    using Key = std::pair<uint64_t, bool>; // address, and whether it is the innermost one
     struct Image {
         const std::string* find(const Key& key) const;
 
-        uint64_t generation = 0;            // of its mappings, as the helper tells it
-        std::map<Key, std::string> lasting; // as long as the generation is that one
-        std::map<Key, std::string> passing; // for a second: something may be mapped there later
-        std::set<Key> awaited;              // asked for without waiting, within the same second
+        uint64_t generation = 0;            // of its mappings (StackAnswer)
+        std::map<Key, std::string> lasting; // until the generation changes
+        std::map<Key, std::string> passing; // for a second: a file may be mapped there later
+        std::set<Key> awaited;              // sent to the helper without waiting, in the same second
         std::chrono::steady_clock::time_point passing_since;
     };
 

@@ -18,10 +18,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes together: calls of others are not read
+constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes together; meanwhile no calls are read
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
 
-// In code without frame pointers, what follows an address that is none is no part of its stack.
+// Stops at the first invalid address: in code without frame pointers, nothing after it belongs to the stack.
 template<class Address>
 void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
 {
@@ -32,7 +32,7 @@ void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walk
     }
 }
 
-// A copy is right as far as it reaches; where that is not the stack's end, frame pointers may lead on from its last
+// The callers in a copy are correct. If the copy ends before the stack does, frame pointers may continue from its last
 // caller.
 std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<const uint64_t> by_frame_pointers)
 {
@@ -70,7 +70,7 @@ void add(Frames& frames, std::string line, CodeFrame part)
     frames.parts.push_back(std::move(part));
 }
 
-void remark(Frames& frames, std::string line)
+void add_remark(Frames& frames, std::string line)
 {
     add(frames, std::move(line), CodeFrame());
 }
@@ -128,12 +128,12 @@ void UserStacks::begin(std::span<const pid_t> named)
             python_->track(pid, true);
 }
 
-void UserStacks::track(const std::vector<pid_t>& there, bool wait)
+void UserStacks::track(const std::vector<pid_t>& running, bool wait)
 {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point until = Clock::now() + waits_at_begin;
     if (python_)
-        for (const pid_t pid : there)
+        for (const pid_t pid : running)
             python_->track(pid, wait && Clock::now() < until);
 }
 
@@ -166,7 +166,7 @@ std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
     return native;
 }
 
-// Gives back the places of all others: the kernel side takes those that are free.
+// Frees the table entries of all other stacks, so that the BPF side can reuse them.
 void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
 {
     window_stack found{};
@@ -192,23 +192,24 @@ void UserStacks::forget(const ImageId& image)
         python_->forget(image);
 }
 
-// The caller, then what frame pointers lead to: the first entry is the probed function itself, or the caller again.
+// The caller, followed by the return addresses that frame pointers lead to. The first entry of the kernel's trace is
+// skipped: it is the probed function itself, or the caller again.
 std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t caller) const
 {
     std::vector<uint64_t> addresses;
-    if (kernel_.of_functions)
+    if (kernel_.starts_in_probe)
         addresses.push_back(caller);
     if (stack >= 0 && stack & STACK_OF_WINDOW) {
         window_stack found{};
         const int32_t place = stack & ~STACK_OF_WINDOW;
         if (bpf_map_lookup_elem(kernel_.window_stacks, &place, &found) != 0)
             return addresses;
-        if (!kernel_.of_functions)
+        if (!kernel_.starts_in_probe)
             addresses.push_back(found.caller);
         append_code<__u64>(addresses, std::span(found.address).first(std::min<uint64_t>(found.depth, WINDOW_FRAMES)));
         return addresses;
     }
-    const bool without_first = stack & STACK_WITHOUT_FIRST || !kernel_.of_functions;
+    const bool without_first = stack & STACK_WITHOUT_FIRST || !kernel_.starts_in_probe;
     if (stack >= 0) {
         const std::vector<uint64_t> walked = stack_trace(kernel_.stacks, stack & ~STACK_WITHOUT_FIRST);
         append_code<uint64_t>(addresses, std::span(walked).subspan(without_first || walked.empty() ? 0 : 1));
@@ -216,8 +217,8 @@ std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t call
     return addresses;
 }
 
-// Each call of the interpreter's loop runs some frames, up to the next one that C has called. What native frames do not
-// lead to, as the copy ends before, comes behind them.
+// Each native frame of the interpreter loop is replaced by the Python frames that it runs, up to the next one that C
+// has called. Python frames without a native frame, because the copy of the stack ended earlier, are appended.
 Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native)
 {
     Frames frames;
@@ -228,28 +229,28 @@ Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& 
             if (!all && !first && frame.from_c)
                 return;
             if (next == stack.inner && stack.left_out)
-                remark(frames, fmt::format("[{} frames]", stack.left_out));
+                add_remark(frames, fmt::format("[{} frames]", stack.left_out));
             add(frames, frame.text(), python_part(frame));
             next++;
         }
     };
     const std::vector<std::string> lines = names_.frames(image, native);
     for (size_t i = 0; i < lines.size(); i++) {
-        const auto what = python_->native(image, native[i]);
-        if (what == PythonStacks::Native::other || view_.native)
+        const auto kind = python_->native(image, native[i]);
+        if (kind == PythonStacks::Native::other || view_.native)
             add(frames, lines[i], native_part(lines[i]));
-        if (what == PythonStacks::Native::loop)
+        if (kind == PythonStacks::Native::loop)
             python(false);
-        if (next == stack.frames.size() && !view_.native && what != PythonStacks::Native::other && next)
-            break; // what has started the interpreter
+        if (next == stack.frames.size() && !view_.native && kind != PythonStacks::Native::other && next)
+            break; // the other frames started the interpreter
     }
     python(true);
     if (!stack.remark.empty())
-        remark(frames, stack.remark);
+        add_remark(frames, stack.remark);
     return frames;
 }
 
-// Of the innermost, and how many more there are.
+// Keeps the innermost frames, and adds the number of the others.
 void UserStacks::cut(Frames& frames) const
 {
     if (!view_.depth || frames.lines.size() <= view_.depth)
@@ -276,13 +277,13 @@ Frames UserStacks::frames(const ImageId& image, std::span<const uint64_t> addres
 
 Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    const auto python = python_ ? python_->of(stack) : std::nullopt;
-    const int32_t walked = !PythonStacks::is(stack) ? stack : python ? python->native : -1;
+    const auto python = python_ ? python_->find(stack) : std::nullopt;
+    const int32_t walked = !PythonStacks::is_python(stack) ? stack : python ? python->native : -1;
     std::vector<uint64_t> native = by_frame_pointers(walked, caller);
-    // The kernel side copies a stack with Python frames under its own id. A thread that runs no Python has a native
-    // stack besides, which was copied before it got this id.
+    // The BPF side copies a stack with Python frames under that stack's id. If the thread runs no Python, the copy was
+    // made earlier, under the id of its native stack.
     if (const CopiedStacks::Stack* const copy = copies_.find(walked >= 0 ? walked : stack);
-        copy && (!kernel_.of_functions || copy->callers.front() == caller))
+        copy && (!kernel_.starts_in_probe || copy->callers.front() == caller))
         native = joined_callers(*copy, native);
     if (!python)
         return frames(image, native);
@@ -300,7 +301,7 @@ bool UserStacks::is_of_program(const PythonFrame& frame) const
 
 CodePlace UserStacks::place(const ImageId& image, int32_t stack, uint64_t caller)
 {
-    if (const auto python = python_ ? python_->of(stack) : std::nullopt; python && !python->frames.empty()) {
+    if (const auto python = python_ ? python_->find(stack) : std::nullopt; python && !python->frames.empty()) {
         const auto own =
             std::ranges::find_if(python->frames, [this](const PythonFrame& frame) { return is_of_program(frame); });
         const PythonFrame& frame = own == python->frames.end() ? python->frames.front() : *own;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// User stacks that the kernel side has kept by a number, as people read them. Where Python runs, its frames stand in
-// the place of its interpreter; native frames are what a copy of the stack says or, where there is none, what frame
-// pointers lead to.
+// User stacks that the BPF side has stored by id, as printable frames. Python frames replace those of the interpreter.
+// Native frames come from a copy of the stack or, without a copy, from frame pointers.
 #pragma once
 
 #include "base/bpf_object.hpp"
@@ -27,16 +26,16 @@
 
 namespace gpusnoop {
 
-// How stacks are shown.
+// Display options for stacks.
 struct StackView {
-    bool native = false;             // the interpreter's own frames, too
-    uint32_t depth = 0;              // so many frames; 0: all
-    std::vector<std::string> skip{}; // globs of files, which are not the program's own
+    bool native = false;             // also show the interpreter's own frames
+    uint32_t depth = 0;              // frames per stack; 0: all
+    std::vector<std::string> skip{}; // globs of files that are not the program's own code
 };
 
-// Where in a program a call comes from.
+// The place in a program that made a call.
 struct CodePlace {
-    std::string function; // empty: not known
+    std::string function; // empty: unknown
     std::string file;
     std::optional<int64_t> line;
     auto operator<=>(const CodePlace&) const = default;
@@ -44,45 +43,45 @@ struct CodePlace {
 
 class UserStacks {
 public:
-    // What the kernel side has; -1: it has no such map.
+    // Maps and variables of the BPF side; -1: there is no such map.
     struct Kernel {
         int stacks = -1;
         int window_stacks = -1;
-        std::optional<PythonStacks::Fds> python{}; // none: it does not follow Python
+        std::optional<PythonStacks::Fds> python{}; // nullopt: Python is not followed
         volatile uint32_t* pythons_known = nullptr;
-        bool of_functions = true; // stacks begin in a probed function, whose caller is known by itself
+        bool starts_in_probe = true; // stacks start in a probed function, whose caller is known without them
     };
-    // Of any tool's object, before its programs are loaded: room for so many stacks with Python, a power of two; 0:
-    // Python is not followed, and there is no such table.
+    // To be called before the programs are loaded. stacks: size of the table of Python stacks, a power of two; 0:
+    // Python is not followed and the table is not created.
     static void follow_python(const BpfObject& bpf, uint32_t stacks);
-    // The same of native stacks, of which each is copied once.
+    // The same for native stacks that are copied, each once.
     static void follow_windows(const BpfObject& bpf, uint32_t stacks);
-    // After. stacks: the name of the table of native ones.
+    // To be called after loading. stacks: the name of the map of the kernel's stack traces.
     static Kernel kernel_of(const BpfObject& bpf, const char* stacks);
-    // The kernel can do so (bpf_loop(), 5.17).
+    // True if the kernel has bpf_loop() (Linux 5.17).
     static bool can_follow_python();
 
     explicit UserStacks(const Kernel& kernel, StackView view = {}, WaitBudget* waits = nullptr); // waits: see Reader
 
-    // Of processes that were named, all calls are to have their frames, and of those that can call by now; of others it
-    // is known once they have called.
+    // Python interpreters of targets (-p) and of running processes that may call are found before their first traced
+    // call; other processes are tracked from their first call on. wait: for all of them together, up to 50 ms.
     void begin(std::span<const pid_t> named);
-    void track(const std::vector<pid_t>& there, bool wait);
-    // A record from the ring; false where others are to have it, too.
+    void track(const std::vector<pid_t>& running, bool wait);
+    // record: from the ring buffer. Returns false if the caller has to handle it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();
     uint64_t mismatches_since_last() { return copies_.mismatches_since_last(); } // see CopiedStacks
-    void on_exit(pid_t pid); // it is another program, or none; its stacks may still be shown
+    void on_exit(pid_t pid); // the process has exited or called exec; its stacks may still be shown
     void forget(const ImageId& image);
-    // All others may be forgotten. Returns the native stacks that these are made of, which are to be kept, too.
+    // Forgets all other stacks. Returns the native stacks that these include, which must be kept, too.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
-    // It will be shown: its names are asked for while the process lives.
+    // Looks up the names of a stack that will be shown, while the process runs.
     void expect(const ImageId& image, int32_t stack);
-    // Names are asked for while the process lives: once when a stack is seen, and again when it is shown.
+    // Names can be looked up only while the process runs: see expect().
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
-    // The innermost frame of Python that is the program's own; else the function that has called into CUDA.
+    // The innermost Python frame in the program's own code; else the native function that called CUDA.
     CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
 
 private:

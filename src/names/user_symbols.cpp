@@ -25,17 +25,17 @@
 namespace gpusnoop {
 namespace {
 
-// The processes decide how much there is to know about them; real ones stay far below these.
+// Limits against hostile processes and files. Real ones stay far below them.
 constexpr size_t max_images = 64;
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
 constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, of all files
 constexpr uint64_t max_section_names = 64 << 10; // bytes
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes, compressed
-constexpr uint64_t max_unpacked = 16 << 20;      // the same, and what it takes to unpack it
+constexpr uint64_t max_unpacked = 16 << 20;      // bytes, unpacked; also of the decoder's memory
 constexpr int max_nesting = 32;                  // symbols within a symbol
 constexpr std::chrono::seconds refresh_interval(1);
-constexpr std::string_view vdso_name = "[vdso]"; // no path: those begin with a slash
+constexpr std::string_view vdso_name = "[vdso]"; // not a path, as those begin with a slash
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }
@@ -49,8 +49,8 @@ std::string_view content(Elf_Scn* section)
     return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
 }
 
-// By unpacking it, as libdw will: what the data says of itself may be wrong.
-bool unpacks_to_little(std::string_view packed)
+// Unpacks the data as libdw will, because the size in its header may be wrong.
+bool unpacks_within_limit(std::string_view packed)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
     const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> ended(&stream, lzma_end);
@@ -68,9 +68,8 @@ bool unpacks_to_little(std::string_view packed)
     return state == LZMA_STREAM_END;
 }
 
-// Reads the tables that libdw is going to use and says how large they are. 0 where there are none, or more than budget,
-// or where the file may be made to keep libdw busy: by compressed tables, or by broken ones, for which it would search
-// the whole file instead.
+// Reads the tables that libdw will use and returns their size. Returns 0 if there are none, if they exceed the budget,
+// or if they could keep libdw busy: compressed tables, and broken ones, for which it would search the whole file.
 uint64_t read_tables(::Elf* elf, uint64_t budget)
 {
     size_t names = 0;
@@ -84,7 +83,7 @@ uint64_t read_tables(::Elf* elf, uint64_t budget)
         const char* const text = s ? elf_strptr(elf, names, s->sh_name) : nullptr;
         const std::string_view name(text ? text : "");
         if (!text ||
-            (name == ".gnu_debugdata" && (s->sh_size > max_debugdata || !unpacks_to_little(content(section)))) ||
+            (name == ".gnu_debugdata" && (s->sh_size > max_debugdata || !unpacks_within_limit(content(section)))) ||
             s->sh_type == SHT_SYMTAB_SHNDX || (name.starts_with(".zdebug") && s->sh_type == SHT_STRTAB))
             return 0;
         if (s->sh_type != SHT_SYMTAB && s->sh_type != SHT_DYNSYM)
@@ -101,7 +100,7 @@ uint64_t read_tables(::Elf* elf, uint64_t budget)
     return bytes;
 }
 
-// The names of .symtab, or else of .dynsym: those that libdw uses.
+// The string table of .symtab, or else of .dynsym: the one that libdw uses.
 std::string_view names_of(::Elf* elf)
 {
     for (const Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM})
@@ -111,7 +110,7 @@ std::string_view names_of(::Elf* elf)
     return {};
 }
 
-// Our own: all processes have the same one.
+// This process's vDSO, which is the same in all processes.
 std::span<char> vdso()
 {
     auto* const header = reinterpret_cast<Elf64_Ehdr*>(getauxval(AT_SYSINFO_EHDR)); // NOLINT(performance-no-int-to-ptr)
@@ -130,7 +129,7 @@ public:
         bool label = false;    // from assembly, without a size: reaches to the next symbol
     };
 
-    // Reads at most `budget` bytes of tables, and nothing later: what is behind the handle may be closed.
+    // Reads at most `budget` bytes of tables, and nothing later: the file may be closed afterwards.
     SymbolFile(ElfHandle elf, uint64_t budget)
     {
         size_t count = 0;
@@ -176,7 +175,7 @@ private:
         GElf_Addr bias = 0;
         ::Elf* const main = dwfl_module_getelf(module, &bias);
         const int count = main ? dwfl_module_getsymtab(module) : 0;
-        ::Elf* named = nullptr; // whose these are: the file's, or those of what was in its .gnu_debugdata
+        ::Elf* named = nullptr; // the source of `names`: the file, or the ELF file in its .gnu_debugdata
         std::string_view names;
         for (int i = 1; i < count; i++) {
             GElf_Sym s{};
@@ -189,7 +188,7 @@ private:
                 continue;
             if (std::exchange(named, from) != from)
                 names = names_of(from);
-            // libdw does not look whether a name ends within its table.
+            // libdw does not check that a name ends within its table.
             const auto at = reinterpret_cast<uintptr_t>(name) - reinterpret_cast<uintptr_t>(names.data());
             const Elf64_Shdr* const code = elf64_getshdr(elf_getscn(from, section));
             if (at >= names.size() || names[at] == '\0' || !code || !(code->sh_flags & SHF_EXECINSTR))
@@ -198,7 +197,7 @@ private:
             const uint64_t size = label ? code->sh_addr + code->sh_size - s.st_value : s.st_size;
             symbols_.push_back({start - bias, start - bias + size, names.substr(at, max_name), symbol_rank(s), label});
         }
-        // Of the same rank, the one that covers most.
+        // The largest of several symbols with the same rank comes first.
         std::ranges::stable_sort(symbols_, {}, [](const Symbol& s) { return std::tuple(s.start, s.rank, ~s.end); });
         const auto alias = [](const Symbol& a, const Symbol& b) { return a.start == b.start; };
         symbols_.erase(std::unique(symbols_.begin(), symbols_.end(), alias), symbols_.end());
@@ -209,10 +208,10 @@ private:
     std::vector<Elf64_Phdr> segments_;
     uint64_t table_bytes_ = 0;
     std::unique_ptr<Dwfl, End> dwfl_; // owns the names
-    std::vector<Symbol> symbols_;     // by start; dwfl_module_addrinfo() would go through all of them each time
+    std::vector<Symbol> symbols_;     // by start; dwfl_module_addrinfo() would search all of them each time
 };
 
-// Of another helper before this one, the generations were others.
+// Generations differ from those of earlier helpers.
 UserSymbols::UserSymbols() : generations_(clock_ns(CLOCK_MONOTONIC))
 {
     elf_version(EV_CURRENT);
@@ -265,7 +264,7 @@ UserSymbols::Image& UserSymbols::image_of(const ImageId& id)
 
 StackAnswer::Frame UserSymbols::frame(pid_t pid, Image& image, uint64_t address, bool innermost)
 {
-    // A return address may already be the first one of the next function.
+    // A return address may be the first address of the next function.
     const uint64_t back = innermost || address == 0 ? 0 : 1;
     Place place = locate(pid, image, address - back);
     if (place.symbol.empty() && refresh(pid, image))
@@ -290,7 +289,7 @@ UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address
         return {};
     Place place{&*mapping, mapping->file_offset + (address - mapping->start), {}, 0};
     if (!mapping->executable)
-        return place; // may be a device, which is better not opened
+        return place; // it may be a device, which must not be opened
     const std::pair key(mapping->device, mapping->inode);
     auto file = image.files.find(key);
     if (file == image.files.end())
@@ -306,7 +305,7 @@ UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address
     return place;
 }
 
-// Null where the file cannot be opened or is no ELF file.
+// Returns null if the file cannot be opened or is not an ELF file.
 std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& mapping)
 {
     Fd file;
@@ -329,7 +328,7 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     try {
         if (file)
             const Elf checked(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
-        // Not mapped: whoever owns the file can shorten it at any time, which would raise SIGBUS.
+        // Read, not mapped: the file's owner can truncate it at any time, which would raise SIGBUS.
         ElfHandle elf(file ? elf_begin(file.get(), ELF_C_READ, nullptr) : elf_memory(vdso().data(), vdso().size()));
         auto opened = std::make_shared<const SymbolFile>(std::move(elf), budget);
         files_[key] = opened;
@@ -339,7 +338,7 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     }
 }
 
-// Reads the mappings again, unless that was just done. False where nothing has changed.
+// Reads the mappings again, at most once per refresh_interval. Returns false if nothing has changed.
 bool UserSymbols::refresh(pid_t pid, Image& image)
 {
     const auto now = std::chrono::steady_clock::now();
@@ -352,7 +351,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
     std::ifstream file(fmt::format("/proc/{}/auxv", running_thread(pid).value_or(pid)), std::ios::binary);
     file.read(reinterpret_cast<char*>(auxiliary.data()), std::ssize(auxiliary) * ssize_t{sizeof(uint64_t)});
     auxiliary.resize(static_cast<size_t>(file.gcount()) / sizeof(uint64_t));
-    // Gone, or another program by now: the process has exec'ed, or its number belongs to another one.
+    // The process has exited or called exec, or its pid was reused.
     if (found.empty() || auxiliary.empty() || (!image.auxiliary.empty() && auxiliary != image.auxiliary))
         return false;
     for (size_t i = 0; i + 1 < auxiliary.size(); i += 2) {
@@ -371,7 +370,7 @@ bool UserSymbols::refresh(pid_t pid, Image& image)
     image.mappings = std::move(found);
     image.auxiliary = std::move(auxiliary);
     image.generation = ++generations_;
-    // A number of an unmapped file may become another file's.
+    // The inode number of an unmapped file may be reused for another file.
     std::erase_if(image.files, [&image](const auto& entry) {
         const auto same = [&entry](const Mapping& m) { return std::pair(m.device, m.inode) == entry.first; };
         return !entry.second || std::ranges::none_of(image.mappings, same);

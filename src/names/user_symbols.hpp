@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of a process' user stack -> "symbol+0x1f (libfoo.so)". Only the process' own files are asked, each opened
-// through the process: no path of the host, no separate debug files, no network. They may be made to hang, to grow, or
-// to attack their reader: so this is a helper's work (reader/helper.hpp), which StackNames asks.
+// Symbol lookup for user stacks, asked by StackNames. It reads only the process's own files, opened through the
+// process: no host paths, no separate debug files, no network. The process controls these files and may make their
+// reader hang, run out of memory or misbehave, so the lookup runs in a sandboxed helper (reader/helper.hpp).
 #pragma once
 
 #include "names/name_messages.hpp"
@@ -30,33 +30,32 @@ public:
     UserSymbols(const UserSymbols&) = delete;
     UserSymbols& operator=(const UserSymbols&) = delete;
 
-    static constexpr uint64_t memory_bytes = 256 << 20; // of its sandbox
+    static constexpr uint64_t memory_bytes = 256 << 20; // limit of its sandbox
 
-    // A helper's whole life: answers questions until its owner has gone.
+    // The helper's main loop: answers questions until its owner exits.
     void serve(Helper::Task& task);
 
-    // Every address but the innermost is a return address, so the call in front of it is looked up. One that leads to
-    // no code has no text; one to code of no file is "0x...", one in a file that has no symbol there is
-    // "libfoo.so+0x1234" (the ELF virtual address; the file offset where the file is no ELF file or cannot be opened).
-    // Works while the process lives; later, the mappings and files seen until then still answer. Throws nothing: out of
-    // memory, there are fewer.
+    // All addresses but the innermost are return addresses, so the call before them is looked up. Texts: empty without
+    // code at the address; "0x1234 (JIT)" for code outside of files; "libfoo.so+0x1234" without a symbol (the ELF
+    // virtual address, or the file offset if the file cannot be opened or is not ELF). After the process has exited,
+    // only the mappings and files read before are used. Does not throw: out of memory, there are fewer frames.
     StackAnswer answer(const StackQuestion& question);
 
 private:
     struct Image {
         std::vector<Mapping> mappings;   // by start
-        std::vector<Mapping> anonymous;  // code of no file
-        std::vector<uint64_t> auxiliary; // the auxiliary vector: another one in another program
+        std::vector<Mapping> anonymous;  // code outside of files
+        std::vector<uint64_t> auxiliary; // the auxiliary vector, which changes with exec
         std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SymbolFile>> files; // by device and inode
         std::optional<std::chrono::steady_clock::time_point> refreshed;
-        uint64_t generation = 0; // of the mappings; no two are alike
+        uint64_t generation = 0; // of the mappings; unique
         uint64_t used = 0;
     };
 
     struct Place {
         const Mapping* mapping = nullptr;
         uint64_t address = 0;    // in the file
-        std::string_view symbol; // around it, mangled; empty where there is none
+        std::string_view symbol; // that contains the address, mangled; empty: none
         uint64_t symbol_start = 0;
     };
 
@@ -71,7 +70,7 @@ private:
     uint64_t generations_;
     Helper::Task* task_ = nullptr; // while it serves
     std::map<std::array<int64_t, 4>, std::weak_ptr<const SymbolFile>>
-        files_; // by device, inode, and when it last changed
+        files_; // by device, inode and time of last change
 };
 
 } // namespace gpusnoop

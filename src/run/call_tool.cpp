@@ -283,7 +283,7 @@ void CallTool::spill(const call_event& event)
 void CallTool::begin_stacks()
 {
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "stacks");
-    kernel.of_functions = settings_.of_functions;
+    kernel.starts_in_probe = settings_.of_functions;
     user_stacks_ = &stacks_.emplace(kernel, settings_.stacks, &wait_budget_);
     stacks_->begin(options_.pids);
     const CallView& view = settings_.view;

@@ -329,7 +329,7 @@ def a_file_of_kernels_that_hangs():
 def a_file_in_a_stack_that_hangs():
     """Stacks of its process are addresses, and its calls are counted."""
     tool = Tool("-U", 1, losses=True)
-    consequence = "its stacks have no more names"
+    consequence = "its stacks get no more names"
     process = names_in_a_file_that_hangs(tool, consequence)
     time.sleep(1.5)
     ends_in_time(tool, consequence)

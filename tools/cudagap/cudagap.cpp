@@ -149,7 +149,7 @@ void CudaGap::load()
     suspensions_.emplace(options_.host_root);
     gaps_.emplace(bpf_map__fd(skeleton().maps.gap_counts), bpf_map__fd(skeleton().maps.stream_gaps));
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "block_stacks");
-    kernel.of_functions = false;
+    kernel.starts_in_probe = false;
     stacks_.emplace(bpf_map__fd(skeleton().maps.block_counts), kernel, &wait_budget_);
     user_stacks_ = &stacks_->of_users();
     user_stacks_->begin(options_.pids);

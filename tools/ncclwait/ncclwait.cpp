@@ -133,7 +133,7 @@ void NcclWait::load()
     Tool::load();
     lines_.emplace(line_fields(), context(0));
     UserStacks::Kernel kernel = UserStacks::kernel_of(bpf_, "call_stacks");
-    kernel.of_functions = false;
+    kernel.starts_in_probe = false;
     user_stacks_ = &callers_.emplace(kernel, StackView(), &wait_budget_);
     callers_->begin(options_.pids);
     front_calls_.emplace(bpf_.fd("front_calls"));
