@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every wait of an interval: those that return, those that go on, those from before tracing, and where they are.
+// The unfinished waits of an interval, from the kernel side and from before tracing, with their stacks.
 #pragma once
 
 #include "base/clock.hpp"
@@ -22,14 +22,14 @@ public:
     AllWaits(int waiting_fd, int free_places_fd, Waiting::Shared shared) : waiting_(waiting_fd, free_places_fd, shared)
     {}
 
-    // Waits from before tracing are unknown without it. The options must outlive the object.
+    // Also finds waits that began before tracing. The options must outlive the object.
     void find_earlier(std::span<const Probe> probes, const CallSettings& settings, const Options& options,
                       UnwoundStacks& stacks)
     {
         earlier_.emplace(probes, settings.driver, settings.runtime, options, registers_.emplace(), stacks);
     }
 
-    // After find_earlier(): also stacks of long waits that have not returned.
+    // Also finds the stacks of long waits that have not returned. Call it after find_earlier().
     void find_stacks(std::span<const Probe> probes, UnwoundStacks& stacks)
     {
         stacks_.emplace(probes, *registers_, stacks);
@@ -57,13 +57,13 @@ public:
 
     void forget_ended() { waiting_.forget_ended(); }
 
-    // How long the interval is for waits.
+    // Returns the length of the interval, which may differ from the report's.
     uint64_t end_interval(uint64_t interval_ns)
     {
         return waiting_.end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     }
 
-    // least_ns: shorter ones seen from their entry on are left out.
+    // least_ns: shorter waits are left out, unless they began before tracing.
     std::vector<Waiting::Part> of_interval(double seconds, Processes& processes, uint64_t least_ns = 0)
     {
         std::vector<Waiting::Part> parts = waiting_.drain(least_ns);

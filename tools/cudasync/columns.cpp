@@ -13,14 +13,14 @@ using K = WaitKey;
 using G = WaitGroup;
 using C = Context;
 
-// Of the time that the threads of the row had.
+// Share of the time that the threads of the row had.
 Cell share_of_time(const G& group, const C& context)
 {
     const double had = context.seconds * 1e9 * static_cast<double>(group.threads.size());
     return had > 0 ? Cell(100 * static_cast<double>(group.total_ns) / had) : Cell();
 }
 
-// Where it is known from: calls that were seen to begin, or what stacks show of those that began before.
+// How the waits of the row were found: by probes ("calls"), or on the stacks of threads if they began before tracing.
 std::string_view source_of(const G& group)
 {
     const bool calls = group.calls || group.ended || group.waiting > group.earlier;
@@ -36,7 +36,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"WAIT", "wait", Unit::text, 7},
      where_set<C, &Settings::wait>,
      [](const K& k, const G&, const C&) { return Cell(std::string(wait_name(k.wait))); },
-     "What is waited for, see `DESCRIPTION`; if rows are grouped by it."},
+     "The kind of wait, see `DESCRIPTION`; if rows are grouped by it."},
     {{"CALLS", "calls", Unit::count, 8},
      always<C>,
      count_of<&G::calls>,
@@ -51,18 +51,19 @@ constexpr Field<C, K, G> fields[] = {
     {{"EARLIER", "waiting_earlier", Unit::count, 7},
      unless_failed_if<C, &C::earlier>,
      count_of<&G::earlier>,
-     "How many of those in WAITING began before tracing did. In text, this column is in a table only if there are any. "
+     "How many of the calls in WAITING began before tracing. In text, the column appears only if there are any. "
      "Not with `-x`."},
     {{"", "source", Unit::text},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return Cell(std::string(source_of(g))); },
-     "How the row is known: `calls` that were seen to begin, `stacks` of threads whose wait began before tracing did, "
+     "How the waits were found: `calls` by their probes, `stacks` on the stacks of threads if they began before "
+     "tracing, "
      "or `calls,stacks`. Not with `-x`."},
     {{"ENDED", "ended", Unit::count, 5},
      unless_failed_if<C, &C::ended>,
      count_of<&G::ended>,
-     "Calls that never returned, because their thread ended in them, and (JSON) their time as a whole, up to that end. "
-     "In text, this column is in a table only if there are any. Not with `-x`."},
+     "Calls that never returned because their thread ended, and (JSON) their whole time until then. "
+     "In text, the column appears only if there are any. Not with `-x`."},
     {{"", "ended_ns", Unit::count}, unless_failed<C, Shown::json>, count_of<&G::ended_ns>},
     errors_field<K, G, C>,
     {{"TOTAL(s)", "total_ns", Unit::seconds, 9},
@@ -78,8 +79,9 @@ constexpr Field<C, K, G> fields[] = {
     {{"WALL%", "wall_percent", Unit::percent, 6},
      always<C>,
      [](const K&, const G& g, const C& c) { return share_of_time(g, c); },
-     "Share of their time that these threads waited: TOTAL(s) / (interval x THREADS). 100 means that the row's threads "
-     "do nothing else."},
+     "Share of their time that these threads waited: TOTAL(s) / (interval x THREADS). At 100, the row's threads do "
+     "nothing "
+     "else."},
     {{"p50(us)", "duration_p50_ns", Unit::ns_as_us, 9},
      always<C>,
      duration_percentile<50>,
@@ -102,7 +104,7 @@ constexpr LineField fields_of_lines[] = {
     {{"WAIT", "wait", Unit::text, 7},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(wait_name(l.call.key.wait.wait))); },
-     "What is waited for."},
+     "The kind of wait."},
     {{"", "handle", Unit::hex},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return if_any(l.call.key.subject); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of cudasync was asked for, and the columns that show it.
+// cudasync's settings and columns.
 #pragma once
 
 #include "rows/call_events.hpp"
@@ -17,20 +17,20 @@ struct Settings : WaitSettings {
 };
 
 struct Context : CallContext<Settings> {
-    bool earlier = false; // some wait began before tracing did: the same
-    bool ended = false;   // some thread ended in a wait: in text, a column of its own only then
+    bool earlier = false; // some wait began before tracing; in text, EARLIER is shown only then
+    bool ended = false;   // some thread ended in a wait; in text, ENDED is shown only then
 };
 
-// Prints the groups as one table, in the order asked for, or with -H as histograms.
+// Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const WaitGroups& groups, Context context, uint64_t wall_ns);
 
-// Of a line for each call (-e).
+// The fields of the lines of -e.
 std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudasync

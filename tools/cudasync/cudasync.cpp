@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudasync: who waits for the device, in which call, for how long, and who asks again and again instead.
+// cudasync: time that threads wait for the GPU, by call, and threads that poll for completion instead.
 #include "base/loop.hpp"
 #include "run/call_tool.hpp"
 #include "tools/cudasync/all_waits.hpp"
@@ -17,8 +17,8 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "cudasync",
-    .summary = "Shows who waits for the GPU, in which calls and for how long; also waits that have not ended.",
-    .examples = "  cudasync                    # waits of all processes by what is waited for, until Ctrl-C\n"
+    .summary = "Shows which threads wait for the GPU, in which calls and how long; also waits that have not ended.",
+    .examples = "  cudasync                    # waits of all processes by kind of wait, until Ctrl-C\n"
                 "  cudasync 1                  # a table every second, including waits in progress\n"
                 "  cudasync --by thread 5      # which threads wait, and for what share of their time\n"
                 "  cudasync --by pod 5         # which pod waits\n"
@@ -42,7 +42,7 @@ public:
 
 private:
     cudasync_bpf& skeleton() const { return bpf_.as<cudasync_bpf>(); }
-    // Those that still wait are no failures, and have no duration yet.
+    // Unfinished waits have no duration or result yet.
     bool shows_waiting() const { return !settings_.events && !settings_.histogram() && !options_.failed_only; }
     void tracing_began(const Running& running);
     void scan_earlier_waits();
@@ -82,7 +82,7 @@ void CudaSync::configure(const Filters& filters)
 {
     CallTool::configure(filters);
     auto& data = *skeleton().rodata;
-    data.per_thread = true; // a share of time is one of the threads'
+    data.per_thread = true; // WALL% is a share of the threads' time
     data.least_ns = settings_.least_ns;
     data.show_waiting = shows_waiting();
 }

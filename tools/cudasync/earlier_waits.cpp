@@ -9,21 +9,21 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned full_scans = 8; // then at those threads alone that have been found in a wait
-constexpr unsigned empty_answers_max =
-    3; // of a thread that runs: its registers may be of one moment, its stack of another
+constexpr unsigned full_scans = 8; // later scans cover only threads that were found in a wait
+// A running thread's registers and stack may be of different moments.
+constexpr unsigned empty_answers_max = 3;
 constexpr unsigned confirmations = 2;
-constexpr size_t processes_max = 1024; // looked at; each has a row whether it waits or not
-constexpr size_t threads_max = 1024;   // of one of them
+constexpr size_t processes_max = 1024;
+constexpr size_t threads_max = 1024; // per process
 
 } // namespace
 
 EarlierWaits::EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                            ThreadRegisters& registers, UnwoundStacks& stacks)
     : probes_(probes), options_(options), stacks_(stacks), registers_(registers), started_ns_(clock_ns(CLOCK_BOOTTIME)),
-      reader_(symbols_of_waits(probes, driver, runtime), "whether its threads waited before tracing began is not known",
+      reader_(symbols_of_waits(probes, driver, runtime), "its waits from before tracing are unknown",
               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
-                  take(pid, tids, calls);
+                  apply(pid, tids, calls);
               })
 {}
 
@@ -33,7 +33,7 @@ std::set<pid_t> EarlierWaits::due(const std::vector<pid_t>& users)
     for (const pid_t pid : users) {
         const auto known = processes_.find(pid);
         if (known == processes_.end()) {
-            // One that began later has been traced from its first call on.
+            // A process that started after tracing began has been traced from its first call on.
             if (processes_.size() >= processes_max || start_time_ns(pid) > started_ns_)
                 continue;
             processes_[pid].began_ns = clock_ns(CLOCK_MONOTONIC);
@@ -64,8 +64,8 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
         const PendingCallsQuestion::Thread now = question_of(found);
         if (now != thread.registers || thread.asked)
             thread.asked = true;
-        else if (thread.empty_answers) // and it has not run since: that was no accident
-            thread.lose();
+        else if (thread.empty_answers) // the thread has not run since, so the empty answer was right
+            thread.reset();
         else
             thread.seen += thread.call.probe != 0;
         thread.registers = now;
@@ -81,7 +81,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
     }
 }
 
-// Those that have ended, or that have begun a wait since; and after some scans those that wait for nothing.
+// Forgets threads that have exited or begun a traced wait, and after full_scans also threads that are not in a wait.
 void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& seen,
                                   const std::set<uint32_t>& called) const
 {
@@ -101,11 +101,11 @@ void EarlierWaits::ask(pid_t pid, const Process& process)
     reader_.ask(question);
 }
 
-void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
+void EarlierWaits::apply(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
-        return; // it has gone meanwhile
+        return; // it has exited meanwhile
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         const PendingCall& call = calls[i];
@@ -118,7 +118,7 @@ void EarlierWaits::take(pid_t pid, std::span<const uint32_t> tids, std::span<con
             thread.seen = call == thread.call ? thread.seen + 1 : 1;
             thread.call = call;
         } else if (++thread.empty_answers >= empty_answers_max) {
-            thread.lose();
+            thread.reset();
         }
     }
 }

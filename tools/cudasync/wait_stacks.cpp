@@ -7,7 +7,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned tries_max = 3; // of a thread that runs: its registers may be of one moment, its stack of another
+constexpr unsigned tries_max = 3; // a running thread's registers and stack may be of different moments
 
 bool is_wanted(const Waiting::Part& part)
 {
@@ -18,7 +18,7 @@ bool is_wanted(const Waiting::Part& part)
 
 WaitStacks::WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks)
     : stacks_(stacks), registers_(registers),
-      reader_(symbols_of_waits(probes, true, true), "the stacks of its waits that go on are not known",
+      reader_(symbols_of_waits(probes, true, true), "the stacks of its unfinished waits are unknown",
               [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
                   apply(pid, tids, calls);
               })
@@ -78,7 +78,7 @@ void WaitStacks::apply(pid_t pid, std::span<const uint32_t> tids, std::span<cons
     for (size_t i = 0; i < calls.size(); i++) {
         const PendingCall& call = calls[i];
         const auto known = waits_.find({pid, tids[i]});
-        if (known == waits_.end() || !known->second.asked) // another wait's, by now
+        if (known == waits_.end() || !known->second.asked) // the thread is in another wait by now
             continue;
         known->second.asked = false;
         if (!call.probe || call.callers.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of waits that go on. The kernel side takes that of a long wait when it returns, which these do not: their
-// threads' stacks are found from outside, by a helper (code/pending_calls.hpp).
+// Stacks of unfinished waits. The kernel side records the stack of a long wait when it returns. Until then a helper
+// unwinds the thread's stack (code/pending_calls.hpp).
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,11 +19,11 @@ namespace gpusnoop {
 
 class WaitStacks {
 public:
-    // probes: as calls are numbered by.
+    // probes: in the order of their numbers in call keys.
     WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // All waits of an interval, at its end. Those that have gone on for long get their stack as far as it is known by
-    // now; the others are asked for.
+    // parts: all waits of an interval that has just ended. Sets the stacks of unfinished long waits that are known, and
+    // requests the others.
     void add_to(std::span<Waiting::Part> parts);
 
 private:
@@ -31,7 +31,7 @@ private:
     struct Wait {
         uint64_t since_ns = 0;
         unsigned tries = 0;
-        bool asked = false; // by the last question about its process
+        bool asked = false; // included in the last question about its process
         int32_t stack = -1;
         uint64_t caller = 0;
     };

@@ -20,17 +20,17 @@ namespace {
 
 static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes");
 
-// A thread that ended, be it killed while it waited, needs its place no more.
+// False if the thread has exited, even if it was killed while it waited.
 bool is_alive(const wait_call& call, uint64_t start_ns)
 {
     const auto pid = static_cast<pid_t>(call.key.image.pid), tid = static_cast<pid_t>(call.key.tid);
-    if (!call.since_ns) // as good as it need be where nothing is shown of it
+    if (!call.since_ns) // no wait is reported, so a thread that has reused the id does no harm
         return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
     const uint64_t start = thread_start_time_ns(pid, tid);
     return start && start == to_clock_tick(start_ns);
 }
 
-// As the kernel side writes it: since_ns last, and 0 before anything else changes.
+// Reads a consistent copy. The kernel side sets since_ns to 0 before it changes anything else, and writes it last.
 wait_call read(const volatile wait_call& shared)
 {
     wait_call copy{};
@@ -73,7 +73,7 @@ void WaitKey::set(const WaitSettings& settings, const call_key& call)
         wait = call.wait.wait;
 }
 
-WaitGroup& WaitGroups::thread_of(const call_key& call)
+WaitGroup& WaitGroups::group_with_thread(const call_key& call)
 {
     WaitGroup& group = called(call);
     group.threads.emplace(call.image.pid, call.tid);
@@ -82,7 +82,7 @@ WaitGroup& WaitGroups::thread_of(const call_key& call)
 
 void WaitGroups::add(const Waiting::Part& part)
 {
-    WaitGroup& group = thread_of(part.key);
+    WaitGroup& group = group_with_thread(part.key);
     group.total_ns += part.new_ns;
     group.waiting += part.waiting;
     group.earlier += part.earlier;
@@ -93,19 +93,19 @@ void WaitGroups::add(const Waiting::Part& part)
 
 uint64_t Waiting::end_interval(uint64_t now_ns, uint64_t first)
 {
-    before_ns_ = now_ns_;
-    now_ns_ = (now_ns & ~uint64_t{1}) | ((now_ns_ & 1) ^ 1);
-    std::atomic_ref(shared_.reported_ns).store(now_ns_);
-    return before_ns_ ? now_ns_ - before_ns_ : first;
+    begin_ns_ = end_ns_;
+    end_ns_ = (now_ns & ~uint64_t{1}) | ((end_ns_ & 1) ^ 1);
+    std::atomic_ref(shared_.reported_ns).store(end_ns_);
+    return begin_ns_ ? end_ns_ - begin_ns_ : first;
 }
 
 void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t least_ns, State state) const
 {
-    const bool told = call.since_ns < before_ns_ && before_ns_ - call.since_ns >= least_ns;
-    const uint64_t from = told ? before_ns_ : call.since_ns;
-    uint64_t until = state == State::waiting ? now_ns_ : call.ended_ns;
-    if (state == State::ended) // /proc may show a thread that ends as alive, when the report has been made
-        until = std::max(from, std::min(until, now_ns_));
+    const bool reported = call.since_ns < begin_ns_ && begin_ns_ - call.since_ns >= least_ns;
+    const uint64_t from = reported ? begin_ns_ : call.since_ns;
+    uint64_t until = state == State::waiting ? end_ns_ : call.ended_ns;
+    if (state == State::ended) // the end may have been noticed late, or after the end of the interval
+        until = std::max(from, std::min(until, end_ns_));
     if (until - call.since_ns >= least_ns)
         parts.push_back({.key = call.key,
                          .elapsed_ns = until - call.since_ns,
@@ -115,7 +115,7 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
                          .since_ns = call.since_ns});
 }
 
-// When a call ended that cannot return any more; nullopt where it still can.
+// When an unfinished call ended because its thread exited or called exec; nullopt if it may still return.
 std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_start_ns) const
 {
     const uint32_t pid = call.key.image.pid;
@@ -128,8 +128,9 @@ std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_s
     return exit != exits_.end() && call.since_ns < exit->second ? exit->second : clock_ns(CLOCK_MONOTONIC);
 }
 
-// Nobody writes to the place of a thread that has ended. False where the thread lives.
-bool Waiting::take_ended(volatile waiting& place, const wait_call& call)
+// Moves the call of a thread that has exited to ended_; returns false if the thread is running. Safe without
+// synchronization: the kernel side no longer writes to this place.
+bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 {
     const std::optional<uint64_t> end = end_of(call, place.thread_start_ns);
     if (!end)
@@ -151,9 +152,10 @@ uint32_t Waiting::places()
 
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 {
-    // Programs that began before reported_ns was set end first: their calls are in the table alone, or here alone.
+    // Wait for BPF programs that began before reported_ns was set. Each call is then either in the counts or in a part,
+    // never in both.
     if (!barrier_.wait()) {
-        now_ns_ = before_ns_; // the next report has this interval, too
+        end_ns_ = begin_ns_; // the next report includes this interval
         return {};
     }
     std::vector<Part> parts;
@@ -162,7 +164,7 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
-        // A call that returns while this is read is in both, but never in neither.
+        // A call that returns meanwhile may be in both `now` and `spanning`, never in neither.
         const wait_call now = read(shared.now);
         bool returned = false;
         for (volatile wait_call& spanning : shared.spanning) {
@@ -170,12 +172,12 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
             if (!call.since_ns)
                 continue;
             returned |= call.since_ns == now.since_ns;
-            const bool over = call.ended_ns <= now_ns_;
+            const bool over = call.ended_ns <= end_ns_;
             add_part(parts, call, least_ns, over ? State::returned : State::waiting);
             if (over)
                 spanning.since_ns = 0;
         }
-        if (now.since_ns && !returned && now.since_ns < now_ns_ && !take_ended(shared, now))
+        if (now.since_ns && !returned && now.since_ns < end_ns_ && !collect_ended(shared, now))
             add_part(parts, now, least_ns, State::waiting);
     }
     for (const wait_call& call : std::exchange(ended_, {}))
@@ -186,26 +188,26 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 void Waiting::forget_ended()
 {
     const uint64_t long_since_ns = clock_ns(CLOCK_MONOTONIC) - LONG_WAIT_NS;
-    bool go_on = false;
+    bool has_long_wait = false;
     const uint32_t taken = places();
     for (uint32_t place = 0; place < taken; place++) {
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
         const wait_call now = read(shared.now);
-        if (now.since_ns && !take_ended(shared, now)) {
-            go_on |= now.since_ns < long_since_ns;
+        if (now.since_ns && !collect_ended(shared, now)) {
+            has_long_wait |= now.since_ns < long_since_ns;
             continue;
         }
-        const bool told = !shared.spanning[0].since_ns && !shared.spanning[1].since_ns;
-        if (!told || is_alive(read(shared.now), shared.thread_start_ns))
+        const bool reported = !shared.spanning[0].since_ns && !shared.spanning[1].since_ns;
+        if (!reported || is_alive(read(shared.now), shared.thread_start_ns))
             continue;
         shared.now.since_ns = 0;
-        shared.now.key.image.pid = 0; // who takes the place next is not the one before while its first call begins
+        shared.now.key.image.pid = 0; // else the next owner could be mistaken for this thread during its first call
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }
-    shared_.waits_go_on = go_on;
+    shared_.waits_go_on = has_long_wait;
     exits_.clear();
     execs_.clear();
 }

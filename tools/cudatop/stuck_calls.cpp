@@ -11,14 +11,15 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t second_ns = 1'000'000'000;
-constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, but for the jitter of timers
+constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, with some timer jitter
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
 constexpr uint64_t max_pause_ns = 16 * second_ns;
-constexpr unsigned empty_answers_max =
-    3; // of a thread that runs: its registers may be of one moment, its stack of another
+// A running thread's registers and stack may be of different moments.
+constexpr unsigned empty_answers_max = 3;
 constexpr size_t processes_max = 1024;
-constexpr size_t threads_max = 1024;  // of one process
-constexpr uint64_t pause_factor = 20; // the kernel walks through all threads of the machine: a twentieth of the time
+constexpr size_t threads_max = 1024; // per process
+// Limits inspections to a twentieth of the time: the kernel iterates over all threads of the machine.
+constexpr uint64_t pause_factor = 20;
 
 // Slow calls that no tool counts.
 constexpr std::array<std::string_view, 9> uncounted = {

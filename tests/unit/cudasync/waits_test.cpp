@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// The kernel side's table, which a file stands for here; there is no queue of free places.
+// A file in place of the kernel side's table; there is no queue of free places.
 class Table {
 public:
     Table() : fd_(memfd_create("waiting", MFD_CLOEXEC))
@@ -44,7 +44,7 @@ private:
     std::optional<SharedArray<waiting>> places_;
 };
 
-// A process that does nothing until it is killed, which makes it a zombie.
+// A process that sleeps until it is killed and becomes a zombie.
 class Sleeper {
 public:
     Sleeper() : pid_(fork())
@@ -91,7 +91,7 @@ struct Waits {
 
 } // namespace
 
-TEST_CASE("a wait that its thread ends in is told once, with the time until then")
+TEST_CASE("a wait whose thread ends is reported once, with the time until then")
 {
     Waits waits;
     const Sleeper child;
@@ -106,7 +106,7 @@ TEST_CASE("a wait that its thread ends in is told once, with the time until then
     child.end();
     waits.waiting.exited(pid, waits.now - 4 * second);
     SECTION("noticed by the report") {}
-    SECTION("noticed before")
+    SECTION("noticed before the report")
     {
         waits.waiting.forget_ended();
     }
@@ -121,11 +121,11 @@ TEST_CASE("a wait that its thread ends in is told once, with the time until then
     CHECK(waits.report(waits.now + second).empty());
 }
 
-TEST_CASE("where nobody saw the end of a thread, it is when it is noticed")
+TEST_CASE("without an exit event, a wait ends when the end of its thread is noticed")
 {
     Waits waits;
     const Sleeper child;
-    waits.table.waits(0, child.pid(), waits.now - 30 * second); // a machine that has just started has no hour behind it
+    waits.table.waits(0, child.pid(), waits.now - 30 * second); // short, because the machine may have just booted
     child.end();
     waits.waiting.forget_ended();
     const auto parts = waits.report(clock_ns(CLOCK_MONOTONIC) + second);
@@ -136,7 +136,7 @@ TEST_CASE("where nobody saw the end of a thread, it is when it is noticed")
     CHECK(parts[0].new_ns == parts[0].elapsed_ns);
 }
 
-TEST_CASE("what another program has replaced waits no more, though its first thread's id lives")
+TEST_CASE("exec ends earlier waits, although the first thread keeps its id")
 {
     Waits waits;
     waits.table.waits(1, getpid(), waits.now - 50 * second);
@@ -149,7 +149,7 @@ TEST_CASE("what another program has replaced waits no more, though its first thr
     CHECK(parts[1].elapsed_ns == 30 * second);
 }
 
-TEST_CASE("a wait of a thread that lives, and one that returned, did not end with it")
+TEST_CASE("neither a wait of a running thread nor a wait that returned counts as ended")
 {
     Waits waits;
     const Sleeper child;
