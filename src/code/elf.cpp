@@ -20,10 +20,10 @@ namespace gpusnoop {
 
 namespace {
 
-// What a hostile file can make us allocate and scan: far above what the largest CUDA libraries have. A table beyond its
-// bound counts as absent.
+// Limits on allocations and scans caused by a hostile file, far above the sizes in the largest CUDA libraries. A table
+// that exceeds its limit is treated as absent.
 constexpr uint64_t max_table_symbols = 8 << 20;
-constexpr uint64_t max_symtab_strings = 512 << 20; // C++ with debug information comes near it
+constexpr uint64_t max_symtab_strings = 512 << 20; // large C++ programs with debug information come close
 constexpr uint64_t max_other_section = 64 << 20;
 constexpr size_t max_segments = 256;
 constexpr size_t max_name = 64 << 10;
@@ -35,7 +35,7 @@ bool fits(uint64_t offset, uint64_t size, uint64_t whole)
     return offset <= whole && size <= whole - offset;
 }
 
-// Reads as much as there is of [offset, offset + size); throws where the file cannot be read at all.
+// Reads [offset, offset + size), up to the end of the file. Throws Error on a read error.
 size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
 {
     size_t done = 0;
@@ -52,7 +52,7 @@ size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
     return done;
 }
 
-// libelf sizes its own tables by the counts in the header, so they are judged before it sees them.
+// Checks the counts in the header before libelf allocates tables by them.
 void check_header(const Fd& file, uint64_t file_size)
 {
     static const std::string hint = fmt::format("only 64-bit {} programs and libraries can be traced", host_elf.name);
@@ -81,8 +81,8 @@ void check_header(const Fd& file, uint64_t file_size)
         throw Error("truncated ELF file");
 }
 
-// A section as an array. libelf reads it into memory at the first call and keeps it until elf_end(); x86-64 on x86-64
-// means that it stands there as in the file, and malloc() aligned it.
+// A section as an array. libelf reads it at the first call and keeps it until elf_end(). The file has the host's byte
+// order and word size, so the bytes are used unchanged; malloc() has aligned them.
 template<typename T>
 std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
 {
@@ -93,7 +93,7 @@ std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
     return {static_cast<const T*>(data->d_buf), data->d_size / sizeof(T)};
 }
 
-// From offset up to a zero byte (or `stop`); empty where the table has none within max bytes.
+// The text from offset up to a zero byte or `stop`; empty if neither follows within max bytes.
 std::string_view string_at(std::string_view table, uint64_t offset, size_t max = max_name, char stop = '\0')
 {
     if (offset >= table.size())
@@ -107,17 +107,17 @@ struct SymbolTable {
     std::span<const Elf64_Sym> symbols;
     std::string_view strings;
 
-    // Without "@VERSION", which linkers leave in .symtab; empty where it is longer than max.
+    // Without "@VERSION", which linkers keep in .symtab; empty if longer than max.
     std::string_view name(const Elf64_Sym& symbol, size_t max) const
     {
         return string_at(strings, symbol.st_name, max, '@');
     }
 };
 
-// A symbol in address order; the first one of an address is the one to show.
+// Sort key of a symbol. The first one at an address is the one to show.
 struct Located {
     uint64_t address;
-    uint32_t rank; // symbol_rank(), above it whether it is of .dynsym
+    uint32_t rank; // symbol_rank(), plus dynamic_rank for .dynsym
     uint32_t symbol;
 
     bool operator<(const Located& other) const
@@ -125,7 +125,7 @@ struct Located {
         return std::tie(address, rank, symbol) < std::tie(other.address, other.rank, other.symbol);
     }
 };
-constexpr uint32_t dynamic_rank = 16; // .dynsym says no more than .symtab
+constexpr uint32_t dynamic_rank = 16; // prefers .symtab
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }
@@ -145,19 +145,19 @@ struct Elf::Impl {
     uint64_t file_size = 0;
     std::unique_ptr<::Elf, End> elf;
     std::span<const Elf64_Phdr> segments;
-    std::optional<SymbolTable> tables[2];        // .symtab and .dynsym, read when first asked for
-    std::optional<DynamicSymbols> loaded;        // the same, where there are no sections
-    std::optional<std::vector<Located>> located; // the same
+    std::optional<SymbolTable> tables[2];           // .symtab and .dynsym, read on first use
+    std::optional<DynamicSymbols> without_sections; // read on first use
+    std::optional<std::vector<Located>> located;    // all symbols by address, sorted on first use
 
     explicit Impl(Fd fd);
 
-    // The first section that fits: linkers write one of each type we ask for.
+    // The first matching section. Linkers write at most one of each type that is needed here.
     template<typename Predicate>
-    Elf_Scn* find_section(Predicate fitting) const
+    Elf_Scn* find_section(Predicate matches) const
     {
         for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf.get(), scn)) != nullptr;) {
             const Elf64_Shdr* header = elf64_getshdr(scn);
-            if (header != nullptr && fitting(*header))
+            if (header != nullptr && matches(*header))
                 return scn;
         }
         return nullptr;
@@ -192,9 +192,10 @@ struct Elf::Impl {
         return nullptr;
     }
 
-    // self: the one that this is of.
+    // self: the owner of this object.
     const SymbolTable& table(const Elf& self, bool dynamic);
-    const DynamicSymbols& as_loaded(const Elf& self);
+    // For files without section headers; empty for others.
+    const DynamicSymbols& symbols_without_sections(const Elf& self);
     const std::vector<Located>& locations(const Elf& self);
     Symbol symbol(const Elf64_Sym& s, std::string_view name) const;
 };
@@ -209,14 +210,14 @@ Elf::Impl::Impl(Fd fd) : file(std::move(fd))
     file_size = static_cast<uint64_t>(status.st_size);
     check_header(file, file_size);
 
-    // Not ELF_C_READ_MMAP: whoever owns the file can shorten it at any time, and the mapping would raise SIGBUS.
+    // Not ELF_C_READ_MMAP: if the owner truncates the file, accessing the mapping raises SIGBUS.
     elf_version(EV_CURRENT);
     elf.reset(elf_begin(file.get(), ELF_C_READ, nullptr));
     size_t segment_count = 0;
     size_t section_count = 0;
     const bool counted = elf_kind(elf.get()) == ELF_K_ELF && elf_getphdrnum(elf.get(), &segment_count) == 0 &&
                          elf_getshdrnum(elf.get(), &section_count) == 0;
-    // The counts once more, since the owner may have changed the file after check_header().
+    // Check the counts again, since the owner may have changed the file after check_header().
     if (!counted || segment_count > max_segments || section_count > UINT16_MAX)
         throw Error("malformed ELF file (header tables)");
     if (const Elf64_Phdr* first = elf64_getphdr(elf.get()))
@@ -226,12 +227,11 @@ Elf::Impl::Impl(Fd fd) : file(std::move(fd))
             throw Error("truncated ELF file");
 }
 
-// Nothing where the file has sections: they say more.
-const DynamicSymbols& Elf::Impl::as_loaded(const Elf& self)
+const DynamicSymbols& Elf::Impl::symbols_without_sections(const Elf& self)
 {
-    if (!loaded)
-        loaded = elf_nextscn(elf.get(), nullptr) ? DynamicSymbols() : dynamic_symbols(self);
-    return *loaded;
+    if (!without_sections)
+        without_sections = elf_nextscn(elf.get(), nullptr) ? DynamicSymbols() : dynamic_symbols(self);
+    return *without_sections;
 }
 
 const SymbolTable& Elf::Impl::table(const Elf& self, bool dynamic)
@@ -240,9 +240,9 @@ const SymbolTable& Elf::Impl::table(const Elf& self, bool dynamic)
     if (slot)
         return *slot;
     SymbolTable& table = slot.emplace();
-    if (dynamic && !as_loaded(self).symbols.empty()) {
-        table.symbols = as_loaded(self).symbols;
-        table.strings = as_loaded(self).strings;
+    if (dynamic && !symbols_without_sections(self).symbols.empty()) {
+        table.symbols = symbols_without_sections(self).symbols;
+        table.strings = symbols_without_sections(self).strings;
         return table;
     }
     Elf_Scn* scn = section(dynamic ? SHT_DYNSYM : SHT_SYMTAB);
@@ -295,7 +295,7 @@ Elf& Elf::operator=(Elf&&) noexcept = default;
 
 std::string Elf::soname() const
 {
-    if (const DynamicSymbols& loaded = impl_->as_loaded(*this); loaded.soname)
+    if (const DynamicSymbols& loaded = impl_->symbols_without_sections(*this); loaded.soname)
         return std::string(string_at(loaded.strings, loaded.soname));
     Elf_Scn* scn = impl_->section(SHT_DYNAMIC);
     for (const Elf64_Dyn& entry : entries<Elf64_Dyn>(scn, max_other_section)) {
@@ -342,7 +342,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     for (const bool dynamic : {true, false}) {
         const SymbolTable& table = impl_->table(*this, dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
-            // A program that takes the address of an imported function has it undefined, with its PLT entry's address.
+            // An imported function whose address is taken is undefined, but has the address of its PLT entry.
             const Elf64_Sym& s = table.symbols[i];
             if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || s.st_shndx == SHN_UNDEF)
                 continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file says about its symbols. The file belongs to the traced process and may be malformed on purpose.
+// ELF file reader: symbols, sections and segments. The file belongs to the traced process and may be malformed on
+// purpose.
 #pragma once
 
 #include "base/fd.hpp"
@@ -17,17 +18,17 @@ namespace gpusnoop {
 
 struct Symbol {
     std::string name;     // without "@VERSION"
-    uint64_t address = 0; // st_value: virtual address in the file's own numbering
+    uint64_t address = 0; // st_value: ELF virtual address
     uint64_t size = 0;
-    uint64_t file_offset = 0; // of the first byte, through the program headers
-    bool function = false;    // FUNC (IFUNC is left out), else OBJECT
+    uint64_t file_offset = 0; // derived from the program headers
+    bool function = false;    // true: FUNC; false: OBJECT. IFUNC symbols are skipped
 };
 
-// Of several symbols at one address, the one with the lowest rank is shown: functions before objects, what has a size
-// before what has none (a label from assembly), and global names before weak ones (aliases) before local ones.
+// Preference among symbols with the same address; the lowest is shown. Functions come before objects, symbols with a
+// size before those without (assembly labels), and global names before weak ones (aliases) before local ones.
 unsigned symbol_rank(const Elf64_Sym& symbol);
 
-// Bytes of the file, and where they are in its own numbering of virtual addresses.
+// A range of the file and its ELF virtual address.
 struct Part {
     uint64_t address = 0;
     uint64_t file_offset = 0;
@@ -36,7 +37,7 @@ struct Part {
 
 class Elf {
 public:
-    // Takes the file over. Throws Error where it is no 64-bit x86-64 ELF file, truncated or malformed.
+    // Throws Error if it is not a 64-bit ELF file for the host's architecture, or is truncated or malformed.
     explicit Elf(Fd file);
     ~Elf();
     Elf(const Elf&) = delete;
@@ -52,31 +53,32 @@ public:
     // an executable segment. Undefined symbols never match. One entry per (name, file offset).
     std::vector<Symbol> functions(std::span<const std::string_view> names) const;
 
-    // The exported object of that name: its address and size. nullopt where there is none.
+    // Address range of the exported OBJECT symbol with this name; nullopt if there is none.
     std::optional<Part> object(std::string_view name) const;
 
-    // The section of that name, as it is in memory.
+    // Address range of a section; nullopt if there is none.
     std::optional<Part> section(std::string_view name) const;
 
     // The FUNC or OBJECT symbol that starts exactly at this virtual address (.symtab before .dynsym).
     std::optional<Symbol> symbol_at(uint64_t address) const;
 
-    // Offset in the file of a virtual address; nullopt where the file has nothing for that address.
+    // File offset of a virtual address; nullopt if the file has no byte for it.
     std::optional<uint64_t> offset_of(uint64_t address) const;
 
-    // Up to max bytes of the file at this offset; shorter at the end of the file.
+    // Reads up to max bytes at this offset; fewer at the end of the file.
     std::vector<uint8_t> bytes(uint64_t file_offset, size_t max) const;
 
-    // The same into memory that is there; returns how many bytes that were.
+    // Reads into `to`; returns the number of bytes read.
     size_t read(uint64_t file_offset, std::span<uint8_t> to) const;
 
     uint64_t file_size() const;
-    void* handle() const; // libelf's, for libdw
+    void* handle() const; // libelf's ::Elf*, for libdw
 
-    // Program headers. Those of type PT_LOAD lie within the file; addresses and the others may be anything.
+    // Program headers. PT_LOAD segments are verified to lie within the file; addresses and other headers are not
+    // checked.
     std::span<const Elf64_Phdr> segments() const;
 
-    // Where the code is: the executable sections or, where the file has none, the executable segments.
+    // Executable sections, or executable segments if there are no sections.
     std::vector<Part> code() const;
 
 private:

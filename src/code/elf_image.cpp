@@ -14,8 +14,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t block_size = 4096;
-constexpr size_t blocks_max = 512;             // of each file, and there may be hundreds
-constexpr uint64_t dynamic_max = 4096;         // entries; real files have some thirty
+constexpr size_t blocks_max = 512;             // per file, and hundreds of files may be open
+constexpr uint64_t dynamic_max = 4096;         // entries; real files have about thirty
 constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;
 
@@ -70,7 +70,7 @@ size_t ElfImage::read(uint64_t address, std::span<uint8_t> to) const
             const std::vector<uint8_t>& from = block(offset / block_size);
             const uint64_t start = offset % block_size;
             if (start >= from.size())
-                return done; // the file has been cut since
+                return done; // the file has been truncated meanwhile
             const uint64_t part = std::min(size - done, from.size() - start);
             std::copy_n(from.begin() + static_cast<ptrdiff_t>(start), part, to.begin() + static_cast<ptrdiff_t>(done));
             done += part;
@@ -136,7 +136,7 @@ std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_v
             return;
         for (size_t i = 0; i < names.size(); i++) {
             char name[64]{};
-            const size_t size = std::min(names[i].size() + 1, sizeof(name)); // with its zero
+            const size_t size = std::min(names[i].size() + 1, sizeof(name)); // with the terminating zero
             if (read(*strings + s.st_name, {reinterpret_cast<uint8_t*>(name), size}) == size &&
                 std::string_view(name, size - 1) == names[i] && name[size - 1] == '\0' && found[i].size() < found_max)
                 found[i].push_back(r.r_offset);
@@ -150,7 +150,7 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
     std::unordered_map<uint64_t, uint64_t> found;
     if (addresses.empty())
         return found;
-    // Relative relocations that are packed (RELR), and programs that are not moved, have the pointer in the file.
+    // The pointer is in the file for packed relative relocations (RELR) and for programs that are not relocated.
     for (const uint64_t address : addresses)
         if (uint64_t value = 0; load(address, value) && value != 0)
             found[address] = value;
@@ -173,13 +173,13 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
 
 namespace {
 
-// How well a segment explains a mapping, most telling first.
+// How well a segment matches a mapping, most significant criterion first.
 struct Fit {
-    // The segment's pages include all of the mapping's. mprotect() may have split the mapping, but not extended it.
+    // The segment's pages include the whole mapping. mprotect() can split a mapping, but not extend it.
     bool covers = false;
-    // Not first: READ_IMPLIES_EXEC makes read-only segments executable, and mprotect() changes permissions, too.
+    // Less significant, because READ_IMPLIES_EXEC and mprotect() change permissions.
     bool same_permission = false;
-    // The segment's bytes include the address. Decides between two segments of one permission that share a page.
+    // The segment's bytes include the address. Decides between two segments with equal permissions that share a page.
     bool contains = false;
     auto operator<=>(const Fit&) const = default;
 };
@@ -216,17 +216,18 @@ namespace {
 constexpr uint64_t max_image_symbols = 1 << 20;
 constexpr uint64_t max_strings = 64 << 20;
 
-// What is in the table behind the symbols is told by how they are hashed.
+// The number of dynamic symbols is only known from the hash table.
 uint64_t count_by_hash(const ElfImage& file, uint64_t address)
 {
-    const auto header = file.at<uint32_t>(address, 2); // buckets, symbols
+    const auto header = file.at<uint32_t>(address, 2); // number of buckets, number of symbols
     return header.size() == 2 ? std::min<uint64_t>(header[1], max_image_symbols) : 0;
 }
 
-// Buckets with the first symbol of each chain; the last symbol of a chain has the lowest bit set.
+// Each bucket has the first symbol of a chain; bit 0 marks the last symbol of a chain.
 uint64_t count_by_gnu_hash(const ElfImage& file, uint64_t address)
 {
-    const auto header = file.at<uint32_t>(address, 4); // buckets, first symbol in one, words of the filter, shift
+    const auto header =
+        file.at<uint32_t>(address, 4); // number of buckets, first hashed symbol, words of the Bloom filter, shift
     if (header.size() != 4 || header[0] > max_image_symbols || header[2] > max_image_symbols)
         return 0;
     const uint64_t buckets_at = address + sizeof(uint32_t) * 4 + sizeof(uint64_t) * header[2];

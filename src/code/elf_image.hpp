@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's content by virtual address, and what the loader would put there. Reads in blocks, so that a library of a
-// gigabyte costs no more memory than what is looked at.
+// Contents of an ELF file by virtual address, with relocations as the loader would apply them. Reads in blocks, so that
+// a library of a gigabyte needs little memory.
 #pragma once
 
 #include "code/elf.hpp"
@@ -25,23 +25,22 @@ class ElfImage {
 public:
     explicit ElfImage(const Elf& elf);
 
-    // As many bytes as the file has for this address.
+    // Reads up to to.size() bytes; returns the number that the file has at this address.
     size_t read(uint64_t address, std::span<uint8_t> to) const;
 
-    // Up to the zero that ends it; empty where none does within max bytes.
+    // A zero-terminated string; empty if it is longer than max bytes.
     std::string string_at(uint64_t address, size_t max) const;
 
     bool executable(uint64_t address) const { return within(address, PF_X); }
     bool writable(uint64_t address) const { return within(address, PF_W); }
 
-    // Where the loader puts the address of a function of this name, for each of the names.
+    // For each name, the addresses (GOT entries) where the loader stores the address of that function.
     std::vector<std::vector<uint64_t>> slots(std::span<const std::string_view> names) const;
 
-    // What lies at these addresses once the file is loaded at 0: relocated, or as the file has it. Addresses at which
-    // that is not known are left out.
+    // The pointers at these addresses after relocation, with the file loaded at 0. Unknown ones are left out.
     std::unordered_map<uint64_t, uint64_t> pointers(std::span<const uint64_t> addresses) const;
 
-    // What the dynamic section says under this tag.
+    // The value of a dynamic tag (DT_*).
     std::optional<uint64_t> dynamic(int64_t tag) const;
 
     // Up to `count` values at this address; fewer if the file ends.
@@ -69,21 +68,21 @@ private:
     mutable std::map<uint64_t, std::vector<uint8_t>> blocks_;
 };
 
-// Load bias of a mapped file: what is added to an address in the file's own numbering to get the process's address.
-// The one of the segment that the mapping shows at `address`, which lies within it. nullopt where no PT_LOAD segment
-// has the page. The file offset alone does not identify the segment: lld and mold do not pad the file, so a page may
-// hold the end of one segment and the start of the next, at different biases, and is mapped once for each.
+// Load bias of a mapped file: process address minus ELF virtual address, for the segment mapped at `address`, which
+// lies within `mapping`. nullopt if no PT_LOAD segment contains the page. The file offset alone does not identify the
+// segment: lld and mold do not pad the file, so one page may hold the end of a segment and the start of the next. It is
+// then mapped once for each, at different biases.
 std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Mapping& mapping, uint64_t address);
 
-// The symbols of a file without section headers (strip --strip-section-headers), found as the loader finds them: it
-// asks the segments alone.
+// Dynamic symbols of a file without section headers (strip --strip-section-headers), read through PT_DYNAMIC as the
+// loader does.
 struct DynamicSymbols {
-    std::vector<Elf64_Sym> symbols; // empty where there are none
+    std::vector<Elf64_Sym> symbols;
     std::string strings;
-    uint64_t soname = 0; // in the strings; 0: none
+    uint64_t soname = 0; // offset in strings; 0: none
 };
 
-// Whatever the file says: tables that do not fit in it, or that are larger than real ones, count as absent.
+// Tables that exceed the file or are implausibly large are treated as absent.
 DynamicSymbols dynamic_symbols(const Elf& elf);
 
 } // namespace gpusnoop

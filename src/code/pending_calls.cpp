@@ -46,7 +46,7 @@ StackCopyAnswer StackCopyUnwinder::answer(const StackCopyQuestion& question)
             if (answer.callers.size() < StackCopyAnswer::callers_max)
                 answer.callers.push_back(frame.address);
         answer.cut = image.read_past_copy();
-    } catch (const std::bad_alloc&) { // the next process has room again
+    } catch (const std::bad_alloc&) { // frees memory for the next process
         modules_.forget();
     } catch (const Error&) {}
     return answer;
@@ -58,7 +58,7 @@ int32_t UnwoundStacks::number_of(const std::vector<uint64_t>& addresses)
         return -1;
     if (const auto known = numbers_.find(addresses); known != numbers_.end())
         return known->second;
-    if (stacks_.size() == most)
+    if (stacks_.size() == max_stacks)
         return -1;
     const auto added = numbers_.emplace(addresses, first + static_cast<int32_t>(stacks_.size())).first;
     stacks_.emplace_back(added->first);
@@ -73,10 +73,10 @@ std::span<const uint64_t> UnwoundStacks::of(int32_t number) const
 
 namespace {
 
-constexpr size_t thunk_bytes = 48; // all of it on arm64, which has the longest
+constexpr size_t thunk_bytes = 48; // size on arm64, where they are longest
 
-// The pointer that the function jumps through, in the file's numbering; 0 where it is no thunk. By the file: in memory
-// there may be a probe in it.
+// ELF virtual address of the pointer that the function jumps through; 0 if it is no thunk. Reads the file, because the
+// code in memory may contain a probe.
 uint64_t slot_of(const Elf& elf, const Symbol& function)
 {
     const std::vector<uint8_t> code = elf.bytes(function.file_offset, thunk_bytes);
@@ -94,8 +94,8 @@ void PendingCallSearch::serve(Helper::Task& task)
     });
 }
 
-// Functions are looked for where the tools look for them (attach/file_search.hpp): in CUDA's libraries, and where the
-// runtime may be part of the file.
+// Searches the files that the tools probe (attach/file_search.hpp): CUDA's libraries, and files that may be statically
+// linked with the runtime.
 void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
 {
     const auto [known, added] = defined_.try_emplace(code.module);
@@ -113,7 +113,7 @@ void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Cod
             for (const Symbol& symbol : elf.functions(names))
                 known->second.push_back({symbol.address, slot_of(elf, symbol), numbers.at(symbol.name)});
     }
-    // Of several functions that are one, the stack does not tell which was called: it is named by the shortest.
+    // For aliases, the stack does not show which name was called: use the shortest.
     const auto add = [&](uint64_t address, uint32_t number) {
         const auto [entry, is_new] = entries.emplace(address, number);
         if (!is_new && symbols_[number - 1].size() < symbols_[entry->second - 1].size())
@@ -121,13 +121,13 @@ void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Cod
     };
     for (const Function& function : known->second) {
         add(function.address + code.bias, function.number);
-        if (const auto behind = function.slot ? image.word(function.slot + code.bias) : std::nullopt)
-            add(*behind, function.number);
+        if (const auto target = function.slot ? image.word(function.slot + code.bias) : std::nullopt)
+            add(*target, function.number);
     }
 }
 
-// The outermost: what one of these calls within itself is not what the program waits in.
-PendingCall PendingCallSearch::call_in(std::span<const StackFrame> frames, const Entries& entries) const
+// Nested calls are not reported, because the program is waiting in the outermost one.
+PendingCall PendingCallSearch::outermost_call(std::span<const StackFrame> frames, const Entries& entries) const
 {
     PendingCall found;
     size_t caller = frames.size();
@@ -158,17 +158,17 @@ PendingCallsAnswer PendingCallSearch::answer(const PendingCallsQuestion& questio
     try {
         ProcessImage image(static_cast<pid_t>(question.pid), modules_);
         Entries entries;
-        std::set<const Module*> looked_at;
+        std::set<const Module*> searched;
         for (size_t i = 0; i < question.threads.size(); i++) {
             for (const PendingCallsQuestion::Replaced& replaced : question.threads[i].replaced)
                 image.replace_return(replaced.slot, replaced.address);
             const std::vector<StackFrame> frames = unwind(image, registers_of(question.threads[i]));
             for (const StackFrame& frame : frames)
-                if (frame.code.module && looked_at.insert(frame.code.module.get()).second)
+                if (frame.code.module && searched.insert(frame.code.module.get()).second)
                     add_entries(image, frame.code, entries);
-            answer.calls[i] = call_in(frames, entries);
+            answer.calls[i] = outermost_call(frames, entries);
         }
-    } catch (const std::bad_alloc&) { // what is not known is in none, and the next process has room again
+    } catch (const std::bad_alloc&) { // the remaining threads get no call; frees memory for the next process
         defined_.clear();
         modules_.forget();
     } catch (const Error&) {}

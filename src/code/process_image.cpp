@@ -20,7 +20,7 @@ constexpr size_t pages_max = 4096;
 
 } // namespace
 
-// As it is in memory, which is how it was in a file.
+// Copies the vdso of this process into a file. Its memory image equals its ELF file.
 Modules::Modules()
 {
     const auto start = getauxval(AT_SYSINFO_EHDR);
@@ -34,7 +34,7 @@ Modules::Modules()
         return;
     try {
         vdso_ = std::make_shared<const Module>(std::move(file));
-    } catch (const Error&) { // not to be unwound through
+    } catch (const Error&) { // unwinding ends at code of this file
     }
 }
 
@@ -49,7 +49,7 @@ std::shared_ptr<const Module> Modules::of(pid_t pid, const Mapping& mapping)
     try {
         if (Fd file = open_mapped(pid, mapping))
             module = std::make_shared<const Module>(std::move(file));
-    } catch (const Error&) { // not to be unwound through
+    } catch (const Error&) { // unwinding ends at code of this file
     }
     known_.emplace(key, module);
     return module;
@@ -64,10 +64,10 @@ ProcessImage::ProcessImage(pid_t pid, Modules& modules) : pid_(pid), modules_(mo
 
 const Mapping* ProcessImage::find(uint64_t address) const
 {
-    const auto behind = std::ranges::upper_bound(mappings_, address, {}, &Mapping::start);
-    if (behind == mappings_.begin() || address >= std::prev(behind)->end)
+    const auto next = std::ranges::upper_bound(mappings_, address, {}, &Mapping::start);
+    if (next == mappings_.begin() || address >= std::prev(next)->end)
         return nullptr;
-    return &*std::prev(behind);
+    return &*std::prev(next);
 }
 
 std::optional<ProcessImage::Code> ProcessImage::code_at(uint64_t address)
@@ -87,18 +87,18 @@ std::optional<ProcessImage::Code> ProcessImage::code_at(uint64_t address)
 
 void ProcessImage::use_copy(uint64_t address, std::string_view bytes)
 {
-    copied_ = address;
+    copy_address_ = address;
     copy_.resize(bytes.size() / sizeof(uint64_t));
     memcpy(copy_.data(), bytes.data(), copy_.size() * sizeof(uint64_t));
 }
 
-// A signature takes bits that no address of the process has, below bit 55: from 48 on, or from 52 on, as the kernel has
-// it, and in addresses of 48 bits the four between are 0 then. The vdso is at the upper end of what is used.
+// Removes the signature of a return address (FEAT_PAuth). It occupies bits below 55 that no user address has: from 48
+// on, or from 52 on, depending on the kernel. The last mapping, near the vdso, bounds the addresses in use.
 std::optional<uint64_t> ProcessImage::return_address(uint64_t stack, std::optional<uint64_t> found) const
 {
     constexpr unsigned signed_below = 55;
-    if (const auto put = put_.find(stack); put != put_.end())
-        return put->second;
+    if (const auto replaced = replaced_returns_.find(stack); replaced != replaced_returns_.end())
+        return replaced->second;
     if (!FrameRegisters::returns_signed || !found || *found >> signed_below || mappings_.empty())
         return found;
     return *found & (std::bit_ceil(mappings_.back().end) - 1);
@@ -108,11 +108,11 @@ std::optional<uint64_t> ProcessImage::word(uint64_t address)
 {
     if (address % sizeof(uint64_t))
         return std::nullopt;
-    if (copied_) {
-        const uint64_t at = (address - *copied_) / sizeof(uint64_t);
-        if (address >= *copied_ && at < copy_.size())
+    if (copy_address_) {
+        const uint64_t at = (address - *copy_address_) / sizeof(uint64_t);
+        if (address >= *copy_address_ && at < copy_.size())
             return copy_[at];
-        asked_beyond_ |= address >= *copied_;
+        asked_beyond_ |= address >= *copy_address_;
         return std::nullopt;
     }
     const uint64_t start = address - address % page_size;

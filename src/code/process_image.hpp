@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a process as its stacks see it: words, and the files that its code is from.
+// Memory and code of a process, for unwinding its stacks.
 #pragma once
 
 #include "code/call_frames.hpp"
@@ -18,7 +18,7 @@
 
 namespace gpusnoop {
 
-// A file with code, opened once for all processes that map it.
+// An ELF file, opened once for all processes that map it.
 struct Module {
     explicit Module(Fd file) : elf(std::move(file)), frames(elf) {}
     Elf elf;
@@ -29,15 +29,15 @@ class Modules {
 public:
     Modules();
 
-    // Null where it cannot be opened, or is no ELF file. The vdso is this process' own: all have the same.
+    // Null if the file cannot be opened or is no ELF file. All processes have the same vdso, so this process's is used.
     std::shared_ptr<const Module> of(pid_t pid, const Mapping& mapping);
 
-    // So many that those which are not used any more should be closed.
+    // True if forget() should be called to close files.
     bool full() const;
     void forget() { known_.clear(); }
 
 private:
-    // By device and inode; another file may have the number after the first one has gone, but nobody maps that.
+    // By device and inode, which is not reused while the module keeps the file open.
     std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const Module>> known_;
     std::shared_ptr<const Module> vdso_;
 };
@@ -46,36 +46,35 @@ class ProcessImage {
 public:
     ProcessImage(pid_t pid, Modules& modules);
 
-    // Where a piece of code is.
     struct Code {
-        const Mapping* mapping = nullptr;     // executable
-        std::shared_ptr<const Module> module; // null: of no file, or of one that says nothing
-        uint64_t bias = 0;                    // from the file's own numbering to the process'
+        const Mapping* mapping = nullptr;     // the executable mapping
+        std::shared_ptr<const Module> module; // null: no file, or one that cannot be used
+        uint64_t bias = 0;                    // process address minus ELF virtual address
     };
-    // nullopt where nothing executable is mapped.
+    // nullopt if no executable mapping contains the address.
     std::optional<Code> code_at(uint64_t address);
 
-    // From here on, memory is what was copied from this address on, and nothing else.
+    // From now on, word() reads only this copy of the memory at `address`.
     void use_copy(uint64_t address, std::string_view bytes);
-    bool read_past_copy() const { return asked_beyond_; } // the end of it
+    bool read_past_copy() const { return asked_beyond_; } // a word after the end of the copy was requested
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
-    // Of the memory as it is: a page is read once.
+    // An aligned word of the process's memory, or of the copy; nullopt if unreadable. Pages are cached.
     std::optional<uint64_t> word(uint64_t address);
 
-    // Where a function returns to while a return probe waits for it. slot: as thread_registers has it.
+    // The real return address that a pending return probe has replaced. slot: as in thread_registers.
     void replace_return(uint64_t slot, uint64_t address)
     {
-        put_.insert_or_assign(slot + FrameRegisters::return_pops, address);
+        replaced_returns_.insert_or_assign(slot + FrameRegisters::return_pops, address);
     }
-    // Where the function returns to that leaves the stack pointer there, by what was found in its place: without the
-    // signature that it may have.
+    // The real return address of the function whose return leaves the stack pointer at `stack`. found: the word on the
+    // stack, which may be a return probe's trampoline or carry a signature (arm64).
     std::optional<uint64_t> return_address(uint64_t stack, std::optional<uint64_t> found) const;
 
     bool read(uint64_t address, void* to, size_t size) const { return read_memory(pid_, address, to, size); }
 
-    // Of code, by address.
+    // Executable mappings, sorted by address.
     const std::vector<Mapping>& mappings() const { return mappings_; }
 
 private:
@@ -88,8 +87,8 @@ private:
     Modules& modules_;
     std::vector<Mapping> mappings_;
     std::map<uint64_t, std::optional<Page>> pages_;
-    std::map<uint64_t, uint64_t> put_; // by the stack pointer behind the return
-    std::optional<uint64_t> copied_;
+    std::map<uint64_t, uint64_t> replaced_returns_; // by stack pointer after the return
+    std::optional<uint64_t> copy_address_;
     std::vector<uint64_t> copy_;
     bool asked_beyond_ = false;
 };

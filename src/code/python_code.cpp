@@ -10,18 +10,18 @@ namespace gpusnoop {
 
 namespace {
 
-// A text of Python has 1, 2 or 4 bytes for each character. Surrogates (of paths that are no UTF-8) stay what they are,
-// which nobody takes for a character.
+// Converts a Python string, with 1, 2 or 4 bytes per character, to UTF-8. Surrogates, which stand for bytes of paths
+// that are not UTF-8, are encoded unchanged; readers treat them as invalid.
 std::string text_of(const char* bytes, uint32_t size, uint8_t kind, bool& readable)
 {
     std::string text;
     readable = size != ~0U && (kind == 1 || kind == 2 || kind == 4);
     if (!readable)
         return text;
-    const uint32_t there = std::min<uint32_t>(size, PYTHON_TEXT_MAX);
-    if (there < size)
+    const uint32_t copied = std::min<uint32_t>(size, PYTHON_TEXT_MAX);
+    if (copied < size)
         text = "...";
-    for (uint32_t at = 0; at + kind <= there; at += kind) {
+    for (uint32_t at = 0; at + kind <= copied; at += kind) {
         uint32_t code = 0;
         memcpy(&code, bytes + at, kind);
         append_utf8(text, code);
@@ -70,7 +70,7 @@ std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack
 
 namespace {
 
-// 3.8, 3.9: pairs of steps in bytes and in lines. A pair holds from behind its step on.
+// 3.8, 3.9: pairs of increments of byte offset and line. A pair applies from the offset after its increment.
 std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
 {
     int64_t at = 0, line = table.first_line;
@@ -83,7 +83,7 @@ std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
     return line;
 }
 
-// 3.10 (PEP 626): pairs of a length in bytes and the step in lines before it; -128: these bytes have no line.
+// 3.10 (PEP 626): pairs of a length in bytes and the line increment before it; -128: these bytes have no line.
 std::optional<int64_t> line_of_ranges(const LineTable& table, int64_t offset)
 {
     int64_t end = 0, line = table.first_line;
@@ -98,10 +98,10 @@ std::optional<int64_t> line_of_ranges(const LineTable& table, int64_t offset)
     return std::nullopt;
 }
 
-// 6 bits in each byte, the lowest ones first; bit 6: there are more.
-class Numbers {
+// Variable-length integers: 6 bits per byte, least significant first; bit 6 marks a continuation.
+class VarintReader {
 public:
-    explicit Numbers(std::span<const uint8_t> bytes) : rest_(bytes) {}
+    explicit VarintReader(std::span<const uint8_t> bytes) : rest_(bytes) {}
 
     bool done() const { return rest_.empty(); }
     uint8_t byte()
@@ -136,12 +136,12 @@ private:
     std::span<const uint8_t> rest_;
 };
 
-// 3.11 (PEP 657): entries of up to eight instructions, with a step in lines and with columns, which are skipped.
+// 3.11 (PEP 657): entries for up to eight code units, with a line increment and columns, which are skipped.
 std::optional<int64_t> line_of_locations(const LineTable& table, int64_t offset)
 {
     enum Kind : uint8_t { one_line_first = 10, one_line_last = 12, no_columns = 13, long_form = 14, no_line = 15 };
-    Numbers entries(table.bytes);
-    // Unsigned, as a hostile table may step as far as it likes.
+    VarintReader entries(table.bytes);
+    // Unsigned, because a hostile table can overflow it.
     uint64_t line = static_cast<uint64_t>(table.first_line);
     for (int64_t end = 0; !entries.done();) {
         const uint8_t head = entries.byte();

@@ -21,15 +21,14 @@ namespace gpusnoop {
 
 namespace {
 
-// What a process can make us read: real ones have a few interpreters, and some hundred threads.
+// Limits for hostile processes. Real ones have a few interpreters and some hundred threads.
 constexpr unsigned interpreters_max = 64;
 constexpr unsigned threads_max = 1024;
-constexpr size_t keys =
-    32; // in glibc's first block: a number that tells it from a key that was there before, and the pointer
-constexpr size_t runtime_head = 1024; // bytes, with all offsets that it tells of itself
-constexpr unsigned deepest_minor = 99;
-constexpr uint64_t function_max = 64;   // bytes of one that only loads a word
-constexpr uint64_t runtime_max = 16384; // bytes of it that a key's number may be in
+constexpr size_t keys = 32;           // in the first block of glibc's struct pthread
+constexpr size_t runtime_head = 1024; // bytes of _PyRuntime that contain _Py_DebugOffsets
+constexpr unsigned max_minor = 99;
+constexpr uint64_t function_max = 64;   // bytes of a function that only loads a word
+constexpr uint64_t runtime_max = 16384; // bytes of _PyRuntime that may contain the key
 
 // "libpython3.10.so.1.0", "python3.10"
 std::optional<unsigned> minor_of_name(std::string_view path)
@@ -40,7 +39,7 @@ std::optional<unsigned> minor_of_name(std::string_view path)
     if (at == std::string_view::npos)
         return std::nullopt;
     const auto minor = leading_number<unsigned>(name.substr(at + python.size()));
-    return minor && *minor <= deepest_minor ? minor : std::nullopt;
+    return minor && *minor <= max_minor ? minor : std::nullopt;
 }
 
 struct Runtime {
@@ -49,7 +48,7 @@ struct Runtime {
     std::optional<unsigned> minor;
 };
 
-// Of a file that has an interpreter in it.
+// nullopt if the file contains no interpreter.
 std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
 {
     Fd file = open_mapped(pid, mapping);
@@ -58,7 +57,7 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     const Elf elf(std::move(file));
     std::optional<Part> runtime = elf.object("_PyRuntime");
     if (!runtime)
-        runtime = elf.section(".PyRuntime"); // where no symbol is left (3.10 and later)
+        runtime = elf.section(".PyRuntime"); // for stripped files (3.10 and later)
     const auto bias = load_bias(elf.segments(), mapping, mapping.start);
     if (!runtime || !bias)
         return std::nullopt;
@@ -78,7 +77,7 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     return found;
 }
 
-// The program itself first: where it only starts the library, it has none.
+// The program first. If it only loads libpython, it contains no runtime.
 std::optional<Runtime> find_runtime(pid_t pid)
 {
     const std::vector<Mapping> code = code_mappings(pid);
@@ -89,43 +88,43 @@ std::optional<Runtime> find_runtime(pid_t pid)
         try {
             if (auto runtime = runtime_in(pid, mapping))
                 return runtime;
-        } catch (const Error&) { // no file that could be one
+        } catch (const Error&) { // not a usable ELF file
         }
     }
     return std::nullopt;
 }
 
-// As the runtime's list has it.
+// A thread in the runtime's list.
 struct KnownThread {
-    uint64_t self, state; // self: pthread_self()
+    uint64_t self, state; // pthread_self() and the address of its PyThreadState
 };
 
-// The keys whose numbers this code may read from the runtime: where it may look, a key that has been made is there
-// (Py_tss_t: 1, and its number), or the number alone.
+// The keys that this code may read from the runtime. It may point to a Py_tss_t (1, then the key), or to the key
+// itself.
 std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ThreadStorage& storage,
                                     const ReadMemory& read)
 {
     std::array<bool, keys> found{};
-    const auto look = [&](uint64_t address) {
+    const auto check = [&](uint64_t address) {
         std::array<uint32_t, 2> key{};
         if (address - runtime < runtime_max && read(address, key.data(), sizeof(key)) && key[0] == 1 && key[1] < keys)
             found[key[1]] = true;
     };
     storage.places(code, runtime, [&](uint64_t address) {
-        look(address);
-        look(address - sizeof(uint32_t));
+        check(address);
+        check(address - sizeof(uint32_t));
     });
     return found;
 }
 
-// From pthread_self() on.
+// Offset from pthread_self() of the value of the key that holds the thread state.
 std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
                                    const ThreadStorage& storage, const ReadMemory& read)
 {
     std::array<size_t, keys> votes{};
     for (const KnownThread& thread : threads) {
         struct Slot {
-            uint64_t number, value;
+            uint64_t sequence, value;
         };
         std::array<Slot, keys> slots{};
         if (thread.self && read(thread.self + storage.first_block, slots.data(), sizeof(slots)))
@@ -144,8 +143,8 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     return static_cast<int32_t>(storage.first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
 }
 
-// From the thread pointer on. Half of the threads have their state there: what is still being made, or coming to its
-// end, may not.
+// Offset from the thread pointer of the variable that holds the thread state. At least half of the threads must have
+// their state there: starting and exiting threads may not.
 std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, const Code& get_state,
                                         const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {
@@ -160,7 +159,8 @@ std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, co
     return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? slot : std::nullopt;
 }
 
-// By the C library's own pthread_self(): libpthread's before 2.34, whose libc only hands that call on.
+// Offset from pthread_self() to the thread pointer, from the code of pthread_self(). Before glibc 2.34 it is in
+// libpthread, and libc's version only forwards the call.
 std::optional<uint16_t> find_self(pid_t pid)
 {
     if (!host_storage().thread_pointer)
@@ -186,7 +186,7 @@ std::optional<uint16_t> find_self(pid_t pid)
                 if (self && *self <= UINT16_MAX)
                     return static_cast<uint16_t>(*self);
             }
-        } catch (const Error&) { // no file that could be one
+        } catch (const Error&) { // not a usable ELF file
         }
     }
     return std::nullopt;
@@ -216,6 +216,16 @@ std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t ru
     return slot ? std::optional(*slot - static_cast<int32_t>(self)) : std::nullopt;
 }
 
+namespace {
+
+std::string unsupported(unsigned minor)
+{
+    return fmt::format("Python 3.{} is not supported (3.{} to 3.{} are)", minor, PythonVersion::first,
+                       PythonVersion::last);
+}
+
+} // namespace
+
 PythonInterpreter find_interpreter(pid_t pid)
 {
     const auto runtime = find_runtime(pid);
@@ -225,33 +235,30 @@ PythonInterpreter find_interpreter(pid_t pid)
     if (!read_memory(pid, runtime->address, head.data(), head.size()))
         return {.refused = "its memory cannot be read"};
     std::optional<PythonVersion> version;
-    if (const auto told = debug_offsets(head)) {
-        if (told->free_threaded)
-            return {.refused = fmt::format("it is Python 3.{}t, which has no global lock", told->version.minor)};
-        version = told->version.layout.minor ? std::optional(told->version) : std::nullopt;
+    if (const auto offsets = debug_offsets(head)) {
+        if (offsets->free_threaded)
+            return {.refused = fmt::format("free-threaded Python (3.{}t) is not supported", offsets->version.minor)};
+        version = offsets->version.layout.minor ? std::optional(offsets->version) : std::nullopt;
         if (!version)
-            return {.refused = fmt::format("it is Python 3.{}, and 3.{} to 3.{} are known", told->version.minor,
-                                           PythonVersion::first, PythonVersion::last)};
+            return {.refused = unsupported(offsets->version.minor)};
     } else if (runtime->minor) {
         version = python_version(*runtime->minor);
-        if (!version || *runtime->minor > 12) // which would have told
-            return {.refused = fmt::format("it is Python 3.{}, and 3.{} to 3.{} are known", *runtime->minor,
-                                           PythonVersion::first, PythonVersion::last)};
+        if (!version || *runtime->minor > 12) // from 3.13 on, debug offsets are required
+            return {.refused = unsupported(*runtime->minor)};
     } else {
-        return {.refused = "its version of Python is not known"};
+        return {.refused = "cannot determine its Python version"};
     }
     std::vector<uint8_t> get_state(std::min(runtime->get_state.end - runtime->get_state.start, function_max));
     if (!read_memory(pid, runtime->get_state.start, get_state.data(), get_state.size()))
         get_state.clear();
     const auto self = find_self(pid);
     if (!self)
-        return {.refused = "where its C library keeps what belongs to a thread is not found"};
+        return {.refused = "cannot find the thread-local storage of its C library"};
     const auto slot =
         find_state_slot(*version, runtime->address, {get_state, runtime->get_state.start}, host_storage(), *self,
                         [pid](uint64_t address, void* to, size_t size) { return read_memory(pid, address, to, size); });
     if (!slot)
-        return {.refused =
-                    fmt::format("where Python 3.{} keeps the state of its threads is not found", version->minor)};
+        return {.refused = fmt::format("cannot find the thread states of Python 3.{}", version->minor)};
     version->layout.slot = *slot;
     version->layout.self = *self;
     version->layout.start_ns = start_time_ns(pid);
@@ -260,12 +267,12 @@ PythonInterpreter find_interpreter(pid_t pid)
 
 namespace {
 
-PythonInterpreter look(pid_t pid)
+PythonInterpreter find_or_explain(pid_t pid)
 {
     try {
         return find_interpreter(pid);
     } catch (const std::bad_alloc&) {
-        return {.refused = "its files are too large"};
+        return {.refused = "out of memory while reading its files"};
     } catch (const Error& e) {
         return {.refused = e.what()};
     }
@@ -277,7 +284,7 @@ void serve_python_search(Helper::Task& task)
 {
     answer_each<PythonQuestion>(task, [&](const PythonQuestion& question) {
         task.set_status(fmt::format("the Python interpreter of process {}", question.pid));
-        const PythonInterpreter found = look(static_cast<pid_t>(question.pid));
+        const PythonInterpreter found = find_or_explain(static_cast<pid_t>(question.pid));
         PythonAnswer answer{.pid = question.pid,
                             .code_start = found.code.start,
                             .code_end = found.code.end,

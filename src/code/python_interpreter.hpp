@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python interpreter of a process: which version it is, and where a thread's state is found.
+// The Python interpreter of a process: its version, and the location of each thread's PyThreadState.
 //
-// The state is in the thread's own storage: behind a key of glibc's (pthread_getspecific) up to 3.14, in a variable
-// from 3.15 on. Two shorter ways are not taken: the runtime's pointer to the state that holds the lock, and the
-// variable that each thread has of it, name no thread or another one while the lock is released, as PyTorch and Triton
-// do around a launch. Which key it is, memory says: in every thread, the same slot has its own state. Others may have
-// it, too, as pybind11's has in PyTorch: of those, it is the one whose number the code of
-// PyGILState_GetThisThreadState() reads. Which variable, that code says, too, and memory is to agree.
+// Up to 3.14, the pointer to a thread's state is stored with pthread_setspecific(); from 3.15 on, in a thread-local
+// variable. The runtime's pointer to the state that holds the GIL, and its thread-local copy, are not used: they are
+// null or belong to another thread while the GIL is released, as PyTorch and Triton do around a launch.
+//
+// The pthread key is found by comparing memory: the slot that contains each thread's own state. Several keys may match
+// (pybind11 has one in PyTorch); then the one that the code of PyGILState_GetThisThreadState() reads is used. For the
+// variable, its offset comes from that code, and memory must agree.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -23,8 +24,7 @@
 
 namespace gpusnoop {
 
-// What is asked of the helper that looks for the interpreters of processes, and what it answers. One answer for each
-// question.
+// Messages to and from the helper that finds interpreters. Each question gets one answer.
 struct PythonQuestion {
     int32_t pid = 0;
 };
@@ -36,7 +36,7 @@ void fields(auto& each, same_as_const<PythonQuestion> auto& q)
 
 struct PythonAnswer {
     int32_t pid = 0;
-    std::string layout{};                                                // the bytes of a python_layout; empty: none
+    std::string layout{};                                                // bytes of a python_layout; empty: none
     uint64_t code_start = 0, code_end = 0, loop_start = 0, loop_end = 0; // see PythonInterpreter
     std::string refused{};
 };
@@ -52,31 +52,28 @@ struct PythonCodeRange {
 };
 
 struct PythonInterpreter {
-    std::optional<python_layout> layout{}; // none: there is no Python, or it is not followed
-    PythonCodeRange code{};                // of the interpreter itself
-    PythonCodeRange loop{};                // the function that runs Python; empty: it has no name
-    std::string refused{};                 // why it is not, in words that follow "its Python stacks are not followed: "
+    std::optional<python_layout> layout{}; // none: no Python, or one that is not supported
+    PythonCodeRange code{};                // the interpreter's code
+    PythonCodeRange loop{};                // _PyEval_EvalFrameDefault(); empty if it has no symbol
+    std::string refused{};                 // why there is no layout; follows "its Python stacks are not followed: "
 };
 
-// Reads from a process' memory. False where not all of it can be read.
+// Reads memory of a process. False unless all of it can be read.
 using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
-// Looks at the files that the process maps, and at its memory. Throws Error where they cannot be read.
+// Searches the process's mapped files and memory. Throws Error if they cannot be read.
 PythonInterpreter find_interpreter(pid_t pid);
 
-// The slot that each thread's state is in, as an offset to its thread pointer, by the runtime's lists of threads;
-// nullopt where memory does not tell. get_state: the code of PyGILState_GetThisThreadState(), as much as there is;
-// self: from pthread_self() to the thread pointer.
+// Offset from the thread pointer of the pointer to a thread's state. Compares memory with the runtime's thread lists;
+// nullopt if it is not found. get_state: code of PyGILState_GetThisThreadState(), possibly empty. self: offset from
+// pthread_self() to the thread pointer.
 struct PythonVersion;
 struct ThreadStorage;
 std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
 
-// Looks for the interpreters of processes: a helper's work (reader/helper.hpp), as it reads what processes have.
-
-// A helper's whole life: answers questions (code/python_interpreter.hpp) until its owner has gone.
-inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // of its sandbox
-
+// Main loop of the helper that finds interpreters. A helper is used because data of other processes is read.
 void serve_python_search(Helper::Task& task);
+inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // memory limit of its sandbox
 
 } // namespace gpusnoop

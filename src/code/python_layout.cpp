@@ -14,7 +14,7 @@ namespace gpusnoop {
 
 namespace {
 
-// What is alike in all versions, or in most.
+// Offsets that are equal in most versions.
 constexpr python_layout usual = {
     .start_ns = 0,
     .slot = 0,
@@ -29,7 +29,7 @@ constexpr python_layout usual = {
     .entry = PYTHON_NONE,
     .on_heap = false,
     .code_mask = ~0ULL,
-    .check = 88, // how many free variables, and a version that no two functions have
+    .check = 88, // number of free variables, and a version unique to each function
     .file = 112,
     .name = 128,
     .first_line = 68,
@@ -46,8 +46,8 @@ constexpr python_layout usual = {
     .self = 0,
 };
 
-// Frames are objects, which have an index; names are not qualified. Code has no number, but a table of lines of its
-// own.
+// Frames are objects with an instruction index, names are not qualified, and code objects have no version. `check` is
+// the pointer to the line table instead, which is unique to each code object.
 constexpr python_layout until_3_10(uint8_t instruction)
 {
     python_layout layout = usual;
@@ -101,7 +101,7 @@ constexpr python_layout of_3_14()
 {
     python_layout layout = usual;
     layout.owner = 74;
-    layout.code_mask = ~7ULL; // how the reference is counted
+    layout.code_mask = ~7ULL; // the low bits are a reference-count tag
     layout.first_instruction = 208;
     return layout;
 }
@@ -120,14 +120,14 @@ constexpr PythonVersion versions[] = {
     {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // gh-132510
 };
 
-// Where _Py_DebugOffsets has the offsets that are taken from it.
-struct Told {
+// Positions of the offsets in _Py_DebugOffsets.
+struct DebugOffsetPositions {
     unsigned minor;
     uint16_t interpreters, next_interpreter, threads, next_thread, frame, thread_id, previous, code, instruction, owner;
     uint16_t file, name, table, first_line, first_instruction, text_state, text_length, text_ascii, bytes_size,
         bytes_data;
 };
-constexpr Told told[] = {
+constexpr DebugOffsetPositions debug_offset_positions[] = {
     {13, 40, 64, 72, 168, 184, 192, 232, 240, 248, 264, 280, 296, 304, 312, 344, 544, 552, 560, 520, 528},
     {14, 40, 64, 72, 192, 208, 216, 256, 264, 272, 288, 320, 336, 344, 352, 384, 624, 632, 640, 600, 608},
     {15, 40, 64, 72, 192, 208, 240, 320, 328, 336, 352, 384, 400, 408, 416, 448, 720, 728, 736, 696, 704},
@@ -136,7 +136,7 @@ constexpr std::string_view cookie = "xdebugpy";
 constexpr size_t version_at = 8, free_threaded_at = 16;
 
 template<class T>
-bool take(std::span<const uint8_t> from, size_t at, T& to)
+bool read_offset(std::span<const uint8_t> from, size_t at, T& to)
 {
     uint64_t word = 0;
     if (at + sizeof(word) > from.size())
@@ -162,34 +162,37 @@ std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime)
 {
     uint32_t hex = 0;
     if (runtime.size() < cookie.size() || !std::equal(cookie.begin(), cookie.end(), runtime.begin()) ||
-        !take(runtime, version_at, hex) || hex >> 24 != 3)
+        !read_offset(runtime, version_at, hex) || hex >> 24 != 3)
         return std::nullopt;
     const unsigned minor = hex >> 16 & 0xff;
     PythonOffsets offsets;
     uint64_t free_threaded = 0;
-    take(runtime, free_threaded_at, free_threaded);
+    read_offset(runtime, free_threaded_at, free_threaded);
     offsets.free_threaded = free_threaded != 0;
     offsets.version.minor = minor;
-    const auto* const at = std::ranges::find(told, minor, &Told::minor);
+    const auto* const at = std::ranges::find(debug_offset_positions, minor, &DebugOffsetPositions::minor);
     const auto known = python_version(minor);
-    if (at == std::end(told) || !known || offsets.free_threaded)
+    if (at == std::end(debug_offset_positions) || !known || offsets.free_threaded)
         return offsets;
     PythonVersion& v = offsets.version = *known;
     python_layout& l = v.layout;
     const bool all =
-        take(runtime, at->interpreters, v.interpreters) && take(runtime, at->next_interpreter, v.next_interpreter) &&
-        take(runtime, at->threads, v.threads) && take(runtime, at->next_thread, v.next_thread) &&
-        take(runtime, at->frame, l.frame) && take(runtime, at->thread_id, l.thread_id) &&
-        take(runtime, at->previous, l.previous) && take(runtime, at->code, l.code) &&
-        take(runtime, at->instruction, l.instruction) && take(runtime, at->owner, l.owner) &&
-        take(runtime, at->file, l.file) && take(runtime, at->name, l.name) && take(runtime, at->table, l.table) &&
-        take(runtime, at->first_line, l.first_line) && take(runtime, at->first_instruction, l.first_instruction) &&
-        take(runtime, at->text_state, l.text_state) && take(runtime, at->text_length, l.text_length) &&
-        take(runtime, at->text_ascii, l.text_ascii) && take(runtime, at->bytes_size, l.bytes_size) &&
-        take(runtime, at->bytes_data, l.bytes_data);
+        read_offset(runtime, at->interpreters, v.interpreters) &&
+        read_offset(runtime, at->next_interpreter, v.next_interpreter) &&
+        read_offset(runtime, at->threads, v.threads) && read_offset(runtime, at->next_thread, v.next_thread) &&
+        read_offset(runtime, at->frame, l.frame) && read_offset(runtime, at->thread_id, l.thread_id) &&
+        read_offset(runtime, at->previous, l.previous) && read_offset(runtime, at->code, l.code) &&
+        read_offset(runtime, at->instruction, l.instruction) && read_offset(runtime, at->owner, l.owner) &&
+        read_offset(runtime, at->file, l.file) && read_offset(runtime, at->name, l.name) &&
+        read_offset(runtime, at->table, l.table) && read_offset(runtime, at->first_line, l.first_line) &&
+        read_offset(runtime, at->first_instruction, l.first_instruction) &&
+        read_offset(runtime, at->text_state, l.text_state) && read_offset(runtime, at->text_length, l.text_length) &&
+        read_offset(runtime, at->text_ascii, l.text_ascii) && read_offset(runtime, at->bytes_size, l.bytes_size) &&
+        read_offset(runtime, at->bytes_data, l.bytes_data);
     if (!all)
         return std::nullopt;
-    l.text_other = static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t)); // UTF-8, and its length
+    l.text_other =
+        static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t)); // the UTF-8 pointer and its length are between them
     return offsets;
 }
 
@@ -207,8 +210,8 @@ std::optional<int32_t> variable_x86_64(const Code& code)
     return offset;
 }
 
-// What any four bytes of it lead to: from the object, from where they are, or as an address, which a program that is
-// not moved has below 4 GiB.
+// Interprets any four bytes of the code as an offset from the object, as a RIP-relative displacement, and as an
+// absolute address, which is below 4 GiB in programs that are not relocated.
 void places_x86_64(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found)
 {
     for (size_t at = 0; at + sizeof(int32_t) <= code.bytes.size(); at++) {
@@ -221,8 +224,8 @@ void places_x86_64(const Code& code, uint64_t object, const std::function<void(u
     }
 }
 
-// mrs x0, tpidr_el0; sub x0, x0, #SIZE; ret. What glibc keeps of a thread lies in front of its thread pointer, and how
-// much that is differs from version to version.
+// mrs x0, tpidr_el0; sub x0, x0, #SIZE; ret. glibc's struct pthread lies before the thread pointer; its size depends on
+// the version.
 std::optional<uint64_t> thread_pointer_arm64(const Code& code)
 {
     using namespace arm64;
@@ -248,7 +251,7 @@ std::optional<uint64_t> thread_pointer_arm64(const Code& code)
 std::optional<int32_t> variable_arm64(const Code& code)
 {
     using namespace arm64;
-    std::array<std::optional<uint64_t>, 32> behind{}, loaded{};
+    std::array<std::optional<uint64_t>, 32> above{}, loaded{};
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         const uint32_t word = words[i];
@@ -262,19 +265,19 @@ std::optional<int32_t> variable_arm64(const Code& code)
         std::optional<uint64_t> place, value;
         if (read_thread_pointer.matches(word))
             place = 0;
-        else if (add_immediate.matches(word) && rn(word) != x31 && behind[rn(word)])
-            place = *behind[rn(word)] + added(word);
-        else if (load.matches(word) && rn(word) != x31 && behind[rn(word)])
-            value = *behind[rn(word)] + loaded_from(word);
-        behind[rd(word)] = place;
+        else if (add_immediate.matches(word) && rn(word) != x31 && above[rn(word)])
+            place = *above[rn(word)] + added(word);
+        else if (load.matches(word) && rn(word) != x31 && above[rn(word)])
+            value = *above[rn(word)] + loaded_from(word);
+        above[rd(word)] = place;
         loaded[rd(word)] = value && *value <= INT32_MAX ? value : std::nullopt;
         if (access && access->count == 2)
-            behind[access->numbers[1]] = loaded[access->numbers[1]] = std::nullopt;
+            above[access->numbers[1]] = loaded[access->numbers[1]] = std::nullopt;
     }
     return std::nullopt;
 }
 
-// A pointer out of a library's table is taken for the object's.
+// A pointer loaded from a known address (a library's GOT) is assumed to point to the object.
 void places_arm64(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found)
 {
     using namespace arm64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each version of CPython keeps what: of release builds for machines of 64 bits, by their own headers. From 3.13
-// on, an interpreter says most of it itself (_Py_DebugOffsets), which then counts.
+// Offsets in CPython's structures by version, from the headers of 64-bit release builds. From 3.13 on, the interpreter
+// publishes most of them in _Py_DebugOffsets, which takes precedence.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -15,43 +15,43 @@ namespace gpusnoop {
 
 struct PythonVersion {
     unsigned minor = 0; // 3.minor
-    // Where the lists of its threads are: in the runtime, in an interpreter, in a thread's state.
+    // Offsets of the thread lists: in _PyRuntime, in an interpreter state, and in a thread state.
     uint16_t interpreters = 0;
     uint16_t next_interpreter = 0;
     uint16_t threads = 0;
     uint16_t next_thread = 0;
-    bool in_variable = false; // a thread has its state in a variable of its own, and not behind a key of glibc's
-    python_layout layout{};   // but for the slot
+    bool in_variable = false; // the pointer to the thread state is in a thread-local variable, not in a pthread key
+    python_layout layout{};   // without the slot
 
     static constexpr unsigned first = 8, last = 15;
 };
 
-// nullopt where nobody here knows it.
+// nullopt if the version is not supported.
 std::optional<PythonVersion> python_version(unsigned minor);
 
-// What the interpreter says of itself, in its first bytes: `runtime` are those of _PyRuntime. nullopt where it says
-// nothing, or what cannot be. Free-threaded builds say it, too.
+// Parses _Py_DebugOffsets. runtime: the first bytes of _PyRuntime. nullopt if it has none or they are invalid.
+// Free-threaded builds have them, too.
 struct PythonOffsets {
     PythonVersion version;
     bool free_threaded = false;
 };
 std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime);
 
-// Where glibc keeps what belongs to a thread, and how code gets at it: on each machine.
+// Thread-local storage of glibc, and code that accesses it, per architecture.
 struct ThreadStorage {
-    // The first block of keys (struct pthread, specific_1stblock), from pthread_self() on. It has been there
-    // since 2.21.
+    // Offset from pthread_self() of the first block of keys (specific_1stblock of struct pthread). Unchanged since
+    // glibc 2.21.
     uint64_t first_block;
 
-    // From pthread_self() to the thread pointer. code: that of pthread_self(); nullopt where it does anything else.
-    // Null: both are the same.
+    // Offset from pthread_self() to the thread pointer, from the code of pthread_self(); nullopt if that code is not
+    // recognized. Null: both are equal.
     std::optional<uint64_t> (*thread_pointer)(const Code& code);
 
-    // The variable of the thread's that a function returns, from the thread pointer on: of a program that is no
-    // library, as Debian's Pythons are.
+    // Offset from the thread pointer of the thread-local variable that a function returns. Only for code in an
+    // executable, such as Debian's Pythons, not in a library.
     std::optional<int32_t> (*returned_variable)(const Code& code);
 
-    // All places that a function may read whose code knows where an object is, and others that it does not.
+    // All addresses that a function may read relative to an object. May report false ones.
     void (*places)(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found);
 };
 

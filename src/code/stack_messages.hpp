@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Which calls are these threads in? Answered by PendingCallSearch.
+// Asks which calls threads are in. Answered by PendingCallSearch.
 struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 
@@ -51,8 +51,8 @@ void fields(auto& each, same_as_const<PendingCallsQuestion> auto& q)
 struct PendingCall {
     static constexpr size_t callers_max = 48; // per thread, so that an answer fits into a message
 
-    uint32_t probe = 0;              // number of its probe row, counted from 1; 0: the thread is in no traced call
-    uint64_t stack = 0;              // the caller's stack pointer: two calls with the same one cannot be nested
+    uint32_t probe = 0; // number of its probe row, counted from 1; 0: the thread is in no traced call
+    uint64_t stack = 0; // the caller's stack pointer; equal for consecutive calls, different for nested ones
     std::vector<uint64_t> callers{}; // return addresses, innermost first
     auto operator<=>(const PendingCall&) const = default;
 };
@@ -72,7 +72,7 @@ void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
     each(a.pid, a.calls);
 }
 
-// Who are the callers in this copy of a stack? Answered by StackCopyUnwinder.
+// Asks for the callers in a copy of a stack. Answered by StackCopyUnwinder.
 struct StackCopyQuestion {
     int32_t stack = 0; // stack id
     uint32_t pid = 0;  // 0: the question is empty

@@ -9,7 +9,8 @@ constexpr uint64_t frame_bytes_max = 64 << 20;
 using R = FrameRegisters;
 static_assert(R::kept.size() == KEPT_REGISTERS);
 
-// False where the memory is not there, or the stack does not shrink: it is not this code's.
+// Changes the registers to those of the caller. False if memory is unreadable or the stack would not shrink: the
+// registers do not belong to this code.
 bool step(ProcessImage& image, const FrameRule& rule, R& registers)
 {
     const auto base = registers[rule.base_register];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames of a thread's stack, by its registers and the memory of its process. The thread may run meanwhile: what
-// is found then is as it was, or nonsense, and only what is found twice is to be believed.
+// Stack unwinder for threads of other processes, from registers and memory. A thread may run meanwhile, which can
+// produce nonsense: callers trust only a result that they get twice.
 #pragma once
 
 #include "code/call_frames.hpp"
@@ -13,19 +13,19 @@
 namespace gpusnoop {
 
 struct StackFrame {
-    uint64_t address = 0;   // in the function: where it is, or where it goes on
-    uint64_t stack = 0;     // its stack pointer there
-    bool innermost = false; // the address is an instruction's own; else of the one behind a call
+    uint64_t address = 0;   // current instruction, or return address
+    uint64_t stack = 0;     // stack pointer at that address
+    bool innermost = false; // address is that of the current instruction, not a return address
     ProcessImage::Code code{};
 
-    // Within the function, also where the call was its last instruction.
+    // An address within the function, even if its last instruction is the call.
     uint64_t inside() const { return innermost ? address : address - 1; }
 };
 
-// Those that a question tells.
+// Registers of the thread in a question.
 FrameRegisters registers_of(const PendingCallsQuestion::Thread& thread);
 
-// At the begin of a function: those that its caller has where it returns to.
+// At function entry: changes the registers to those of the caller after the return.
 void unwind_entry(ProcessImage& image, FrameRegisters& registers);
 
 enum class FirstFrame : uint8_t {
@@ -33,7 +33,7 @@ enum class FirstFrame : uint8_t {
     after_call,     // the address is a return address
 };
 
-// Innermost first. They end where a file does not say how to get to a function's caller.
+// Frames, innermost first. Ends at code without unwind rules.
 std::vector<StackFrame> unwind(ProcessImage& image, FrameRegisters registers,
                                FirstFrame first = FirstFrame::at_instruction);
 
