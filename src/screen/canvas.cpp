@@ -15,13 +15,13 @@ bool is_plain(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-// The terminal is written to in the locale of the environment.
+// The locale of the environment can show the character.
 bool can_be_drawn(char32_t code)
 {
     return code < 0x7f || is_invisible(code) || ::wcwidth(static_cast<wchar_t>(code)) >= 0;
 }
 
-// Calls put(code, columns) for each character of a text that can be shown as it is. put returns whether to go on.
+// Calls put(code, columns) for each character; '?' replaces one that cannot be shown. put returns false to stop.
 template<typename Put>
 void for_each_character(std::string_view text, Put put)
 {
@@ -64,7 +64,7 @@ std::span<const Canvas::Cell> Canvas::line(int y) const
                                      static_cast<size_t>(columns_));
 }
 
-// A wide character of which one half is about to be overwritten loses the other, too.
+// Erases the other half of a wide character before one half is overwritten.
 void Canvas::unpair(int x, int y)
 {
     Cell* line = cells_.data() + static_cast<ptrdiff_t>(y) * columns_;
@@ -93,7 +93,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
 
     std::string harmless;
     if (!std::ranges::all_of(text, is_plain)) {
-        append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1); // marks and joiners take no room
+        append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1); // x4: marks and joiners take no columns
         text = harmless;
     }
     int used = 0;
@@ -116,7 +116,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
         return !cut;
     });
     if (cut) {
-        if (used == room) // else a wide character would have been the last
+        if (used == room) // not if a wide character was cut, which leaves a free column
             --used;
         put(x + used, y, {.text = {U'+'}, .style = style});
         ++used;

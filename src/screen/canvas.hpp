@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grid of cells that is drawn on without a terminal. Whatever is written is clipped and made harmless.
+// Grid of character cells to draw on, without a terminal. Text is clipped and made safe for the terminal.
 #pragma once
 
 #include "base/text.hpp"
@@ -19,7 +19,7 @@ class Canvas {
 public:
     struct Cell {
         std::array<char32_t, 3> text{U' '}; // a character and up to two marks that combine with it
-        uint8_t width = 1;                  // 2: wide, the next cell is its right half; 0: such a half
+        uint8_t width = 1;                  // 2: wide character, whose right half is the next cell; 0: right half
         Style style = Style::plain;
 
         bool operator==(const Cell&) const = default;
@@ -31,17 +31,17 @@ public:
     int lines() const { return lines_; }
     void clear();
 
-    // Writes a text from (x, y) on, at most `room` columns of it and never past the edge. What does not fit ends in
-    // '+'. Returns the columns used. A wide character of which only half would be seen is left out.
+    // Writes text at (x, y), at most `room` columns and not beyond the edge. Text that does not fit is cut and ends in
+    // '+'; a wide character is never cut in half. Returns the number of columns used.
     int write(int x, int y, std::string_view text, Style style = Style::plain, int room = everything);
-    // The same at the right end of the room.
+    // Writes text right-aligned in the room.
     void write_right(int x, int y, std::string_view text, Style style, int room);
 
-    void fill(const Rect& rect, char32_t code, Style style); // code: of one column
+    void fill(const Rect& rect, char32_t code, Style style); // code: a character of width 1
     void restyle(const Rect& rect, Style style);
 
     std::span<const Cell> line(int y) const;
-    std::string line_text(int y) const; // without the spaces at its end
+    std::string line_text(int y) const; // without trailing spaces
 
     static constexpr int everything = INT32_MAX;
 
@@ -54,7 +54,7 @@ private:
     std::vector<Cell> cells_;
 };
 
-// Columns that a text takes once it has been made harmless.
+// Width of a text, in columns, after it was made safe for the terminal.
 int columns_of(std::string_view text);
 
 } // namespace gpusnoop

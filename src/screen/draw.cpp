@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 namespace {
 
-// The first and the last row that are seen, from 1 on.
+// Numbers of the first and the last visible row, from 1.
 std::pair<int, int> seen_rows(const ListView& view)
 {
     const auto is_row = [](const ListLine& line) { return line.row != nullptr; };
@@ -26,13 +26,13 @@ std::pair<int, int> seen_rows(const ListView& view)
     return {before + 1, before + static_cast<int>(std::ranges::count_if(lines.subspan(first, seen), is_row))};
 }
 
-// "0.0", "0", ">=0": nothing was done, at this precision.
+// "0.0", "0", ">=0": zero at this precision.
 bool is_zero(std::string_view text)
 {
     return text.find_first_not_of("0.>=-") == std::string_view::npos && text.find('0') != std::string_view::npos;
 }
 
-// The list, region by region.
+// Draws the list, region by region.
 class ListDrawing {
 public:
     ListDrawing(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot)
@@ -83,7 +83,7 @@ private:
     const Snapshot& snapshot_;
     ListView view_;
     CellText cells_;
-    std::string text_; // of a cell; kept from one to the next
+    std::string text_; // of the current cell; a member to reuse its memory
 };
 
 void ListDrawing::title()
@@ -207,7 +207,7 @@ void ListDrawing::header()
         canvas_.write(region.width - 1, region.y, ">", Style::header);
 }
 
-// Beside the header, on the side where it ends within its column: there is room, or the gap between columns.
+// Draws the sort mark next to the header text, on its unaligned side, where there is room or the gap between columns.
 void ListDrawing::sort_mark(const PlacedColumn& placed, int y)
 {
     const bool ascii = state_.glyphs == Glyphs::ascii;
@@ -224,7 +224,7 @@ void ListDrawing::totals()
     if (region.height == 0)
         return;
     row(region.y, *sum_line(snapshot_, state_.arrangement), Style::total);
-    // Over the columns that say whose a row is: a sum is of nobody.
+    // The label covers the columns that identify a row, which a sum does not have.
     int room = 0;
     for (const PlacedColumn& placed : view_.places.placed)
         if (placed.column < view_.staying && !column_at(placed).adds)
@@ -263,7 +263,7 @@ void ListDrawing::rows()
         canvas_.write(0, region.y, why_empty(), Style::dim);
 }
 
-// Its name over the columns that say who a row is, the sums of its rows in the others.
+// Draws the heading of a branch: its name over the columns that identify a row, and the sums of its rows in the others.
 void ListDrawing::heading(int y, const ListLine& line)
 {
     int room = canvas_.columns();
@@ -298,7 +298,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (column.trend)
         return style == Style::total ? void() : trend(y, placed, row);
     if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
-        return; // a sum is of nobody
+        return; // a column that identifies a row
     if (style == Style::plain && column.by_severity)
         style = style_of(row.severity);
     if (style == Style::plain && column.device_side)
@@ -312,7 +312,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (style != Style::total && std::holds_alternative<std::monostate>(value))
         style = Style::dim;
     if (column.device_side && std::holds_alternative<std::monostate>(value))
-        return canvas_.write_right(placed.x, y, "n/a", style, placed.width); // nobody to ask, or no answer
+        return canvas_.write_right(placed.x, y, "n/a", style, placed.width); // no NVML, or it does not report this
     if (const auto* text = std::get_if<std::string>(&value)) {
         canvas_.write(placed.x, y, *text, style, placed.width);
         return;
@@ -330,7 +330,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
 void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
 {
     auto column = column_index(snapshot_.columns, state_.arrangement.sort);
-    if (!column || snapshot_.columns[*column].column.unit == Unit::text) // then it has no figures
+    if (!column || snapshot_.columns[*column].column.unit == Unit::text) // a text column has no figures to plot
         column = column_index(snapshot_.columns, state_.arrangement.then);
     if (!column)
         return;
@@ -339,7 +339,7 @@ void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
     canvas_.write(placed.x, y, plot(values, placed.width, 1, state_.glyphs).front(), Style::bar, placed.width);
 }
 
-// A text without its first columns.
+// The text without its first `column` columns.
 std::string from_column(const std::string& text, int column)
 {
     if (column == 0)

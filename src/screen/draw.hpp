@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen, drawn from its state and a snapshot and from nothing else.
+// Draws a screen on a canvas. A pure function of the screen's state and a snapshot.
 #pragma once
 
 #include "screen/canvas.hpp"
@@ -9,10 +9,10 @@
 
 namespace gpusnoop {
 
-// As it fits the canvas, whose size need not be the state's. The state has been settled with the snapshot.
+// Draws to fit the canvas, whose size may differ from the state's. Call clamp() first if the snapshot is new.
 void draw(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot);
 
-// One line of state.size.columns: what is typed in, a message or the keys.
+// One line: the prompt, a message, or the key hints.
 void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state);
 
 void draw_gpu(Canvas& canvas, const Rect& rect, const GpuState& gpu);

@@ -15,13 +15,13 @@
 
 namespace gpusnoop {
 
-// The lines of a screen that are no table: the bars of a GPU, the footer.
+// Lines outside of tables: GPU bars and the footer. Also the page of an open row.
 
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// "[|||||    45%]": the text is over the right end of the bar. A share that is not known is NaN.
+// "[|||||    45%]": the text covers the right end of the bar. share: NaN if unknown.
 void draw_bar(Canvas& canvas, int x, int y, int width, double share, std::string_view text)
 {
     const int inside = width - 2;
@@ -46,10 +46,10 @@ double memory_share(const GpuState& gpu)
     return static_cast<double>(*gpu.memory_used) / static_cast<double>(*gpu.memory_total);
 }
 
-constexpr int both_bars = 28; // columns that they need
-constexpr int name_room = 20; // of a GPU
+constexpr int both_bars = 28; // columns for two bars
+constexpr int name_room = 20; // columns for the name of a GPU
 
-// What the bars can do without; a few letters of a name say nothing.
+// Columns for the users' names that the bars do not need; 0 if only a few letters of a name would fit.
 int room_for_users(int columns, const GpuState& gpu)
 {
     constexpr int least = 8, most = 32;
@@ -71,7 +71,7 @@ void draw_hints(Canvas& canvas, int x, const Rect& rect, std::span<const Hint> h
     }
 }
 
-// What is typed in, its end in view.
+// The prompt and its input, scrolled so that the end is visible.
 void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
 {
     static constexpr std::string_view labels[] = {"", "Filter: ", "Search: ", "Interval (seconds): ", "Save as: "};
@@ -85,7 +85,7 @@ void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
     std::string_view input = state.input;
     while (columns_of(input) > room && !input.empty())
         input.remove_prefix(first_code_point(input).length ? first_code_point(input).length : 1);
-    const Style style = state.proposed ? Style::selected : Style::plain; // typing takes its place
+    const Style style = state.proposed ? Style::selected : Style::plain; // a proposal, which typing replaces
     canvas.write(x + canvas.write(x, rect.y, input, style), rect.y, "_", Style::notice);
 }
 
@@ -157,7 +157,7 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
 
 namespace {
 
-// "12.3M", as the column writes it.
+// "12.3M", in the format of the column.
 std::string value_text(Unit unit, double value)
 {
     std::string text;
@@ -166,7 +166,7 @@ std::string value_text(Unit unit, double value)
     return text;
 }
 
-// A title and, below it, the values of one column. Nothing where there is no room.
+// Title and plot of one column's values. Empty if there is no room.
 std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& snapshot, Size size)
 {
     const auto column = column_index(snapshot.columns, state.plotted);
@@ -174,7 +174,7 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     if (!column || height == 0)
         return {};
     const TopColumn& of = snapshot.columns[*column];
-    constexpr int scale = 8; // the largest value, and 0, beside the plot
+    constexpr int scale = 8; // columns for the labels beside the plot: the largest value, and 0
     const int width = std::max(size.columns - scale, 1);
     const size_t room = values_in(width, state.glyphs);
     const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);
@@ -195,14 +195,14 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     const std::string begin =
         fmt::format("-{:.0f}s", state.history.seconds(std::min(room, values.size()), state.behind));
     const auto filled = static_cast<int>(values.size() * static_cast<size_t>(width) / std::max<size_t>(room, 1));
-    // Below the oldest value, as far as there is room beside "now".
+    // The label is below the oldest value, unless it would overlap "now".
     const int end = std::max(std::min(scale + width - filled + 1, size.columns - 4), 1);
     const std::string axis = fmt::format("{:>{}}", begin, end);
     lines.push_back({fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - end, 4)), Style::dim});
     return lines;
 }
 
-// Each column as wide as its widest cell.
+// A table as lines, each column as wide as its widest cell.
 std::vector<PageLine> table_lines(const DetailPart& part)
 {
     CellText cells;
@@ -248,8 +248,8 @@ std::vector<size_t> plotted_columns(const Snapshot& snapshot)
     std::vector<size_t> columns;
     for (size_t i = 0; i < snapshot.columns.size(); ++i) {
         const Column& column = snapshot.columns[i].column;
-        const bool says_who = column.key == "pid" || column.key == "ns_pid" || column.key == "tid";
-        if (!is_left_aligned(column.unit) && column.in_text && !says_who)
+        const bool identifies_row = column.key == "pid" || column.key == "ns_pid" || column.key == "tid";
+        if (!is_left_aligned(column.unit) && column.in_text && !identifies_row)
             columns.push_back(i);
     }
     return columns;

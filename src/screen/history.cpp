@@ -60,8 +60,8 @@ void History::add(const Snapshot& snapshot)
         auto [found, is_new] = series_.try_emplace(row.id);
         Series& series = found->second;
         if (!is_new && series.seen == now_)
-            continue; // an id twice
-        for (uint64_t gone = is_new ? 0 : std::min<uint64_t>(now_ - series.seen - 1, limits_.points); gone > 0; --gone)
+            continue; // duplicate id
+        for (uint64_t gap = is_new ? 0 : std::min<uint64_t>(now_ - series.seen - 1, limits_.points); gap > 0; --gap)
             append(series, nullptr);
         append(series, &row.cells);
         series.seen = now_;
@@ -82,7 +82,7 @@ void History::append(Series& series, const Row* cells)
         series.values[at + i] = cells ? number((*cells)[i]) : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Rows that have been gone for as long as a plot is; then those that were seen longest ago, until the rest fits.
+// Drops rows that were last seen before the oldest interval kept; then those not seen for longest, until the rest fits.
 void History::forget()
 {
     std::erase_if(series_, [&](const auto& of) { return now_ - of.second.seen >= limits_.points; });
@@ -119,7 +119,7 @@ std::vector<double> History::values(std::string_view id, size_t column, size_t l
     std::vector<double> values;
     for (size_t i = 0; i < points; ++i)
         values.push_back(series.values[(series.begin + i) % points * width_ + column]);
-    // It may be gone.
+    // Intervals since the row disappeared.
     values.resize(points + (now_ - series.seen), std::numeric_limits<double>::quiet_NaN());
     values.resize(values.size() - std::min(behind, values.size()));
     const size_t shown = std::min({last, limits_.points, values.size()});
@@ -146,7 +146,7 @@ int steps_per_line(Glyphs glyphs)
     return glyphs == Glyphs::braille ? 4 : 2;
 }
 
-// Steps from the ground up. At least one, so that a 0 is not taken for a gap.
+// Height of a value in steps; at least 1, so that 0 differs from a gap.
 int steps_of(double value, double top, int steps)
 {
     if (!std::isfinite(value))
@@ -156,12 +156,12 @@ int steps_of(double value, double top, int steps)
     return std::clamp(static_cast<int>(std::lround(std::clamp(value / top, 0.0, 1.0) * steps)), 1, steps);
 }
 
-// One character: how many of its steps are filled, in its left and its right half.
+// A character with this many steps filled in its left and right half.
 char32_t glyph(Glyphs glyphs, int left, int right)
 {
     if (glyphs == Glyphs::ascii)
         return std::array{U' ', U'.', U':'}[static_cast<size_t>(left)];
-    // The dots of a braille pattern, from the ground up, are bits 6, 2, 1, 0 on the left and 7, 5, 4, 3 on the right.
+    // The dots of a braille pattern, from the bottom up, are bits 6, 2, 1, 0 on the left and 7, 5, 4, 3 on the right.
     constexpr std::array<char32_t, 5> left_dots{0, 0x40, 0x44, 0x46, 0x47};
     constexpr std::array<char32_t, 5> right_dots{0, 0x80, 0xa0, 0xb0, 0xb8};
     const char32_t dots = left_dots[static_cast<size_t>(left)] | right_dots[static_cast<size_t>(right)];
@@ -198,7 +198,7 @@ std::vector<std::string> plot(std::span<const double> values, int columns, int l
     const double highest = largest(values);
 
     const int per_line = steps_per_line(glyphs);
-    std::vector<int> heights(room - values.size()); // nothing is known of what was before
+    std::vector<int> heights(room - values.size()); // empty before the first value
     for (double value : values)
         heights.push_back(steps_of(value, highest, per_line * lines));
 

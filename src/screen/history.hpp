@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last values of every number on the screen, row by row, for plots. Bounded however many rows come and go.
+// Recent values of every number on the screen, per row, for plots. Uses bounded memory, however many rows appear.
 #pragma once
 
 #include "screen/snapshot.hpp"
@@ -18,30 +18,30 @@ class History {
 public:
     struct Limits {
         size_t points = 300;     // intervals
-        size_t rows = 1000;      // ids; those seen longest ago go first
+        size_t rows = 1000;      // beyond it, the rows not seen for longest are dropped
         size_t bytes = 16 << 20; // of values
     };
 
     History() : History(Limits{}) {}
     explicit History(Limits limits) : limits_(limits) {}
 
-    // A new interval. Rows that stand for something else than before, or other columns, start it anew.
+    // Adds an interval. Starts over if the grouping or the columns have changed.
     void add(const Snapshot& snapshot);
 
-    // The values of a column, oldest first, the last one of the newest interval; NaN where nothing is known. At most
-    // `last` of them; empty for a row that has not been seen. behind: as it was that many intervals ago.
+    // At most `last` values of a column, oldest first, up to the newest interval; NaN if unknown. Empty for an unknown
+    // row. behind: leave out this many of the newest intervals.
     std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX, size_t behind = 0) const;
 
-    double seconds(size_t last, size_t behind = 0) const; // how long the last so many intervals took
+    double seconds(size_t last, size_t behind = 0) const; // total length of the last `last` intervals
     size_t rows() const { return series_.size(); }
     size_t bytes() const;
 
 private:
-    // Interval by interval, all columns of one together: a ring once it is full.
+    // Values of one row: all columns of an interval, then those of the next one. A ring buffer once it is full.
     struct Series {
         std::vector<float> values;
-        size_t begin = 0; // interval of the ring that is the oldest
-        uint64_t seen = 0;
+        size_t begin = 0;  // index of the oldest interval in the ring
+        uint64_t seen = 0; // number of the last interval with this row
     };
 
     void restart(const Snapshot& snapshot);
@@ -53,31 +53,31 @@ private:
     std::string by_;
     std::vector<std::string> keys_; // of all columns
     size_t width_ = 0;
-    uint64_t now_ = 0;     // intervals so far
+    uint64_t now_ = 0;     // number of intervals so far
     uint64_t wall_ns_ = 0; // when the last one ended
     std::vector<double> seconds_;
     std::map<std::string, Series, std::less<>> series_;
 };
 
-// Values over time as lines of text.
+// Characters for plots.
 enum class Glyphs {
-    braille, // two values a column, four steps a line
-    ascii,   // one value a column, two steps a line
+    braille, // two values per column, four steps per line
+    ascii,   // one value per column, two steps per line
 };
 
-// What the locale (LC_CTYPE) can show: braille with UTF-8, ASCII without.
+// Braille in a UTF-8 locale (LC_CTYPE), else ASCII.
 Glyphs glyphs_of_locale();
 
-// How many values a plot of so many columns shows.
+// Number of values that a plot of this width shows.
 size_t values_in(int columns, Glyphs glyphs);
 
-// `lines` lines of `columns` columns each, the newest value at the right edge, the top of them for the largest value. A
-// value that is not known (NaN) leaves a gap; one that is 0 stands on the ground.
+// A plot as `lines` lines of `columns` columns each. The newest value is at the right edge, and the largest value
+// reaches the top. An unknown value (NaN) leaves a gap; 0 is shown as one step.
 std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs);
 
-// One line of `columns` columns of which a share (0..1) is filled, from the left.
+// A bar of `columns` columns, filled from the left to this share (0..1).
 std::string bar(double share, int columns);
 
-double largest(std::span<const double> values); // of those that are known; 0 if there is none
+double largest(std::span<const double> values); // ignores unknown values; 0 if all are unknown
 
 } // namespace gpusnoop

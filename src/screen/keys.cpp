@@ -41,7 +41,7 @@ std::vector<Key> without_sequences(const std::vector<Key>& typed)
             keys.push_back(typed[i]);
             continue;
         }
-        i += 2; // up to its last byte, which is a letter or '~'
+        i += 2; // skip to the last byte, which is a letter or '~'
         while (i < typed.size() && typed[i] >= 0x20 && typed[i] < 0x40)
             ++i;
     }
@@ -52,13 +52,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The helper's part, until its owner has sent it something, or has gone.
+// Runs in the helper, until the owner sends a message or exits.
 void read_keys(int terminal, pid_t owner, Connection& connection)
 {
-    sigset_t reading_in_the_background; // is to fail, and not to stop all of us
-    sigemptyset(&reading_in_the_background);
-    sigaddset(&reading_in_the_background, SIGTTIN);
-    ::sigprocmask(SIG_BLOCK, &reading_in_the_background, nullptr);
+    sigset_t background_read; // blocked: a read in the background must fail, not stop the process group
+    sigemptyset(&background_read);
+    sigaddset(&background_read, SIGTTIN);
+    ::sigprocmask(SIG_BLOCK, &background_read, nullptr);
     std::string typed;
     std::array<pollfd, 2> sources{{{connection.descriptor(), POLLIN, 0}, {terminal, POLLIN, 0}}};
     while (sources[0].revents == 0) {
@@ -76,7 +76,7 @@ void read_keys(int terminal, pid_t owner, Connection& connection)
         if (over || size <= 0 || typed.size() == TypedAhead::max_bytes)
             sources[1].fd = -1;
     }
-    connection.receive(); // or what is sent now would be lost with it (ECONNRESET)
+    connection.receive(); // an unread message would reset the connection, and lose the answer (ECONNRESET)
     connection.send(typed, -1, true);
 }
 
@@ -93,7 +93,7 @@ TypedAhead::TypedAhead(int terminal)
 
 std::string TypedAhead::end()
 {
-    constexpr auto patience = 1s; // less than a millisecond, but on a busy machine
+    constexpr auto patience = 1s; // takes less than a millisecond, unless the machine is busy
     if (!helper_.connection().send("end", -1, true))
         return {};
     const auto typed = helper_.connection().receive(patience);
@@ -103,7 +103,7 @@ std::string TypedAhead::end()
 bool quits(std::string_view typed)
 {
     static constexpr std::string_view f10 = "\033[21~";
-    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // the others leave the list where it is
+    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // all other keys stay in the list
     return at != typed.npos && (typed[at] == 'q' || typed.substr(at).starts_with(f10));
 }
 

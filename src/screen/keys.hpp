@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key: the character it types or, past the last code point, one of these.
+// Keys and mouse clicks of a screen. A key is the character it types or, beyond the last code point, one of these.
 #pragma once
 
 #include "reader/helper.hpp"
@@ -47,7 +47,7 @@ enum : Key {
 
 } // namespace key
 
-// Of the mouse, with the cell that it points at.
+// A mouse event at a cell.
 struct Click {
     enum Kind { press, wheel_up, wheel_down };
     Kind kind = press;
@@ -55,56 +55,52 @@ struct Click {
     int y = 0;
 };
 
-Key key_of(const Click& click); // past all other keys; of a cell below 4096, 4096
+Key key_of(const Click& click); // encodes the event as a key beyond all others; x, y: below 4096
 std::optional<Click> click_of(Key key);
 
-// What was typed at once, without the escape sequences (ECMA-48 CSI, SS3) of keys that are not known: their letters and
-// digits are no keys.
+// Removes escape sequences (ECMA-48 CSI, SS3) of unknown keys, whose letters and digits must not act as keys.
 std::vector<Key> without_sequences(const std::vector<Key>& typed);
 
-// What a piece of the screen is, not how it looks: a theme gives it colours or, without any, bold and underline.
+// Role of a part of the screen. A theme maps it to colours or, without colours, to bold and underline.
 enum class Style : uint8_t {
     plain,
-    dim,      // labels, what is not known
+    dim,      // labels, unknown values
     title,    // the first line, titles of parts
-    header,   // of a column
-    sorted,   // the header of the column that rows are sorted by
+    header,   // column headers
+    sorted,   // header of the sort column
     device,   // figures of the GPU's own counters
     selected, // the row that keys act on
     branch,   // a heading in the tree
     total,    // the sum line
     alarm,    // something is lost or wrong
-    warning,  // or costs more than it should
+    warning,  // something is inefficient
     notice,   // a message in the footer, a state to be aware of
     bar,      // the filled part of a bar, a plot
     hint,     // a key in the footer
-    count     // how many there are
+    count     // number of styles
 };
 
-// Of what is wrong with a row, by how much.
+// Style for a severity of problems.
 constexpr Style style_of(int severity)
 {
     return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
 }
 
-// Keys that are typed while this process cannot read them: the kernel's verifier has it for up to a second.
-
-// No Reader: there is no question, since the helper acts by itself while this process is in a system call, and none
-// that could replace it. A helper reads the terminal, keeps what is typed, and sends SIGINT for a key that quits. A
-// process, since the key is to be taken within a system call; not a tty's VINTR, since that signals whoever started
-// this process, too.
+// Reads keys that are typed while this process is in the kernel's verifier for up to a second. A helper process reads
+// the terminal, keeps the keys, and sends SIGINT for a key that quits. It needs a process because this one is in a
+// system call. The tty's VINTR would not do, as it would also signal the program that started this process.
 class TypedAhead {
 public:
-    static constexpr size_t max_bytes = 100; // bytes; the terminal keeps the rest. ncurses takes 137 back (6.4)
+    static constexpr size_t max_bytes = 100; // ncurses (6.4) accepts 137 in put_back(); the terminal keeps the rest
 
     explicit TypedAhead(int terminal);
-    std::string end(); // the terminal is this process's again; what was typed until then
+    std::string end(); // stops reading; returns the keys typed so far
 
 private:
     Helper helper_;
 };
 
-// What was typed at once ends a screen that shows its list: a q (or F10) before any key that leads elsewhere.
+// True if these keys quit a screen that shows its list: q (or F10), before any key that leaves the list.
 bool quits(std::string_view typed);
 
 } // namespace gpusnoop

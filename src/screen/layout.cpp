@@ -8,7 +8,7 @@ namespace gpusnoop {
 Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals)
 {
     Regions regions;
-    int left = screen.lines - 1; // one row is always there
+    int left = screen.lines - 1; // one line is always for a row
     auto take = [&](int wanted) {
         const int height = std::clamp(wanted, 0, left);
         left -= height;
@@ -76,7 +76,7 @@ int width_of(std::span<const ColumnWidth> widths)
     return width;
 }
 
-// How many columns can stay.
+// Number of columns that stay: reduced until they take at most half of the width.
 int staying_ones(int columns, std::span<const ColumnWidth> widths, int staying)
 {
     staying = std::clamp(staying, 0, static_cast<int>(widths.size()));
@@ -85,7 +85,7 @@ int staying_ones(int columns, std::span<const ColumnWidth> widths, int staying)
     return staying;
 }
 
-// Room that is left goes to the texts that want it, from the left.
+// Distributes remaining room to columns that want it, from the left.
 void grow(ColumnPlaces& places, std::span<const ColumnWidth> widths, int room)
 {
     int shift = 0;
@@ -106,14 +106,14 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     staying = staying_ones(columns, widths, staying);
     const int room = columns - width_of(widths.first(static_cast<size_t>(staying)));
 
-    // Nothing is scrolled away that would fit.
+    // Does not scroll further than needed to show the last column.
     int furthest = count;
     for (int used = -gap; furthest > staying; --furthest) {
         used += widths[static_cast<size_t>(furthest) - 1].least + gap;
         if (used > room)
             break;
     }
-    furthest = std::min(furthest, std::max(count - 1, staying)); // the last one stays even where it does not fit
+    furthest = std::min(furthest, std::max(count - 1, staying)); // the last column stays even if it does not fit
     ColumnPlaces places;
     places.first = std::clamp(first, 0, furthest - staying);
 
@@ -121,7 +121,7 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     auto place = [&](int column) {
         const int width = widths[static_cast<size_t>(column)].least;
         const bool fits = x + width <= columns;
-        const bool alone = column == staying + places.first; // cut rather than left out
+        const bool alone = column == staying + places.first; // the first scrolled column is cut, not left out
         if (x >= columns || (!fits && !alone))
             return false;
         places.placed.push_back({column, x, std::min(width, columns - x)});

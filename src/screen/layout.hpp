@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things are on a screen: pure functions of plain numbers, valid for every size from 1x1 up.
+// Layout of a screen: pure functions of numbers, valid for every size from 1x1 up.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Rect {
     int x = 0;
     int y = 0;
     int width = 0;
-    int height = 0; // 0: there is no room for it
+    int height = 0; // 0: no room
 
     bool operator==(const Rect&) const = default;
 };
@@ -27,30 +27,29 @@ struct Regions {
     Rect title, gpus, facts, troubles, header, rows, totals, footer; // each as wide as the screen
 };
 
-// The rows come first: what is left once there is one of them goes to the column headers, the footer and the title, and
-// at most a third of a screen to GPUs and facts.
-// gpu_lines, fact_lines, trouble_lines: what they would take; of troubles three at most. totals: whether there is a sum
-// line.
+// Assigns lines to the regions in order of priority: one row, column headers, footer, title, sum line, troubles, facts
+// and GPUs (at most a third of the screen), then more rows.
+// gpu_lines, fact_lines, trouble_lines: wanted heights; troubles get at most three. totals: there is a sum line.
 Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals);
 
-// How many GPUs are side by side, of at least 38 columns each.
+// Number of GPU bars side by side, of at least 38 columns each.
 int gpus_per_line(int columns, int gpus);
 
-// Things of these widths one after the other, two columns apart, in as many lines as it takes. x and y are from the
-// region's corner; what is wider than a line gets one of its own and is cut.
+// Places items of these widths in lines, two columns apart. x and y are relative to the region. An item wider than a
+// line is cut, and has the line for itself.
 std::vector<Rect> flow(int columns, std::span<const int> widths);
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-// The first visible of `count` rows where `height` are visible: as near to `first` as keeps the selected one in view
-// and leaves no room empty that rows could fill. selected < 0: none.
+// Index of the first visible row, if `height` of `count` rows are visible: as close to `first` as possible, so that the
+// selected row is visible and no line is empty that a row could fill. selected < 0: none.
 int scroll(int first, int selected, int count, int height);
 
 // --- columns ---------------------------------------------------------------------------------------------------------
 
 struct ColumnWidth {
-    int least = 1;  // of a number: as wide as its widest, so that no digit is cut
-    int wanted = 1; // text grows up to it where there is room
+    int least = 1;  // a number's column is at least as wide as its widest value, so that no digit is cut
+    int wanted = 1; // a text column grows up to this width if there is room
 };
 
 struct PlacedColumn {
@@ -61,15 +60,15 @@ struct PlacedColumn {
 
 struct ColumnPlaces {
     std::vector<PlacedColumn> placed;
-    int first = 0; // the first column that has not been scrolled away, as it could be done
-    int more = 0;  // columns that do not fit to the right
+    int first = 0; // number of columns scrolled away to the left, after clamping
+    int more = 0;  // columns that do not fit on the right
 };
 
-// One column apart from each other. The first `staying` ones stay as long as they leave half the screen to the others;
-// of the others, `first` have been scrolled away to the left (fewer where all that are left fit anyway).
+// Places columns with a gap of one. The first `staying` columns never scroll, as long as they leave half of the screen
+// to the others. `first` of the others are scrolled away to the left, or fewer if the remaining ones fit anyway.
 ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int staying, int first);
 
-// The least number of columns to scroll away so that `column` is seen; `first` if it is anyway.
+// Number of columns to scroll away so that `column` is visible; `first` if it already is.
 int scroll_to_column(int columns, std::span<const ColumnWidth> widths, int staying, int first, int column);
 
 } // namespace gpusnoop

@@ -16,9 +16,9 @@ using KeyHelp = std::pair<std::string_view, std::string_view>;
 constexpr KeyHelp key_help[] = {
     {"Up Down k j", "select a row; it stays selected wherever it moves"},
     {"PgUp PgDn", "a page up or down"},
-    {"Home End", "whichever row is first, or last"},
+    {"Home End", "the first row, or the last one, even as rows move"},
     {"Left Right", "scroll the columns"},
-    {"Enter", "open the row: who, history, kernels, copies, waits; a pod, a device: its processes"},
+    {"Enter", "open the row: owner, history, kernels, copies, waits; on a pod or device: list its processes"},
     {"Esc", "back; in the list: clear the filter, then select the first row"},
     {"< > , .", "sort by the column to the left or to the right"},
     {"s F6", "choose the column to sort by"},
@@ -26,17 +26,17 @@ constexpr KeyHelp key_help[] = {
     {"f", "freeze the order: figures change, rows do not move"},
     {"/ F4", "filter: show only rows with this text"},
     {"\\ F3", "search for a row with this text; n, N: next, previous"},
-    {"Space p", "pause: figures stop changing, counting goes on"},
+    {"Space p", "pause: figures stop changing, counting continues"},
     {"+ - d", "interval: longer, shorter, type it in (0.1 to 60 s)"},
-    {"b F7", "choose what a row is"},
-    {"1 to 8", "rows by the first, second, ... of these"},
-    {"t F5", "tree: rows below their pod, with their sums"},
-    {"+ - Enter *", "in the tree: show or hide a pod's rows; *: of all"},
+    {"b F7", "choose what rows are grouped by"},
+    {"1 to 8", "group by the first, second, ... of these choices"},
+    {"t F5", "tree: rows below their pod, with sums"},
+    {"+ - Enter *", "in the tree: show or hide a pod's rows; *: of all pods"},
     {"c F2", "choose columns and their order"},
-    {"!", "all that is wrong, and what to type next"},
+    {"!", "all problems, and the command to type next"},
     {"m", "messages so far"},
-    {"K", "send the row's process a signal, after a question"},
-    {"M", "mouse on or off: a click selects, the next one opens; headers sort; off, the terminal selects text"},
+    {"K", "send a signal to the row's process, after a confirmation"},
+    {"M", "mouse on or off. On: a click selects, another opens, on a header sorts. Off: the terminal selects text"},
     {"w", "save the view to a file; to a .json file: every column of every row"},
     {"z", "colours on or off"},
     {"Ctrl-L", "redraw the screen"},
@@ -47,8 +47,8 @@ constexpr KeyHelp key_help[] = {
 constexpr KeyHelp replay_key_help[] = {
     {"Space p", "play, or stop"},
     {"+ -", "twice as fast, up to 64 times; half as fast"},
-    {"[ ]", "a moment back, or on"},
-    {"{ }", "a minute back, or on"},
+    {"[ ]", "a moment back or forward"},
+    {"{ }", "a minute back or forward"},
 };
 
 constexpr KeyHelp detail_key_help[] = {
@@ -72,7 +72,7 @@ Page help_page(const Snapshot& snapshot)
 {
     Page page{"Help", {}, {}};
     if (!snapshot.replayed.empty()) {
-        page.lines.push_back({"Keys of a recording, in place of those below", Style::title});
+        page.lines.push_back({"Keys of a recording, which replace those below", Style::title});
         add_keys(page.lines, replay_key_help);
         page.lines.push_back({});
     }
@@ -82,7 +82,7 @@ Page help_page(const Snapshot& snapshot)
     page.lines.push_back({"Keys in an open row", Style::title});
     add_keys(page.lines, detail_key_help);
     page.lines.push_back({});
-    page.lines.push_back({"Columns (* from the GPU's own counters; - unknown)", Style::title});
+    page.lines.push_back({"Columns (*: from the GPU's own counters; -: unknown)", Style::title});
     for (const TopColumn& column : snapshot.columns)
         if (column.column.in_text)
             page.lines.push_back({fmt::format("  {:<14}{}", header_of(column), about_column(column))});
@@ -96,13 +96,13 @@ Page messages_page(const ScreenState& state)
         page.lines.push_back(
             {message.times > 1 ? fmt::format("{} ({} times)", message.text, message.times) : message.text});
     if (page.lines.empty())
-        page.lines.push_back({"There are none.", Style::dim});
+        page.lines.push_back({"No messages.", Style::dim});
     return page;
 }
 
 Page troubles_page(const Snapshot& snapshot)
 {
-    Page page{"What is wrong, the worst first", {}, {}};
+    Page page{"Problems, worst first", {}, {}};
     for (const Trouble& trouble : snapshot.troubles.value_or(std::vector<Trouble>())) {
         page.lines.push_back({fmt::format("{:<2} {}", trouble.mark, trouble.who), style_of(trouble.severity)});
         page.lines.push_back({"   " + trouble.words});
@@ -118,7 +118,7 @@ Page chooser_page(const ScreenState& state, const Snapshot& snapshot)
 {
     static constexpr std::string_view titles[] = {
         "Sort by: Enter chooses, Esc cancels",
-        "Rows by: Enter chooses, Esc cancels",
+        "Group by: Enter chooses, Esc cancels",
         "Columns: Space shows or hides, < > move, Enter closes",
     };
     const bool columns = state.view == View::choose_columns;

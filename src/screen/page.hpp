@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything on a screen that is not the list: the drill-down, the help, the messages and what is chosen from, as lines
-// that are scrolled through.
+// Pages of a screen besides the list, as scrollable lines: the open row, help, messages, troubles and choosers.
 #pragma once
 
 #include "screen/keys.hpp"
@@ -12,39 +11,39 @@
 namespace gpusnoop {
 
 struct PageLine {
-    std::string text; // as it came from where it came; made harmless when it is drawn
+    std::string text; // may be unsafe for the terminal; the canvas makes it safe
     Style style = Style::plain;
 };
 
 struct Page {
     std::string title;
-    std::vector<PageLine> above; // lines that are not scrolled: the plot of a drill-down
+    std::vector<PageLine> above; // lines that do not scroll: the plot of an open row
     std::vector<PageLine> lines;
 };
 
-// Of the view that is not the list. size: of the screen, to which a plot is fitted.
+// The page of the current view. size: of the screen; determines the size of plots.
 Page page_of(const ScreenState& state, const Snapshot& snapshot, Size size);
 
-// Lines that are scrolled through on a screen of this size: those below the title and what stays, above the footer.
+// Number of visible scrolling lines on a screen of this size.
 int page_height(const Page& page, Size size);
 
-// --- what is chosen from ---------------------------------------------------------------------------------------------
+// --- choosers --------------------------------------------------------------------------------------------------------
 
 struct Choice {
     std::string key;
     std::string label;
     std::string about;
-    bool chosen = false; // now
+    bool chosen = false; // currently in effect
 };
 
 bool is_chooser(View view);
 std::vector<Choice> choices(const ScreenState& state, const Snapshot& snapshot);
 
-// --- the drill-down --------------------------------------------------------------------------------------------------
+// --- open row --------------------------------------------------------------------------------------------------------
 
 Page detail_page(const ScreenState& state, const Snapshot& snapshot, Size size);
 
-// Columns of numbers, of which there is a history.
+// Columns of numbers, which can be plotted.
 std::vector<size_t> plotted_columns(const Snapshot& snapshot);
 
 } // namespace gpusnoop

@@ -23,7 +23,7 @@ void take(const Read& from, const char* key, std::optional<T>& to)
     try {
         to = from.at(key).get<T>();
     } catch (const nlohmann::json::exception&) {
-        throw Error(fmt::format("its \"{}\" is of another kind than that should be", key));
+        throw Error(fmt::format("its \"{}\" has a value of the wrong type", key));
     }
 }
 
@@ -87,9 +87,9 @@ Preferences preferences_in(std::string_view text)
     take(json, "columns", shown);
     take(json, "hidden_columns", hidden);
     if (shown && std::set(shown->begin(), shown->end()).size() != shown->size())
-        throw Error("its \"columns\" has one of them twice");
+        throw Error("its \"columns\" lists a column twice");
     if (shown && shown->empty())
-        throw Error("its \"columns\" has none");
+        throw Error("its \"columns\" is empty");
     if (shown)
         found.columns = {std::move(*shown), std::move(hidden).value_or(std::vector<std::string>())};
     std::optional<double> seconds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody has chosen on a screen by keys, and wants to find there the next time.
+// Settings that the user has changed by keys on a screen, saved for the next run.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,15 @@
 
 namespace gpusnoop {
 
-// What is empty has not been chosen.
+// An empty member was not changed by the user.
 struct Preferences {
     struct Order {
-        std::string column; // its key
+        std::string column; // key of the column
         bool ascending = false;
         bool operator==(const Order&) const = default;
     };
-    // Keys: what is shown, in its order, and what is not, though it is at first. Others are as they are at first.
+    // Keys of the shown columns, in their order, and of default columns that the user has hidden. Columns in neither
+    // list have their default.
     struct Columns {
         std::vector<std::string> shown;
         std::vector<std::string> hidden;
@@ -35,15 +36,15 @@ struct Preferences {
     bool operator==(const Preferences&) const = default;
 };
 
-// Empty: too short or too long for a screen.
+// nullopt if it is not 0.1 to 60 s.
 std::optional<std::chrono::nanoseconds> interval_of(double seconds);
 
 // As JSON.
 std::string preferences_text(const Preferences& preferences);
-// Of a text that anybody may have written. Throws Error, which says of the text what is wrong with it.
+// Parses untrusted text. Throws Error that states what is wrong with it.
 Preferences preferences_in(std::string_view text);
 
-// What the newer ones say, and of the rest what the older ones do.
+// The newer preferences, completed by the older ones.
 Preferences joined(const Preferences& older, const Preferences& newer);
 
 } // namespace gpusnoop

@@ -16,7 +16,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int max_saved_columns = 1000, max_saved_lines = 5000; // 80 MB of cells; what is more is cut
+constexpr int max_saved_columns = 1000, max_saved_lines = 5000; // 80 MB of cells; larger contents are cut
 
 Size size_for_all(const ScreenState& state, const Snapshot& snapshot)
 {
@@ -48,7 +48,7 @@ std::string screen_text(const ScreenState& state, const Snapshot& snapshot)
     Canvas canvas(size.columns, size.lines);
     draw(canvas, whole, snapshot);
     std::string text;
-    for (int y = 0; y + 1 < size.lines; ++y) // the last one has the keys
+    for (int y = 0; y + 1 < size.lines; ++y) // without the last line, which has the key hints
         text += canvas.line_text(y) + '\n';
     text.erase(text.find_last_not_of('\n') + 1);
     return text + '\n';
@@ -78,7 +78,7 @@ void save_screen(const std::string& name, const ScreenState& state, const Snapsh
     const std::string text = name.ends_with(".json") ? screen_json(state, snapshot) : screen_text(state, snapshot);
     const Fd file = OutputPath(name, "screen", "").create(0600);
     if (!write_all(file.get(), text))
-        throw Error("the file cannot be written: " + errno_text(errno));
+        throw Error("cannot write the file: " + errno_text(errno));
 }
 
 } // namespace gpusnoop

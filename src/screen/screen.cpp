@@ -137,7 +137,7 @@ void Screen::act(const Action& action)
     case Action::mouse:
         return terminal_.set_mouse(state_.mouse);
     case Action::open:
-        snapshot_.detail.clear(); // it was of another row
+        snapshot_.detail.clear(); // of the row that was open before
         [[fallthrough]];
     default:
         requests_(action);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A live screen: shows snapshots, reads keys, asks for what they want. Without threads and without waiting; the owner's
-// loop watches its descriptors.
+// A live screen: shows snapshots, reads keys, and requests actions from its owner. It has no threads and never waits;
+// the owner's loop watches its descriptors.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,30 +18,29 @@
 
 namespace gpusnoop {
 
-// To be made after the Loop, which takes the signals that end a run, and to be destroyed as soon as the loop ends, for
-// the terminal is given back then. Until then nothing else may write to it.
+// Create it after the Loop, which handles the signals that end a run. Destroy it as soon as the loop ends, to restore
+// the terminal. In between, nothing else may write to the terminal.
 class Screen {
 public:
-    // Called with each action that the screen does not do itself, never from within another call. It may call show()
-    // and message().
+    // Called with each action that the screen cannot do itself, never recursively. May call show() and message().
     using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
-    // Throws Error, with a hint, where there is no terminal, or one that cannot be used.
+    // Throws Error, with a hint, if there is no terminal or it cannot be used.
     Screen(const Options& options, Requests requests);
 
-    // Before the loop runs: what takes long, in words. Keys are kept, but one that quits sends SIGINT. Warnings are
-    // kept until started().
+    // Shows the current slow step, before the loop runs. Keys are kept for later, except that a key that quits sends
+    // SIGINT. Warnings are kept until started().
     void starting(std::string what);
     void started(); // the loop runs, or is about to
 
-    std::vector<int> descriptors() const; // to be watched by the loop
-    void ready();                         // one of them is readable
-    void show(Snapshot snapshot);         // a new interval
-    void message(std::string text);       // what would have gone to stderr; warn() comes here by itself
+    std::vector<int> descriptors() const; // for the loop to watch
+    void ready();                         // call when one of them is readable
+    void show(Snapshot snapshot);         // shows a new interval
+    void message(std::string text);       // shows a message that would otherwise go to stderr, as warn() now does
 
     std::chrono::nanoseconds interval() const { return state_.interval; }
-    Preferences chosen() const; // by keys, since the beginning
+    Preferences chosen() const; // settings changed by keys since the start
 
 private:
     void act(const Action& action);
@@ -52,9 +51,9 @@ private:
     Options initial_;
     Requests requests_;
     ScreenState state_;
-    Snapshot snapshot_; // that is shown; stands still during a pause
+    Snapshot snapshot_; // the one shown; not replaced during a pause
 
-    // Those that were never shown go to stderr in the end, when terminal_, which stands behind it, is given back.
+    // Prints warnings that were never shown to stderr. Declared before terminal_, so destroyed after it is restored.
     struct EarlyWarnings {
         EarlyWarnings() = default;
         ~EarlyWarnings();

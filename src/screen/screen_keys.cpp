@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a key does in the list; the rest is in screen_pages.cpp and screen_prompt.cpp.
+// Keys in the list, and keys that work everywhere. Those of pages and prompts are in screen_pages.cpp and
+// screen_prompt.cpp.
 #include "screen/screen_keys.hpp"
 
 #include "base/text.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One key press in the list. The lines are those before it.
+// One key press in the list. view_ is the list before the key press.
 class ListKeys {
 public:
     ListKeys(ScreenState& state, const Snapshot& snapshot)
@@ -72,7 +73,7 @@ bool ListKeys::move(Key key)
     return true;
 }
 
-// In the tree: a heading's rows are hidden or shown; from a row, Left leads to its heading.
+// Keys of the tree: hide or show a heading's rows; Left selects the heading of a row.
 bool ListKeys::fold(Key key)
 {
     if (!state_.arrangement.tree || view_.lines.empty())
@@ -155,7 +156,7 @@ bool ListKeys::change(Key key)
     return true;
 }
 
-// The column beside the one that rows are sorted by, which is to be seen, too.
+// Sorts by the column next to the sort column, and scrolls to it.
 void ListKeys::sort_beside(int direction)
 {
     const auto count = static_cast<int>(view_.columns.size());
@@ -188,7 +189,7 @@ void ListKeys::escape()
     state_.first_row = 0;
 }
 
-// What is wrong with it first; else the column that rows are sorted by.
+// Plots the column of the row's worst trouble; without trouble, the sort column.
 void ListKeys::plot_trouble(const TopRow& row)
 {
     if (snapshot_.troubles)
@@ -209,7 +210,8 @@ std::vector<Action> ListKeys::open()
     const TopRow& row = *view_.lines[static_cast<size_t>(view_.selected)].row;
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
     if (snapshot_.replayed.empty() && std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
-        const bool by_name = row.branch.empty() || snapshot_.by == "device"; // one owner's processes may be on it
+        const bool by_name =
+            row.branch.empty() || snapshot_.by == "device"; // a device's branch is an owner, not its name
         state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
         state_.first_row = 0;
@@ -224,7 +226,7 @@ std::vector<Action> ListKeys::open()
     return {{Action::open, row.id}, {Action::refresh, {}}};
 }
 
-// Back to the list that the processes are from.
+// Returns to the list of pods, containers, ..., and selects the row that was entered.
 std::vector<Action> ListKeys::leave()
 {
     state_.reselect = std::exchange(state_.within, {}).id;
@@ -278,7 +280,7 @@ std::vector<Action> ListKeys::ask(Key key)
     return {};
 }
 
-// Keys that lead through a recording, wherever they are pressed.
+// Keys that control the replay of a recording, in any view.
 bool press_replayed(Key key, std::vector<Action>& actions)
 {
     struct Binding {
@@ -291,12 +293,12 @@ bool press_replayed(Key key, std::vector<Action>& actions)
                                {U']', Action::step, 1},  {U'{', Action::leap, -1},  {U'}', Action::leap, 1}};
     const auto* const found = std::ranges::find(all, key, &Binding::key);
     if (found == std::end(all))
-        return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // there is nothing to choose, or to end
+        return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // ignored: they make no sense in a replay
     actions.push_back({.kind = found->kind, .number = found->number});
     return true;
 }
 
-// Keys that do the same wherever they are pressed.
+// Keys that do the same in any view.
 bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::vector<Action>& actions)
 {
     switch (key) {
@@ -324,7 +326,7 @@ bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::
         return true;
     case U'M':
         state.mouse = !state.mouse;
-        state.messages.add(state.mouse ? "the mouse is taken: M gives it back" : "the mouse is the terminal's",
+        state.messages.add(state.mouse ? "mouse on: M turns it off" : "mouse off: the terminal selects text",
                            state.now);
         actions.push_back({Action::mouse, {}});
         return true;
@@ -361,7 +363,7 @@ void report_unknown_key(ScreenState& state, Key key)
     else
         return;
     if (state.unknown_key != state.now)
-        state.messages.add("no such key: " + name + " (? shows those that there are)", state.now);
+        state.messages.add("no such key: " + name + " (? lists all keys)", state.now);
     state.unknown_key = state.now;
 }
 

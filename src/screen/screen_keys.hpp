@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of press(), which is in screen_state.hpp.
+// Parts of press(), which is declared in screen_state.hpp.
 #pragma once
 
 #include "screen/screen_state.hpp"
@@ -9,19 +9,19 @@
 
 namespace gpusnoop {
 
-// By how many lines a key moves the selection or a page, those of a screen being `page`; more than there are for the
-// first and the last line.
+// Number of lines by which a key moves the selection or page; nullopt for other keys. page: lines per screen. For Home
+// and End, the number exceeds any number of lines.
 std::optional<int> lines_moved(Key key, int page);
 
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);
 std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Asks whether the process of the row that is selected, or open, is to get a signal.
+// Asks for confirmation to send a signal to the process of the selected or open row.
 void ask_for_signal(ScreenState& state, const Snapshot& snapshot);
 
 std::vector<Action> press_mouse(ScreenState& state, const Snapshot& snapshot, const Click& click);
 
-// Says so, once for all that was typed at once: it may be a text that was pasted.
+// Adds a message about an unknown key; only one for keys that arrive together, as they may be pasted text.
 void report_unknown_key(ScreenState& state, Key key);
 
 void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt);
@@ -32,10 +32,10 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by);
 std::vector<Action> step_interval(ScreenState& state, int direction);
 
-// Selects the next row that has the text searched for; `here`: the selected one will do, too.
+// Selects the next row that contains the search text. here: the selected row may match, too.
 void search_row(ScreenState& state, const Snapshot& snapshot, int direction, bool here);
 
-// The history of the column so many further on. 0: of the one that rows are sorted by, if it has any, or then by.
+// Plots another column, `direction` columns further. 0: the sort column or, if that is text, the secondary sort column.
 void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction);
 
 } // namespace gpusnoop

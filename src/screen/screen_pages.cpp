@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a key does in a drill-down, the help, the messages and where something is chosen.
+// Keys in pages: the open row, help, messages, troubles and choosers.
 #include "screen/page.hpp"
 #include "screen/screen_keys.hpp"
 
@@ -12,7 +12,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Columns in the chooser are the shown ones, in their order, and then the rest.
+// Shows or hides a column. The chooser lists shown columns first, in their order.
 void toggle(ScreenState& state, const std::string& key)
 {
     auto found = std::ranges::find(state.shown, key);
@@ -121,7 +121,7 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 {
     auto column = column_index(snapshot.columns, key);
     state.arrangement.sort = key;
-    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text && // from A on
+    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text && // from A to Z
                                   !snapshot.columns[*column].by_severity;
     state.arrangement.frozen.clear();
     constexpr double shown = 5; // seconds
@@ -178,7 +178,7 @@ void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction)
     const auto key_of = [&](size_t index) { return snapshot.columns[index].column.key; };
     const auto find = [&](std::string_view key) { return std::ranges::find(columns, key, key_of); };
     auto now = find(direction ? state.plotted : state.arrangement.sort);
-    if (now == columns.end() && !direction) // rows are sorted by a text
+    if (now == columns.end() && !direction) // the sort column is text
         now = find(state.arrangement.then);
     const auto count = static_cast<int>(columns.size());
     const int at = now == columns.end() ? 0 : static_cast<int>(now - columns.begin());
@@ -190,7 +190,7 @@ std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, 
     if (key == key::escape || key == U'q' || key == key::f10)
         return key == key::f10 ? std::vector<Action>{{Action::quit, {}}} : close(state);
     if (const auto lines = lines_moved(key, page_height(page_of(state, snapshot, state.size), state.size))) {
-        (is_chooser(state.view) ? state.choice : state.page_top) += *lines; // clamp() knows the last one
+        (is_chooser(state.view) ? state.choice : state.page_top) += *lines; // clamp() limits it to the last line
         return {};
     }
     if (is_chooser(state.view))

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// What is typed in: a filter, a search, an interval, the name of a file.
+// Prompts: filter, search, interval, file name, confirmation of a signal. Also the mouse.
 
 namespace {
 
@@ -37,7 +37,7 @@ std::vector<Action> take_interval(ScreenState& state)
     return {{Action::interval, {}}};
 }
 
-// What has been typed so far shows at once.
+// Applies a filter or search while it is typed.
 void follow(ScreenState& state, const Snapshot& snapshot)
 {
     if (state.prompt == Prompt::filter)
@@ -111,7 +111,7 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
 
 namespace {
 
-// Whatever is not a yes is a no.
+// Answer to the confirmation: anything but y or 9 means no.
 std::vector<Action> answer(ScreenState& state, Key key)
 {
     state.prompt = Prompt::none;
@@ -137,7 +137,7 @@ std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot
         state.prompt = Prompt::none;
         return {};
     }
-    // A letter begins another name; what is deleted is a part of the one proposed.
+    // A character replaces the proposed name; backspace edits it.
     if (std::exchange(state.proposed, false) && key >= 0x20 && key != 0x7f && key <= 0x10ffff)
         state.input.clear();
     edit(state.input, key);
@@ -164,7 +164,7 @@ void search_row(ScreenState& state, const Snapshot& snapshot, int direction, boo
         state.messages.add("no row contains '" + state.search + "'", state.now);
 }
 
-// What a click does: what a key does at the place that it points at.
+// Mouse clicks, most of which act like a key at that place.
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a live screen shows of its snapshots and how keys change that. No terminal is needed for any of it.
+// State of a live screen, and how keys change it. Independent of the terminal.
 #pragma once
 
 #include "screen/history.hpp"
@@ -21,20 +21,20 @@
 
 namespace gpusnoop {
 
-// What would have gone to stderr, shown for a while each and kept to be read later.
+// Messages that would otherwise go to stderr. Each is shown for a while, and all are kept for the page of messages.
 class Messages {
 public:
     struct Message {
         std::string text;
-        double until = 0; // when the next one takes its place
-        size_t times = 1; // in a row
+        double until = 0; // time at which the next one replaces it
+        size_t times = 1; // number of consecutive repetitions
     };
 
-    // now: seconds of a clock that never goes back.
+    // now: seconds of a monotonic clock.
     void add(std::string text, double now);
-    // It is shown no longer; those behind it come sooner.
+    // Stops showing the message; later ones are shown earlier.
     void withdraw(std::string_view text, double now);
-    const Message* current(double now) const; // the one to be shown now; none: nullptr
+    const Message* current(double now) const; // the message to show now, or null
     const std::deque<Message>& all() const { return all_; }
 
 private:
@@ -45,14 +45,14 @@ struct ScreenOptions {
     std::string tool = "cudatop"; // in the title and in the names of saved files
     std::string sort{};           // key of a column
     bool ascending = false;       // smallest first
-    std::string then{};           // as in Arrangement
+    std::string then{};           // see Arrangement
     std::optional<Preferences::Columns> columns{};
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     bool mouse = true;
-    std::optional<bool> colours{}; // false: none, whatever the terminal has
-    std::string starting{};        // as in ScreenState
+    std::optional<bool> colours{}; // false: none, even if the terminal supports them
+    std::string starting{};        // see ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
 
@@ -66,77 +66,77 @@ struct ScreenState {
     std::vector<std::string> by_choices;
     Size size;
     Glyphs glyphs = Glyphs::ascii;
-    double now = 0; // seconds of a clock that never goes back
+    double now = 0; // seconds of a monotonic clock
 
     Arrangement arrangement;
     std::vector<std::string> shown;            // keys of columns, in their order
-    std::set<std::string, std::less<>> hidden; // by keys that were pressed
-    bool columns_chosen = false;               // by such keys, too
-    std::string by_chosen;                     // empty: none
+    std::set<std::string, std::less<>> hidden; // keys of columns that the user has hidden
+    bool columns_chosen = false;               // the user has changed columns or their order
+    std::string by_chosen;                     // grouping chosen by the user; empty: none
     std::chrono::nanoseconds interval;
-    bool paused = false; // the snapshot stands still
-    size_t behind = 0;   // intervals since then
+    bool paused = false; // the shown snapshot is not replaced
+    size_t behind = 0;   // intervals since the shown snapshot
 
-    // The list. Nothing selected stands for the first line, whatever comes to be there.
-    std::string selected; // id of the row
-    int selected_at = 0;  // where it was last, for when it ends
+    // The list. An empty selection is the first line, even as rows move.
+    std::string selected; // id of the line
+    int selected_at = 0;  // its last index, for when the row disappears
     int first_row = 0;
-    int first_column = 0;                           // how many are scrolled away
-    std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns stand still
-    std::set<std::string, std::less<>> known;       // columns that have been offered
+    int first_column = 0;                           // number of columns scrolled away
+    std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns never shrink
+    std::set<std::string, std::less<>> known;       // keys of all columns seen so far
 
-    // The list is of the processes of one row of another list: a pod's, a container's, ...
+    // If set, the list shows only the processes of this row (a pod, a container, ...) of another list
     struct Within {
-        std::string id, name, by; // of that row; none: empty
+        std::string id, name, by; // of that row; empty: not set
     } within;
-    std::string reselect; // the row to be selected once it is there
+    std::string reselect; // id of the row to select once it appears
 
     View view = View::list;
-    View before = View::list; // where the help or the messages were asked for
-    int page_top = 0;         // of what is not the list: lines and columns scrolled away
-    int page_left = 0;
-    int choice = 0; // the line that a chooser is at
+    View before = View::list; // to return to after help, messages or troubles
+    int page_top = 0;         // lines scrolled away, in views other than the list
+    int page_left = 0;        // columns scrolled away
+    int choice = 0;           // current line of a chooser
 
-    std::string open;      // id of the row of the drill-down
-    std::string open_name; // for when it has ended
-    std::string plotted;   // key of the column whose history is shown
+    std::string open;      // id of the open row
+    std::string open_name; // for when the row has disappeared
+    std::string plotted;   // key of the plotted column
     History history;
     std::set<std::string, std::less<>> folded; // branches of the tree
 
     Prompt prompt = Prompt::none;
-    std::string input;        // what has been typed
-    bool proposed = false;    // it is a proposal, which typing takes the place of
-    RowProcess signal_target; // the process that a signal may be sent to
-    std::string signal_name;  // and what its row says of it
-    std::string before_input; // the filter or the search that it takes the place of
+    std::string input;        // text typed so far
+    bool proposed = false;    // input is a proposal, which typing replaces
+    RowProcess signal_target; // the process to signal once the user confirms
+    std::string signal_name;  // name of its row
+    std::string before_input; // the search before the prompt, restored by Esc
     std::string search;
     Messages messages;
-    double unknown_key = -1; // when one was told of last
-    bool mouse = true;       // is taken
-    std::string starting;    // what is being done before there is anything to show; empty: there is
-    std::string about;       // the column that rows are sorted by now, shown for a while
+    double unknown_key = -1; // time of the last message about an unknown key
+    bool mouse = true;       // the screen receives mouse events
+    std::string starting;    // current step of the start-up; empty once it is complete
+    std::string about;       // description of the new sort column, shown for a while
     double about_until = 0;
 };
 
-// What a key asks of others.
+// Request for the owner of the screen.
 struct Action {
     enum Kind {
-        quit,     // also when the terminal has gone
-        interval, // the state has another one
-        by,       // text: what rows are to stand for
-        within,   // text: id of the row whose processes rows are to be; empty: all as before
-        open,     // text: id of the row; empty: closed
-        refresh,  // a snapshot now, if there can be one
-        save,     // text: the name
+        quit,     // also if the terminal was closed
+        interval, // ScreenState::interval has changed
+        by,       // text: new grouping
+        within,   // text: id of the row whose processes to show; empty: leave that list
+        open,     // text: id of the row to open; empty: close it
+        refresh,  // show a new snapshot now, if possible
+        save,     // text: file name
         repaint,
         theme,
         mouse,
-        signal, // number: the signal; process: to which; text: its name for the user
-        // Of snapshots that are of a recording.
-        play,  // goes on, or stops
-        speed, // number: 1 is twice as fast, -1 half
-        step,  // number: of moments, back where it is negative
-        leap   // number: of minutes
+        signal, // number: the signal; process: the target; text: name of the target
+        // Only for recordings:
+        play,  // play or pause
+        speed, // number: 1: twice as fast, -1: half as fast
+        step,  // number: moments forward, negative: back
+        leap   // number: minutes forward, negative: back
     };
     Kind kind;
     std::string text{};
@@ -144,14 +144,13 @@ struct Action {
     int number = 0;
 };
 
-// A key was pressed.
+// Applies a key press. Returns actions for the owner.
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Makes the state agree with a snapshot or a size that are new: rows that have ended, columns that have come, pages
-// that have become shorter.
+// Adapts the state to a new snapshot or size: rows that have disappeared, new columns, shorter pages.
 void clamp(ScreenState& state, const Snapshot& snapshot);
 
-// What keys have made of it that was not so at first, but for colours.
+// Settings that differ from the initial options, except colours.
 Preferences chosen(const ScreenState& state, const ScreenOptions& initial);
 
 std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"

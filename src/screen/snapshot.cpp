@@ -14,7 +14,7 @@ char lower(char c)
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// What a row is sorted by, taken out of it once.
+// Sort key of a row, extracted once.
 struct Sorted {
     const TopRow* row;
     bool empty;
@@ -33,7 +33,7 @@ bool comes_before(const Sorted& a, const Sorted& b, bool ascending)
     return id(a) < id(b); // 9 before 10
 }
 
-// Whatever is equal in the column is left in its order.
+// Stable sort by a column.
 std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot& snapshot, size_t column,
                                 bool ascending)
 {
@@ -48,7 +48,7 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot&
         const Cell& cell = cell_at(row->cells, column);
         const auto* text = std::get_if<std::string>(&cell);
         const double number = sort_value(cell);
-        const bool empty = number == sort_value(Cell{}); // NaN is empty, too
+        const bool empty = number == sort_value(Cell{}); // also for NaN
         sorted.push_back({row, empty, number, text ? std::string_view(*text) : std::string_view()});
     }
     std::ranges::stable_sort(sorted, [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });
@@ -56,7 +56,7 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot&
     return rows;
 }
 
-// Stable: what is equal stays in its order.
+// Stable sort by rank; rows without a rank come last.
 template<typename Rank>
 void group(std::vector<const TopRow*>& rows, const std::unordered_map<std::string_view, size_t>& ranks, Rank key)
 {
@@ -78,7 +78,7 @@ double figure(const Cell& cell)
     return std::holds_alternative<std::monostate>(cell) ? 0.0 : sort_value(cell);
 }
 
-// Of which one at least is an estimate.
+// Sum of two cells, at least one of which is an estimate.
 Cell estimated_sum(const Cell& a, const Cell& b)
 {
     const auto whole = [](const Cell& cell) {
@@ -105,7 +105,7 @@ void add_to(Cell& sum, const Cell& cell)
         const uint64_t count = count_of(sum) + count_of(cell);
         sum = at_least ? Cell(AtLeast{count}) : Cell(count);
     } else if (!std::holds_alternative<std::string>(cell)) {
-        sum = figure(sum) + figure(cell); // a replay has counts and negative figures in one column
+        sum = figure(sum) + figure(cell); // a replayed column may mix counts and negative figures
     }
 }
 

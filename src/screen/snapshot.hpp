@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a live screen or a batch table is given for one interval. Plain data: whoever counts fills it, whoever shows it
-// changes nothing in it.
+// Data of one interval for a live screen or a batch table. Plain data: the counting code fills it, and the display code
+// does not modify it.
 #pragma once
 
 #include "rows/table.hpp"
@@ -14,34 +14,34 @@
 namespace gpusnoop {
 
 struct TopColumn {
-    Column column{};          // header, JSON key, unit, least width
-    std::string_view about;   // a sentence for the help and the column chooser
-    bool shown = true;        // at first
-    bool device_side = false; // a figure of the GPU's own counters (NVML), marked as such
-    std::string_view needs{}; // what has to be asked for at the start to fill it ("--latency"); empty: nothing
-    bool stays = false;       // says what a row is: not scrolled away sideways. Where none says so, the first two shown
-    bool adds = false;        // the sum line has a sum of it
-    bool by_severity = false; // rows are sorted by how much is wrong with them, not by its text
-    bool bad = false;         // whatever is in it but 0 is trouble
-    bool trend = false;       // draws the history of the column that rows are sorted by; its cells are empty
+    Column column{};          // header, JSON key, unit, minimum width
+    std::string_view about;   // description for the help and the column chooser
+    bool shown = true;        // by default
+    bool device_side = false; // a figure of the GPU's own counters (NVML), marked with *
+    std::string_view needs{}; // option that is required to fill it ("--latency"); empty: none
+    bool stays = false;       // identifies the row, so never scrolls. If none is marked, the first two columns stay
+    bool adds = false;        // included in sums
+    bool by_severity = false; // sorts rows by severity instead of the cell's text
+    bool bad = false;         // any value other than 0 is a problem
+    bool trend = false;       // plots the history of the sort column; its cells are empty
 };
 
-// One process, and no other that gets its number later.
+// Identifies a process even if its pid is reused.
 struct RowProcess {
     uint32_t pid = 0;
     uint64_t start_ns = 0; // CLOCK_BOOTTIME
 };
 
 struct TopRow {
-    std::string id;                      // the same thing has the same id in the next snapshot
-    std::string branch;                  // in the tree by pod: what it hangs under; empty: none
+    std::string id;                      // the same in all snapshots
+    std::string branch;                  // parent in the tree, such as the pod; empty: none
     Row cells;                           // one per column
-    int severity = 0;                    // of what is wrong with it, the higher the worse; 0: nothing
-    std::optional<RowProcess> process{}; // that it is, if it is one
-    std::string none{};                  // a row of what belongs to none is called so ("(no pod)"), and comes last
+    int severity = 0;                    // of its worst trouble; 0: none
+    std::optional<RowProcess> process{}; // set if the row is a single process
+    std::string none{};                  // name of the row for everything without an owner, "(no pod)"; sorted last
 };
 
-// Device-side, from NVML; what is not known is empty.
+// GPU figures from NVML; empty if unknown.
 struct GpuState {
     unsigned index = 0;
     std::string name;
@@ -49,78 +49,78 @@ struct GpuState {
     std::optional<double> power_watts;
     std::optional<uint64_t> memory_used; // bytes
     std::optional<uint64_t> memory_total;
-    std::string users{}; // "trainer, solver +2"; empty: nobody, or not known
+    std::string users{}; // processes: "trainer, solver +2"; empty: none, or unknown
 };
 
-// Of the header: totals, probes, losses, own cost.
+// A labelled value in the header: totals, probes, losses, overhead.
 struct Fact {
     std::string label;
     std::string value;
     bool alarm = false;
-    bool quiet = false; // need not be looked at
+    bool quiet = false; // unimportant, so drawn dim
 };
 
-// Something is wrong with a row.
+// A problem of one or more rows.
 struct Trouble {
-    int severity = 0; // as of rows
-    std::string mark; // the same as a text: "!!"
-    std::string who;
+    int severity = 0; // see TopRow
+    std::string mark; // severity as text: "!!"
+    std::string who;  // name of the process
     std::string words;
-    std::string why;               // when that is said
-    std::string next;              // the command that says more
-    std::string column{};          // key of the one that it is about; empty: none in particular
-    std::vector<std::string> rows; // their ids
+    std::string why;               // the rule that applied
+    std::string next;              // command for further diagnosis
+    std::string column{};          // key of the column with the problem; empty: none
+    std::vector<std::string> rows; // ids
 };
 
-// Of the drill-down: a titled table, or lines of text (a star histogram, a stack).
+// Part of an open row's page: a titled table, or lines of text (a star histogram, a stack).
 struct DetailPart {
     std::string title;
     std::vector<Column> columns;
     std::vector<Row> rows;
     std::vector<std::string> lines;                // below the rows, if there are both
-    std::vector<std::vector<std::string>> below{}; // each row: its stack; those at the end may be left out
+    std::vector<std::vector<std::string>> below{}; // stack per row; may be shorter than rows
 };
 
 struct Snapshot {
     uint64_t wall_ns = 0; // time of day at its end
-    double seconds = 0;   // how long it is
-    std::string by;       // what rows stand for: "pid", "pod", ...
+    double seconds = 0;   // length of the interval
+    std::string by;       // grouping of rows: "pid", "pod", ...
     std::vector<GpuState> gpus;
     std::vector<Fact> facts;
-    std::optional<std::vector<Trouble>> troubles; // the worst first; none: nobody looks for any
+    std::optional<std::vector<Trouble>> troubles; // worst first; nullopt: not diagnosed
     std::vector<TopColumn> columns;
     std::vector<TopRow> rows;
     std::vector<TopRow> totals;     // 0 or 1: the sum line
-    std::vector<DetailPart> detail; // of the row that is open, if one is
-    std::string detail_of;          // its id; empty: of whichever is open
-    std::string replayed{};         // of a recording: which of its moments this is; empty: it is now
-    bool leaps = false;             // of a recording: it does not follow the one before
+    std::vector<DetailPart> detail; // page of the open row, if there is one
+    std::string detail_of;          // id of that row; empty: of any open row
+    std::string replayed{};         // text for the current moment of a recording; empty: live
+    bool leaps = false;             // in a recording: not contiguous with the previous snapshot
 };
 
-// Which rows of a snapshot are shown and in what order; the same for a live screen and a table that is printed.
+// Filter and order of a snapshot's rows, for a live screen and for printed tables.
 struct Arrangement {
-    std::string sort{}; // key of a column; where there is no such column, rows stay in the snapshot's order
+    std::string sort{}; // key of a column; if there is no such column, rows keep the snapshot's order
     bool ascending = false;
-    std::string then{};   // key of the column that rows are sorted by which are equal in the first, largest first
-    std::string filter{}; // rows of which no text has this in it are left out; letter case is ignored
-    bool tree = false;    // rows of a branch stand together; those of none come last
-    std::vector<std::string> frozen{}; // ids in the order to be kept; rows that are not among them follow
+    std::string then{};                // key of the secondary sort column, largest first
+    std::string filter{};              // show only rows that contain this text; case is ignored
+    bool tree = false;                 // group rows by branch; those without one come last
+    std::vector<std::string> frozen{}; // fixed order, as ids; other rows follow
 };
 
-// Pointers into the snapshot. Empty cells come last, whichever the direction; equal rows are in the order of their ids,
-// so that they do not change places from one interval to the next. What belongs to none is last.
+// Returns pointers into the snapshot. Empty cells come last in either direction. Equal rows are ordered by id, so that
+// they do not swap places between intervals. The row for everything without an owner (TopRow::none) is last.
 std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& arrangement);
 
-// Of the columns that add up.
+// Sums of the columns marked `adds`.
 Row sum_of(const std::vector<TopColumn>& columns, const std::vector<const TopRow*>& rows);
-// The snapshot's sum line, if it has one, for the rows that the filter leaves.
+// The snapshot's sum line, if it has one, recomputed for the filtered rows.
 std::optional<TopRow> sum_line(const Snapshot& snapshot, const Arrangement& arrangement);
 
-// A text is in one of the row's texts, or in its branch. Letter case is ignored (ASCII).
+// True if a text cell of the row, or its branch, contains the text. Case is ignored (ASCII).
 bool has_text(const TopRow& row, std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 
-// The column says whose a row is, which is nobody's.
+// The column shows TopRow::none for a row without an owner.
 bool shows_none(const TopColumn& column, const TopRow& row);
 
 std::optional<size_t> column_index(const std::vector<TopColumn>& columns, std::string_view key);

@@ -22,7 +22,7 @@ namespace gpusnoop {
 
 namespace {
 
-// A size that somebody has set by hand may be anything, and cells are memory.
+// Limits memory, as a terminal's size can be set to any value (stty).
 constexpr int max_columns = 1000, max_lines = 500;
 
 Key key_of_mouse()
@@ -64,7 +64,7 @@ constexpr std::array followed = {SIGWINCH, SIGTSTP, SIGCONT};
 
 } // namespace
 
-// ncurses has the terminal from here on.
+// The ncurses session.
 struct Terminal::Curses {
     Curses();
     ~Curses();
@@ -81,7 +81,7 @@ struct Terminal::Curses {
 
 Terminal::Curses::Curses()
 {
-    // newterm() installs handlers for these (6.4, lib_tstp.c); they do what a handler must not.
+    // newterm() installs handlers for these signals (6.4, lib_tstp.c), which are not async-signal-safe.
     constexpr std::array taken = {SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
     std::array<struct sigaction, taken.size()> before{};
     for (size_t i = 0; i < taken.size(); ++i)
@@ -90,15 +90,15 @@ Terminal::Curses::Curses()
     for (size_t i = 0; i < taken.size(); ++i)
         ::sigaction(taken[i], &before[i], nullptr);
     if (!screen)
-        throw Error("the terminal cannot be used", no_terminal_needed);
+        throw Error("cannot initialize the terminal", no_terminal_needed);
 
-    ::set_escdelay(25); // milliseconds, in which the rest of a key's escape sequence must follow
+    ::set_escdelay(25); // milliseconds to wait for the rest of an escape sequence
     ::cbreak();
     ::noecho();
     ::nonl();
     ::intrflush(::stdscr, FALSE);
     ::keypad(::stdscr, TRUE);
-    // What terminals send that are not quite what TERM says.
+    // Sequences of terminals that deviate from their TERM.
     for (auto [sequence, code] : {std::pair("\033[1~", KEY_HOME),
                                   {"\033[4~", KEY_END},
                                   {"\033[7~", KEY_HOME},
@@ -200,8 +200,8 @@ int Terminal::signals() const
     return signals_.get();
 }
 
-// ncurses compares, too, but wants every cell in its window first: 0.52 ms instead of 0.03 for 200 x 60 cells of which
-// none has changed, 0.56 instead of 0.12 where six lines have (ncurses 6.4).
+// Compares lines itself: ncurses does, too, but all cells must first be copied to its window. For 200 x 60 cells
+// (ncurses 6.4) that takes 0.52 ms instead of 0.03 without changes, and 0.56 instead of 0.12 if six lines have changed.
 void Terminal::show(const Canvas& canvas)
 {
     const bool fits = shown_ && shown_->columns() == canvas.columns() && shown_->lines() == canvas.lines();
@@ -238,17 +238,17 @@ bool Terminal::coloured() const
     return curses_->coloured;
 }
 
-void Terminal::set_mouse(bool take)
+void Terminal::set_mouse(bool on)
 {
-    ::mouseinterval(0); // or a press would wait for what may become of it
-    all_written([take] { ::mousemask(take ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, nullptr); });
+    ::mouseinterval(0); // report a press at once, instead of waiting for a double click
+    all_written([on] { ::mousemask(on ? BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED : 0, nullptr); });
 }
 
 std::vector<Key> Terminal::keys()
 {
-    constexpr size_t at_once = 1000; // what is pasted must not keep everything else waiting
+    constexpr size_t at_once = 1000; // so that pasted text does not block everything else
     std::vector<Key> keys;
-    // get_wch() refreshes a window that has been touched, as by another size.
+    // get_wch() also writes: it refreshes a window that was touched, for example by a resize.
     const bool written = all_written([&keys] {
         wint_t code = 0;
         while (keys.size() < at_once) {
@@ -283,7 +283,7 @@ void Terminal::follow_size()
 {
     winsize size{};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
-        return; // a serial line: ncurses knows it from terminfo
+        return; // a serial line: ncurses takes the size from terminfo
     const int columns = std::min<int>(size.ws_col, max_columns), lines = std::min<int>(size.ws_row, max_lines);
     if (columns == ::COLS && lines == ::LINES)
         return;
@@ -291,7 +291,7 @@ void Terminal::follow_size()
     repaint();
 }
 
-// As the handler of a program that knows nothing of terminals: stopped until SIGCONT.
+// Restores the terminal and stops this process until SIGCONT, as SIGTSTP does by default.
 void Terminal::stop()
 {
     all_written(::endwin);
@@ -310,7 +310,7 @@ void Terminal::handle_signals()
     while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
         if (info.ssi_signo == SIGTSTP)
             stop();
-        else if (info.ssi_signo == SIGCONT) // of SIGSTOP, too, after which the shell had the terminal
+        else if (info.ssi_signo == SIGCONT) // also after SIGSTOP, when the shell used the terminal meanwhile
             all_written(::endwin);
         again |= info.ssi_signo != SIGWINCH;
     }
@@ -318,7 +318,7 @@ void Terminal::handle_signals()
     if (!again)
         return;
     repaint();
-    all_written([] { ::refresh(); }); // takes the terminal back
+    all_written([] { ::refresh(); }); // re-enters ncurses mode
 }
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal, as long as it belongs to the screen. The only part that knows ncurses.
+// The terminal while a screen uses it. Only this file and terminal_rescue use ncurses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,27 +18,27 @@ namespace gpusnoop {
 
 class Terminal {
 public:
-    // Sets LC_CTYPE to the user's. Throws Error where standard input or output is no terminal, or one of a type that is
-    // unknown or can do too little.
+    // Sets LC_CTYPE to the user's. Throws Error if standard input or output is not a terminal, or its type is unknown
+    // or too limited.
     Terminal();
-    ~Terminal(); // leaves it as it was
+    ~Terminal(); // restores the terminal
     Terminal(const Terminal&) = delete;
     Terminal& operator=(const Terminal&) = delete;
 
     Size size() const;
-    void show(const Canvas& canvas); // writes what is not there yet; nothing where all of it is
-    void repaint();                  // trusts nothing that is there
-    void next_theme();               // colours or none
+    void show(const Canvas& canvas); // writes only lines that have changed
+    void repaint();                  // the next show() writes everything
+    void next_theme();               // toggles colours
     bool coloured() const;
-    void set_mouse(bool take); // whose clicks are keys then; the terminal selects no text with it
+    void set_mouse(bool on); // on: clicks arrive as keys, and the terminal no longer selects text with the mouse
 
-    int input() const;   // readable: keys() has some, or closed()
-    int signals() const; // readable: handle_signals() has something to do
+    int input() const;   // readable if keys() has keys, or if closed()
+    int signals() const; // readable if handle_signals() should be called
 
-    std::vector<Key> keys();               // all that have been typed
-    void put_back(std::string_view typed); // keys() has them first
-    bool closed() const;                   // nothing will ever be typed again: it was closed
-    void handle_signals();                 // follows a new size; stops and comes back with Ctrl-Z and fg
+    std::vector<Key> keys();               // keys typed since the last call
+    void put_back(std::string_view typed); // keys() will return these first
+    bool closed() const;                   // the terminal was closed, so no more keys will arrive
+    void handle_signals();                 // applies a new size; stops on Ctrl-Z and redraws on fg
 
 private:
     struct Curses;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::array signals = {SIGSEGV, SIGABRT, SIGBUS,  SIGFPE, SIGILL,  SIGSYS,
                                 SIGTRAP, SIGQUIT, SIGXCPU, SIGINT, SIGTERM, SIGHUP};
 
-// A signal handler gets at nothing but statics.
+// Static, as a signal handler has no other access to data.
 struct Rescue {
     int fd = -1; // the terminal to restore; -1: none
     termios modes{};
@@ -32,7 +32,7 @@ struct Rescue {
     std::array<struct sigaction, signals.size()> before{};
     std::terminate_handler terminate = nullptr;
     stack_t stack_before{};
-    std::array<char, 32 << 10> stack{}; // a stack that has overflowed is one of the ways to die
+    std::array<char, 32 << 10> stack{}; // for the handler, as the signal may be a stack overflow
 };
 
 Rescue rescue;
@@ -45,7 +45,7 @@ void restore()
     const int error = errno;
     pollfd room{rescue.fd, POLLOUT, 0};
     [[maybe_unused]] ssize_t written = 0;
-    if (::poll(&room, 1, 500) > 0) // one that was stopped (Ctrl-S) would hold us up for ever
+    if (::poll(&room, 1, 500) > 0) // a write to a stopped terminal (Ctrl-S) would block forever
         written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
     ::tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
     rescue.fd = -1;
@@ -57,8 +57,8 @@ void restore_and_raise(int signal, siginfo_t* info, void*)
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
     ::sigaction(signal, &rescue.before[at], nullptr);
-    // The instruction that faulted is run once more, for a core that shows it. What was sent is sent again; SI_KERNEL
-    // is what a terminal sends (Ctrl-\), too.
+    // A fault repeats when the handler returns, so the core dump shows the instruction. Other signals are raised again;
+    // SI_KERNEL includes those of a terminal (Ctrl-\).
     constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
     if (was_sent || std::ranges::find(faults, signal) == faults.end())
@@ -89,14 +89,14 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     struct sigaction action {};
     action.sa_sigaction = restore_and_raise;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigaddset(&action.sa_mask, SIGTTOU); // a program in the background would be stopped instead
+    sigaddset(&action.sa_mask, SIGTTOU); // else restore() would stop a program in the background
     for (size_t i = 0; i < signals.size(); ++i) {
         ::sigaction(signals[i], nullptr, &rescue.before[i]);
-        if (rescue.before[i].sa_handler != SIG_IGN) // as nohup wants it
+        if (rescue.before[i].sa_handler != SIG_IGN) // keeps ignored signals ignored, as for nohup
             ::sigaction(signals[i], &action, nullptr);
     }
     rescue.terminate = std::set_terminate(terminate);
-    std::atexit(restore); // does nothing once there is no more to restore
+    std::atexit(restore); // does nothing once this object is destroyed
     set_exit_on_signal_hook(restore);
 }
 
@@ -115,13 +115,13 @@ namespace {
 
 constexpr itimerspec half_a_second{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = 500'000'000}};
 
-// A signal handler gets at nothing but statics.
+// Static, as a signal handler has no other access to data.
 struct Replaced {
     volatile sig_atomic_t terminal = -1, nowhere = -1, ran_out = 0;
 };
 Replaced replaced;
 
-// Async-signal-safe. The write that it has interrupted is tried again, with what has taken the terminal's place.
+// Async-signal-safe. ncurses retries the interrupted write, now to /dev/null.
 void replace(int)
 {
     const int error = errno;
@@ -149,7 +149,7 @@ TerminalPatience::TerminalPatience(int terminal)
     action.sa_handler = replace;
     ::sigaction(SIGALRM, &action, nullptr);
     sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID; // other threads are a library's
+    event.sigev_notify = SIGEV_THREAD_ID; // this thread only; other threads belong to a library
     event.sigev_signo = SIGALRM;
     event._sigev_un._tid = ::gettid();
     timed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
@@ -161,7 +161,7 @@ TerminalPatience::~TerminalPatience()
 {
     if (timed_)
         ::timer_delete(timer_);
-    ::signal(SIGALRM, SIG_IGN); // one that is on its way
+    ::signal(SIGALRM, SIG_IGN); // for a signal that is still pending
     if (replaced.ran_out)
         ::dup2(saved_.get(), terminal_);
 }
@@ -181,11 +181,11 @@ namespace gpusnoop {
 
 namespace {
 
-// Of a terminfo string, without the delays that only terminals of long ago need.
+// A terminfo string without its delays, which only historic terminals need.
 std::string capability(const char* name)
 {
     const char* value = ::tigetstr(name);
-    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: it is no string
+    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: not a string capability
     std::string text(is_none ? "" : value);
     for (size_t at; (at = text.find("$<")) != std::string::npos;)
         text.erase(at, text.find('>', at) - at + 1);
@@ -234,7 +234,8 @@ std::string restoring_text()
     for (const char* name : {"sgr0", "op", "rmkx", "cnorm", "rmcup"})
         text += capability(name);
     if (!capability("kmous").empty())
-        text += "\033[?1000l\033[?1006l"; // the mouse, for which terminfo has no name; what ncurses 6.4 may have sent
+        text +=
+            "\033[?1000l\033[?1006l"; // mouse off, as ncurses 6.4 may have turned it on; terminfo has no name for it
     return text + "\r\n";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores a terminal when the program dies: nobody unwinds then.
+// Restores the terminal when the program is killed or crashes, since no destructors run then.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,8 +14,8 @@
 
 namespace gpusnoop {
 
-// One at a time. Fatal signals, those that kill a program, ExitOnSignal, std::terminate and exit() write `restoring` to
-// the terminal, set its modes, and then do what they would have done.
+// While it exists, fatal signals, signals that end a program, ExitOnSignal, std::terminate and exit() write `restoring`
+// to the terminal and set its modes before their usual effect. Only one may exist.
 class TerminalRescue {
 public:
     TerminalRescue(int fd, const termios& modes, std::string_view restoring);
@@ -24,18 +24,17 @@ public:
     TerminalRescue& operator=(const TerminalRescue&) = delete;
 };
 
-// How long ncurses may write to a terminal that takes nothing: one that was stopped (Ctrl-S), or that nobody reads.
-
-// ncurses goes on with a write for as long as it is merely interrupted. As long as this lives, what it writes after a
-// while goes nowhere. One at a time.
+// Limits the time that ncurses may block on a terminal that accepts no data (stopped by Ctrl-S, or not read). ncurses
+// retries interrupted writes forever, so after half a second /dev/null replaces the terminal until this is destroyed.
+// Only one may exist.
 class TerminalPatience {
 public:
-    explicit TerminalPatience(int terminal); // a descriptor, not owned
-    ~TerminalPatience();                     // the terminal is back
+    explicit TerminalPatience(int terminal); // descriptor; not owned
+    ~TerminalPatience();                     // restores the terminal's descriptor
     TerminalPatience(const TerminalPatience&) = delete;
     TerminalPatience& operator=(const TerminalPatience&) = delete;
 
-    bool ran_out() const; // something was not written
+    bool ran_out() const; // some output was discarded
 
 private:
     int terminal_;
@@ -45,29 +44,29 @@ private:
     bool timed_ = false;
 };
 
-// What is known of the terminal before it is used.
+// Checks and setup before ncurses starts.
 inline constexpr auto no_terminal_needed = "-b prints plain tables, -j prints JSON lines; neither needs a terminal";
 
-// LC_CTYPE becomes the user's. A terminal often names a locale that the machine at this end of an ssh does not have:
-// C.UTF-8 then stands for one in UTF-8.
+// Sets LC_CTYPE to the user's locale. Over ssh this machine often lacks that locale: C.UTF-8 then replaces a UTF-8 one.
 void set_locale();
 
-// Throws Error where standard input or output is no terminal, or its type (TERM) is unknown or can do too little.
+// Throws Error if standard input or output is not a terminal, or its type (TERM) is unknown or too limited.
 void check_terminal();
 
-// What undoes a screen, for one who cannot ask ncurses: attributes, keypad, cursor, alternate screen. After newterm().
+// Escape sequences that undo a screen without ncurses: attributes, keypad, cursor, alternate screen. Call after
+// newterm().
 std::string restoring_text();
 
-// How styles look on a terminal.
+// Appearance of a style.
 struct Look {
-    short foreground = -1; // a colour's number; -1: the terminal's own
+    short foreground = -1; // colour number; -1: the terminal's default
     short background = -1;
-    unsigned attributes = 0; // of ncurses, WA_...
+    unsigned attributes = 0; // ncurses WA_...
 };
 
 using Theme = std::array<Look, static_cast<size_t>(Style::count)>;
 
-// The first eight colours, readable on light and on dark; grey, too, where the terminal has sixteen.
+// Uses the first eight colours, readable on light and dark backgrounds, and grey if the terminal has sixteen.
 Theme colours(int count);
 Theme mono();
 

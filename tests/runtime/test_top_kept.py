@@ -119,7 +119,7 @@ def written(text, why):
     "fifo": fifo, "link": link, "of_another": of_another, "folder_of_another": folder_of_another,
     "folder_for_all": folder_for_all, "huge": written(b" " * (1 << 20), "is larger than 64K"),
     "deep": written("[" * 60000, "it is not a JSON object"), "not_utf8": written(b'{"by": "\xff"}', "it is not a JSON object"),
-    "wrong_type": written('{"tree": "yes"}', "of another kind"),
+    "wrong_type": written('{"tree": "yes"}', "of the wrong type"),
     "no_such_column": written('{"columns": ["\\u001b[2Jnone"]}', r"there is no column '\x1B[2Jnone'"),
     "no_such_rows": written('{"by": "pids"}', "rows cannot be grouped by 'pids'")})
 def not_to_be_trusted(make):

@@ -62,7 +62,7 @@ def mouse():
         click(screen, "1002")
         screen.wait_for(lambda _: "open 1002" in logged(), "the row that was clicked")
         screen.keys("M")
-        screen.wait_for(lambda _: screen.format("mouse_any_flag") == "0", "the mouse is the terminal's")
+        screen.wait_for(lambda _: screen.format("mouse_any_flag") == "0", "the mouse is off")
         screen.keys("M", "F10")
         equal(screen.ended(), 0)
         equal(screen.format("mouse_any_flag"), "0")

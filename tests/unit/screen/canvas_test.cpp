@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Every wide character has its right half behind it, and nothing else has.
+// Every wide character is followed by its right half, and no other character is.
 bool is_whole(const Canvas& canvas)
 {
     for (int y = 0; y < canvas.lines(); ++y) {
@@ -44,7 +44,7 @@ TEST_CASE("text is clipped", "[canvas]")
     CHECK(canvas.line_text(1) == "ab+12");
 }
 
-TEST_CASE("wide characters are whole or not there", "[canvas]")
+TEST_CASE("wide characters are drawn completely or not at all", "[canvas]")
 {
     const Locale locale("C.UTF-8");
     Canvas canvas(5, 1);
@@ -65,7 +65,7 @@ TEST_CASE("wide characters are whole or not there", "[canvas]")
     CHECK(is_whole(canvas));
 }
 
-TEST_CASE("marks combine, and what is not seen is not there", "[canvas]")
+TEST_CASE("combining marks join their character, and invisible characters are dropped", "[canvas]")
 {
     const Locale locale("C.UTF-8");
     Canvas canvas(8, 1);
@@ -82,7 +82,7 @@ TEST_CASE("marks combine, and what is not seen is not there", "[canvas]")
     CHECK(canvas.line_text(0) == "ab");
 }
 
-TEST_CASE("nothing on a canvas steers a terminal", "[canvas]")
+TEST_CASE("control characters are escaped", "[canvas]")
 {
     const Locale locale("C.UTF-8");
     Canvas canvas(40, 1);
@@ -90,11 +90,11 @@ TEST_CASE("nothing on a canvas steers a terminal", "[canvas]")
     CHECK(canvas.line_text(0) == "a\\x1B[2J\\x0A\\x9B\\xE2\\x80\\xAE\\xFF");
     const Locale none("C");
     canvas.clear();
-    CHECK(canvas.write(0, 0, "\u8a13\u7df4x") == 3); // which cannot show them
+    CHECK(canvas.write(0, 0, "\u8a13\u7df4x") == 3); // the locale cannot show them
     CHECK(canvas.line_text(0) == "??x");
 }
 
-TEST_CASE("any bytes leave a canvas whole", "[canvas]")
+TEST_CASE("random text never splits a wide character", "[canvas]")
 {
     const Locale locale("C.UTF-8");
     std::mt19937 random(20260101);
@@ -117,7 +117,7 @@ TEST_CASE("any bytes leave a canvas whole", "[canvas]")
     }
 }
 
-TEST_CASE("code points as UTF-8", "[canvas]")
+TEST_CASE("append_utf8() encodes code points", "[canvas]")
 {
     for (std::string_view text : {"a", "\u00e9", "\u8a13", "\U0001f600"}) {
         const std::u32string_view codes = text == "a"        ? U"a"

@@ -9,7 +9,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Rows "a", "b", ... with these values; what is not known is a row without a value.
+// Rows with these ids and values; an empty cell is an unknown value.
 Snapshot snapshot_of(const std::vector<std::pair<std::string, Cell>>& rows)
 {
     Snapshot snapshot;
@@ -31,13 +31,13 @@ std::string text(const std::vector<double>& values)
 
 } // namespace
 
-TEST_CASE("a history has gaps where nothing is known", "[history]")
+TEST_CASE("unknown values are gaps in a history", "[history]")
 {
     History history;
     history.add(snapshot_of({{"a", uint64_t{1}}}));
     history.add(snapshot_of({{"a", Cell{}}, {"b", 7.0}}));
     history.add(snapshot_of({{"b", int64_t{8}}}));
-    history.add(snapshot_of({{"a", uint64_t{3}}, {"a", uint64_t{9}}})); // an id twice: the first
+    history.add(snapshot_of({{"a", uint64_t{3}}, {"a", uint64_t{9}}})); // duplicate id: the first counts
     CHECK(text(history.values("a", 1)) == "1--3");
     CHECK(text(history.values("a", 1, 2)) == "-3");
     CHECK(text(history.values("b", 1)) == "78-");
@@ -57,15 +57,15 @@ TEST_CASE("a history is bounded in points, rows and bytes", "[history]")
     history.add(snapshot_of({{"b", 1.0}}));
     history.add(snapshot_of({{"c", 1.0}}));
     history.add(snapshot_of({{"d", 1.0}}));
-    CHECK(history.rows() == 3); // the one seen longest ago has gone
+    CHECK(history.rows() == 3); // the row not seen for longest was dropped
     CHECK(history.values("a", 1).empty());
     for (int i = 0; i < 4; ++i)
         history.add(snapshot_of({{"d", 2.0}}));
-    CHECK(history.rows() == 1); // the others for longer than a plot is
+    CHECK(history.rows() == 1); // the others have no value within the plotted time
     CHECK(text(history.values("d", 1)) == "12222");
 }
 
-TEST_CASE("rows without end take no memory without end", "[history]")
+TEST_CASE("an endless stream of new rows uses bounded memory", "[history]")
 {
     History history({.points = 300, .rows = 1000, .bytes = 64 << 10});
     for (int i = 0; i < 400; ++i) {
@@ -76,10 +76,10 @@ TEST_CASE("rows without end take no memory without end", "[history]")
         REQUIRE(history.bytes() <= 64 << 10);
         REQUIRE(history.rows() <= 1000);
     }
-    CHECK(history.values("3", 1).size() == 300); // those that stay are kept
+    CHECK(history.values("3", 1).size() == 300); // rows that remain are kept
 }
 
-TEST_CASE("rows that stand for something else have a history of their own", "[history]")
+TEST_CASE("a new grouping or new columns start a new history", "[history]")
 {
     History history;
     history.add(snapshot_of({{"a", 1.0}}));
@@ -88,6 +88,6 @@ TEST_CASE("rows that stand for something else have a history of their own", "[hi
     history.add(pods);
     CHECK(text(history.values("a", 1)) == "2");
     pods.columns.pop_back();
-    history.add(pods); // rows that do not fit the columns
+    history.add(pods); // its rows have more cells than columns
     CHECK(history.rows() == 0);
 }

@@ -29,7 +29,7 @@ bool is_inside(const Rect& rect, Size screen)
 
 } // namespace
 
-TEST_CASE("regions are inside the screen, one below the other, and there is always a row", "[layout]")
+TEST_CASE("regions are stacked within the screen, with room for at least one row", "[layout]")
 {
     Numbers numbers;
     for (int i = 0; i < rounds; ++i) {
@@ -47,7 +47,7 @@ TEST_CASE("regions are inside the screen, one below the other, and there is alwa
     }
 }
 
-TEST_CASE("regions of usual sizes", "[layout]")
+TEST_CASE("regions of common screen sizes", "[layout]")
 {
     const Regions small = lay_out({80, 24}, 4, 3, 0, true);
     CHECK(small.rows.height >= 12);
@@ -61,7 +61,7 @@ TEST_CASE("regions of usual sizes", "[layout]")
     CHECK(gpus_per_line(1, 8) == 1);
 }
 
-TEST_CASE("things that flow do not overlap", "[layout]")
+TEST_CASE("flow() places items without overlap", "[layout]")
 {
     Numbers numbers;
     for (int i = 0; i < rounds / 10; ++i) {
@@ -80,7 +80,7 @@ TEST_CASE("things that flow do not overlap", "[layout]")
     }
 }
 
-TEST_CASE("the selected row is always seen, and no room is left empty", "[layout]")
+TEST_CASE("scroll() keeps the selected row visible and leaves no line empty", "[layout]")
 {
     Numbers numbers;
     for (int i = 0; i < rounds; ++i) {
@@ -94,7 +94,7 @@ TEST_CASE("the selected row is always seen, and no room is left empty", "[layout
     CHECK(scroll(10, -1, 5, 3) == 2);
 }
 
-TEST_CASE("columns do not overlap, are inside the screen and can all be reached", "[layout]")
+TEST_CASE("columns do not overlap, fit the screen, and can all be scrolled to", "[layout]")
 {
     Numbers numbers;
     for (int i = 0; i < rounds; ++i) {
@@ -124,7 +124,7 @@ TEST_CASE("columns do not overlap, are inside the screen and can all be reached"
     }
 }
 
-TEST_CASE("the first columns stay", "[layout]")
+TEST_CASE("the first columns do not scroll", "[layout]")
 {
     const std::vector<ColumnWidth> widths(10, {9, 9});
     const ColumnPlaces places = place_columns(40, widths, 2, 3);
@@ -132,6 +132,6 @@ TEST_CASE("the first columns stay", "[layout]")
     CHECK(places.placed[1].column == 1);
     CHECK(places.placed[2].column == 5);
     CHECK(places.more == 3);
-    CHECK(place_columns(40, widths, 2, 99).first == 6); // no room is left empty
+    CHECK(place_columns(40, widths, 2, 99).first == 6); // scrolls no further than the last column
     CHECK(place_columns(10, widths, 2, 4).placed[0].column == 4);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A locale for as long as it lives: what takes how many columns depends on it.
+// Sets LC_CTYPE, which determines character widths, while it exists.
 #pragma once
 
 #include <clocale>

@@ -15,7 +15,7 @@ std::string shown(const Messages& messages, double now)
 
 } // namespace
 
-TEST_CASE("a message that is withdrawn is shown no longer, and those behind it come sooner", "[messages]")
+TEST_CASE("withdrawing a message stops showing it, and later ones are shown earlier", "[messages]")
 {
     Messages messages;
     for (const char* text : {"a", "b", "c"})
@@ -24,14 +24,14 @@ TEST_CASE("a message that is withdrawn is shown no longer, and those behind it c
     messages.withdraw("a", 2);
     CHECK(shown(messages, 2) == "b");
     CHECK(shown(messages, 6.9) == "b");
-    messages.withdraw("c", 3); // which has not been shown yet
+    messages.withdraw("c", 3); // not shown yet
     CHECK(shown(messages, 6.9) == "b");
     CHECK(shown(messages, 7.1) == "");
-    CHECK(messages.all().size() == 3); // all can be read later
+    CHECK(messages.all().size() == 3); // all are kept for the page of messages
     messages.withdraw("b", 8);
     messages.withdraw("unknown", 8);
     messages.add("d", 8);
     CHECK(shown(messages, 9) == "d");
-    messages.withdraw("a", 9); // long ago
+    messages.withdraw("a", 9); // no longer shown anyway
     CHECK(shown(messages, 12.9) == "d");
 }

@@ -19,8 +19,8 @@ TEST_CASE("a plot in braille", "[plot]")
 {
     const std::vector<double> values{1, 2, 3, 4, gap, 0, 8, 8};
     CHECK(plot(values, 4, 2, Glyphs::braille) == Lines{"   \u28ff", "\u28e0\u28fe\u2880\u28ff"});
-    CHECK(plot(values, 2, 1, Glyphs::braille) == Lines{"\u2880\u28ff"}); // the newest
-    CHECK(plot(values, 6, 1, Glyphs::braille)[0].starts_with("  "));     // before the first, nothing is known
+    CHECK(plot(values, 2, 1, Glyphs::braille) == Lines{"\u2880\u28ff"}); // the newest values
+    CHECK(plot(values, 6, 1, Glyphs::braille)[0].starts_with("  "));     // empty before the first value
 }
 
 TEST_CASE("a plot in ASCII", "[plot]")
@@ -29,7 +29,7 @@ TEST_CASE("a plot in ASCII", "[plot]")
     CHECK(plot(values, 5, 2, Glyphs::ascii) == Lines{"    :", "..: :"});
 }
 
-TEST_CASE("plots of nothing and of everything", "[plot]")
+TEST_CASE("plots without values, without room, and of extreme values", "[plot]")
 {
     for (Glyphs glyphs : {Glyphs::braille, Glyphs::ascii}) {
         CHECK(plot({}, 0, 0, glyphs).empty());
@@ -52,7 +52,7 @@ TEST_CASE("bars", "[plot]")
     CHECK(bar(1, -3).empty());
 }
 
-TEST_CASE("what a locale can show", "[plot]")
+TEST_CASE("plots use braille in UTF-8 locales and ASCII in others", "[plot]")
 {
     const Locale utf8("C.UTF-8");
     CHECK(glyphs_of_locale() == Glyphs::braille);

@@ -24,7 +24,7 @@ std::string why_not(std::string_view text)
 
 } // namespace
 
-TEST_CASE("what keys have chosen is what is kept", "[screen]")
+TEST_CASE("preferences contain only settings changed by keys", "[screen]")
 {
     Stage stage;
     CHECK(chosen(stage.state, at_first) == Preferences());
@@ -37,7 +37,7 @@ TEST_CASE("what keys have chosen is what is kept", "[screen]")
     CHECK(kept.mouse == false);
     CHECK(!kept.columns);
     CHECK(!kept.colours);
-    stage.press(U">-tM"); // as it was, but for the direction and what rows are
+    stage.press(U">-tM"); // reverts all but the direction and the grouping
     stage.press(U"r");
     const Preferences back = chosen(stage.state, {.sort = "launches_per_second", .ascending = true});
     CHECK(!back.interval);
@@ -45,13 +45,13 @@ TEST_CASE("what keys have chosen is what is kept", "[screen]")
     CHECK(!back.mouse);
 }
 
-TEST_CASE("columns are kept as they were chosen, and others come as they do at first", "[screen]")
+TEST_CASE("chosen columns are kept, and new columns have their default", "[screen]")
 {
     Stage stage;
     stage.press(U"c "); // hides PID
-    stage.press(U">");  // of the same line now: it is not shown, and does not move
+    stage.press(U">");  // does nothing: a hidden column does not move
     stage.press(key::home);
-    stage.press(U">"); // USER behind COMM
+    stage.press(U">"); // moves USER after COMM
     const auto columns = chosen(stage.state, at_first).columns;
     REQUIRE(columns);
     CHECK(columns->hidden == std::vector<std::string>{"pid"});
@@ -73,7 +73,7 @@ TEST_CASE("columns are kept as they were chosen, and others come as they do at f
     CHECK(few.lines()[4].starts_with("COMM "));
 }
 
-TEST_CASE("preferences are the same when they are read again", "[screen]")
+TEST_CASE("preferences survive writing and reading", "[screen]")
 {
     const Preferences all{.by = "pod",
                           .order = Preferences::Order{"memory_bytes", true},
@@ -90,7 +90,7 @@ TEST_CASE("preferences are the same when they are read again", "[screen]")
     CHECK(joined({.tree = true}, {.tree = false}).tree == false);
 }
 
-TEST_CASE("preferences that are none are told from those that are", "[screen]")
+TEST_CASE("invalid preferences are rejected with a reason", "[screen]")
 {
     for (const char* text : {"", "{", "[]", "null", "\"by\"", "{\"by\": \"p\xff\"}", "{}{}"})
         CHECK(why_not(text) == "it is not a JSON object");
@@ -99,10 +99,10 @@ TEST_CASE("preferences that are none are told from those that are", "[screen]")
     for (const char* text : {R"({"by": 1})", R"({"sort": null})", R"({"ascending": "yes"})", R"({"columns": "pid"})",
                              R"({"columns": ["pid", 1]})", R"({"columns": {"pid": 1}})", R"({"tree": 1})",
                              R"({"mouse": []})", R"({"interval_seconds": "1"})", R"({"interval_seconds": true})"})
-        CHECK(why_not(text).ends_with("is of another kind than that should be"));
+        CHECK(why_not(text).ends_with("has a value of the wrong type"));
     for (const char* text : {"0", "0.09", "60.1", "-1", "1e300", "9223372036854775807"})
         CHECK(why_not(fmt::format(R"({{"interval_seconds": {}}})", text)).starts_with("its \"interval_seconds\" must"));
     CHECK(why_not(R"({"interval_seconds": 0.1})").empty());
-    CHECK(why_not(R"({"columns": []})") == "its \"columns\" has none");
-    CHECK(why_not(R"({"columns": ["pid", "pid"]})") == "its \"columns\" has one of them twice");
+    CHECK(why_not(R"({"columns": []})") == "its \"columns\" is empty");
+    CHECK(why_not(R"({"columns": ["pid", "pid"]})") == "its \"columns\" lists a column twice");
 }

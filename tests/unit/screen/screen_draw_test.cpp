@@ -116,7 +116,7 @@ TEST_CASE("a large screen has all columns", "[screen]")
         R"(   1005 alice    evil\x1B[31m\x0Aname    600.0        -   95.0M   20.0K    1.0G  38.0       -    0.0   n/a)");
 }
 
-TEST_CASE("the bar of a GPU names who is on it, where there is room", "[screen]")
+TEST_CASE("the bar of a GPU names its processes if there is room", "[screen]")
 {
     GpuState gpu = Stage().snapshot.gpus.at(0);
     gpu.users = "trainer, solver +2";
@@ -130,18 +130,18 @@ TEST_CASE("the bar of a GPU names who is on it, where there is room", "[screen]"
     CHECK(line(80) == "GPU0 NVIDIA H100 80GB HB+ [||||  45%] [||   12.0G/80.0G] trainer, solver +2 350W");
     CHECK(line(60) == "GPU0 [|||||  45%] [||   12.0G/80.0G] trainer, solver +2 350W");
     CHECK(line(39) == "GPU0 [||||  45%] [||  12.0G/80.0G] 350W");
-    gpu.users = "a\x1b[31mb"; // as a process may be called
+    gpu.users = "a\x1b[31mb"; // a process may have such a name
     CHECK(line(60).find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("tiny screens have rows", "[screen]")
+TEST_CASE("tiny screens show rows", "[screen]")
 {
     CHECK(Stage({1, 1}).text() == "+\n");
     CHECK(Stage({7, 1}).text() == "   1005\n");
     CHECK(Stage({7, 2}).text() == "    PID\n   1005\n");
 }
 
-TEST_CASE("an opened row", "[screen]")
+TEST_CASE("the page of an open row", "[screen]")
 {
     Stage stage;
     for (int i = 0; i < 40; ++i)
@@ -180,7 +180,7 @@ EscBack Up/DownScroll Left/RightHistory wSave ?Help
     CHECK(stage.shows(":::"));
 }
 
-TEST_CASE("what is known not to be known is told apart", "[screen]")
+TEST_CASE("alarms, headers, the selection, unknown values and zeros have their styles", "[screen]")
 {
     Stage stage;
     Canvas canvas(80, 24);
@@ -209,8 +209,8 @@ TEST_CASE("a saved screen", "[screen]")
     stage.next();
     save_screen(folder / "a.txt", stage.state, stage.snapshot);
     const std::string text = contents(folder / "a.txt");
-    CHECK(text.find("   1000 bob      trainer") != std::string::npos); // of all rows
-    CHECK(text.find("SM%*") != std::string::npos);                     // and columns
+    CHECK(text.find("   1000 bob      trainer") != std::string::npos); // all rows
+    CHECK(text.find("SM%*") != std::string::npos);                     // all columns
     CHECK(text.find("own cost 1.2% of a core") != std::string::npos);
     CHECK(text.find('\x1b') == std::string::npos);
     struct stat info {};
@@ -226,10 +226,10 @@ TEST_CASE("a saved screen", "[screen]")
     CHECK(row["pid"] == 1059);
     CHECK(row["interval_ns"] == 1'000'000'000);
     CHECK(row["time"] == "2026-01-01T10:00:01.000000+00:00");
-    CHECK_FALSE(row.contains("sm_percent")); // it is not known
+    CHECK_FALSE(row.contains("sm_percent")); // unknown
 }
 
-TEST_CASE("nothing is written over or followed when a screen is saved", "[screen]")
+TEST_CASE("saving a screen overwrites no file and follows no symbolic link", "[screen]")
 {
     const Folder folder;
     const Stage stage;
@@ -242,7 +242,7 @@ TEST_CASE("nothing is written over or followed when a screen is saved", "[screen
     CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
 }
 
-TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
+TEST_CASE("problems are above the table, worst first", "[screen]")
 {
     Stage stage({80, 24}, {.sort = "pid"});
     const auto trouble = [](int severity, std::string mark, std::string who, std::string words, std::string row) {
@@ -270,7 +270,7 @@ TEST_CASE("what is wrong stands above the table, the worst first", "[screen]")
     CHECK(stage.lines()[4].ends_with("SYNC%"));
 }
 
-TEST_CASE("rows in trouble come first, then those that do most", "[screen]")
+TEST_CASE("a severity column sorts rows in trouble first, the others by the secondary column", "[screen]")
 {
     Stage stage({}, {.sort = "comm", .then = "launches_per_second"});
     stage.snapshot.columns[2].by_severity = true;
@@ -280,11 +280,11 @@ TEST_CASE("rows in trouble come first, then those that do most", "[screen]")
     CHECK(stage.order() == "1003 1004 1001 1005 1002 1000 ");
     stage.press(U"r");
     CHECK(stage.order().ends_with(" 1003 "));
-    stage.press(U">"); // another column sorts by its figures alone
+    stage.press(U">"); // other columns ignore the severity
     CHECK(stage.order() != "1003 1004 1001 1005 1002 1000 ");
 }
 
-TEST_CASE("the column that rows are sorted by has a mark, with and without colours", "[screen]")
+TEST_CASE("the sort column has a mark, with and without UTF-8", "[screen]")
 {
     Stage stage;
     CHECK(stage.shows("▼LAUNCH/s"));
@@ -299,7 +299,7 @@ TEST_CASE("the column that rows are sorted by has a mark, with and without colou
     CHECK(stage.shows("COMM^"));
 }
 
-TEST_CASE("which rows are seen, and of how many a sum is", "[screen]")
+TEST_CASE("the title shows the range of visible rows, and the sum line the number of summed rows", "[screen]")
 {
     Stage stage;
     stage.cast.rows = 68;
@@ -313,7 +313,7 @@ TEST_CASE("which rows are seen, and of how many a sum is", "[screen]")
     CHECK(stage.shows("\nsum of 1 of 68 "));
 }
 
-TEST_CASE("a row of what belongs to none has a name, and is last", "[screen]")
+TEST_CASE("the row of everything without an owner has a name, and is last", "[screen]")
 {
     Stage stage({120, 40});
     stage.snapshot.rows[2].none = "(no user)";
@@ -324,7 +324,7 @@ TEST_CASE("a row of what belongs to none has a name, and is last", "[screen]")
     CHECK(stage.order().ends_with(" 1002 "));
 }
 
-TEST_CASE("the history of the column that rows are sorted by, row by row", "[screen]")
+TEST_CASE("a trend column plots the history of the sort column in each row", "[screen]")
 {
     Stage stage({120, 40});
     for (int i = 0; i < 12; ++i)
@@ -333,7 +333,7 @@ TEST_CASE("the history of the column that rows are sorted by, row by row", "[scr
     stage.state.shown.insert(stage.state.shown.begin() + 3, "pod");
     stage.state.arrangement.sort = "sync_percent";
     CHECK(stage.shows("copier                    ⢸⣿⣶⣦⣄⣀⣀ "));
-    stage.state.arrangement.sort = "comm"; // has no figures
+    stage.state.arrangement.sort = "comm"; // text, so the secondary column is plotted
     stage.state.arrangement.then = "launches_per_second";
     CHECK(stage.shows("copier                    ⢸⣿⣿⣿⣿⣿⣿ "));
     stage.state.glyphs = Glyphs::ascii;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen without a terminal: a state, the scene's snapshots, keys, and what is seen.
+// A screen without a terminal: its state, the scene's snapshots, key presses, and the drawn text.
 #pragma once
 
 #include "screen/draw.hpp"
@@ -49,7 +49,7 @@ struct Stage {
         return result;
     }
 
-    // The whole screen as it is compared with what is expected.
+    // The text of the whole screen.
     std::string text() const
     {
         std::string result;
@@ -60,7 +60,7 @@ struct Stage {
 
     bool shows(std::string_view what) const { return text().find(what) != std::string::npos; }
 
-    // Ids of the rows of the list, top to bottom.
+    // Ids of the list's rows, from top to bottom.
     std::string order() const
     {
         std::string result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys, the mouse, and what is typed.
+// Keys, the mouse and prompts.
 #include "screen/list_view.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
@@ -30,29 +30,29 @@ TEST_CASE("a filter shows while it is typed", "[screen]")
     stage.press(key::escape);
     CHECK(stage.state.arrangement.filter.empty());
     stage.press(U"/\u8a13q");
-    CHECK(stage.state.arrangement.filter == "\u8a13q"); // q quits nothing here
+    CHECK(stage.state.arrangement.filter == "\u8a13q"); // q is text here
     stage.press(key::clear_line);
     CHECK(stage.state.arrangement.filter.empty());
 }
 
-TEST_CASE("a key that does nothing says so", "[screen]")
+TEST_CASE("an unknown key adds a message", "[screen]")
 {
     Stage stage;
-    stage.press(U"JJZ"); // what is typed at once may be a text that was pasted
-    CHECK(stage.shows("no such key: J (? shows those that there are)"));
+    stage.press(U"JJZ"); // keys that arrive together may be pasted text: only one message
+    CHECK(stage.shows("no such key: J (? lists all keys)"));
     CHECK(stage.state.messages.all().size() == 1);
     for (const std::u32string_view view : {U"", U"?", U"m", U"!", U"s", U"b", U"c", U"\r"}) {
         stage.press(view);
         stage.state.now += 10;
         stage.press(key::f9);
-        CHECK(stage.state.messages.current(stage.state.now)->text == "no such key: F9 (? shows those that there are)");
+        CHECK(stage.state.messages.current(stage.state.now)->text == "no such key: F9 (? lists all keys)");
         stage.press(key::escape);
     }
-    const size_t told = stage.state.messages.all().size();
+    const size_t messages = stage.state.messages.all().size();
     stage.state.now += 10;
     for (const Key nothing : {Key{0}, Key{7}, Key{0x7f}, key_of({Click::press, 500, 0})})
         stage.press(nothing);
-    CHECK(stage.state.messages.all().size() == told);
+    CHECK(stage.state.messages.all().size() == messages);
 }
 
 TEST_CASE("the mouse", "[screen]")
@@ -102,7 +102,7 @@ TEST_CASE("the mouse", "[screen]")
         CHECK(stage.state.choice == 3);
         CHECK(click(3, 4)[0].text == "pod");
     }
-    SECTION("nowhere, and with a prompt, it does nothing")
+    SECTION("a click beside rows and headers, or during a prompt, does nothing")
     {
         stage.press(U"/");
         click(3, line_of("1003"));
@@ -114,18 +114,18 @@ TEST_CASE("the mouse", "[screen]")
                     click(x, y);
         CHECK(stage.state.view == View::list);
     }
-    SECTION("M gives it back to the terminal")
+    SECTION("M turns the mouse off")
     {
         CHECK(stage.press(U"M")[0].kind == Action::mouse);
         CHECK_FALSE(stage.state.mouse);
     }
 }
 
-TEST_CASE("a signal is sent after a question, to one process", "[screen]")
+TEST_CASE("K sends a signal to a process after a confirmation", "[screen]")
 {
     Stage stage;
     stage.press(U"K");
-    CHECK(stage.state.prompt == Prompt::none); // rows that are not one process
+    CHECK(stage.state.prompt == Prompt::none); // the rows are not single processes
     CHECK(stage.state.messages.all().size() == 1);
     for (TopRow& row : stage.snapshot.rows)
         row.process = {static_cast<uint32_t>(std::stoul(row.id)), 7};
@@ -144,12 +144,12 @@ TEST_CASE("a signal is sent after a question, to one process", "[screen]")
     CHECK(actions[0].number == SIGTERM);
     stage.press(U"\r");
     CHECK(stage.press(U"K9")[0].number == SIGKILL);
-    stage.snapshot.rows.clear(); // it has ended
+    stage.snapshot.rows.clear(); // the process has exited
     stage.press(U"K");
     CHECK(stage.state.prompt == Prompt::none);
 }
 
-TEST_CASE("typing takes the place of the name that a file is to have", "[screen]")
+TEST_CASE("typing replaces the proposed file name, and backspace edits it", "[screen]")
 {
     Stage stage;
     stage.press(U"w");
@@ -175,11 +175,11 @@ TEST_CASE("searching", "[screen]")
     stage.press(U"N");
     CHECK(stage.state.selected == "1005");
     stage.press(U"N");
-    CHECK(stage.state.selected == "1001"); // round the end
-    stage.press(U"\\nobody");
+    CHECK(stage.state.selected == "1001"); // wraps around
+    stage.press(U"\\absent");
     stage.press(key::enter);
     stage.press(U"n");
-    CHECK(stage.shows("no row contains 'nobody'"));
+    CHECK(stage.shows("no row contains 'absent'"));
 }
 
 TEST_CASE("the interval", "[screen]")
@@ -204,8 +204,7 @@ TEST_CASE("the interval", "[screen]")
     CHECK(stage.shows("an interval must be 0.1 to 60 seconds, not '61'"));
 }
 
-// Whatever is pressed at whatever size, the screen can be drawn and the selected row is seen.
-TEST_CASE("any keys at any size", "[screen]")
+TEST_CASE("the screen can be drawn after random keys at random sizes", "[screen]")
 {
     std::mt19937 random(20260101);
     const auto upto = [&](int most) { return std::uniform_int_distribution(0, most)(random); };
@@ -227,7 +226,7 @@ TEST_CASE("any keys at any size", "[screen]")
     }
 }
 
-TEST_CASE("keys that are not known press no others", "[screen]")
+TEST_CASE("escape sequences of unknown keys are removed as a whole", "[screen]")
 {
     using Keys = std::vector<Key>;
     CHECK(without_sequences({}).empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list: what is selected, in which order and under which headings rows stand, which columns they have.
+// The list: selection, order, tree and columns.
 #include "screen/list_view.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
@@ -10,16 +10,16 @@ using namespace gpusnoop;
 TEST_CASE("the selection follows its row", "[screen]")
 {
     Stage stage;
-    CHECK(stage.state.selected.empty()); // the first line, whatever it is
+    CHECK(stage.state.selected.empty()); // selects the first line, even as rows move
     stage.press(key::down);
     CHECK(stage.state.selected == "1004");
     stage.press(U"r");
     CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
     CHECK(stage.state.selected == "1004");
     stage.press(key::down);
-    stage.press(key::down); // there are no more
+    stage.press(key::down); // already at the end
     CHECK(stage.state.selected == "1005");
-    stage.cast.rows = 3; // it ends
+    stage.cast.rows = 3; // the selected row disappears
     stage.next();
     CHECK(stage.state.selected == "1002");
     stage.press(key::home);
@@ -31,7 +31,7 @@ TEST_CASE("the selection follows its row", "[screen]")
     CHECK(stage.shows("Nothing uses a GPU yet."));
 }
 
-TEST_CASE("pages and the end", "[screen]")
+TEST_CASE("page keys, Home and End", "[screen]")
 {
     Stage stage;
     stage.cast.rows = 100;
@@ -52,12 +52,12 @@ TEST_CASE("sorting by another column, reversed, frozen", "[screen]")
     Stage stage;
     stage.press(U"<");
     CHECK(stage.state.arrangement.sort == "comm");
-    CHECK(stage.state.arrangement.ascending); // names from A on
+    CHECK(stage.state.arrangement.ascending); // text is sorted from A to Z
     stage.press(U">>>");
     CHECK(stage.state.arrangement.sort == "h2d_bytes_per_second");
     CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
     stage.press(U"f");
-    stage.press(U"t"); // the tree is of the frozen order
+    stage.press(U"t"); // the tree keeps the frozen order
     stage.press(U"t");
     stage.snapshot.rows[5].cells[6] = uint64_t{1} << 50;
     CHECK(stage.order() == "1000 1001 1002 1003 1004 1005 ");
@@ -67,7 +67,7 @@ TEST_CASE("sorting by another column, reversed, frozen", "[screen]")
     for (int i = 0; i < 50; ++i)
         stage.press(U">");
     CHECK(stage.state.arrangement.sort == "sm_percent");
-    CHECK(stage.shows("SM%*")); // it is scrolled to
+    CHECK(stage.shows("SM%*")); // scrolled into view
 }
 
 TEST_CASE("choosing a column to sort by", "[screen]")
@@ -86,11 +86,11 @@ TEST_CASE("choosing a column to sort by", "[screen]")
     CHECK(stage.state.arrangement.sort == "graph_launches_per_second");
 }
 
-TEST_CASE("the sum is that of the rows which are shown", "[screen]")
+TEST_CASE("the sum line covers the filtered rows", "[screen]")
 {
     Stage stage;
     const auto launches = [&] { return std::get<double>(sum_line(stage.snapshot, stage.state.arrangement)->cells[4]); };
-    CHECK(launches() == 2100); // as the snapshot says
+    CHECK(launches() == 2100); // from the snapshot
     stage.press(U"/leak");
     CHECK(launches() == 300);
     stage.press(U"zzz");
@@ -101,14 +101,14 @@ TEST_CASE("the sum is that of the rows which are shown", "[screen]")
     CHECK_FALSE(sum_line(stage.snapshot, stage.state.arrangement));
 }
 
-TEST_CASE("what rows stand for", "[screen]")
+TEST_CASE("choosing what rows are grouped by", "[screen]")
 {
     Stage stage;
     auto actions = stage.press(U"3");
     REQUIRE(actions.size() == 2);
     CHECK((actions[0].kind == Action::by && actions[0].text == "container"));
     CHECK(actions[1].kind == Action::refresh);
-    CHECK(stage.press(U"1").empty()); // it is so already
+    CHECK(stage.press(U"1").empty()); // already grouped by pid
     stage.press(U"b");
     CHECK(stage.shows(" *  pid"));
     stage.press(key::end);
@@ -135,12 +135,12 @@ TEST_CASE("choosing columns and their order", "[screen]")
     CHECK(stage.lines()[4].find("POD") < stage.lines()[4].find("LAUNCH/s"));
     stage.press(U"c");
     for (int i = 0; i < 50; ++i)
-        stage.press(U" "); // hides and shows the first one
+        stage.press(U" "); // toggles the column
     stage.press(key::escape);
     CHECK(stage.state.view == View::list);
 }
 
-TEST_CASE("a column that was not for people in some rows is shown in others", "[screen]")
+TEST_CASE("a column that was JSON-only with one grouping is shown with another", "[screen]")
 {
     Stage stage;
     stage.state = ScreenState({.sort = "launches_per_second"});
@@ -160,11 +160,11 @@ TEST_CASE("the tree has a heading per pod", "[screen]")
     CHECK(lines[6].starts_with("├─"));
     CHECK(lines[7].starts_with("└─"));
     CHECK(lines[8].starts_with("- pod-0 (2)"));
-    CHECK(lines[11].starts_with("- (none) (2)")); // although its first row is before all others
+    CHECK(lines[11].starts_with("- (none) (2)")); // last, even though its first row sorts first
     CHECK(lines[12].starts_with("├─    1005"));
 }
 
-TEST_CASE("a branch of the tree has the sums of its rows, and is folded", "[screen]")
+TEST_CASE("a branch of the tree shows the sums of its rows, and can be folded", "[screen]")
 {
     Stage stage;
     stage.snapshot.columns[4].adds = true;
@@ -175,7 +175,7 @@ TEST_CASE("a branch of the tree has the sums of its rows, and is folded", "[scre
     CHECK(std::get<double>(heading.sum[4]) == sort_value(list_lines(stage.state, stage.snapshot)[1].row->cells[4]) +
                                                   sort_value(list_lines(stage.state, stage.snapshot)[2].row->cells[4]));
     stage.press(key::home);
-    stage.press(key::left); // to the heading
+    stage.press(key::left); // selects the heading
     CHECK(stage.state.selected == heading.id());
     stage.press(U"-");
     CHECK(shown() == all - 2);
@@ -192,7 +192,7 @@ TEST_CASE("a branch of the tree has the sums of its rows, and is folded", "[scre
     CHECK(stage.state.interval == std::chrono::seconds(1));
 }
 
-TEST_CASE("Enter on a pod or a device lists its processes, Esc leads back to it", "[screen]")
+TEST_CASE("Enter on a pod or a device lists its processes, and Esc returns", "[screen]")
 {
     Stage stage;
     const std::string by = GENERATE("pod", "device");

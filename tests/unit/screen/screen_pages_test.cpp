@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is beside the list: an opened row, the help, messages, plots.
+// Pages: the open row, help, messages, plots.
 #include "screen/list_view.hpp"
 #include "tests/unit/screen/screen_fixture.hpp"
 
 using namespace gpusnoop;
 
-TEST_CASE("where rows are sorted by a text, an opened one has the history of what they are sorted by then", "[screen]")
+TEST_CASE("if the sort column is text, an open row plots the secondary sort column", "[screen]")
 {
     Stage stage({}, {.sort = "comm", .then = "graph_launches_per_second"});
     stage.press(key::enter);
@@ -28,9 +28,9 @@ TEST_CASE("a row is opened and closed", "[screen]")
     CHECK(stage.state.plotted == "graph_launches_per_second");
     stage.press(key::left);
     stage.press(key::left);
-    CHECK(stage.state.plotted == "device_memory_bytes"); // round the end; columns that are not shown have one, too
+    CHECK(stage.state.plotted == "device_memory_bytes"); // wraps around, and includes hidden columns
     stage.snapshot.detail_of = "1003";
-    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // of another row
+    CHECK_FALSE(stage.shows("void kernel_0<float>(float*, int)")); // the detail is of another row
     stage.cast.rows = 2;
     stage.next();
     CHECK(stage.shows("1004 bob \u8a13\u7df4\u5668 (gone)"));
@@ -40,7 +40,7 @@ TEST_CASE("a row is opened and closed", "[screen]")
     CHECK(stage.state.view == View::list);
 }
 
-TEST_CASE("the help has every key and every column", "[screen]")
+TEST_CASE("the help lists keys and every column", "[screen]")
 {
     Stage stage({100, 80});
     stage.press(U"?");
@@ -73,7 +73,7 @@ TEST_CASE("messages are shown for a while and kept", "[screen]")
     CHECK(stage.state.messages.all().size() == 200);
 }
 
-TEST_CASE("an opened row shows the history of what is wrong with it", "[screen]")
+TEST_CASE("an open row in trouble plots the column of the trouble", "[screen]")
 {
     Stage stage;
     const std::string id = arrange(stage.snapshot, stage.state.arrangement).front()->id;
@@ -86,7 +86,7 @@ TEST_CASE("an opened row shows the history of what is wrong with it", "[screen]"
     CHECK(stage.state.plotted == "sync_percent");
 }
 
-TEST_CASE("a plot stands still during a pause", "[screen]")
+TEST_CASE("a plot does not change during a pause", "[screen]")
 {
     Stage stage({80, 24});
     stage.next();

@@ -29,7 +29,7 @@ std::string ids(const Snapshot& snapshot, const Arrangement& arrangement)
 
 } // namespace
 
-TEST_CASE("rows in order", "[top_rows]")
+TEST_CASE("arrange() sorts rows", "[top_rows]")
 {
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {}) == "10 9 8 7 6 5 ");
@@ -39,17 +39,17 @@ TEST_CASE("rows in order", "[top_rows]")
     CHECK(ids(snapshot, {.sort = "no such column"}) == "10 9 8 7 6 5 ");
 }
 
-TEST_CASE("rows that have a text", "[top_rows]")
+TEST_CASE("arrange() filters rows by text, ignoring case", "[top_rows]")
 {
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {.filter = "ER"}) == "10 9 7 ");
     CHECK(ids(snapshot, {.filter = "pod-a"}) == "9 7 ");
-    CHECK(ids(snapshot, {.filter = "nobody"}).empty());
+    CHECK(ids(snapshot, {.filter = "absent"}).empty());
     CHECK(contains("", ""));
     CHECK_FALSE(contains("ab", "abc"));
 }
 
-TEST_CASE("rows of a branch stand together", "[top_rows]")
+TEST_CASE("the tree groups rows by branch", "[top_rows]")
 {
     const Snapshot snapshot = machine();
     CHECK(ids(snapshot, {.sort = "rate", .tree = true}) == "7 9 10 5 6 8 ");
@@ -62,7 +62,7 @@ TEST_CASE("a frozen order is kept", "[top_rows]")
     CHECK(ids(snapshot, {.sort = "rate", .frozen = {"5", "gone", "10"}}) == "5 10 7 9 6 8 ");
 }
 
-TEST_CASE("a sum of parts of which one is a lower bound is one", "[top_rows]")
+TEST_CASE("a sum with a lower bound or an estimate is one, too", "[top_rows]")
 {
     const std::vector<TopColumn> columns = {{.column = {"MEM", "mem", Unit::bytes}, .about = "", .adds = true}};
     const TopRow exact{"1", "", {uint64_t{5}}}, least{"2", "", {AtLeast{3}}}, unknown{"3", "", {Cell{}}};

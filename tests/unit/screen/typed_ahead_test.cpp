@@ -27,7 +27,7 @@ struct Pipe {
 
 } // namespace
 
-TEST_CASE("a q quits, unless a key before it leads elsewhere", "[screen]")
+TEST_CASE("a q quits, unless a key before it leaves the list", "[screen]")
 {
     for (const char* typed : {"q", "jjq", "2tq", "\033[21~", "j\033[21~"})
         CHECK(quits(typed));
@@ -36,7 +36,7 @@ TEST_CASE("a q quits, unless a key before it leads elsewhere", "[screen]")
         CHECK_FALSE(quits(typed));
 }
 
-TEST_CASE("before there are figures, the screen says what is being done", "[screen]")
+TEST_CASE("during the start-up, the screen shows the current step", "[screen]")
 {
     ScreenState state({.starting = "Loading 41 programs into the kernel ..."});
     state.size = {60, 6};
@@ -47,7 +47,7 @@ TEST_CASE("before there are figures, the screen says what is being done", "[scre
     CHECK(canvas.line_text(5) == "qQuit");
 }
 
-TEST_CASE("what is typed ahead is kept", "[screen]")
+TEST_CASE("keys typed ahead are kept", "[screen]")
 {
     const Pipe terminal;
     TypedAhead typed(terminal.out.get());
@@ -59,7 +59,7 @@ TEST_CASE("what is typed ahead is kept", "[screen]")
     CHECK(typed.end() == "sq\033[A");
 }
 
-TEST_CASE("a q that is typed ahead is a signal", "[screen]")
+TEST_CASE("a q typed ahead sends SIGINT", "[screen]")
 {
     sigset_t set, before;
     sigemptyset(&set);
