@@ -134,7 +134,7 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
     if (!running_->loop.stopped())
         return exited_verdicts_.add(verdicts, frames_of);
     const auto exited_now = static_cast<size_t>(
-        std::ranges::count_if(exited(), [this](const ImageId& image) { return name_filter_->includes(image); }));
+        std::ranges::count_if(reported_exits(), [this](const ImageId& image) { return name_filter_->includes(image); }));
     const std::vector<WhyLine> lines = exited_verdicts_.with(verdicts, frames_of);
     cudatop::print_why(output, lines, snapshot,
                        {.processes = name_filter_->process_count() + exited_verdicts_.processes(),
@@ -145,7 +145,7 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
 
 // Processes that exited and are in this report. A process that called exec has not exited. The last report includes
 // exits that have not been processed yet.
-std::set<ImageId> CudaTop::exited()
+std::set<ImageId> CudaTop::reported_exits()
 {
     std::set<ImageId> all = exited();
     if (settings_.why && running_->loop.stopped()) {
@@ -180,7 +180,7 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         gpus_->note_call(delta.key);
     gpus_->refresh(processes().images(), clock_ns(CLOCK_MONOTONIC));
     counted_.facts = head_->facts(seconds, name_filter_->process_count());
-    const std::set<ImageId> exited_now = exited();
+    const std::set<ImageId> exited_now = reported_exits();
     std::vector<StuckCall> stuck;
     if (stuck_calls_)
         stuck = stuck_calls_->of_interval(counted_.calls, counted_.waits, processes());

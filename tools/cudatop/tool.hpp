@@ -76,7 +76,7 @@ private:
     void show(const std::set<ImageId>& ended);
     void print_tables(Output& output, const Snapshot& snapshot);
     void print_why(Output& output, const Snapshot& snapshot);
-    std::set<ImageId> exited();
+    std::set<ImageId> reported_exits();
 
     Settings settings_;
     std::optional<DriverHooks> driver_;
