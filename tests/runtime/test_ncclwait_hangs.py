@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ncclwait's verdicts: who has not come, who came to something else, that all have come and wait all the same; and that
-nothing is said where nothing hangs."""
+"""ncclwait's verdicts: missing ranks, mismatches, stuck communicators, RAS; and no verdict if nothing hangs."""
 import json
 import os
 import pathlib
@@ -35,10 +34,10 @@ def in_order(words, text):
         check(at >= 0, f"'{word}' in '{text}'")
 
 
-# What a rank does that does not come, and what is said of it.
+# What a missing rank does instead: (step, words of the verdict).
 instead = {
     "it waits": ("hang 2600", "in cuStreamSynchronize"),
-    "it sleeps": ("sleep 2600", "in no call of NCCL, and in no wait for the device; thread"),
+    "it sleeps": ("sleep 2600", "not in an NCCL call, and not waiting for the GPU; thread"),
     "it is in the call": ("call A ncclAllReduce 1 count=1000 block=2600", "in ncclAllReduce"),
 }
 
@@ -52,9 +51,9 @@ def missing(name):
     verdict, = found
     the_same(verdict, verdict="missing", verdict_ranks="2", sequence=6, ranks_here=4, ranks=4, join="exact")
     check(1e9 <= verdict["waited_ns"] < 2.6e9, f"for how long: {verdict}")
-    in_order(["rank 2 has not come to AllReduce", "(collective 6)", "ranks 0-1,3 wait for"], verdict["text"])
+    in_order(["rank 2 has not entered AllReduce", "(collective 6)", "ranks 0-1,3 have been waiting for"], verdict["text"])
     doing, = verdict["doing"]
-    in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective here was AllReduce, "], doing)
+    in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective in this communicator was AllReduce, "], doing)
 
 
 @case
@@ -85,8 +84,8 @@ def missing_for_another():
     equal((len(found), set(by_rank)), (2, {"0", "1"}), f"{found}")
     for rank, operation, other in ("1", "AllReduce", "0"), ("0", "AllGather", "1"):
         the_same(by_rank[rank], verdict="missing", sequence=1)
-        in_order([f"rank {rank} has not come to {operation}"], by_rank[rank]["text"])
-        in_order(["it has made no collective here", f"of communicator {by_rank[other]['communicator']}"],
+        in_order([f"rank {rank} has not entered {operation}"], by_rank[rank]["text"])
+        in_order(["it has entered no collective of this communicator", f"of communicator {by_rank[other]['communicator']}"],
                  by_rank[rank]["doing"][0])
 
 
@@ -95,7 +94,7 @@ different = {"count=2000": "of 2000 float32, sum", "type=1": "of 1000 uint8, sum
 
 @case
 def mismatches():
-    """One is told for each, and none of what all ranks mean alike."""
+    """One verdict for each mismatch, and none for matching collectives."""
     script = "comm A; comm B; call A ncclAllReduce 3 count=1000;"
     for other in different:
         script += f"""only 1; call A ncclAllReduce 1 {"" if "count" in other else "count=1000"} {other}; end
@@ -118,7 +117,7 @@ def stuck():
     verdict, = found
     the_same(verdict, verdict="stuck", sequence=7, ranks_here=4, ranks=4)
     check("verdict_ranks" not in verdict and verdict["waited_ns"] >= 1e9, f"{verdict}")
-    in_order(["all 4 ranks here have come to AllReduce", "(collective 7)", "ranks 0-3 wait for the device"], verdict["text"])
+    in_order(["all 4 ranks on this machine have entered AllReduce", "(collective 7)", "ranks 0-3 are waiting for the GPU"], verdict["text"])
     equal([line.split(":")[0] for line in verdict["doing"] if line.startswith("rank")],
           [f"rank {rank} (process {pid})" for rank, pid in enumerate(ranks.pids)], "who waits")
     check(any(line.startswith("    ") and "(ranks)" in line for line in verdict["doing"]), f"from where: {verdict}")
@@ -129,7 +128,7 @@ def ended():
     found, _ = verdicts(3, "comm A; call A ncclAllReduce 4; barrier; only 1; exit; end; call A ncclAllReduce 2; sleep 3500")
     verdict, = found
     the_same(verdict, verdict="missing", verdict_ranks="1", sequence=5)
-    in_order(["its process has ended"], verdict["doing"][0])
+    in_order(["its process has exited"], verdict["doing"][0])
 
 
 @case
@@ -147,11 +146,11 @@ def in_text():
     ranks.go().wait()
     lines = tool.finish().text.splitlines()
     equal(lines[0].split(), ["TIME", "COMMUNICATOR", "VERDICT"], "header")
-    check("missing: rank 1 has not come to AllReduce" in lines[1] and lines[2].startswith("    rank 1 (process "), f"{lines}")
+    check("missing: rank 1 has not entered AllReduce" in lines[1] and lines[2].startswith("    rank 1 (process "), f"{lines}")
 
 
 class Ras:
-    """NCCL's RAS service, which says what `communicators` returns."""
+    """A stand-in for NCCL's RAS service, which reports what `communicators` returns."""
 
     def __init__(self, communicators):
         self.communicators = communicators
@@ -165,7 +164,7 @@ class Ras:
                 lines = client.makefile("rb")
                 while lines.readline() not in (b"STATUS\n", b""):
                     pass
-                time.sleep(0.2)  # so that what the tool has said last is there
+                time.sleep(0.2)  # the tool's last verdict must have arrived
                 text = json.dumps({"nccl_version": "2.29.7", "communicators": self.communicators()}, indent=2)
                 client.sendall(b"SERVER PROTOCOL 2\nOK\n" + text.encode() + b"\n")
                 client.shutdown(socket.SHUT_RDWR)
@@ -177,7 +176,7 @@ def of_rank(rank, count, host="10.0.0.1"):
 
 @case
 def of_other_hosts():
-    """What NCCL's RAS says of a communicator that hangs, of ranks on all hosts; and of one that has hung before the run."""
+    """RAS verdicts on a communicator that hangs, with ranks on all hosts, and on one that has hung since before the run."""
     dead = {"rank": 3, "host": "\x1b[2J\"", "pid": 4003, "status": {"considered_dead": True}}
     before = {"hash": "0xabc", "size": 4, "ranks": [of_rank(0, 7), of_rank(1, 7), of_rank(2, 6)], "missing_ranks": [dead]}
     ranks = Ranks(2, """comm A; call A ncclAllReduce 1; only 1; wait {up}2; end; call A ncclAllReduce 1; barrier; destroy A""")

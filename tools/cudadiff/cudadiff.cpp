@@ -275,7 +275,7 @@ void print(Output& output, const Settings& s, const Side& a, const Side& b, cons
 
 int run(int argc, char** argv)
 {
-    constexpr int condition_met = 3;
+    constexpr int exit_failed_condition = 3;
     const Settings s = parse(argc, argv);
     Side a(s.by), b(s.by);
     a.read(s.a);
@@ -288,11 +288,11 @@ int run(int argc, char** argv)
     print(*output, s, a, b, all);
     bool failed = false;
     for (const Threshold& threshold : s.thresholds)
-        for (const std::string& sentence : threshold.met_by(all)) {
+        for (const std::string& sentence : threshold.failures(all)) {
             warn(sentence);
             failed = true;
         }
-    return failed ? condition_met : 0;
+    return failed ? exit_failed_condition : 0;
 }
 
 } // namespace

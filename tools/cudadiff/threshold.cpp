@@ -37,7 +37,7 @@ Threshold Threshold::parse(std::string_view text)
     return threshold;
 }
 
-std::vector<std::string> Threshold::met_by(const Comparison& comparison) const
+std::vector<std::string> Threshold::failures(const Comparison& comparison) const
 {
     std::vector<std::string> sentences;
     bool found = false;

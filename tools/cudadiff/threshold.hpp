@@ -20,7 +20,7 @@ struct Threshold {
     static Threshold parse(std::string_view text);
 
     // A sentence for each group in which the condition is met. Throws Error if that cannot be decided.
-    std::vector<std::string> met_by(const Comparison& comparison) const;
+    std::vector<std::string> failures(const Comparison& comparison) const;
 };
 
 } // namespace gpusnoop::cudadiff

@@ -16,7 +16,7 @@ std::optional<ThreadCpuTime> share_of(const Caller& caller)
 
 } // namespace
 
-void CallerCpu::meet(const Caller& caller, uint64_t now_ns)
+void CallerCpu::track(const Caller& caller, uint64_t now_ns)
 {
     if (callers_.contains(caller) || callers_.size() >= max_tracked_callers)
         return;
@@ -24,15 +24,15 @@ void CallerCpu::meet(const Caller& caller, uint64_t now_ns)
         callers_[caller] = {.first = {*share, now_ns}, .last = {*share, now_ns}};
 }
 
-void CallerCpu::look(std::span<const Caller> callers, uint64_t now_ns)
+void CallerCpu::read(std::span<const Caller> callers, uint64_t now_ns)
 {
     for (const Caller& caller : callers)
-        meet(caller, now_ns);
+        track(caller, now_ns);
     for (auto& [caller, known] : callers_) {
-        const auto share = known.ended ? std::nullopt : share_of(caller);
-        // Less than before: another thread has its number.
-        known.ended = !share || share->turns < known.last.share.turns;
-        if (!known.ended)
+        const auto share = known.exited ? std::nullopt : share_of(caller);
+        // If the count has dropped, another thread reuses the thread id.
+        known.exited = !share || share->turns < known.last.share.turns;
+        if (!known.exited)
             known.last = {*share, now_ns};
     }
 }
@@ -42,7 +42,7 @@ std::optional<CallerCpu::Share> CallerCpu::of(const Caller& caller) const
     const auto found = callers_.find(caller);
     if (found == callers_.end() || found->second.last.ns == found->second.first.ns)
         return std::nullopt;
-    const auto& [first, last, ended] = found->second;
+    const auto& [first, last, exited] = found->second;
     return Share{.covered_ns = last.ns - first.ns,
                  .used_ns = last.share.used_ns - first.share.used_ns,
                  .waited_ns = last.share.waited_ns - first.share.waited_ns};
@@ -50,12 +50,12 @@ std::optional<CallerCpu::Share> CallerCpu::of(const Caller& caller) const
 
 void CallerCpu::begin_interval()
 {
-    std::erase_if(callers_, [](const auto& item) { return item.second.ended; });
+    std::erase_if(callers_, [](const auto& item) { return item.second.exited; });
     for (auto& [caller, known] : callers_)
         known.first = known.last;
 }
 
-bool IdleLooks::is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns)
+bool IdleScans::is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns)
 {
     Silence& silence = silences_[communicator];
     if (silence.since_ns != since_ns || waits)
@@ -63,15 +63,15 @@ bool IdleLooks::is_due(uint64_t communicator, uint64_t since_ns, bool waits, uin
     silence.asked = true;
     if (now_ns < silence.until_ns)
         return false;
-    if (silence.looked++ < looks)
+    if (silence.scanned++ < scans_in_a_row)
         return true;
-    silence.looked = 0;
+    silence.scanned = 0;
     silence.pause_ns = std::clamp(silence.pause_ns * 2, first_pause_ns, longest_pause_ns);
     silence.until_ns = now_ns + silence.pause_ns;
     return false;
 }
 
-void IdleLooks::end_round()
+void IdleScans::end_round()
 {
     std::erase_if(silences_, [](const auto& item) { return !item.second.asked; });
     for (auto& [communicator, silence] : silences_)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators that do not go on: told by the arrivals that wait for others.
+// Detection of communicators that make no progress, from arrivals that wait for other ranks.
 #include "tools/ncclwait/collectives.hpp"
 
 #include <algorithm>
@@ -9,25 +9,25 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t mismatches_max = 256;
-constexpr uint64_t alike_to_trust = 64; // collectives, of ranks that are aligned: they may have been aligned wrongly
+constexpr uint64_t min_matches = 64; // for aligned ranks: before that many matches, the alignment may be wrong
 
 } // namespace
 
-// number: as ranks count, from 0 on.
-Collectives::Of Collectives::of(const Rank& rank, int64_t number) const
+// number: counts from 0.
+Collectives::Ref Collectives::ref_of(const Rank& rank, int64_t number) const
 {
     const Communicator& communicator = communicators_.at(rank.communicator);
-    Of of{.communicator = rank.communicator,
-          .hash = communicator.hash,
-          .ranks = static_cast<unsigned>(rank.identity.ranks),
-          .here = static_cast<unsigned>(std::max(communicator.here, communicator.ranks.size())),
-          .joined = communicator.joined};
+    Ref of{.communicator = rank.communicator,
+           .hash = communicator.hash,
+           .ranks = static_cast<unsigned>(rank.identity.ranks),
+           .here = static_cast<unsigned>(std::max(communicator.here, communicator.ranks.size())),
+           .joined = communicator.joined};
     if (rank.in_step && rank.made && !communicator.aligned)
         of.number = static_cast<uint64_t>(number) + 1;
     return of;
 }
 
-Collectives::Came Collectives::came(const Rank& rank, const Arrival& arrival) const
+Collectives::RankArrival Collectives::arrival_at(const Rank& rank, const Arrival& arrival) const
 {
     return {.rank = static_cast<unsigned>(rank.identity.rank),
             .device = static_cast<unsigned>(rank.identity.device),
@@ -44,19 +44,19 @@ Collectives::Came Collectives::came(const Rank& rank, const Arrival& arrival) co
             .stack = arrival.stack};
 }
 
-// arrival: at the collective; null where it has not come.
+// arrival: at the collective; null if the rank has not entered it.
 Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival) const
 {
     Member member;
     const Arrival* const last = arrival || !rank.latest ? arrival : &*rank.latest;
     if (last)
-        static_cast<Came&>(member) = came(rank, *last);
+        static_cast<RankArrival&>(member) = arrival_at(rank, *last);
     member.rank = static_cast<unsigned>(rank.identity.rank);
     member.device = static_cast<unsigned>(rank.identity.device);
     member.image = rank.image;
-    member.has_come = arrival;
+    member.has_entered = arrival;
     member.called = last;
-    member.ended = rank.gone && !rank.destroyed;
+    member.exited = rank.left && !rank.destroyed;
     member.destroyed = rank.destroyed;
     uint64_t since_ns = member.ns;
     for (const auto& [number, other] : ranks_) {
@@ -70,22 +70,23 @@ Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival
     return member;
 }
 
-// What is at the front of all queues is one collective. A difference is told once, until they agree again.
+// Compares the arrivals at the front of all queues, which are one collective. A mismatch is reported once, until the
+// ranks match again.
 void Collectives::compare_front(Communicator& communicator)
 {
     const std::vector<Rank*>& ranks = communicator.ranks;
     const Arrival& model = ranks.front()->queue.front();
     if (std::ranges::all_of(ranks, [&](const Rank* rank) { return rank->queue.front().is_like(model); })) {
-        communicator.alike++;
+        communicator.matches_in_a_row++;
         communicator.differs = false;
         return;
     }
-    const bool trusted = !communicator.aligned || communicator.alike >= alike_to_trust;
-    communicator.alike = 0;
+    const bool trusted = !communicator.aligned || communicator.matches_in_a_row >= min_matches;
+    communicator.matches_in_a_row = 0;
     if (std::exchange(communicator.differs, true) || !trusted || mismatches_.size() >= mismatches_max)
         return;
     Stall stall{.kind = Stall::Kind::mismatch,
-                .of = of(*ranks.front(), ranks.front()->next),
+                .ref = ref_of(*ranks.front(), ranks.front()->next),
                 .since_ns = model.ns,
                 .members = {}};
     for (const Rank* rank : ranks)
@@ -97,8 +98,8 @@ void Collectives::compare_front(Communicator& communicator)
 std::optional<Collectives::Stall> Collectives::stall_of(const Communicator& communicator, uint64_t before_ns) const
 {
     const std::vector<Rank*>& ranks = communicator.ranks;
-    const bool is_told = communicator.joined == Joined::exactly || communicator.joined == Joined::aligned;
-    if (ranks.empty() || (ranks.size() > 1 && !is_told))
+    const bool is_aligned = communicator.joined == Joined::exactly || communicator.joined == Joined::aligned;
+    if (ranks.empty() || (ranks.size() > 1 && !is_aligned))
         return std::nullopt;
     const auto next_of = [](const Rank* rank) { return rank->next + static_cast<int64_t>(rank->queue.size()); };
     const int64_t next = next_of(*std::ranges::min_element(ranks, {}, next_of));
@@ -109,7 +110,7 @@ std::optional<Collectives::Stall> Collectives::stall_of(const Communicator& comm
         const Arrival* arrival = nullptr;
         if (next_of(rank) > next)
             arrival = &rank->queue[static_cast<size_t>(std::max<int64_t>(0, next - rank->next))];
-        all_called &= rank->latest.has_value() && !rank->gone;
+        all_called &= rank->latest.has_value() && !rank->left;
         if (arrival && (stall.kind != Stall::Kind::missing || arrival->ns < stall.since_ns)) {
             stall.kind = Stall::Kind::missing;
             stall.since_ns = arrival->ns;
@@ -121,10 +122,10 @@ std::optional<Collectives::Stall> Collectives::stall_of(const Communicator& comm
     const bool silent = stall.kind == Stall::Kind::silent;
     if (stall.since_ns > before_ns || (silent && !all_called))
         return std::nullopt;
-    stall.of = of(*ranks.front(), silent ? next - 1 : next);
+    stall.ref = ref_of(*ranks.front(), silent ? next - 1 : next);
     if (silent)
         for (Member& one : stall.members)
-            one.has_come = true;
+            one.has_entered = true;
     std::ranges::sort(stall.members, {}, &Member::rank);
     return stall;
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // enum ncclDataType_t
 
-// The count is one rank's share, and a call is about all of them.
+// The count argument is the share of one rank, and the call moves the shares of all ranks.
 constexpr std::string_view counted_by_share[] = {"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
 
 } // namespace
@@ -31,7 +31,7 @@ std::optional<uint64_t> collective_bytes(std::string_view operation, uint64_t el
         return std::nullopt;
     const bool shares = std::ranges::find(counted_by_share, operation) != std::end(counted_by_share);
     if (shares && !ranks && elements)
-        return std::nullopt; // a share of what is not known
+        return std::nullopt; // the number of ranks is not known
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(elements, type_bytes.at(data_type) * uint64_t{shares ? ranks : 1}, &bytes))
         return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is added up of NCCL's calls, and how much each of them moves.
+// Sums of NCCL calls, and the bytes that a call moves.
 #pragma once
 
 #include "rows/histogram.hpp"
@@ -11,29 +11,29 @@
 
 namespace gpusnoop {
 
-// "AllReduce" of "ncclAllReduceConfig".
+// "ncclAllReduceConfig" -> "AllReduce"
 std::string_view operation_of(std::string_view symbol);
-// What one rank's part of a call moves, as nccl-tests counts it; nullopt: unknown type.
+// Bytes that one rank's part of a call moves, counted like nccl-tests; nullopt: unknown type.
 std::optional<uint64_t> collective_bytes(std::string_view operation, uint64_t elements, unsigned data_type,
                                          unsigned ranks);
 
 struct CollectiveSums {
-    uint64_t calls = 0; // that were enqueued, or captured
+    uint64_t calls = 0; // enqueued or captured
     uint64_t captured = 0;
-    uint64_t errors = 0; // not among the calls
+    uint64_t errors = 0; // not counted in calls
     uint64_t bytes = 0;
     uint64_t unsized = 0;    // calls whose bytes are not known
-    uint64_t enqueue_ns = 0; // in calls, and their part of the ends of groups
+    uint64_t enqueue_ns = 0; // duration of the calls, with their share of the group's end
     Histogram sizes;
-    Histogram enqueues; // of each
+    Histogram enqueues; // durations of single calls
     // Of collectives:
-    uint64_t joined = 0;   // with those of the other ranks here
-    uint64_t unjoined = 0; // it is not known which of the others' they belong to, or the others have made none
-    uint64_t wait_ns = 0;  // from when it arrived to when the last one did
-    uint64_t last = 0;     // calls that this rank came to last
-    uint64_t late_ns = 0;  // ... by so much after the one before it
-    Histogram skews;       // of these: from the first to the last
-    std::map<int32_t, uint64_t> late_from{}; // late_ns by the caller's stack, where that is known
+    uint64_t joined = 0;                     // matched with those of the other ranks here
+    uint64_t unjoined = 0;                   // without known counterparts in other ranks
+    uint64_t wait_ns = 0;                    // from the rank's arrival to the last one
+    uint64_t last = 0;                       // calls in which this rank arrived last
+    uint64_t late_ns = 0;                    // in these, the time after the last but one
+    Histogram skews;                         // in these, the time from the first arrival to the last
+    std::map<int32_t, uint64_t> late_from{}; // late_ns by the caller's stack, if known
 
     void add(const CollectiveSums& other);
 };

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view types[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
                                       "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
-constexpr std::string_view reductions[] = {"sum", "product", "max", "min", "average", "a reduction of its own"};
+constexpr std::string_view reductions[] = {"sum", "product", "max", "min", "average", "custom reduction"};
 constexpr std::string_view reducing[] = {"AllReduce", "Reduce", "ReduceScatter", "AllReduceWithBias"};
 constexpr std::string_view rooted[] = {"Broadcast", "Reduce", "Gather", "Scatter"};
 
@@ -43,24 +43,24 @@ std::string ranks_in_words(std::span<const unsigned> ranks)
     return text;
 }
 
-std::string collective_in_words(const Collectives::Of& of, const Collectives::Came& came)
+std::string collective_in_words(const Collectives::Ref& ref, const Collectives::RankArrival& arrival)
 {
-    std::string text(came.operation);
-    if (came.bytes)
-        text += fmt::format(" of {}", human_bytes(*came.bytes));
-    if (of.number)
-        text += fmt::format(" (collective {})", *of.number);
+    std::string text(arrival.operation);
+    if (arrival.bytes)
+        text += fmt::format(" of {}", prose_bytes(*arrival.bytes));
+    if (ref.number)
+        text += fmt::format(" (collective {})", *ref.number);
     return text;
 }
 
-std::string meaning_in_words(const Collectives::Came& came)
+std::string arguments_in_words(const Collectives::RankArrival& arrival)
 {
-    std::string text = fmt::format("{} of {} ", came.operation, came.elements);
-    text += came.type < std::size(types) ? types[came.type] : fmt::format("of type {}", came.type);
-    if (is_one_of(reducing, came.operation))
-        text += fmt::format(", {}", reductions[std::min<size_t>(came.reduction, std::size(reductions) - 1)]);
-    if (is_one_of(rooted, came.operation))
-        text += fmt::format(", root {}", came.root);
+    std::string text = fmt::format("{} of {} ", arrival.operation, arrival.elements);
+    text += arrival.type < std::size(types) ? types[arrival.type] : fmt::format("of type {}", arrival.type);
+    if (is_one_of(reducing, arrival.operation))
+        text += fmt::format(", {}", reductions[std::min<size_t>(arrival.reduction, std::size(reductions) - 1)]);
+    if (is_one_of(rooted, arrival.operation))
+        text += fmt::format(", root {}", arrival.root);
     return text;
 }
 
@@ -71,7 +71,7 @@ std::string seconds_in_words(uint64_t ns)
 
 namespace {
 
-constexpr uint64_t place_timeout_ns = 3'000'000'000; // with the helper that says where threads are
+constexpr uint64_t place_timeout_ns = 3'000'000'000; // for the helper that finds the calls of threads
 
 using Member = Collectives::Member;
 using Stall = Collectives::Stall;
@@ -81,19 +81,20 @@ uint64_t ago(uint64_t ns, uint64_t now_ns)
     return now_ns - std::min(now_ns, ns);
 }
 
-// "; 3 of its 8 ranks are not seen here, ...", where they are not.
-std::string of_elsewhere(const Collectives::Of& of)
+// "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all are.
+std::string unseen_ranks_text(const Collectives::Ref& ref)
 {
-    return of.here < of.ranks ? fmt::format("; {} of its {} ranks are not seen here, and one of them may be missing",
-                                            of.ranks - of.here, of.ranks)
-                              : std::string();
+    return ref.here < ref.ranks
+               ? fmt::format("; {} of its {} ranks are not seen on this machine, and one of them may be missing",
+                             ref.ranks - ref.here, ref.ranks)
+               : std::string();
 }
 
 CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
 {
     std::vector<std::pair<std::string, std::vector<unsigned>>> meanings; // in the order of their first ranks
     for (const Member& member : stall.members) {
-        const std::string meaning = meaning_in_words(member);
+        const std::string meaning = arguments_in_words(member);
         const auto known = std::ranges::find(meanings, meaning, &decltype(meanings)::value_type::first);
         (known == meanings.end() ? meanings.emplace_back(meaning, std::vector<unsigned>()) : *known)
             .second.push_back(member.rank);
@@ -109,9 +110,10 @@ CollectiveVerdict mismatch(Stall stall, uint64_t now_ns)
             verdict.ranks.insert(verdict.ranks.end(), ranks.begin(), ranks.end());
     }
     std::ranges::sort(verdict.ranks);
-    verdict.stall.since_ns = 0; // nobody waits
-    const auto& number = verdict.stall.of.number;
-    verdict.text += number ? fmt::format(", as collective {}", *number) : ", as the same collective";
+    verdict.stall.since_ns = 0; // no rank waits
+    const auto& number = verdict.stall.ref.number;
+    verdict.text = number ? fmt::format("collective {} differs between ranks: {}", *number, verdict.text)
+                          : fmt::format("the same collective differs between ranks: {}", verdict.text);
     return verdict;
 }
 
@@ -123,64 +125,64 @@ void CollectiveVerdicts::waited(const waited_record& wait)
         waited_ns_[wait.pid] = wait.end_ns;
 }
 
-std::vector<CollectiveVerdict> CollectiveVerdicts::look(Collectives& collectives, uint64_t now_ns)
+std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collectives, uint64_t now_ns)
 {
-    // What they do is asked for in time, so that it is known then.
+    // Scans begin at half of the limit, so that their results are there in time.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
     std::set<pid_t> processes;
-    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // before
+    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // of the previous check
     for (const Stall& stall : stalls)
         if (stall.kind == Stall::Kind::silent)
-            look_at_silent(stall, now_ns, silent);
+            watch_silent(stall, now_ns, silent);
         else if (stall.kind == Stall::Kind::missing)
             for (const Member& member : stall.members)
-                if (!member.has_come)
+                if (!member.has_entered)
                     processes.insert(static_cast<pid_t>(member.image.pid));
-    idle_looks_.end_round();
+    idle_scans_.end_round();
     for (const auto& [pid, since_ns] : silent_)
         processes.insert(static_cast<pid_t>(pid));
     std::erase_if(waited_ns_, [this](const auto& item) { return !silent_.contains(item.first); });
-    places_.look(processes, now_ns);
+    places_.scan(processes, now_ns);
 
     std::vector<CollectiveVerdict> verdicts;
-    std::map<uint64_t, Said> said = std::exchange(said_, {});
+    std::map<uint64_t, Reported> reported = std::exchange(reported_, {});
     for (Stall& stall : stalls) {
         if (stall.kind == Stall::Kind::mismatch) {
             verdicts.push_back(mismatch(std::move(stall), now_ns));
             continue;
         }
-        const uint64_t communicator = stall.of.communicator;
+        const uint64_t communicator = stall.ref.communicator;
         const bool is_missing = stall.kind == Stall::Kind::missing;
         if (ago(stall.since_ns, now_ns) < limit_ns_ || !(is_missing || is_stuck(stall, now_ns)))
             continue;
-        if (is_missing && !said.contains(communicator) && !is_known_of(stall) &&
+        if (is_missing && !reported.contains(communicator) && !is_activity_known(stall) &&
             ago(stall.since_ns, now_ns) < limit_ns_ + place_timeout_ns)
-            continue; // at the next look
+            continue; // until the next check
         CollectiveVerdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
-        const Said now{verdict.kind, verdict.stall.since_ns, verdict.ranks};
-        const auto before = said.find(communicator);
-        said_[communicator] = now;
-        if (before == said.end() || before->second != now)
+        const Reported now{verdict.kind, verdict.stall.since_ns, verdict.ranks};
+        const auto before = reported.find(communicator);
+        reported_[communicator] = now;
+        if (before == reported.end() || before->second != now)
             verdicts.push_back(std::move(verdict));
     }
     return verdicts;
 }
 
-// Its processes, unless it has been idle for long.
-void CollectiveVerdicts::look_at_silent(const Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before)
+// Watches the processes of a silent communicator, unless it is in a pause.
+void CollectiveVerdicts::watch_silent(const Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before)
 {
     const bool waits = std::ranges::any_of(stall.members, [this](const Member& member) {
         const ThreadPlaces::Place* const place = place_of(member);
         return place && place->is_wait();
     });
-    if (!idle_looks_.is_due(stall.of.communicator, stall.since_ns, waits, now_ns))
+    if (!idle_scans_.is_due(stall.ref.communicator, stall.since_ns, waits, now_ns))
         return;
     for (const Member& member : stall.members)
         silent_[member.image.pid] = before.try_emplace(member.image.pid, now_ns).first->second;
 }
 
-// A thread of one of its ranks has been in the same wait at two looks, and none of the process' waits has returned
-// since they are watched. Others are silent because they have nothing to do, or are stopped.
+// A communicator is stuck if a thread of one of its ranks was in the same wait in two scans, and none of the process's
+// waits has returned since they are watched. Others are silent because they are idle or stopped.
 bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
 {
     return std::ranges::any_of(stall.members, [&](const Member& member) {
@@ -188,21 +190,21 @@ bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
         const auto watched = silent_.find(pid);
         const auto returned = waited_ns_.find(pid);
         const ThreadPlaces::Place* const place = place_of(member);
-        return place && place->is_wait() && place->seen >= 2 && watched != silent_.end() && watched->second < now_ns &&
+        return place && place->is_wait() && place->scans >= 2 && watched != silent_.end() && watched->second < now_ns &&
                returned == waited_ns_.end() && suspension_of(member).empty();
     });
 }
 
-// What those do that have not come.
-bool CollectiveVerdicts::is_known_of(const Stall& stall) const
+// True if the activity of all missing ranks is known.
+bool CollectiveVerdicts::is_activity_known(const Stall& stall) const
 {
     return std::ranges::all_of(stall.members, [this](const Member& member) {
-        return member.has_come || member.ended || member.destroyed ||
+        return member.has_entered || member.exited || member.destroyed ||
                places_.is_known(static_cast<pid_t>(member.image.pid));
     });
 }
 
-// Of its threads: the one that calls, or another one that waits or is in a call of NCCL.
+// The current call of the thread that calls collectives, or else of another thread that waits or is in an NCCL call.
 const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) const
 {
     const auto& places = places_.of(static_cast<pid_t>(member.image.pid));
@@ -212,65 +214,65 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-// Whether the thread that called the collective is stopped or frozen.
+// Why the thread that called the collective is stopped or frozen; empty: it is not.
 std::string CollectiveVerdicts::suspension_of(const Member& member) const
 {
     const uint32_t pid = member.image.pid;
     return suspensions_.of(static_cast<pid_t>(pid), static_cast<pid_t>(member.called ? member.tid : pid));
 }
 
-CollectiveVerdict::Doing CollectiveVerdicts::doing(const Member& member, uint64_t now_ns) const
+CollectiveVerdict::Activity CollectiveVerdicts::activity_of(const Member& member, uint64_t now_ns) const
 {
     const uint32_t pid = member.image.pid;
     std::string text = fmt::format("rank {} (process {}): ", member.rank, pid);
-    CollectiveVerdict::Doing doing{.text = {}, .image = member.image};
+    CollectiveVerdict::Activity activity{.text = {}, .image = member.image};
     const std::string suspension = suspension_of(member);
-    if (member.ended || member.destroyed) {
-        text += member.ended ? "its process has ended" : "it has destroyed the communicator";
+    if (member.exited || member.destroyed) {
+        text += member.exited ? "its process has exited" : "it has destroyed the communicator";
     } else if (const ThreadPlaces::Place* const place = place_of(member)) {
         text += fmt::format("in {}", place->probe->symbol);
-        if (place->seen > 1)
-            text += fmt::format(" for {} or longer", seconds_in_words(ago(place->since_ns, now_ns)));
-        doing.callers = place->callers;
+        if (place->scans > 1)
+            text += fmt::format(" for at least {}", seconds_in_words(ago(place->since_ns, now_ns)));
+        activity.callers = place->callers;
     } else {
         const uint32_t tid = member.called ? member.tid : pid;
         const std::string state = thread_activity(static_cast<pid_t>(pid), static_cast<pid_t>(tid));
-        text += places_.is_known(static_cast<pid_t>(pid)) ? "in no call of NCCL, and in no wait for the device"
-                                                          : "what it is in is not known";
+        text += places_.is_known(static_cast<pid_t>(pid)) ? "not in an NCCL call, and not waiting for the GPU"
+                                                          : "its current call is not known";
         if (!state.empty() && suspension.empty())
             text += fmt::format("; thread {} {}", tid, state);
     }
     if (!suspension.empty())
         text += "; it is " + suspension;
-    if (!member.has_come) {
-        text += member.called ? fmt::format("; its last collective here was {}, {} ago", member.operation,
-                                            seconds_in_words(ago(member.ns, now_ns)))
-                              : std::string("; it has made no collective here");
+    if (!member.has_entered) {
+        text += member.called ? fmt::format("; its last collective in this communicator was {}, {} ago",
+                                            member.operation, seconds_in_words(ago(member.ns, now_ns)))
+                              : std::string("; it has entered no collective of this communicator");
         if (member.elsewhere)
-            text += fmt::format("; since then it has called {} of communicator {:016x}", member.operation_elsewhere,
+            text += fmt::format("; since then it has entered {} of communicator {:016x}", member.operation_elsewhere,
                                 *member.elsewhere);
     }
-    doing.text = std::move(text);
-    return doing;
+    activity.text = std::move(text);
+    return activity;
 }
 
 CollectiveVerdict CollectiveVerdicts::missing(Stall stall, uint64_t now_ns) const
 {
-    std::vector<unsigned> come, others;
+    std::vector<unsigned> entered, others;
     const Member* first = nullptr;
     for (const Member& member : stall.members) {
-        (member.has_come ? come : others).push_back(member.rank);
-        if (member.has_come && !first)
+        (member.has_entered ? entered : others).push_back(member.rank);
+        if (member.has_entered && !first)
             first = &member;
     }
     CollectiveVerdict verdict{.kind = "missing", .stall = {}, .time_ns = now_ns, .ranks = others, .text = {}};
-    verdict.text =
-        fmt::format("{} {} not come to {}, where {} {} for {}", ranks_in_words(others),
-                    others.size() == 1 ? "has" : "have", collective_in_words(stall.of, *first), ranks_in_words(come),
-                    come.size() == 1 ? "waits" : "wait", seconds_in_words(ago(stall.since_ns, now_ns)));
+    verdict.text = fmt::format("{} {} not entered {}; {} {} been waiting for {}", ranks_in_words(others),
+                               others.size() == 1 ? "has" : "have", collective_in_words(stall.ref, *first),
+                               ranks_in_words(entered), entered.size() == 1 ? "has" : "have",
+                               seconds_in_words(ago(stall.since_ns, now_ns)));
     for (const Member& member : stall.members)
-        if (!member.has_come)
-            verdict.doing.push_back(doing(member, now_ns));
+        if (!member.has_entered)
+            verdict.activities.push_back(activity_of(member, now_ns));
     verdict.stall = std::move(stall);
     return verdict;
 }
@@ -284,22 +286,22 @@ CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
         if (!place || !place->is_wait())
             continue;
         waiting.push_back(member.rank);
-        verdict.doing.push_back(doing(member, now_ns));
+        verdict.activities.push_back(activity_of(member, now_ns));
     }
-    verdict.text = fmt::format("all {} ranks here have come to {}, the last one {} ago, and none has gone on: {} {} "
-                               "for the device{}",
-                               stall.members.size(), collective_in_words(stall.of, stall.members.front()),
+    verdict.text = fmt::format("all {} ranks on this machine have entered {}, the last one {} ago, and none has "
+                               "continued: {} {} waiting for the GPU{}",
+                               stall.members.size(), collective_in_words(stall.ref, stall.members.front()),
                                seconds_in_words(ago(stall.since_ns, now_ns)), ranks_in_words(waiting),
-                               waiting.size() == 1 ? "waits" : "wait", of_elsewhere(stall.of));
+                               waiting.size() == 1 ? "is" : "are", unseen_ranks_text(stall.ref));
     verdict.stall = std::move(stall);
     return verdict;
 }
 
 namespace {
 
-constexpr int64_t shift_max = 128; // calls that a rank may be ahead when it is first seen
+constexpr int64_t shift_max = 128; // calls that a rank may be ahead when tracing begins
 constexpr int64_t waits_to_align = 4;
-constexpr double clearly = 0.2, mostly_possible = 0.5; // a wait may be for another stream
+constexpr double min_margin = 0.2, max_impossible = 0.5; // some waits are for other streams
 
 } // namespace
 
@@ -314,26 +316,26 @@ std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<con
     };
     std::vector<Fit> fits;
     for (int64_t shift = -shift_max; shift <= shift_max; shift++) {
-        int64_t both = 0, unlike = 0, told = 0, impossible = 0;
+        int64_t both = 0, unlike = 0, with_wait = 0, impossible = 0;
         for (int64_t i = std::max<int64_t>(0, -shift); i < n && i + shift < m; i++) {
             const Pattern &a = one[static_cast<size_t>(i)], &b = other[static_cast<size_t>(i + shift)];
             both++;
             unlike += a.signature != b.signature;
-            told += a.done_ns != Pattern::never || b.done_ns != Pattern::never;
+            with_wait += a.done_ns != Pattern::never || b.done_ns != Pattern::never;
             impossible += b.ns > a.done_ns || a.ns > b.done_ns;
         }
-        if (both < enough || told < waits_to_align)
+        if (both < enough || with_wait < waits_to_align)
             continue;
         fits.push_back({static_cast<double>(unlike) / static_cast<double>(both),
-                        static_cast<double>(impossible) / static_cast<double>(told), shift});
+                        static_cast<double>(impossible) / static_cast<double>(with_wait), shift});
     }
     if (fits.size() < 2)
-        return std::nullopt; // there is nothing to hold it against
+        return std::nullopt; // no alternative to compare it with
     const Fit best = *std::ranges::min_element(fits);
     const auto is_as_good = [&best](const Fit& fit) {
-        return fit.unlike <= best.unlike + clearly && fit.impossible <= best.impossible + clearly;
+        return fit.unlike <= best.unlike + min_margin && fit.impossible <= best.impossible + min_margin;
     };
-    if (best.impossible > mostly_possible || std::ranges::count_if(fits, is_as_good) > 1)
+    if (best.impossible > max_impossible || std::ranges::count_if(fits, is_as_good) > 1)
         return std::nullopt;
     return best.shift;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a communicator does not go on, in words: who has not come, who came to something else, or that all have come and
-// wait all the same.
+// Verdicts on communicators that make no progress: ranks are missing, their calls do not match, or all ranks are stuck.
 #pragma once
 
 #include "tools/ncclwait/caller_cpu.hpp"
@@ -18,82 +17,82 @@
 
 namespace gpusnoop {
 
-// Collectives and ranks as sentences have them.
+// Texts for sentences.
 
 // "rank 5", "ranks 0-3,7"
 std::string ranks_in_words(std::span<const unsigned> ranks);
 
-// "AllReduce of 4.0M (collective 61)", as far as that is known.
-std::string collective_in_words(const Collectives::Of& of, const Collectives::Came& came);
+// "AllReduce of 4 MiB (collective 61)", as far as known.
+std::string collective_in_words(const Collectives::Ref& ref, const Collectives::RankArrival& arrival);
 
-// "AllReduce of 1000 float32, sum": all that has to be the same in all ranks.
-std::string meaning_in_words(const Collectives::Came& came);
+// "AllReduce of 1000 float32, sum": everything that must be the same in all ranks.
+std::string arguments_in_words(const Collectives::RankArrival& arrival);
 
 // "12.3 s"
 std::string seconds_in_words(uint64_t ns);
 
 struct CollectiveVerdict {
-    struct Doing { // of one rank
+    struct Activity { // of one rank
         std::string text{};
         ImageId image{};
-        std::vector<uint64_t> callers{}; // of the call that it is in, the innermost first
+        std::vector<uint64_t> callers{}; // of its current call, the innermost first
     };
     std::string_view kind; // "missing", "mismatch", "stuck", or "ras"
     Collectives::Stall stall;
     uint64_t time_ns = 0;        // CLOCK_MONOTONIC
-    std::vector<unsigned> ranks; // that have not come, or differ from most
+    std::vector<unsigned> ranks; // that are missing, or differ from most
     std::string text;
-    std::vector<Doing> doing{};
+    std::vector<Activity> activities{};
 };
 
 class CollectiveVerdicts {
 public:
-    // limit_ns: nobody is said to be missing before.
+    // limit_ns: minimum duration of a stall.
     CollectiveVerdicts(std::span<const Probe> probes, uint64_t limit_ns, const std::string& host_root)
         : limit_ns_(limit_ns), places_(probes), suspensions_(host_root)
     {}
 
-    // To be called once a second, after Collectives::join(). What was said is not said again.
-    std::vector<CollectiveVerdict> look(Collectives& collectives, uint64_t now_ns);
-    // A process has waited for the device until now: that went on.
+    // To be called once a second, after Collectives::join(). Returns verdicts that are new or have changed.
+    std::vector<CollectiveVerdict> check(Collectives& collectives, uint64_t now_ns);
+    // A wait for the GPU has returned, so its process makes progress.
     void waited(const waited_record& wait);
-    // Somebody is silent and looked at, and is not stuck where its waits return.
-    bool asks_for_waits() const { return !silent_.empty(); }
+    // True while a silent communicator is watched: it is stuck only if no wait returns, so waits must be traced.
+    bool needs_waits() const { return !silent_.empty(); }
 
 private:
-    struct Said {
+    struct Reported {
         std::string_view kind;
         uint64_t since_ns = 0;
         std::vector<unsigned> ranks;
-        bool operator==(const Said&) const = default;
+        bool operator==(const Reported&) const = default;
     };
 
-    void look_at_silent(const Collectives::Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before);
+    void watch_silent(const Collectives::Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before);
     bool is_stuck(const Collectives::Stall& stall, uint64_t now_ns) const;
-    bool is_known_of(const Collectives::Stall& stall) const;
+    bool is_activity_known(const Collectives::Stall& stall) const;
     CollectiveVerdict missing(Collectives::Stall stall, uint64_t now_ns) const;
     CollectiveVerdict stuck(Collectives::Stall stall, uint64_t now_ns) const;
     std::string suspension_of(const Collectives::Member& member) const;
     const ThreadPlaces::Place* place_of(const Collectives::Member& member) const;
-    CollectiveVerdict::Doing doing(const Collectives::Member& member, uint64_t now_ns) const;
+    CollectiveVerdict::Activity activity_of(const Collectives::Member& member, uint64_t now_ns) const;
 
     uint64_t limit_ns_;
     ThreadPlaces places_;
     Suspensions suspensions_;
-    IdleLooks idle_looks_;
-    std::map<uint64_t, Said> said_;          // by communicator
-    std::map<uint32_t, uint64_t> silent_;    // processes, and since when their waits have been watched
-    std::map<uint32_t, uint64_t> waited_ns_; // of these, when a wait has returned last
+    IdleScans idle_scans_;
+    std::map<uint64_t, Reported> reported_;  // by communicator
+    std::map<uint32_t, uint64_t> silent_;    // start of watching, by process
+    std::map<uint32_t, uint64_t> waited_ns_; // last return of a wait, by process in silent_
 };
 
-// Which call of one rank is which of another one's, where nobody has counted them from the start.
+// Alignment of ranks whose calls were not counted from the start.
 
-// Which call of `other` the first one of `one` is, counted from its first; nullopt where they do not tell. A call has
-// been waited for by `done_ns`, or nobody has: never.
+// One call of a rank. done_ns: when a wait for it returned; never: no wait is known.
 struct Pattern {
     uint64_t ns, done_ns, signature;
     static constexpr uint64_t never = UINT64_MAX;
 };
+// The index in `other` of the call that matches the first call of `one`; nullopt if there is no clear best match.
 std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<const Pattern> other);
 
 } // namespace gpusnoop

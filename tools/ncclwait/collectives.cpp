@@ -12,17 +12,17 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t arrivals_max = 1 << 16; // of a rank that others do not catch up with
+constexpr size_t arrivals_max = 1 << 16; // queued per rank
 constexpr size_t all_arrivals_max = 1 << 21;
 constexpr size_t group_calls_max = 1 << 12;
 constexpr size_t max_rank_callers = 64; // threads of a rank
 constexpr size_t pattern_calls = 512;
-constexpr size_t calls_to_align = 16;          // at least, unless no more come
-constexpr int64_t anywhere = int64_t{1} << 40; // what the first call of one that is older counts as
+constexpr size_t calls_to_align = 16;                  // wait for this many, unless no more arrive
+constexpr int64_t unknown_position = int64_t{1} << 40; // of the first call of a rank that is older than the run
 
 } // namespace
 
-uint16_t Collectives::operation_called(std::string_view name)
+uint16_t Collectives::number_of_operation(std::string_view name)
 {
     const auto found = std::ranges::find(operations_, name);
     const auto number = static_cast<uint16_t>(found - operations_.begin());
@@ -31,17 +31,17 @@ uint16_t Collectives::operation_called(std::string_view name)
     return number;
 }
 
-uint16_t Collectives::operation_numbered(const collective_call& call)
+uint16_t Collectives::operation_of_call(const collective_call& call)
 {
     if (call.asynchronous)
-        return operation_called("AsyncError");
+        return number_of_operation("AsyncError");
     const auto [known, is_new] = operation_of_row_.try_emplace(call.row, 0);
     if (is_new)
-        known->second = operation_called(operation_of(probes_[call.row - 1].symbol));
+        known->second = number_of_operation(operation_of(probes_[call.row - 1].symbol));
     return known->second;
 }
 
-Collectives::Rank* Collectives::rank_numbered(uint32_t number)
+Collectives::Rank* Collectives::find_rank(uint32_t number)
 {
     const auto found = ranks_.find(number);
     return found == ranks_.end() ? nullptr : found->second.get();
@@ -66,13 +66,13 @@ void Collectives::learn(const comm_record& record)
         return;
     rank.identity = record.identity;
     rank.in_step = rank.made;
-    rank.next = rank.made ? 0 : anywhere;
+    rank.next = rank.made ? 0 : unknown_position;
     Communicator& communicator = communicator_of(rank);
     communicator.ranks.push_back(&rank);
     communicator.rounds = 0;
 }
 
-// Of two jobs that have the same hash, which is possible, each has its own rank of a number.
+// Two jobs may have the same hash: then both have a rank of the same number, which belongs to another communicator.
 Collectives::Communicator& Collectives::communicator_of(Rank& rank)
 {
     for (auto& [number, one] : communicators_) {
@@ -90,10 +90,10 @@ Collectives::Communicator& Collectives::communicator_of(Rank& rank)
     return added;
 }
 
-// Some were lost: which call is which is no longer known.
+// After a lost call, the numbers of later calls are not known.
 void Collectives::check_sequence(const collective_call& call)
 {
-    Rank* const rank = rank_numbered(call.comm);
+    Rank* const rank = find_rank(call.comm);
     if (!rank)
         return;
     const bool lost = rank->sequence && call.sequence > rank->sequence + 1;
@@ -122,8 +122,8 @@ void Collectives::add(const collective_call& call)
         group_ends(call, kind == KIND_GROUP_DROP);
         break;
     case KIND_COMM_DESTROY:
-        if (Rank* const rank = rank_numbered(call.comm))
-            rank->gone = rank->destroyed = true;
+        if (Rank* const rank = find_rank(call.comm))
+            rank->left = rank->destroyed = true;
         if (failed)
             count(call, 0, call.result);
         break;
@@ -145,13 +145,13 @@ void Collectives::add(const collective_call& call)
     }
 }
 
-// All that was in it is enqueued by this call, or fails with it.
+// The end of the outermost group enqueues all of the group's calls, or all of them fail.
 void Collectives::group_ends(const collective_call& end, bool dropped)
 {
     const auto found = groups_.find(end.tid);
     if (found != groups_.end() && --found->second.depth > 0)
-        return;                         // there is one around it
-    std::vector<collective_call> calls; // of one that began before tracing did: not known
+        return;                         // end of a nested group
+    std::vector<collective_call> calls; // empty if the group began before tracing
     if (found != groups_.end()) {
         calls = std::move(found->second.calls);
         groups_.erase(found);
@@ -169,15 +169,15 @@ void Collectives::group_ends(const collective_call& end, bool dropped)
 
 Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_call& call)
 {
-    Which which{.operation = operation_numbered(call), .tid = asked_.per_thread ? call.tid : 0};
+    SumKey which{.operation = operation_of_call(call), .tid = detail_.per_thread ? call.tid : 0};
     const auto& arguments = probes_[call.row - 1].row.args;
-    if (asked_.per_stream && operand_present(arguments[ARG_STREAM].word))
+    if (detail_.per_stream && operand_present(arguments[ARG_STREAM].word))
         which.stream = call.stream;
     const bool moves = operand_present(arguments[ARG_BYTES].word);
     const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
                                                 static_cast<unsigned>(rank.identity.ranks))
                              : std::nullopt;
-    if (asked_.per_size && bytes)
+    if (detail_.per_size && bytes)
         which.octave = static_cast<uint8_t>(std::bit_width(*bytes) + 1);
     return {.ns = call.entry_ns,
             .bytes = bytes.value_or(0),
@@ -193,14 +193,14 @@ Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_
 
 void Collectives::count(const collective_call& call, uint64_t more_ns, int result)
 {
-    Rank* const rank = rank_numbered(call.comm);
+    Rank* const rank = find_rank(call.comm);
     if (!rank)
-        return; // its record was lost, which is told
+        return; // its record was lost, which is reported elsewhere
     Arrival arrival = arrival_of(*rank, call);
     if (rank->callers.size() < max_rank_callers)
         rank->callers.insert(call.tid);
     if (collective_failed(result)) {
-        if (asked_.failed)
+        if (detail_.failed)
             arrival.which.result = result;
         rank->sums[arrival.which].errors++;
         add_failure(*rank, arrival, result);
@@ -210,7 +210,7 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
     sums.calls++;
     sums.captured += call.captured;
     sums.enqueue_ns += call.duration_ns + more_ns;
-    sums.enqueues.add(histogram_bucket((call.duration_ns + more_ns) / asked_.unit_ns), 1);
+    sums.enqueues.add(histogram_bucket((call.duration_ns + more_ns) / detail_.unit_ns), 1);
     if (arrival.sized) {
         sums.bytes += arrival.bytes;
         sums.sizes.add(histogram_bucket(arrival.bytes), 1);
@@ -229,7 +229,7 @@ void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
     rank.queue.push_back(arrival);
 }
 
-// alone: there is nobody to join it with.
+// alone: there is no other rank to join with, so the calls do not count as unjoined.
 void Collectives::leave_unjoined(Rank& rank, bool alone)
 {
     for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
@@ -239,13 +239,13 @@ void Collectives::leave_unjoined(Rank& rank, bool alone)
     }
 }
 
-// From here on they are aligned anew.
+// Gives up the positions of all ranks: they must be aligned again.
 void Collectives::lose_step(Communicator& communicator)
 {
     for (Rank* rank : communicator.ranks) {
         leave_unjoined(*rank);
         rank->in_step = false;
-        rank->next = anywhere;
+        rank->next = unknown_position;
     }
 }
 
@@ -253,11 +253,11 @@ void Collectives::forget(const ImageId& image)
 {
     for (auto& [number, rank] : ranks_)
         if (rank->image == image)
-            rank->gone = true;
+            rank->left = true;
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
-// A process may make as many communicators as it likes, and leave all but one rank of each idle.
+// A process may create any number of communicators and leave all but one rank of each idle.
 void Collectives::limit_memory()
 {
     size_t waiting = 0;
@@ -272,8 +272,8 @@ void Collectives::join(bool last)
 {
     limit_memory();
     for (auto& [number, communicator] : communicators_) {
-        join(communicator, last || std::ranges::all_of(communicator.ranks, &Rank::gone));
-        remove_gone(communicator);
+        join(communicator, last || std::ranges::all_of(communicator.ranks, &Rank::left));
+        remove_left(communicator);
         communicator.rounds++;
     }
 }
@@ -283,17 +283,17 @@ void Collectives::join(Communicator& communicator, bool last)
     const std::vector<Rank*>& ranks = communicator.ranks;
     if (ranks.empty())
         return;
-    // Another rank may be about to be seen.
+    // The records of further ranks may still arrive.
     const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
     if (!all && !communicator.rounds && !last)
         return;
     communicator.here = std::max(communicator.here, ranks.size());
-    if (communicator.here == 1) { // there is nobody to wait for
+    if (communicator.here == 1) { // there is no other rank to wait for
         return leave_unjoined(*ranks.front(), true);
     }
     if (ranks.size() == 1)
         return leave_unjoined(*ranks.front());
-    if (!get_in_step(communicator, last)) {
+    if (!align(communicator, last)) {
         communicator.joined = Joined::not_yet;
         if (last)
             std::ranges::for_each(ranks, [this](Rank* rank) { leave_unjoined(*rank); });
@@ -323,7 +323,7 @@ void Collectives::join_front(Communicator& communicator)
     const std::vector<Rank*>& ranks = communicator.ranks;
     compare_front(communicator);
     add_line(ranks, true);
-    uint64_t first = UINT64_MAX, before = 0, late = 0; // before: of the last but one
+    uint64_t first = UINT64_MAX, before = 0, late = 0; // times of the first, last but one, and last arrival
     Rank* last = nullptr;
     for (Rank* rank : ranks) {
         const uint64_t ns = rank->queue.front().ns;
@@ -342,7 +342,7 @@ void Collectives::join_front(Communicator& communicator)
         if (rank == last) {
             sums.last++;
             sums.late_ns += late - before;
-            sums.skews.add(histogram_bucket((late - first) / asked_.unit_ns), 1);
+            sums.skews.add(histogram_bucket((late - first) / detail_.unit_ns), 1);
             if (const int32_t stack = rank->queue.front().stack; stack >= 0)
                 sums.late_from[stack] += late - before;
         }
@@ -351,11 +351,11 @@ void Collectives::join_front(Communicator& communicator)
     }
 }
 
-// False where too little is known of one.
-bool Collectives::get_in_step(Communicator& communicator, bool last)
+// Returns false if too little is known about a rank.
+bool Collectives::align(Communicator& communicator, bool last)
 {
-    const auto to_align = [](const Rank* rank) { return !rank->in_step; };
-    if (std::ranges::none_of(communicator.ranks, to_align))
+    const auto needs_alignment = [](const Rank* rank) { return !rank->in_step; };
+    if (std::ranges::none_of(communicator.ranks, needs_alignment))
         return true;
     const auto few = [&](const Rank* rank) {
         return rank->queue.empty() || (rank->queue.size() < calls_to_align && communicator.rounds < 2 && !last);
@@ -370,7 +370,7 @@ bool Collectives::get_in_step(Communicator& communicator, bool last)
         }
         return calls;
     };
-    // With one that is in step already, if there is one.
+    // Align with a rank that is in step already, if there is one.
     const auto steady = std::ranges::find(communicator.ranks, true, &Rank::in_step);
     Rank& model = steady == communicator.ranks.end() ? *communicator.ranks.front() : **steady;
     const std::vector<Pattern> of_model = pattern(model);
@@ -380,7 +380,7 @@ bool Collectives::get_in_step(Communicator& communicator, bool last)
             continue;
         const auto shift = shift_between(pattern(*rank), of_model);
         if (!shift)
-            return not_told(communicator);
+            return retry_later(communicator);
         shifts[rank] = *shift;
     }
     for (const auto& [rank, shift] : shifts) {
@@ -391,15 +391,15 @@ bool Collectives::get_in_step(Communicator& communicator, bool last)
     return true;
 }
 
-// What comes later may tell.
-bool Collectives::not_told(Communicator& communicator)
+// Later calls may allow an alignment. Always returns false.
+bool Collectives::retry_later(Communicator& communicator)
 {
     if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))
         lose_step(communicator);
     return false;
 }
 
-bool Collectives::to_align() const
+bool Collectives::needs_alignment() const
 {
     return std::ranges::any_of(communicators_, [](const auto& item) {
         const std::vector<Rank*>& ranks = item.second.ranks;
@@ -410,7 +410,7 @@ bool Collectives::to_align() const
 void Collectives::waited(const waited_record& wait)
 {
     for (auto& [number, rank] : ranks_) {
-        if (asked_.lines && rank->image.pid == wait.pid && rank->communicator)
+        if (detail_.lines && rank->image.pid == wait.pid && rank->communicator)
             add_wait(communicators_.at(rank->communicator), *rank, wait);
         if (!rank->latest || rank->latest->tid != wait.tid || rank->in_step)
             continue;
@@ -423,10 +423,10 @@ void Collectives::waited(const waited_record& wait)
     }
 }
 
-// Unless others have come to what it never will: they wait for it.
-void Collectives::remove_gone(Communicator& communicator)
+// Removes ranks that have left, unless others wait for them in a collective.
+void Collectives::remove_left(Communicator& communicator)
 {
-    const auto ended = [](const Rank* rank) { return rank->gone && rank->queue.empty(); };
+    const auto ended = [](const Rank* rank) { return rank->left && rank->queue.empty(); };
     const auto waits = [](const Rank* rank) { return rank->in_step && !rank->queue.empty(); };
     if (std::ranges::none_of(communicator.ranks, waits))
         std::erase_if(communicator.ranks, ended);
@@ -472,11 +472,11 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         rank->sums.clear();
     }
-    // What is still in a communicator is told the next time.
+    // Ranks that are still in a communicator have unfinished calls.
     std::erase_if(ranks_, [&](const auto& item) {
         const Rank& rank = *item.second;
         const auto found = communicators_.find(rank.communicator);
-        return rank.gone && (found == communicators_.end() ||
+        return rank.left && (found == communicators_.end() ||
                              std::ranges::find(found->second.ranks, &rank) == found->second.ranks.end());
     });
     std::erase_if(communicators_, [this](auto& item) {

@@ -12,7 +12,7 @@ using K = CollectiveKey;
 using G = CollectiveGroup;
 using C = Context;
 
-// Of nothing there is no mean.
+// Empty if n is 0.
 Cell mean(uint64_t sum, uint64_t n)
 {
     return n ? Cell(sum / n) : Cell();
@@ -30,35 +30,35 @@ Cell sum(const K&, const G& g, const C&)
     return Cell(g.sums.*member);
 }
 
-// What is told of calls that were put together by what they are, and not by their number.
+// Values of aligned calls are marked as estimates.
 Cell as_joined(const G& g, const Cell& cell)
 {
     return g.joined.contains(Joined::aligned) ? estimate_of(cell) : cell;
 }
 
-// The rank that came last most often; null where none did, or it is one of several communicators'.
-const std::pair<const unsigned, G::Late>* latest(const G& g)
+// The rank that arrived last most often; null if there is none, or the row has several communicators.
+const std::pair<const unsigned, G::Late>* straggler(const G& g)
 {
-    const auto most = std::ranges::max_element(g.late, {}, [](const auto& rank) { return rank.second.calls; });
-    return most == g.late.end() || !most->second.calls || g.communicators.size() > 1 ? nullptr : &*most;
+    const auto top = std::ranges::max_element(g.late, {}, [](const auto& rank) { return rank.second.calls; });
+    return top == g.late.end() || !top->second.calls || g.communicators.size() > 1 ? nullptr : &*top;
 }
 
-// In a row of several communicators with all of their ranks, somebody always is the last one.
-bool is_of_some(const G& g, const C& c)
+// False for a row of several communicators with all their ranks: there, one of the row's ranks is always the last.
+bool has_last_calls(const G& g, const C& c)
 {
     return c.of_ranks() || g.communicators.size() == 1;
 }
 
-// Of a communicator: of the rank that came last most often. Of some of its ranks: of them.
+// For a communicator: last calls of the rank that arrived last most often. For some of its ranks: their last calls.
 G::Late last_calls(const G& g, const C& c)
 {
     if (c.of_ranks() || g.communicators.size() > 1)
         return {g.sums.last, g.sums.late_ns};
-    const auto* late = latest(g);
+    const auto* late = straggler(g);
     return late ? late->second : G::Late();
 }
 
-// Each collective is one of a communicator, and one of each of its ranks.
+// A collective counts once for a communicator, and once for each rank.
 uint64_t joined_calls(const G& g, const C& c)
 {
     return c.of_ranks() ? g.sums.joined : g.sums.last;
@@ -69,7 +69,7 @@ Cell if_joined(const G& g, uint64_t value)
     return g.sums.joined ? Cell(value) : Cell();
 }
 
-// Of the threads that call, together; null: not known of any.
+// Sum over the calling threads; nullopt: not known for any.
 std::optional<CallerCpu::Share> cpu_of(const G& g, const C& c)
 {
     std::optional<CallerCpu::Share> sum;
@@ -103,7 +103,7 @@ Shown of_one_rank(const C& c)
     return c.settings.rank ? unless_failed<C, where>(c) : Shown::no;
 }
 
-// What differs between the ranks of a communicator, in its rows only.
+// Figures over all ranks of a communicator: in text, only in its rows.
 Shown of_all_ranks(const C& c)
 {
     return unless_failed<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
@@ -115,18 +115,18 @@ Cell joined_cell(const G& g)
     return g.hash && g.joined.size() == 1 ? Cell(std::string(names[static_cast<size_t>(*g.joined.begin())])) : Cell();
 }
 
-// Exact in every reader of JSON, which a number of 64 bits is not.
+// As text, because many JSON readers do not keep 64-bit numbers exact.
 Cell hash_cell(const G& g)
 {
     return g.hash ? Cell(fmt::format("{:016x}", *g.hash)) : Cell();
 }
 
-std::string operations(const G& g, size_t most)
+std::string operations(const G& g, size_t max)
 {
     std::vector<std::string> names(g.operations.begin(), g.operations.end());
     const size_t all = names.size();
-    names.resize(std::min(all, most));
-    return fmt::format("{}", fmt::join(names, ",")) + (all > most ? fmt::format("+{}", all - most) : "");
+    names.resize(std::min(all, max));
+    return fmt::format("{}", fmt::join(names, ",")) + (all > max ? fmt::format("+{}", all - max) : "");
 }
 
 using F = Field<C, K, G>;
@@ -139,11 +139,11 @@ constexpr F fields[] = {
     {{"RANK", "rank", Unit::count, 4},
      where_set<C, &Settings::rank>,
      [](const K& k, const G&, const C&) { return cell_if(k.rank); },
-     "The rank in it (`--by rank`)."},
+     "Rank within the communicator (`--by rank`)."},
     {{"GPU", "device", Unit::count, 3},
      where_set<C, &Settings::rank>,
      [](const K&, const G& g, const C&) { return cell_if(g.device); },
-     "Its device, as the process numbers them (`--by rank`).",
+     "GPU of the rank, in the numbering of its process (`--by rank`).",
      extra},
     {{"RANKS", "", Unit::text, 5},
      [](const C& c) { return c.settings.rank ? Shown::no : Shown::text; },
@@ -156,12 +156,12 @@ constexpr F fields[] = {
     {{"SIZE", "size_bytes", Unit::bytes, 6},
      where_set<C, &Settings::size>,
      [](const K& k, const G&, const C&) { return cell_if(k.size); },
-     "The power of two that calls have as many bytes as, or up to twice as many (`--by size`); unknown if the size of "
-     "calls is."},
+     "Calls of at least this many bytes (a power of two), and fewer than twice as many (`--by size`); empty if their "
+     "size is not known."},
     {{"STREAM", "stream", Unit::hex, 14},
      where_set<C, &Settings::stream>,
      [](const K& k, const G&, const C&) { return cell_if(k.stream); },
-     "Handle of the stream (`--by stream`); unknown for calls that take none. Every process has handles of its own."},
+     "Handle of the stream (`--by stream`); empty for calls without one. Handles are only valid within a process."},
     {{"CALLS/s", "", Unit::rate, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C& c) { return per_second(g.sums.calls, c); },
@@ -172,57 +172,60 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
-     "Bytes of these calls, as nccl-tests counts them: elements times their size; for AllGather, ReduceScatter, "
-     "AlltoAll, Gather and Scatter, times the number of ranks. This is no bandwidth of any bus: when a call is "
-     "executed "
-     "is not seen."},
+     "Bytes of these calls, counted like nccl-tests: elements times their size; for AllGather, ReduceScatter, "
+     "AlltoAll, "
+     "Gather and Scatter, times the number of ranks. This is not a bus bandwidth, because it is not seen when a call "
+     "is "
+     "executed."},
     {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
      [](const C& c) {
          return c.settings.rank ? unless_failed<C, Shown::json>(c) : unless_failed<C>(c);
-     }, // all have the same
+     }, // equal for all ranks
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
-     "The median size of a call. In rows of ranks only with `--columns`: all have the same."},
+     "Median size of a call. In rows of ranks only with `--columns`, because all ranks have the same."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C&) { return mean(g.sums.enqueue_ns, g.sums.calls); },
-     "How long a call takes on the CPU, with its part of the group's end; in JSON the sum. Collectives return when "
-     "they "
-     "are enqueued, so this is no time on the GPU."},
+     "Average time of a call on the CPU, with its share of the group's end; in JSON, the sum. Collectives return when "
+     "they are enqueued, so this is not GPU time."},
     {{"", "enqueue_ns", Unit::count}, unless_failed<C, Shown::json>, sum<&CollectiveSums::enqueue_ns>},
     {{"WAIT(us)", "", Unit::ns_as_us, 8},
      [](const C& c) { return c.of_ranks() ? unless_failed<C, Shown::text>(c) : Shown::no; },
      [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); },
-     "From when a rank arrived to when the last one did, of an average call; in JSON the sum over ranks. The CPU does "
-     "not wait in the call: it is the GPU that does."},
+     "Average time from a rank's arrival to the last rank's; in JSON, the sum over ranks. It is the GPU that waits, "
+     "not "
+     "the CPU in the call."},
     {{"", "wait_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return if_joined(g, g.sums.wait_ns); }},
     {{"SKEW50", "skew_p50_ns", Unit::ns_as_us, 6},
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); },
-     "From the first rank's arrival to that of the last one: median and 99th percentile of joined calls, in "
-     "microseconds; in a row of ranks, of those that one of them came last to."},
+     "Time from the first rank's arrival to the last rank's: median and 99th percentile of joined calls, in "
+     "microseconds. In rows of ranks, only calls in which one of them was last."},
     {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},
     {{"LAST", "last_rank", Unit::count, 4},
      [](const C& c) { return c.of_ranks() ? Shown::no : unless_failed<C>(c); },
      [](const K&, const G& g, const C&) {
-         const auto* late = latest(g);
+         const auto* late = straggler(g);
          return late ? Cell(uint64_t{late->first}) : Cell();
      },
-     "The rank that came last most often."},
+     "The straggler: the rank that arrived last most often."},
     {{"LAST%", "", Unit::percent, 5},
      unless_failed<C>,
      [](const K&, const G& g, const C& c) {
-         return is_of_some(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
+         return has_last_calls(g, c) ? share(last_calls(g, c).calls, joined_calls(g, c)) : Cell();
      },
-     "In how many of the joined calls. In rows of ranks: in how many of its calls this one did. If no rank is slow, "
-     "each has its share."},
+     "Share of joined calls in which LAST was last; in rows of ranks, in which this rank was. If no rank is slow, all "
+     "have similar shares."},
     {{"", "last_calls", Unit::count},
      unless_failed<C, Shown::json>,
-     [](const K&, const G& g, const C& c) { return is_of_some(g, c) ? if_joined(g, last_calls(g, c).calls) : Cell(); }},
+     [](const K&, const G& g, const C& c) {
+         return has_last_calls(g, c) ? if_joined(g, last_calls(g, c).calls) : Cell();
+     }},
     {{"", "joined_calls", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return Cell(joined_calls(g, c)); }},
@@ -232,19 +235,21 @@ constexpr F fields[] = {
          const G::Late late = last_calls(g, c);
          return as_joined(g, mean(late.ns, late.calls));
      },
-     "By how much in these, after the one before it: what an average one of them would gain if it were on time. In "
-     "JSON "
-     "the sum."},
+     "Average time in these calls from the last but one arrival to the last: what the call would gain if that rank "
+     "were "
+     "on time. In JSON, the sum."},
     {{"", "late_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
     {{"CPU%", "", Unit::percent, 5},
      of_one_rank<Shown::text>,
      cpu_percent<&CallerCpu::Share::used_ns>,
-     "How much of the time the threads of the rank that call ran, and how much they were ready to run but had no CPU, "
-     "as others had them or the quota of their cgroup was used up (`--by rank`). Counted from the first time that a "
-     "thread is read, which is within a second of its first call; above 100 if several call. A late rank with much "
-     "RUNQ% is late for want of a CPU; `cudagap`(8) shows why."},
+     "Share of the time in which the rank's calling threads ran (CPU%), and in which they were runnable but had no "
+     "CPU, "
+     "because other threads used the CPUs or their cgroup was throttled (RUNQ%), with `--by rank`. Counted from a "
+     "second or less after a thread's first call; may exceed 100 if several threads call. A late rank with a high "
+     "RUNQ% "
+     "is late because it lacks CPU time; `cudagap`(8) shows why."},
     {{"RUNQ%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::used_ns>},
     {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},
@@ -252,8 +257,8 @@ constexpr F fields[] = {
     {{"UNJOINED", "unjoined_calls", Unit::count, 8},
      unless_failed_if<C, &C::unjoined>,
      sum<&CollectiveSums::unjoined>,
-     "Collectives that some ranks have come to, and the others never did, or for which it is not known which one of "
-     "theirs it belongs to. The column appears only if there are some."},
+     "Collectives that only some ranks entered, or whose counterparts in other ranks are not known. The column appears "
+     "only if there are some."},
     {{"CAPTURED", "captured_calls", Unit::count, 8},
      unless_failed<C>,
      sum<&CollectiveSums::captured>,
@@ -262,32 +267,31 @@ constexpr F fields[] = {
     {{"ERRORS", "errors", Unit::count, 6},
      [](const C& c) { return c.errors || c.options.failed_only ? Shown::both : Shown::json; },
      sum<&CollectiveSums::errors>,
-     "Calls that failed, and errors that a communicator has come to. The column appears only if there are some. With "
-     "`-x`, only this one, RESULT, and whose calls they are. Those of no communicator, as of ncclCommInitRank, are in "
-     "a "
-     "row of an unknown one; `--by pid,op` separates them."},
+     "Calls that failed, and asynchronous errors of communicators. The column appears only if there are some. With "
+     "`-x`, only this column, RESULT and the keys of the row are shown. Failed calls without a communicator, such as "
+     "ncclCommInitRank, are in a row without one; `--by pid,op` separates them."},
     {{"RESULT", "result", Unit::text, 22},
      where_failed<C, Shown::both>,
      [](const K& k, const G&, const C&) { return Cell(result_name(Library::nccl, k.result)); },
-     "What the call returned, by name and number; with `-x`."},
+     "Result of the call, by name and number; with `-x`."},
     {{"", "result_code", Unit::count},
      where_failed<C, Shown::json>,
      [](const K& k, const G&, const C&) { return Cell(int64_t{k.result}); }},
     {{"UNSIZED", "unsized_calls", Unit::count, 7},
      unless_failed<C>,
      sum<&CollectiveSums::unsized>,
-     "Calls whose bytes are not known: of an unknown type, ncclAllToAllv, and signals.",
+     "Calls whose bytes are not known: calls with an unknown data type, ncclAllToAllv, and signals.",
      extra},
     {{"JOIN", "join", Unit::text, 7},
      unless_failed<C>,
      [](const K&, const G& g, const C&) { return joined_cell(g); },
-     "How the ranks' calls are put together: `exact` (by number: the communicator was made while it was traced), "
-     "`aligned` (see above), `not yet` (nothing that was seen tells), or `alone` (there is one rank here).",
+     "How the ranks' calls are joined: `exact` (by number, because the communicator's creation was traced), `aligned` "
+     "(see above), `not yet` (too little has been seen), or `alone` (there is only one rank here).",
      extra},
     F{{"OP", "op", Unit::text, 9},
       always<C>,
       [](const K&, const G& g, const C&) { return Cell(operations(g, g.operations.size())); },
-      "The operation, or the first of several by name, and how many more there are; in JSON all."}
+      "The operation, or the first of several by name and the number of others; in JSON, all of them."}
         .in_text([](const K&, const G& g, const C&) { return Cell(operations(g, 1)); }),
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of ncclwait was asked for, and the columns that show it.
+// ncclwait's settings and columns.
 #pragma once
 
 #include "rows/call_events.hpp"
@@ -32,8 +32,8 @@ struct Settings {
     bool failed = false;          // only calls that failed
     std::string measure;          // of the histogram; empty: none
     Measure histogram_of = Measure::none;
-    uint64_t stalled_ns = 10'000'000'000; // then it is said who is missing
-    std::optional<uint32_t> ras_port;     // of NCCL's own service, where it is asked
+    uint64_t stalled_ns = 10'000'000'000; // minimum duration of a stall
+    std::optional<uint32_t> ras_port;     // of NCCL's RAS service, if it is used
 
     bool histogram() const { return histogram_of != Measure::none; }
 };
@@ -45,7 +45,7 @@ struct CollectiveKey {
     std::string_view operation;
     std::optional<uint64_t> size; // a power of two
     std::optional<uint64_t> stream;
-    int result = 0; // of calls that failed, where those are shown
+    int result = 0; // of failed calls, with -x
     auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -55,7 +55,7 @@ struct CollectiveGroup {
     };
     WhoSeen who;
     std::set<uint64_t> communicators;
-    std::optional<uint64_t> hash; // of the only one
+    std::optional<uint64_t> hash; // if there is only one communicator
     std::optional<unsigned> ranks, here, device;
     std::set<Joined> joined;
     std::set<std::string_view> operations;
@@ -74,17 +74,17 @@ struct Context {
     Processes& processes;
     double seconds = 0; // that the table covers
     const CallerCpu& cpu;
-    bool errors = false, unjoined = false; // there are some in it
+    bool errors = false, unjoined = false; // the table has some
 
     const WhoView& who() const { return settings.view.who; }
-    // Not all of a communicator's ranks are in a row.
+    // True if a row may have only some of a communicator's ranks.
     bool of_ranks() const
     {
         return settings.rank || settings.stream || who().pid || who().comm || who().thread || who().by_owner();
     }
 };
 
-// Only with -x, whose rows are of failed calls.
+// Shown only with -x, whose rows are of failed calls.
 template<class C, Shown where>
 Shown where_failed(const C& c)
 {
@@ -92,20 +92,19 @@ Shown where_failed(const C& c)
 }
 
 inline constexpr std::string_view about_communicator =
-    "The hash of the communicator, 16 hexadecimal digits; a string in JSON. Before NCCL 2.18, the first 8 bytes of its "
-    "id.";
-inline constexpr std::string_view about_ranks =
-    "Ranks seen on this machine, of all that it has. If they are fewer, the one that all wait for may be on another "
-    "machine.";
+    "Hash of the communicator, 16 hexadecimal digits; a string in JSON. Before NCCL 2.18, the first 8 bytes of its id.";
+inline constexpr std::string_view about_ranks = "Ranks seen on this machine, of all ranks of the communicator. If some "
+                                                "are not seen, the rank that all wait for may "
+                                                "be on another machine.";
 
-// Prints the groups as one table, in the order asked for. frames: what stands below a row.
+// Prints the groups as one table, sorted as the settings say. frames: the stack below a row.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
                   const std::function<Frames(const CollectiveGroup&)>& frames);
 
 // Prints a histogram of each group.
 void print_histograms(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
 
-// A rank's part of a collective; in text, the one that came last stands for all.
+// A rank's arrival at a collective. Text has one line per collective, for the last arrival; JSON has all.
 struct RankCall {
     struct Key {
         ImageId image{};
@@ -119,22 +118,22 @@ struct RankCall {
 struct RankLine {
     RankCall call;
     const Collectives::Line* line = nullptr;
-    const Collectives::Came* came = nullptr;
+    const Collectives::RankArrival* arrival = nullptr;
     uint64_t since_ns = 0; // since the first line
     uint64_t wall_ns = 0;
 };
 using RankLines = CallEvents<RankLine, Context>;
 std::span<const Field<Context, RankLine>> line_fields();
-// frames: what stands below a line of that rank.
+// frames: the stack below a line.
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
-                const std::function<Frames(const Collectives::Came&)>& frames);
+                const std::function<Frames(const Collectives::RankArrival&)>& frames);
 
-// below: what its ranks do, a line each.
+// below: one line per rank with its activity.
 std::vector<Column> verdict_columns();
 void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::ncclwait

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is not a row of a table: lines of collectives, verdicts, histograms.
+// Lines of collectives, verdicts and histograms.
 #include "rows/label.hpp"
 #include "tools/ncclwait/columns.hpp"
 
@@ -11,48 +11,48 @@ namespace {
 
 using C = Context;
 using L = RankLine;
-using Came = Collectives::Came;
+using RankArrival = Collectives::RankArrival;
 using V = CollectiveVerdict;
 
 constexpr std::string_view joined_names[] = {"alone", "not yet", "exact", "aligned"};
 
-Cell join_cell(const Collectives::Of& of)
+Cell join_cell(const Collectives::Ref& ref)
 {
-    return Cell(std::string(joined_names[static_cast<size_t>(of.joined)]));
+    return Cell(std::string(joined_names[static_cast<size_t>(ref.joined)]));
 }
 
-// 0: of none that is known.
+// Empty if the communicator is not known (0).
 Cell hash_cell(uint64_t hash)
 {
     return hash ? Cell(fmt::format("{:016x}", hash)) : Cell();
 }
 
-// What a communicator is known by.
+// Fields that are only valid for a known communicator.
 template<auto get>
-constexpr auto of_known = [](const L& l, const C&) { return l.line->of.hash ? Cell(uint64_t{get(l)}) : Cell(); };
+constexpr auto of_known = [](const L& l, const C&) { return l.line->ref.hash ? Cell(uint64_t{get(l)}) : Cell(); };
 
-const Came& last_of(const Collectives::Line& line)
+const RankArrival& last_of(const Collectives::Line& line)
 {
-    return *std::ranges::max_element(line.ranks, {}, &Came::ns);
+    return *std::ranges::max_element(line.ranks, {}, &RankArrival::ns);
 }
 
 uint64_t first_ns(const Collectives::Line& line)
 {
-    return std::ranges::min_element(line.ranks, {}, &Came::ns)->ns;
+    return std::ranges::min_element(line.ranks, {}, &RankArrival::ns)->ns;
 }
 
-// After the one before it.
+// Time from the last but one arrival to the last.
 uint64_t late_ns(const Collectives::Line& line)
 {
-    const Came& last = last_of(line);
+    const RankArrival& last = last_of(line);
     uint64_t before = 0;
-    for (const Came& came : line.ranks)
-        if (&came != &last)
-            before = std::max(before, came.ns);
+    for (const RankArrival& arrival : line.ranks)
+        if (&arrival != &last)
+            before = std::max(before, arrival.ns);
     return last.ns - before;
 }
 
-// What is told of ranks that have come to the same one.
+// Fields that are only valid for joined calls.
 template<auto get>
 constexpr auto of_joined = [](const L& l, const C&) { return l.line->joined ? Cell(uint64_t{get(l)}) : Cell(); };
 
@@ -62,76 +62,74 @@ Cell offsets(const L& l, const C&)
     if (!l.line->joined)
         return {};
     std::string text;
-    for (const Came& came : l.line->ranks)
-        text += fmt::format("{}{}:+{:.1f}", text.empty() ? "" : " ", came.rank,
-                            static_cast<double>(came.ns - first_ns(*l.line)) / 1e3);
+    for (const RankArrival& arrival : l.line->ranks)
+        text += fmt::format("{}{}:+{:.1f}", text.empty() ? "" : " ", arrival.rank,
+                            static_cast<double>(arrival.ns - first_ns(*l.line)) / 1e3);
     return Cell(text);
 }
 
 constexpr Field<C, L> fields_of_lines[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
-     [](const L& l, const C&) { return hash_cell(l.line->of.hash); },
+     [](const L& l, const C&) { return hash_cell(l.line->ref.hash); },
      about_communicator},
     {{"SEQ", "sequence", Unit::count, 6},
      unless_failed<C>,
-     [](const L& l, const C&) { return cell_if(l.line->of.number); },
-     "The number of the collective, from 1 on, the same in all ranks on all hosts; sends and receives do not count."},
+     [](const L& l, const C&) { return cell_if(l.line->ref.number); },
+     "Number of the collective, from 1 on, equal in all ranks on all hosts; sends and receives do not count."},
     {{"RANK", "rank", Unit::count, 4},
      [](const C& c) { return c.options.failed_only ? Shown::both : Shown::json; },
-     of_known<[](const L& l) { return l.came->rank; }>,
-     "The rank in the communicator, and its device, as the process numbers them."},
-    {{"", "device", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.came->device; }>},
-    {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.here; }>, about_ranks},
-    {{"", "ranks", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->of.ranks; }>},
+     of_known<[](const L& l) { return l.arrival->rank; }>,
+     "The rank in the communicator, and its GPU in the numbering of the process."},
+    {{"", "device", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.arrival->device; }>},
+    {{"", "ranks_here", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->ref.here; }>, about_ranks},
+    {{"", "ranks", Unit::count}, json_only<C>, of_known<[](const L& l) { return l.line->ref.ranks; }>},
     {{"", "join", Unit::text},
      unless_failed<C, Shown::json>,
-     [](const L& l, const C&) { return join_cell(l.line->of); },
+     [](const L& l, const C&) { return join_cell(l.line->ref); },
      "As in tables."},
     {{"OP", "op", Unit::text, 9},
      always<C>,
-     [](const L& l, const C&) { return Cell(std::string(l.came->operation)); },
+     [](const L& l, const C&) { return Cell(std::string(l.arrival->operation)); },
      "The operation."},
     {{"SIZE", "bytes", Unit::bytes, 6},
      always<C>,
-     [](const L& l, const C&) { return cell_if(l.came->bytes); },
-     "Its bytes."},
+     [](const L& l, const C&) { return cell_if(l.arrival->bytes); },
+     "Bytes of the call."},
     {{"RESULT", "result", Unit::text, 22},
      where_failed<C, Shown::both>,
      [](const L& l, const C&) { return Cell(result_name(Library::nccl, l.line->result)); },
-     "What the call returned, by name and number; with `-x`."},
+     "Result of the call, by name and number; with `-x`."},
     {{"", "result_code", Unit::count},
      where_failed<C, Shown::json>,
      [](const L& l, const C&) { return Cell(int64_t{l.line->result}); }},
     {{"", "offset_ns", Unit::count},
      unless_failed<C, Shown::json>,
-     of_joined<[](const L& l) { return l.came->ns - first_ns(*l.line); }>,
-     "By how much the rank came after the first one here."},
+     of_joined<[](const L& l) { return l.arrival->ns - first_ns(*l.line); }>,
+     "Time from the first arrival on this machine to this rank's."},
     {{"LAST", "last_rank", Unit::count, 4},
      unless_failed<C>,
      of_joined<[](const L& l) { return last_of(*l.line).rank; }>,
-     "The rank that came last."},
+     "The rank that arrived last."},
     {{"LATE(us)", "late_ns", Unit::ns_as_us, 8},
      unless_failed<C>,
      of_joined<[](const L& l) { return late_ns(*l.line); }>,
-     "By how much the last rank came after the one before it."},
+     "Time from the last but one arrival to the last."},
     {{"", "skew_ns", Unit::count},
      unless_failed<C, Shown::json>,
      of_joined<[](const L& l) { return last_of(*l.line).ns - first_ns(*l.line); }>,
-     "From the first rank's arrival to that of the last one."},
+     "Time from the first arrival to the last."},
     {{"", "sync_wait_ns", Unit::count},
      unless_failed<C, Shown::json>,
-     [](const L& l, const C&) { return l.came->wait_ns ? Cell(l.came->wait_ns) : Cell(); },
-     "The longest wait for the device of the rank's process that began before its next collective. Unknown if there "
-     "was "
-     "none."},
+     [](const L& l, const C&) { return l.arrival->wait_ns ? Cell(l.arrival->wait_ns) : Cell(); },
+     "Longest wait for the GPU in the rank's process that began before its next collective. Empty if there was none."},
     {{"OFFSETS(us)", "", Unit::text, 11}, unless_failed<C, Shown::text>, offsets, "RANK:+OFFSET of each rank here."},
 };
 
 const Field<C, V> fields_of_verdicts[] = {
     {{"COMMUNICATOR", "communicator", Unit::text, 16},
      always<C>,
-     [](const V& v, const C&) { return hash_cell(v.stall.of.hash); },
+     [](const V& v, const C&) { return hash_cell(v.stall.ref.hash); },
      about_communicator},
     {{"", "verdict", Unit::text},
      json_only<C>,
@@ -139,18 +137,18 @@ const Field<C, V> fields_of_verdicts[] = {
      "`missing`, `mismatch`, `stuck` or `ras`."},
     {{"", "ranks_here", Unit::count},
      json_only<C>,
-     [](const V& v, const C&) { return Cell(uint64_t{v.stall.of.here}); },
+     [](const V& v, const C&) { return Cell(uint64_t{v.stall.ref.here}); },
      about_ranks},
-    {{"", "ranks", Unit::count}, json_only<C>, [](const V& v, const C&) { return Cell(uint64_t{v.stall.of.ranks}); }},
+    {{"", "ranks", Unit::count}, json_only<C>, [](const V& v, const C&) { return Cell(uint64_t{v.stall.ref.ranks}); }},
     {{"", "join", Unit::text},
      json_only<C>,
-     [](const V& v, const C&) { return join_cell(v.stall.of); },
+     [](const V& v, const C&) { return join_cell(v.stall.ref); },
      "As in tables and lines."},
-    {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return cell_if(v.stall.of.number); }},
+    {{"", "sequence", Unit::count}, json_only<C>, [](const V& v, const C&) { return cell_if(v.stall.ref.number); }},
     {{"", "waited_ns", Unit::count},
      json_only<C>,
      [](const V& v, const C&) { return v.stall.since_ns ? Cell(v.time_ns - v.stall.since_ns) : Cell(); },
-     "Since the first rank came; if they are stuck, since the last did; unknown if only RAS reports the hang."},
+     "Time since the first arrival; if stuck, since the last; empty if only RAS reports the hang."},
     {{"", "verdict_ranks", Unit::text},
      json_only<C>,
      [](const V& v, const C&) {
@@ -159,12 +157,11 @@ const Field<C, V> fields_of_verdicts[] = {
              text += fmt::format("{}{}", text.empty() ? "" : ",", rank);
          return v.ranks.empty() ? Cell() : Cell(text);
      },
-     "The ranks that have not come, mean something else than most, or are behind by RAS: numbers with commas between "
-     "them."},
+     "The ranks that are missing, that differ from most, or that are behind according to RAS, separated by commas."},
     {{"VERDICT", "text", Unit::text},
      always<C>,
      [](const V& v, const C&) { return Cell(fmt::format("{}: {}", v.kind, v.text)); },
-     "Which it is, and in words what it is about. The lines below say what ranks do."},
+     "The kind of verdict, and an explanation. The lines below show the activity of ranks."},
 };
 
 const Histogram& measured(const CollectiveSums& sums, Measure measure)
@@ -180,22 +177,22 @@ std::span<const Field<Context, RankLine>> line_fields()
 }
 
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
-                const std::function<Frames(const Collectives::Came&)>& frames)
+                const std::function<Frames(const Collectives::RankArrival&)>& frames)
 {
-    const auto print = [&](Output& to, const Came& came) {
-        const ProcessInfo& info = context.processes.info(came.image);
+    const auto print = [&](Output& to, const RankArrival& arrival) {
+        const ProcessInfo& info = context.processes.info(arrival.image);
         RankLine one;
         one.line = &line;
-        one.came = &came;
-        one.call.key = {came.image, info.cgroup};
-        one.call.time_ns = came.ns;
-        one.call.tid = came.tid;
-        context.processes.thread_name(came.image, came.tid).copy(one.call.comm, sizeof(one.call.comm) - 1);
-        lines.print(to, one, frames(came));
+        one.arrival = &arrival;
+        one.call.key = {arrival.image, info.cgroup};
+        one.call.time_ns = arrival.ns;
+        one.call.tid = arrival.tid;
+        context.processes.thread_name(arrival.image, arrival.tid).copy(one.call.comm, sizeof(one.call.comm) - 1);
+        lines.print(to, one, frames(arrival));
     };
     if (Output* const programs = output.for_programs())
-        for (const Came& came : line.ranks)
-            print(*programs, came);
+        for (const RankArrival& arrival : line.ranks)
+            print(*programs, arrival);
     if (Output* const people = output.for_people())
         print(*people, last_of(line));
 }
@@ -203,7 +200,7 @@ void print_line(Output& output, RankLines& lines, const Collectives::Line& line,
 std::vector<Column> verdict_columns()
 {
     std::vector<Column> columns{{"TIME", "time", Unit::time, 8}};
-    columns.back().about = "When it was found.";
+    columns.back().about = "Time of detection.";
     for (const auto& field : fields_of_verdicts) {
         columns.push_back(documented(field));
         columns.back().in_text = !field.column.header.empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ncclwait: which rank keeps the others waiting.
+// ncclwait: finds the rank that keeps the others waiting (the straggler).
 #include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
@@ -29,21 +29,21 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "ncclwait",
-    .summary = "Shows which rank keeps the others waiting: NCCL's calls by communicator, and who comes last to them.",
+    .summary = "Shows which rank keeps the others waiting (the straggler): NCCL calls by communicator and last rank.",
     .examples = "  ncclwait                    # a row per communicator, until Ctrl-C\n"
                 "  ncclwait 5                  # a table every 5 seconds\n"
-                "  ncclwait --by rank 5         # how long each rank waits for the last one, how often it is that\n"
-                "  ncclwait --by rank -U 5      # ... and where in the program the late one makes its calls\n"
+                "  ncclwait --by rank 5        # how long each rank waits for the last one, and how often it is last\n"
+                "  ncclwait --by rank -U 5     # ... and the call stack of late ranks\n"
                 "  ncclwait --by pod 5         # which pod's ranks wait\n"
-                "  ncclwait -e                 # a line per collective: when each rank came to it\n"
-                "  ncclwait -e -U              # ... and where in the program the last rank calls it\n"
-                "  ncclwait -x                 # calls that fail, and communicators that do, with the error\n"
-                "  ncclwait --stalled 30       # who has not come to a collective for 30 s, and what it does instead\n"
-                "  ncclwait --ras              # ... and what NCCL's own service says of ranks on other hosts\n"
+                "  ncclwait -e                 # a line per collective: when each rank entered it\n"
+                "  ncclwait -e -U              # ... and the call stack of the last rank\n"
+                "  ncclwait -x                 # failed calls, and communicators with asynchronous errors\n"
+                "  ncclwait --stalled 30       # report ranks that are missing for 30 s, and what they do instead\n"
+                "  ncclwait --ras              # ... and query NCCL's RAS service about ranks on other hosts\n"
                 "  ncclwait -c train.slice 5   # ranks of one cgroup\n"
                 "  ncclwait --json 1           # one JSON object per row and second\n",
     .open = BpfObject::open<ncclwait_bpf>,
-    .without_returns = "it cannot be told what was enqueued",
+    .without_returns = "it is not known which calls were enqueued",
 };
 
 constexpr unsigned ticks_at_start = 3;
@@ -61,10 +61,10 @@ public:
 
 private:
     void add(const collective_call& call);
-    void look_for_stalls(Output& output);
+    void check_stalls(Output& output);
     void print_lines(Output& output, bool last);
-    std::vector<std::string> doing(const CollectiveVerdict& verdict);
-    Frames latest_callers(const CollectiveGroup& group);
+    std::vector<std::string> activity_lines(const CollectiveVerdict& verdict);
+    Frames late_callers(const CollectiveGroup& group);
     void forget_ended();
     void forget_shown();
     Context context(double seconds) { return {options_, settings_, *processes_, seconds, cpu_}; }
@@ -80,7 +80,7 @@ private:
     std::optional<FrontCalls> front_calls_;
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
-    std::set<ImageId> gone_; // to be forgotten after the next report
+    std::set<ImageId> exited_; // to be forgotten after the next report
 };
 
 RunPlan NcclWait::plan()
@@ -95,12 +95,12 @@ RunPlan NcclWait::plan()
         {"state", Layers::driver, capture_calls, true, uncaptured},
         {"event", Layers::driver, event_calls, false, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
-        {"waited", Layers::driver, work_waits, true, "who is late in jobs that ran before tracing did", false},
+        {"waited", Layers::driver, work_waits, true, "no lateness of ranks in jobs older than the run", false},
     };
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                   .adds_up = false}; // who came last to a call, rows do not say call by call
+                   .adds_up = false}; // rows do not contain the last rank of each call
     plan.hooks.begin.emplace_back(
         [this](const Running& running) { callers_->track(running.users(), options_.user_stacks); });
     return plan;
@@ -116,12 +116,12 @@ void NcclWait::configure(const Filters&)
     UserStacks::follow_windows(bpf_, stacks ? WINDOW_STACKS : 0);
     if (!stacks)
         bpf_.resize("call_stacks", 1);
-    collectives_.emplace(probes_, Collectives::Asked{.per_thread = settings_.view.who.thread,
-                                                     .per_size = settings_.size,
-                                                     .per_stream = settings_.stream,
-                                                     .lines = settings_.events,
-                                                     .failed = options_.failed_only,
-                                                     .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
+    collectives_.emplace(probes_, Collectives::Detail{.per_thread = settings_.view.who.thread,
+                                                      .per_size = settings_.size,
+                                                      .per_stream = settings_.stream,
+                                                      .lines = settings_.events,
+                                                      .failed = options_.failed_only,
+                                                      .unit_ns = settings_.histogram() ? options_.unit_ns() : 1});
     verdicts_.emplace(probes_, settings_.stalled_ns, options_.host_root);
     if (settings_.ras_port)
         ras_.emplace(static_cast<uint16_t>(*settings_.ras_port), settings_.stalled_ns);
@@ -167,37 +167,37 @@ bool NcclWait::tick(Output& output)
     callers_->tick();
     collectives_->join();
     if (settings_.rank)
-        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
+        cpu_.read(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
     if (running_)
-        look_for_stalls(output);
+        check_stalls(output);
     forget_ended();
     if (settings_.events) {
         print_lines(output, false);
         collectives_->drain();
         forget_shown();
     }
-    // Until it is known whether there are jobs from before, and while there are; and what is told needs them.
-    return ticks_++ < ticks_at_start || settings_.events || collectives_->to_align() || verdicts_->asks_for_waits();
+    // Trace waits until it is known whether some jobs are older than the run, and while results need them.
+    return ticks_++ < ticks_at_start || settings_.events || collectives_->needs_alignment() || verdicts_->needs_waits();
 }
 
-void NcclWait::look_for_stalls(Output& output)
+void NcclWait::check_stalls(Output& output)
 {
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    for (const CollectiveVerdict& verdict : verdicts_->look(*collectives_, now_ns)) {
-        print_verdict(output, verdict, context(0), doing(verdict));
+    for (const CollectiveVerdict& verdict : verdicts_->check(*collectives_, now_ns)) {
+        print_verdict(output, verdict, context(0), activity_lines(verdict));
         if (ras_)
-            ras_->told(verdict);
+            ras_->request(verdict);
     }
     if (ras_)
-        for (const CollectiveVerdict& verdict : ras_->look(now_ns))
-            print_verdict(output, verdict, context(0), doing(verdict));
+        for (const CollectiveVerdict& verdict : ras_->poll(now_ns))
+            print_verdict(output, verdict, context(0), activity_lines(verdict));
 }
 
-// With stacks, where they are asked for.
-std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
+// With stacks, if -U is given.
+std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdict)
 {
     std::vector<std::string> lines;
-    for (const CollectiveVerdict::Doing& one : verdict.doing) {
+    for (const CollectiveVerdict::Activity& one : verdict.activities) {
         lines.push_back(one.text);
         if (options_.user_stacks && !one.callers.empty())
             for (const std::string& frame : callers_->frames(one.image, one.callers).lines)
@@ -206,37 +206,37 @@ std::vector<std::string> NcclWait::doing(const CollectiveVerdict& verdict)
     return lines;
 }
 
-// Of a rank: from where the calls come by which the others lost most.
-Frames NcclWait::latest_callers(const CollectiveGroup& group)
+// The stack of the calls by which a rank made the others wait longest.
+Frames NcclWait::late_callers(const CollectiveGroup& group)
 {
     const auto& from = group.sums.late_from;
     if (!settings_.rank || from.empty())
         return {};
-    const auto most = std::ranges::max_element(from, {}, [](const auto& stack) { return stack.second; });
-    return callers_->frames(*group.who.images.begin(), most->first, 0);
+    const auto top = std::ranges::max_element(from, {}, [](const auto& stack) { return stack.second; });
+    return callers_->frames(*group.who.images.begin(), top->first, 0);
 }
 
 void NcclWait::print_lines(Output& output, bool last)
 {
     for (const Collectives::Line& line : collectives_->drain_lines(clock_ns(CLOCK_MONOTONIC), last))
         print_line(output, *lines_, line, context(0),
-                   [this](const auto& came) { return callers_->frames(came.image, came.stack, 0); });
+                   [this](const auto& arrival) { return callers_->frames(arrival.image, arrival.stack, 0); });
 }
 
 void NcclWait::forget_ended()
 {
-    const std::vector<ImageId> gone = processes_->extract_exited(leaving_);
-    for (const ImageId& image : gone) {
+    const std::vector<ImageId> exited = processes_->extract_exited(leaving_);
+    for (const ImageId& image : exited) {
         collectives_->forget(image);
         callers_->on_exit(static_cast<pid_t>(image.pid));
     }
-    gone_.insert(gone.begin(), gone.end());
-    if (gone.empty())
+    exited_.insert(exited.begin(), exited.end());
+    if (exited.empty())
         return;
-    front_calls_->forget(gone_);
-    shares_->release(gone);
+    front_calls_->forget(exited_);
+    shares_->release(exited);
     const auto erase = [&](const bpf_map* map) {
-        return erase_images(bpf_map__fd(map), [&](const image& image) { return gone_.contains(image); });
+        return erase_images(bpf_map__fd(map), [&](const image& image) { return exited_.contains(image); });
     };
     const auto& maps = bpf_.as<ncclwait_bpf>().maps;
     for (const bpf_map* map : {maps.comms, maps.capturing_streams, maps.captured_events})
@@ -244,12 +244,12 @@ void NcclWait::forget_ended()
     __atomic_fetch_sub(bpf_.find<uint64_t>("captures_open"), erase(maps.captures), __ATOMIC_RELAXED);
 }
 
-// Nothing is to be told any more of those that have ended.
+// To be called when everything about exited processes has been reported.
 void NcclWait::forget_shown()
 {
-    for (const ImageId& image : gone_)
+    for (const ImageId& image : exited_)
         callers_->forget(image);
-    processes_->forget(std::exchange(gone_, {}));
+    processes_->forget(std::exchange(exited_, {}));
 }
 
 void NcclWait::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
@@ -258,7 +258,7 @@ void NcclWait::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     processes_->refresh();
     collectives_->join();
     if (last) {
-        look_for_stalls(output); // what has come since the last tick
+        check_stalls(output); // stalls since the last tick
         collectives_->join(true);
     }
     if (settings_.events) {
@@ -267,13 +267,13 @@ void NcclWait::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         return;
     }
     if (settings_.rank)
-        cpu_.look(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
+        cpu_.read(collectives_->callers(), clock_ns(CLOCK_MONOTONIC));
     const CollectiveGroups groups = group_parts(collectives_->drain(), settings_, *processes_);
     const Context shown = context(static_cast<double>(interval_ns) / 1e9);
     if (settings_.histogram())
         print_histograms(output, groups, shown, wall_ns);
     else
-        print_groups(output, groups, shown, wall_ns, [this](const auto& group) { return latest_callers(group); });
+        print_groups(output, groups, shown, wall_ns, [this](const auto& group) { return late_callers(group); });
     cpu_.begin_interval();
     forget_shown();
 }

@@ -12,28 +12,27 @@ namespace gpusnoop::ncclwait {
 void add_options(CommandLine& line, Settings& settings)
 {
     const std::pair<const char*, const char*> refused[] = {
-        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
-        {"--per-thread", "-L is for histograms (-H) of the other tools; here, --by rank makes rows of ranks"},
-        {"--table-rows", "--table-rows is for counts of calls in the kernel, which ncclwait does not have"},
+        {"--per-process", "-P is for histograms (-H) of the other tools; use --by pid for a row per process"},
+        {"--per-thread", "-L is for histograms (-H) of the other tools; use --by rank for a row per rank"},
+        {"--table-rows", "--table-rows is for tables of calls in the kernel, which ncclwait does not have"},
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
-    line.text(
-        "--by", "WHAT[,WHAT]",
-        fmt::format("rows by communicator, rank, op, size, stream, {}, or several (communicator)", WhoView::names),
-        settings.by);
-    line.flag("-e,--events", "one line per collective, with when each rank came to it", settings.events);
-    line.text("-H,--hist", "WHAT", "histogram of skew, size or enqueue (how long calls take)", settings.measure);
+    line.text("--by", "WHAT[,WHAT]",
+              fmt::format("group rows by communicator, rank, op, size, stream, {}, or several (communicator)",
+                          WhoView::names),
+              settings.by);
+    line.flag("-e,--events", "one line per collective, with the arrival time of each rank", settings.events);
+    line.text("-H,--hist", "WHAT", "histogram of skew, size or enqueue (duration of calls)", settings.measure);
     line.text("--stalled", "SECONDS",
-              "say who has not come to a collective once others have waited for so long (10; or 500ms, 5m)",
+              "report the missing ranks when others have waited in a collective for this long (10; or 500ms, 5m)",
               [&limit_ns = settings.stalled_ns](const std::string& text) {
                   using namespace std::chrono_literals;
-                  const auto limit =
-                      time_argument("how long a rank may be waited for (--stalled)", text, "s", 10ms, 240h);
+                  const auto limit = time_argument("the limit for waiting ranks (--stalled)", text, "s", 10ms, 240h);
                   limit_ns = static_cast<uint64_t>(limit.count());
               });
     line.number_or_none("--ras", "PORT",
-                        "with a hang, ask NCCL's RAS service about ranks on all hosts (28028); asked at the start, too",
+                        "at the start and at each hang, query NCCL's RAS service about ranks on all hosts (28028)",
                         settings.ras_port, {1, 65535}, std::to_string(RasClient::usual_port));
     line.text("-s,--sort", "COLUMN", fmt::format("column to sort by ({}; with -x errors)", settings.sort),
               settings.sort);
@@ -47,16 +46,17 @@ void validate_options(Settings& settings, const Options& options)
     if (s.events && s.histogram())
         throw UsageError("choose lines (-e) or histograms (-H), not both");
     if (s.events && options.count)
-        throw UsageError("COUNT is of reports, and lines (-e) come without: leave it out (-d 10s ends the run)");
+        throw UsageError(
+            "COUNT is a number of reports, which lines (-e) do not have: leave it out (-d 10s ends the run)");
     if (s.events && s.by)
-        throw UsageError("--by is for tables and histograms: a line (-e) is a collective");
+        throw UsageError("--by is for tables and histograms, not for lines (-e): leave out one of them");
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     if (options.failed_only && s.histogram())
-        throw UsageError("calls that failed have neither skew nor size: leave out -x or -H");
+        throw UsageError("failed calls have no skew and no size: leave out -x or -H");
     s.failed = options.failed_only;
     if (s.failed && !s.events && !s.by)
-        s.by = "rank,op"; // whose call, and which
+        s.by = "rank,op";
     if (s.failed && s.sort == Settings().sort)
         s.sort = "errors";
     check_fields(options, s.sort);

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int deepest = 8;
-constexpr size_t max_rank_lines = 16; // of ranks, each in one
+constexpr size_t max_rank_lines = 16;
 constexpr size_t operations_max = 32;
 
 const Json& at(const Json& object, const char* key)
@@ -76,7 +76,7 @@ void add_ranks(const Json& list, bool missing, RasCommunicator& communicator)
     }
 }
 
-std::string who(const RasRank& rank)
+std::string rank_text(const RasRank& rank)
 {
     std::string text = fmt::format("rank {}", rank.rank);
     if (rank.pid >= 0)
@@ -84,7 +84,7 @@ std::string who(const RasRank& rank)
     return text;
 }
 
-// Empty where it is as far as the others.
+// Empty if the rank is not behind the others.
 std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& most)
 {
     if (rank.missing)
@@ -123,7 +123,7 @@ std::optional<std::vector<RasCommunicator>> parse_ras_report(std::string_view js
     return all;
 }
 
-RasFinding look_at(const RasCommunicator& communicator)
+RasFinding analyze(const RasCommunicator& communicator)
 {
     std::map<std::string, uint64_t> most;
     for (const RasRank& rank : communicator.ranks)
@@ -132,10 +132,10 @@ RasFinding look_at(const RasCommunicator& communicator)
     RasFinding finding;
     std::vector<unsigned> failed;
     for (const RasRank& rank : communicator.ranks) {
-        const std::string what = behind(rank, most);
-        if (!what.empty()) {
+        const std::string problem = behind(rank, most);
+        if (!problem.empty()) {
             finding.ranks.push_back(rank.rank);
-            finding.lines.push_back(fmt::format("{} {}", who(rank), what));
+            finding.lines.push_back(fmt::format("{} {}", rank_text(rank), problem));
         }
         if (rank.error && rank.error != 7) // ncclInProgress
             failed.push_back(rank.rank);
@@ -145,38 +145,38 @@ RasFinding look_at(const RasCommunicator& communicator)
         finding.lines.resize(max_rank_lines);
         finding.lines.push_back(fmt::format("and {} more", lines - max_rank_lines));
     }
-    finding.text = "by NCCL's RAS, on all hosts: ";
+    finding.text = "according to NCCL's RAS service (all hosts), ";
     if (finding.ranks.empty() && communicator.ranks.size() == 1)
-        finding.text += "the only rank that is known is not behind";
+        finding.text += "the only known rank is not behind";
     else if (finding.ranks.empty())
         finding.text +=
-            fmt::format("all {} ranks that are known have launched as many collectives", communicator.ranks.size());
+            fmt::format("all {} known ranks have launched the same number of collectives", communicator.ranks.size());
     else
-        finding.text += fmt::format("{} of {} {} behind, or not known", ranks_in_words(finding.ranks),
-                                    communicator.size, lines == 1 ? "is" : "are");
-    if (communicator.ranks.size() < communicator.size)
-        finding.text += fmt::format("; of {} it says nothing", communicator.size - communicator.ranks.size());
+        finding.text += fmt::format("{} of {} {} behind or missing", ranks_in_words(finding.ranks), communicator.size,
+                                    lines == 1 ? "is" : "are");
+    if (const size_t unknown = communicator.size - std::min<size_t>(communicator.size, communicator.ranks.size()))
+        finding.text += fmt::format("; it has no data on {} rank{}", unknown, unknown == 1 ? "" : "s");
     if (!failed.empty())
-        finding.text += fmt::format("; an error in {}", ranks_in_words(failed));
+        finding.text += fmt::format("; error in {}", ranks_in_words(failed));
     return finding;
 }
 
 namespace {
 
-// It answers after 10 s at the most, of whatever has answered it by then.
+// The service answers within 10 s, with the ranks that have responded by then.
 constexpr uint64_t ras_timeout_ns = 15'000'000'000;
 
-// Line by line. JSON is known from 2.28.7 on; older ones refuse the format, and go on in text.
+// The service supports JSON since NCCL 2.28.7; older versions refuse the format and answer in text.
 constexpr const char* status_request = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
 
-// A line for the protocol, one for the format, and the answer itself.
-RasClient::Answer behind_heading(const std::string& all)
+// Strips the first two lines, which confirm the protocol and the format.
+RasClient::Answer body_of(const std::string& all)
 {
     const size_t first = all.find('\n'), second = first == all.npos ? first : all.find('\n', first + 1);
     if (!all.starts_with("SERVER PROTOCOL ") || second == all.npos)
-        return {.text = {}, .error = "what listens there is no RAS service of NCCL"};
+        return {.text = {}, .error = "the listener is not NCCL's RAS service"};
     if (std::string_view(all).substr(first + 1, second - first - 1) != "OK")
-        return {.text = {}, .error = "it is of an NCCL older than 2.28.7, and has no JSON (ncclras shows what it has)"};
+        return {.text = {}, .error = "NCCL is older than 2.28.7, which has no JSON output; use ncclras instead"};
     return {.text = all.substr(second + 1)};
 }
 
@@ -189,77 +189,77 @@ RasClient::RasClient(uint16_t port)
 std::optional<RasClient::Answer> RasClient::poll(uint64_t now_ns)
 {
     const auto answer = request_.poll(now_ns);
-    return answer && answer->error.empty() ? behind_heading(answer->text) : answer;
+    return answer && answer->error.empty() ? body_of(answer->text) : answer;
 }
 
 namespace {
 
-constexpr uint64_t pause_ns = 2'000'000'000; // between questions: each one goes to all hosts of the job
+constexpr uint64_t pause_ns = 2'000'000'000; // between requests: each one goes to all hosts of the job
 
 } // namespace
 
-void RasVerdicts::told(const CollectiveVerdict& verdict)
+void RasVerdicts::request(const CollectiveVerdict& verdict)
 {
-    wanted_[verdict.stall.of.hash] = verdict.stall.of;
+    wanted_[verdict.stall.ref.hash] = verdict.stall.ref;
 }
 
-std::vector<CollectiveVerdict> RasVerdicts::look(uint64_t now_ns)
+std::vector<CollectiveVerdict> RasVerdicts::poll(uint64_t now_ns)
 {
     std::vector<CollectiveVerdict> verdicts;
     if (const auto answer = client_.poll(now_ns)) {
         const auto report = parse_ras_report(answer->text);
         if (!answer->error.empty() || !report)
-            say_why_not(answer->error.empty() ? "its answer is not what NCCL's would be" : answer->error);
+            warn_of_error(answer->error.empty() ? "its answer is not a RAS report" : answer->error);
         else
-            take(*report, now_ns, verdicts);
-        asked_.clear();
+            apply(*report, now_ns, verdicts);
+        requested_.clear();
         next_ns_ = now_ns + (wanted_.empty() ? again_ns_ : pause_ns);
     }
     if (!wanted_.empty())
         next_ns_ = std::min(next_ns_, now_ns + pause_ns);
-    if (!client_.pending() && now_ns >= next_ns_ && (looks_ || !wanted_.empty())) {
-        looks_ -= looks_ ? 1 : 0;
-        asked_ = std::exchange(wanted_, {});
+    if (!client_.pending() && now_ns >= next_ns_ && (initial_requests_ || !wanted_.empty())) {
+        initial_requests_ -= initial_requests_ ? 1 : 0;
+        requested_ = std::exchange(wanted_, {});
         client_.start(now_ns);
     }
     return verdicts;
 }
 
-void RasVerdicts::take(const std::vector<RasCommunicator>& report, uint64_t now_ns,
-                       std::vector<CollectiveVerdict>& verdicts)
+void RasVerdicts::apply(const std::vector<RasCommunicator>& report, uint64_t now_ns,
+                        std::vector<CollectiveVerdict>& verdicts)
 {
-    std::map<uint64_t, Seen> before = std::exchange(seen_, {});
+    std::map<uint64_t, Status> before = std::exchange(statuses_, {});
     for (const RasCommunicator& communicator : report) {
-        Seen& seen = seen_[communicator.hash] = before[communicator.hash];
-        if (seen.report != communicator)
-            seen = {.report = communicator, .since_ns = now_ns, .told = false};
-        const auto of = asked_.find(communicator.hash);
-        RasFinding finding = look_at(communicator);
-        const bool stands = !finding.ranks.empty() && now_ns >= seen.since_ns + again_ns_;
-        if (of == asked_.end() && (seen.told || !stands))
+        Status& status = statuses_[communicator.hash] = before[communicator.hash];
+        if (status.report != communicator)
+            status = {.report = communicator, .since_ns = now_ns, .reported = false};
+        const auto found = requested_.find(communicator.hash);
+        RasFinding finding = analyze(communicator);
+        const bool is_behind = !finding.ranks.empty() && now_ns >= status.since_ns + again_ns_;
+        if (found == requested_.end() && (status.reported || !is_behind))
             continue;
-        seen.told = true;
+        status.reported = true;
         CollectiveVerdict verdict{.kind = "ras",
                                   .stall = {},
                                   .time_ns = now_ns,
                                   .ranks = std::move(finding.ranks),
                                   .text = std::move(finding.text)};
-        verdict.stall.of = of == asked_.end() ? Collectives::Of{.joined = Joined::not_yet} : of->second;
-        verdict.stall.of.hash = communicator.hash;
-        verdict.stall.of.ranks = communicator.size;
+        verdict.stall.ref = found == requested_.end() ? Collectives::Ref{.joined = Joined::not_yet} : found->second;
+        verdict.stall.ref.hash = communicator.hash;
+        verdict.stall.ref.ranks = communicator.size;
         for (std::string& line : finding.lines)
-            verdict.doing.push_back({.text = std::move(line)});
+            verdict.activities.push_back({.text = std::move(line)});
         verdicts.push_back(std::move(verdict));
     }
 }
 
-// Once, until it is another reason.
-void RasVerdicts::say_why_not(const std::string& why)
+// Repeats a warning only if the error has changed.
+void RasVerdicts::warn_of_error(const std::string& why)
 {
-    if (said_ == why)
+    if (reported_ == why)
         return;
-    said_ = why;
-    warn(fmt::format("NCCL's RAS service at port {} of this host says nothing: {}", port_, why));
+    reported_ = why;
+    warn(fmt::format("cannot query NCCL's RAS service on port {}: {}", port_, why));
 }
 
 } // namespace gpusnoop

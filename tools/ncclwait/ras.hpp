@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL's RAS service answers: of each communicator, how many collectives each rank on any host has launched.
+// Client of NCCL's RAS service, which counts the collectives launched by each rank of a communicator, on all hosts.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -17,11 +17,11 @@ namespace gpusnoop {
 
 struct RasRank {
     unsigned rank = 0;
-    std::string host{}; // as the job's network has it
-    int64_t pid = -1;   // there; -1: not known
+    std::string host{}; // its address in the job's network
+    int64_t pid = -1;   // on that host; -1: not known
     bool missing = false, unresponsive = false, dead = false;
-    int64_t error = 0;                        // that its communicator has come to
-    std::map<std::string, uint64_t> counts{}; // by operation; none of those that are missing
+    int64_t error = 0;                        // asynchronous error of its communicator
+    std::map<std::string, uint64_t> counts{}; // by operation; empty for missing ranks
     bool operator==(const RasRank&) const = default;
 };
 
@@ -32,20 +32,20 @@ struct RasCommunicator {
     bool operator==(const RasCommunicator&) const = default;
 };
 
-// nullopt where it is none.
+// nullopt if the text is not a RAS report.
 std::optional<std::vector<RasCommunicator>> parse_ras_report(std::string_view json);
 
-// The ranks that keep others waiting, as far as it tells: those that say nothing, and those that have launched fewer of
-// some operation than others have.
+// Ranks that keep others waiting according to RAS: missing ranks, and ranks that have launched fewer collectives of
+// some operation than others.
 struct RasFinding {
     std::vector<unsigned> ranks;
-    std::string text;               // of all
-    std::vector<std::string> lines; // of each of these
+    std::string text;               // about the communicator
+    std::vector<std::string> lines; // about each of the ranks
 };
-RasFinding look_at(const RasCommunicator& communicator);
+RasFinding analyze(const RasCommunicator& communicator);
 
-// NCCL's own RAS service: from 2.24 on, a thread of each rank's process listens on a TCP port of the loopback, knows
-// those of all hosts, and says how far their ranks have come.
+// Connection to the RAS service: from NCCL 2.24 on, a thread of each rank's process listens on a TCP port of the
+// loopback interface, is connected to the threads of all hosts, and reports the progress of their ranks.
 class RasClient {
 public:
     static constexpr uint16_t usual_port = 28028;
@@ -58,43 +58,43 @@ public:
     bool pending() const { return request_.pending(); }
     // Unless it asks already.
     void start(uint64_t now_ns) { request_.start(now_ns); }
-    // To be called now and then; once for each question there is an answer.
+    // To be called regularly; returns one answer per request.
     std::optional<Answer> poll(uint64_t now_ns);
 
 private:
     LoopbackRequest request_;
 };
 
-// What NCCL's RAS service says of communicators that do not go on, whose ranks may be on other hosts, and which may
-// have stopped before the run began.
+// Verdicts by the RAS service on communicators that make no progress. Their ranks may be on other hosts, and they may
+// be stalled since before the run.
 class RasVerdicts {
 public:
-    // again_ns: of what has not changed for so long, it is told who is behind.
+    // again_ns: a communicator whose report has not changed for this long gets a verdict.
     RasVerdicts(uint16_t port, uint64_t again_ns) : client_(port), port_(port), again_ns_(again_ns) {}
 
-    // This one has been told: the service is asked about it.
-    void told(const CollectiveVerdict& verdict);
+    // Requests a report on the communicator of a verdict.
+    void request(const CollectiveVerdict& verdict);
     // To be called once a second.
-    std::vector<CollectiveVerdict> look(uint64_t now_ns);
+    std::vector<CollectiveVerdict> poll(uint64_t now_ns);
 
 private:
-    struct Seen {
+    struct Status {
         RasCommunicator report;
         uint64_t since_ns = 0;
-        bool told = false;
+        bool reported = false;
     };
-    void take(const std::vector<RasCommunicator>& report, uint64_t now_ns, std::vector<CollectiveVerdict>& verdicts);
-    void say_why_not(const std::string& why);
+    void apply(const std::vector<RasCommunicator>& report, uint64_t now_ns, std::vector<CollectiveVerdict>& verdicts);
+    void warn_of_error(const std::string& why);
 
     RasClient client_;
     uint16_t port_;
     uint64_t again_ns_;
-    uint64_t next_ns_ = 0;                       // not before then is it asked
-    unsigned looks_ = 2;                         // that are due: who stays behind is told by two
-    std::map<uint64_t, Collectives::Of> wanted_; // by hash: told since it was asked last
-    std::map<uint64_t, Collectives::Of> asked_;  // ... and before that
-    std::map<uint64_t, Seen> seen_;              // by hash, as of the last answer
-    std::string said_;                           // why it does not answer
+    uint64_t next_ns_ = 0;                           // earliest time of the next request
+    unsigned initial_requests_ = 2;                  // remaining requests at the start: two are compared
+    std::map<uint64_t, Collectives::Ref> wanted_;    // by hash, for the next request
+    std::map<uint64_t, Collectives::Ref> requested_; // by hash, of the last request
+    std::map<uint64_t, Status> statuses_;            // by hash, as of the last report
+    std::string reported_;                           // the last error
 };
 
 } // namespace gpusnoop

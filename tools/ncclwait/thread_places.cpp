@@ -7,7 +7,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t processes_max = 256; // looked at
+constexpr size_t processes_max = 256; // per scan
 
 std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 {
@@ -21,9 +21,9 @@ std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 } // namespace
 
 ThreadPlaces::ThreadPlaces(std::span<const Probe> probes)
-    : probes_(probes), reader_(symbols_of(probes), "which calls its threads are in is not known",
+    : probes_(probes), reader_(symbols_of(probes), "the current calls of its threads are not known",
                                [this](pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls) {
-                                   take(pid, tids, calls);
+                                   apply(pid, tids, calls);
                                })
 {}
 
@@ -40,7 +40,7 @@ bool ThreadPlaces::is_known(pid_t pid) const
     return known != processes_.end() && known->second.answered;
 }
 
-void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
+void ThreadPlaces::scan(const std::set<pid_t>& processes, uint64_t now_ns)
 {
     reader_.poll();
     std::erase_if(processes_, [&](const auto& item) { return !processes.contains(item.first); });
@@ -50,7 +50,7 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
             wanted.insert(pid);
     if (wanted.empty())
         return;
-    looked_ns_ = now_ns;
+    scanned_ns_ = now_ns;
     std::map<pid_t, PendingCallsQuestion> questions;
     for (const thread_registers& found : registers_.read(wanted)) {
         PendingCallsQuestion& question = questions[static_cast<pid_t>(found.process)];
@@ -59,16 +59,16 @@ void ThreadPlaces::look(const std::set<pid_t>& processes, uint64_t now_ns)
             question.threads.push_back(question_of(found));
     }
     for (const pid_t pid : wanted)
-        processes_[pid]; // to be known when the answer comes
+        processes_[pid]; // apply() ignores processes without an entry
     for (const auto& [pid, question] : questions)
         reader_.ask(question);
 }
 
-void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
+void ThreadPlaces::apply(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)
 {
     const auto asked = processes_.find(pid);
     if (asked == processes_.end())
-        return; // nobody asks any more
+        return; // no longer of interest
     Process& process = asked->second;
     process.answered = true;
     std::map<uint32_t, Thread> before = std::exchange(process.threads, {});
@@ -80,9 +80,9 @@ void ThreadPlaces::take(pid_t pid, std::span<const uint32_t> tids, std::span<con
         if (const auto known = before.find(tids[i]); known != before.end() && known->second.call == calls[i])
             thread = known->second;
         else
-            thread = {.call = calls[i], .since_ns = looked_ns_};
-        thread.seen++;
-        process.places[tids[i]] = {&probes_[calls[i].probe - 1], thread.since_ns, thread.seen, calls[i].callers};
+            thread = {.call = calls[i], .since_ns = scanned_ns_};
+        thread.scans++;
+        process.places[tids[i]] = {&probes_[calls[i].probe - 1], thread.since_ns, thread.scans, calls[i].callers};
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which calls of CUDA and NCCL the threads of a process are in, as long as somebody looks: by their stacks, which a
-// helper follows (code/pending_calls.hpp).
+// The CUDA wait or NCCL call that each thread of a process is in, found by unwinding its stack in a helper
+// (code/pending_calls.hpp).
 #pragma once
 
 #include "attach/probes.hpp"
@@ -18,31 +18,31 @@ namespace gpusnoop {
 
 class ThreadPlaces {
 public:
-    // probes: as calls are numbered by; looked for are those of NCCL, and waits for the device.
+    // Finds the probed calls of NCCL, and those that wait for the GPU.
     explicit ThreadPlaces(std::span<const Probe> probes);
 
-    // To be called once a second with all that are asked about: others are forgotten. What it finds is known the next
-    // time.
-    void look(const std::set<pid_t>& processes, uint64_t now_ns);
+    // To be called once a second with all processes of interest; others are forgotten. Results are available at the
+    // next call.
+    void scan(const std::set<pid_t>& processes, uint64_t now_ns);
 
     struct Place {
         const Probe* probe = nullptr;
-        uint64_t since_ns = 0; // when it was first seen there, of the looks since that found the same call
-        unsigned seen = 0;     // by so many looks
+        uint64_t since_ns = 0; // the first of the consecutive scans that found the same call
+        unsigned scans = 0;    // number of these
         std::vector<uint64_t> callers{};
 
         bool is_wait() const { return probe->library != Library::nccl; }
     };
-    // Of the threads that are in a call, by their ids.
+    // Threads that are in a call, by thread id.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
-    // It is known which those are, and that the others are in none.
+    // True if of() is complete: all other threads are in no such call.
     bool is_known(pid_t pid) const;
 
 private:
     struct Thread {
         PendingCall call;
         uint64_t since_ns = 0;
-        unsigned seen = 0;
+        unsigned scans = 0;
     };
     struct Process {
         std::map<uint32_t, Thread> threads;
@@ -50,11 +50,11 @@ private:
         bool answered = false;
     };
 
-    void take(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
+    void apply(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
 
     std::span<const Probe> probes_;
     std::map<pid_t, Process> processes_;
-    uint64_t looked_ns_ = 0;
+    uint64_t scanned_ns_ = 0;
     ThreadRegisters registers_;
     PendingCallHelper reader_;
 };

@@ -128,18 +128,18 @@ TEST_CASE("a condition is met by a significant change beyond its limit")
     const Side a = files.side("cudalaunch", 20, {kernel("k", 100, 10)});
     const Side b = files.side("cudalaunch", 20, {kernel("k", 120, 10)});
     const Comparison more = compare(a, b, {}), less = compare(b, a, {});
-    CHECK(Threshold::parse("launches>+10%").met_by(more).size() == 1);
-    CHECK(Threshold::parse("launches>10%").met_by(less).empty());
-    CHECK(Threshold::parse("launches>+25%").met_by(more).empty());
-    CHECK(Threshold::parse("launches<-10%").met_by(less).size() == 1);
-    CHECK(Threshold::parse("grid-p50<-10%").met_by(more).empty());
-    CHECK(Threshold::parse("kernel:k>0%").met_by(more).size() == 1);
-    CHECK(Threshold::parse("kernel-grid:k>0%").met_by(more).empty());
+    CHECK(Threshold::parse("launches>+10%").failures(more).size() == 1);
+    CHECK(Threshold::parse("launches>10%").failures(less).empty());
+    CHECK(Threshold::parse("launches>+25%").failures(more).empty());
+    CHECK(Threshold::parse("launches<-10%").failures(less).size() == 1);
+    CHECK(Threshold::parse("grid-p50<-10%").failures(more).empty());
+    CHECK(Threshold::parse("kernel:k>0%").failures(more).size() == 1);
+    CHECK(Threshold::parse("kernel-grid:k>0%").failures(more).empty());
     const Side larger = files.side("cudalaunch", 20, {kernel("k", 100, 20)});
-    CHECK(Threshold::parse("kernel-grid:k>+10%").met_by(compare(a, larger, {})).size() == 1);
-    CHECK_THROWS_AS(Threshold::parse("polls>0%").met_by(more), Error);
+    CHECK(Threshold::parse("kernel-grid:k>+10%").failures(compare(a, larger, {})).size() == 1);
+    CHECK_THROWS_AS(Threshold::parse("polls>0%").failures(more), Error);
     const Side brief = files.side("cudalaunch", 2, {kernel("k", 120, 10)});
-    CHECK_THROWS_AS(Threshold::parse("launches>0%").met_by(compare(a, brief, {})), Error);
+    CHECK_THROWS_AS(Threshold::parse("launches>0%").failures(compare(a, brief, {})), Error);
     for (const char* wrong :
          {"", "launches", "launches>", "launches>10", "launches>x%", ">10%", "launch>10%", "launches>nan%"})
         CHECK_THROWS_AS(Threshold::parse(wrong), UsageError);

@@ -18,7 +18,7 @@ std::vector<Probe> nccl_probes()
     return probes(Library::nccl, kinds);
 }
 
-// Ranks of a job, and what the kernel side says of them.
+// Ranks of a job, with the records that the kernel side would send.
 class Job {
 public:
     explicit Job(bool lines = false) : lines_(lines) {}
@@ -86,7 +86,7 @@ public:
 
 } // namespace
 
-TEST_CASE("operations and their bytes are those of nccl-tests", "[collectives]")
+TEST_CASE("operations and their bytes are counted like nccl-tests", "[collectives]")
 {
     CHECK(operation_of("ncclAllReduceConfig") == "AllReduce");
     CHECK(operation_of("ncclBcast") == "Broadcast");
@@ -99,7 +99,7 @@ TEST_CASE("operations and their bytes are those of nccl-tests", "[collectives]")
     CHECK(collective_bytes("AllGather", UINT64_MAX / 2, 7, 8) == std::nullopt);
 }
 
-TEST_CASE("a call is joined when all ranks have come to it", "[collectives]")
+TEST_CASE("a call is joined when all ranks have entered it", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
@@ -126,7 +126,7 @@ TEST_CASE("a call is joined when all ranks have come to it", "[collectives]")
     CHECK(parts[1].sums.late_ns == 5);
 }
 
-TEST_CASE("a rank that never comes leaves the others' calls unjoined", "[collectives]")
+TEST_CASE("a missing rank leaves the others' calls unjoined", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -139,7 +139,7 @@ TEST_CASE("a rank that never comes leaves the others' calls unjoined", "[collect
     CHECK(parts.at(1).sums.unjoined == 0);
 }
 
-TEST_CASE("one rank waits for nobody that is seen", "[collectives]")
+TEST_CASE("a single rank on this machine has no unjoined calls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(3, 8);
@@ -150,7 +150,7 @@ TEST_CASE("one rank waits for nobody that is seen", "[collectives]")
     CHECK(parts.at(3).sums.joined == 0);
 }
 
-TEST_CASE("what fails is no call, and does not count in the order", "[collectives]")
+TEST_CASE("failed calls count as errors, and do not shift later calls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -161,7 +161,7 @@ TEST_CASE("what fails is no call, and does not count in the order", "[collective
     CHECK(parts[0].sums.errors == 1);
     CHECK(parts[0].sums.calls == 1);
     CHECK(parts[0].sums.wait_ns == 20);
-    SECTION("of a group, all do")
+    SECTION("all calls of a group that fails are errors")
     {
         job.call(a, 200, "ncclGroupStart");
         job.call(a, 201);
@@ -173,7 +173,7 @@ TEST_CASE("what fails is no call, and does not count in the order", "[collective
         CHECK(parts[0].sums.errors == 2);
         CHECK(parts[0].sums.calls == 0);
     }
-    SECTION("of a group that is only simulated, nothing is said")
+    SECTION("a simulated group does not count")
     {
         job.call(a, 200, "ncclGroupStart");
         job.call(a, 201);
@@ -185,7 +185,7 @@ TEST_CASE("what fails is no call, and does not count in the order", "[collective
     }
 }
 
-TEST_CASE("the end of a group is shared out", "[collectives]")
+TEST_CASE("the time of a group's end is divided among its calls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2);
@@ -196,7 +196,7 @@ TEST_CASE("the end of a group is shared out", "[collectives]")
     CHECK(job.parts()[0].sums.enqueue_ns == 3 * 10 + 10);
 }
 
-TEST_CASE("ranks of communicators of one hash", "[collectives]")
+TEST_CASE("two communicators may have the same hash", "[collectives]")
 {
     Job job;
     job.call(job.rank(0, 2), 100);
@@ -207,9 +207,9 @@ TEST_CASE("ranks of communicators of one hash", "[collectives]")
     CHECK(std::ranges::count(parts, 1U, [](const auto& part) { return part.sums.joined; }) == 2);
 }
 
-TEST_CASE("a shift is told by what is called, and by what was waited for", "[collectives]")
+TEST_CASE("shift_between uses operations and waits", "[collectives]")
 {
-    // Rounds of 1000, in which `later` comes by 900 after `steady`; all go on at the end of the round.
+    // Rounds of 1000 ns. `later` arrives 900 ns after `steady`; all waits return at the end of the round.
     std::vector<Pattern> steady, later;
     for (uint64_t i = 0; i < 40; i++)
         steady.push_back({i * 1000, i * 1000 + 950, 1});
@@ -217,20 +217,20 @@ TEST_CASE("a shift is told by what is called, and by what was waited for", "[col
         later.push_back({i * 1000 + 900, i * 1000 + 950, 1});
     CHECK(shift_between(later, steady) == 3);
     CHECK(shift_between(steady, later) == -3);
-    SECTION("not by time")
+    SECTION("arrival times alone are not sufficient")
     {
         for (std::vector<Pattern>* calls : {&steady, &later})
             for (Pattern& call : *calls)
                 call.done_ns = Pattern::never;
         CHECK(shift_between(later, steady) == std::nullopt);
     }
-    SECTION("some waits are for something else")
+    SECTION("some waits may be for other work")
     {
         for (size_t i = 0; i < later.size(); i += 5)
             steady[i].done_ns = steady[i].ns + 10;
         CHECK(shift_between(later, steady) == 3);
     }
-    SECTION("the operation alone tells where rounds are not alike")
+    SECTION("operations alone suffice if rounds differ")
     {
         std::mt19937 random(1);
         for (Pattern& call : steady) {
@@ -244,7 +244,7 @@ TEST_CASE("a shift is told by what is called, and by what was waited for", "[col
     CHECK(shift_between({}, steady) == std::nullopt);
 }
 
-TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
+TEST_CASE("ranks older than the run are aligned", "[collectives]")
 {
     Job job;
     std::vector<uint32_t> ranks;
@@ -260,7 +260,7 @@ TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
     };
     SECTION("by their waits")
     {
-        // Tracing begins in the middle of a round: of the first call, only the late rank's is seen.
+        // Tracing begins in the middle of a round: only the late rank's part of the first call is seen.
         job.call(ranks[2], 999'000);
         for (uint64_t n = 0; n < 100; n++)
             round(1'000'000 + n * 10'000);
@@ -270,7 +270,7 @@ TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
         CHECK(parts.at(2).sums.unjoined == 1);
         CHECK(parts.at(0).sums.unjoined == 0);
         CHECK(parts.at(0).sums.joined == 100);
-        SECTION("and again, where calls are lost")
+        SECTION("and again after a lost call")
         {
             job.lose(ranks[1]);
             for (uint64_t n = 0; n < 100; n++)
@@ -280,12 +280,12 @@ TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
             CHECK(after.at(2).sums.unjoined <= 2);
         }
     }
-    SECTION("or not at all")
+    SECTION("not without waits")
     {
         for (uint64_t n = 0; n < 100; n++)
             for (const uint32_t rank : ranks)
                 job.call(rank, n * 10'000);
-        CHECK(job.collectives.to_align());
+        CHECK(job.collectives.needs_alignment());
         const auto parts = job.parts();
         CHECK(parts.at(0).joined == Joined::not_yet);
         CHECK(parts.at(0).sums.joined == 0);
@@ -293,7 +293,7 @@ TEST_CASE("ranks that are older than the run are aligned", "[collectives]")
     }
 }
 
-TEST_CASE("a rank that is destroyed is waited for as long as it has calls", "[collectives]")
+TEST_CASE("calls of a destroyed rank are still joined", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -308,7 +308,7 @@ TEST_CASE("a rank that is destroyed is waited for as long as it has calls", "[co
     CHECK(job.collectives.drain().empty());
 }
 
-TEST_CASE("ranks that nobody catches up with take no more than so much memory", "[collectives]")
+TEST_CASE("queues of ranks whose peers make no calls are bounded", "[collectives]")
 {
     Job job;
     std::vector<uint32_t> busy;
@@ -330,12 +330,12 @@ TEST_CASE("ranks that nobody catches up with take no more than so much memory", 
     CHECK(unjoined == jobs * calls);
     job.call(busy[0], calls);
     drain();
-    CHECK(unjoined == jobs * calls); // which waits again
+    CHECK(unjoined == jobs * calls); // the last call is queued
 }
 
 using Stall = Collectives::Stall;
 
-TEST_CASE("a communicator that nobody has called yet does not hang", "[collectives]")
+TEST_CASE("a communicator without calls is not stalled", "[collectives]")
 {
     Job job;
     job.rank(0, 1);
@@ -343,7 +343,7 @@ TEST_CASE("a communicator that nobody has called yet does not hang", "[collectiv
     CHECK(job.collectives.stalls(UINT64_MAX).empty());
 }
 
-TEST_CASE("a rank is missing where others have come", "[collectives]")
+TEST_CASE("a rank is missing from a collective that others have entered", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 3), b = job.rank(1, 3), c = job.rank(2, 3);
@@ -353,7 +353,7 @@ TEST_CASE("a rank is missing where others have come", "[collectives]")
     CHECK(job.collectives.stalls(99).empty());
     REQUIRE(job.collectives.stalls(100).size() == 1);
     CHECK(job.collectives.stalls(100)[0].kind == Stall::Kind::silent);
-    CHECK(job.collectives.stalls(100)[0].of.number == 1);
+    CHECK(job.collectives.stalls(100)[0].ref.number == 1);
     job.call(a, 210);
     job.call(c, 200);
     job.call(a, 220);
@@ -364,34 +364,34 @@ TEST_CASE("a rank is missing where others have come", "[collectives]")
     const Stall& stall = stalls[0];
     CHECK(stall.kind == Stall::Kind::missing);
     CHECK(stall.since_ns == 200);
-    CHECK(stall.of.number == 2);
+    CHECK(stall.ref.number == 2);
     REQUIRE(stall.members.size() == 3);
-    CHECK(stall.members[0].ns == 210); // to the second, not to the third
-    CHECK(stall.members[0].has_come);
-    CHECK_FALSE(stall.members[1].has_come);
+    CHECK(stall.members[0].ns == 210); // at the second collective, not the third
+    CHECK(stall.members[0].has_entered);
+    CHECK_FALSE(stall.members[1].has_entered);
     CHECK(stall.members[1].ns == 100);
-    SECTION("also once it has ended")
+    SECTION("also after its process has exited")
     {
         job.collectives.forget({.pid = 100 + b, .serial = 1});
         for (int tick = 0; tick < 5; tick++)
             job.collectives.join();
         REQUIRE(job.collectives.stalls(200).size() == 1);
-        CHECK(job.collectives.stalls(200)[0].members[1].ended);
+        CHECK(job.collectives.stalls(200)[0].members[1].exited);
         const auto parts = job.parts();
         CHECK(parts.at(0).sums.joined == 1);
         CHECK(parts.at(0).sums.unjoined == 2);
     }
-    SECTION("and no longer when it comes")
+    SECTION("and no longer after it has entered it")
     {
         job.call(b, 300);
         job.collectives.join();
         const auto after = job.collectives.stalls(300);
-        REQUIRE(after.size() == 1); // two have not come to the third
-        CHECK(after[0].of.number == 3);
+        REQUIRE(after.size() == 1); // two ranks have not entered the third
+        CHECK(after[0].ref.number == 3);
     }
 }
 
-TEST_CASE("of ranks that are not in step nothing is said", "[collectives]")
+TEST_CASE("ranks that are not aligned have no stalls", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2, 7, false);
@@ -402,7 +402,7 @@ TEST_CASE("of ranks that are not in step nothing is said", "[collectives]")
     CHECK(job.collectives.stalls(UINT64_MAX).empty());
 }
 
-TEST_CASE("ranks that do not mean the same are told once", "[collectives]")
+TEST_CASE("a mismatch is reported once", "[collectives]")
 {
     Job job;
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -424,7 +424,7 @@ TEST_CASE("ranks that do not mean the same are told once", "[collectives]")
     CHECK(mismatches() == 1);
 }
 
-TEST_CASE("a line waits for what its ranks do next", "[collectives]")
+TEST_CASE("a line is complete after the next calls of its ranks", "[collectives]")
 {
     Job job(true);
     const uint32_t a = job.rank(0, 2), b = job.rank(1, 2);
@@ -435,8 +435,8 @@ TEST_CASE("a line waits for what its ranks do next", "[collectives]")
     job.call(b, 130);
     job.call(a, 100);
     CHECK(lines(1000).empty());
-    job.wait(a, 110, 150); // for its first
-    job.wait(a, 160, 170); // a shorter one
+    job.wait(a, 110, 150); // for its first call
+    job.wait(a, 160, 170); // a shorter wait
     job.call(a, 200);
     CHECK(lines(1000).empty());
     job.wait(a, 210, 215);
@@ -444,51 +444,51 @@ TEST_CASE("a line waits for what its ranks do next", "[collectives]")
     const auto first = lines(1000);
     REQUIRE(first.size() == 1);
     CHECK(first[0].joined);
-    CHECK(first[0].of.number == 1);
+    CHECK(first[0].ref.number == 1);
     REQUIRE(first[0].ranks.size() == 2);
     CHECK(first[0].ranks[0].ns == 100);
     CHECK(first[0].ranks[0].wait_ns == 40);
     CHECK(first[0].ranks[1].wait_ns == 0);
-    CHECK(lines(UINT64_MAX).empty()); // of one that has not waited, it is not known
+    CHECK(lines(UINT64_MAX).empty()); // b has neither waited nor called since
     const auto second = lines(1000, true);
     REQUIRE(second.size() == 1);
     CHECK(second[0].ranks[0].wait_ns == 5);
 }
 
-TEST_CASE("ranks and collectives in words", "[collectives]")
+TEST_CASE("texts of ranks and collectives", "[collectives]")
 {
     const unsigned some[] = {0, 1, 2, 5, 7, 8};
     CHECK(ranks_in_words(some) == "ranks 0-2,5,7-8");
     CHECK(ranks_in_words(std::span(some, 1)) == "rank 0");
-    Collectives::Came came;
-    came.operation = "Reduce";
-    came.elements = 12;
-    came.type = 200;
-    came.reduction = 9;
-    came.root = 3;
-    CHECK(meaning_in_words(came) == "Reduce of 12 of type 200, a reduction of its own, root 3");
-    came.bytes = 4096;
-    CHECK(collective_in_words({}, came) == "Reduce of 4.0K");
-    CHECK(collective_in_words({.number = 4}, came) == "Reduce of 4.0K (collective 4)");
+    Collectives::RankArrival arrival;
+    arrival.operation = "Reduce";
+    arrival.elements = 12;
+    arrival.type = 200;
+    arrival.reduction = 9;
+    arrival.root = 3;
+    CHECK(arguments_in_words(arrival) == "Reduce of 12 of type 200, custom reduction, root 3");
+    arrival.bytes = 4096;
+    CHECK(collective_in_words({}, arrival) == "Reduce of 4 KiB");
+    CHECK(collective_in_words({.number = 4}, arrival) == "Reduce of 4 KiB (collective 4)");
 }
 
-TEST_CASE("an idle communicator is looked at ever less often, until something changes", "[collectives]")
+TEST_CASE("an idle communicator is scanned less and less often, until something changes", "[collectives]")
 {
     constexpr uint64_t second = 1'000'000'000;
-    IdleLooks looks;
-    const auto looked = [&](uint64_t from, uint64_t to, uint64_t since_ns, bool waits = false) {
+    IdleScans scans;
+    const auto scanned = [&](uint64_t from, uint64_t to, uint64_t since_ns, bool waits = false) {
         unsigned times = 0;
         for (uint64_t now = from; now < to; now++) {
-            times += looks.is_due(1, since_ns, waits, now * second);
-            looks.end_round();
+            times += scans.is_due(1, since_ns, waits, now * second);
+            scans.end_round();
         }
         return times;
     };
-    CHECK(looked(0, 4, 5) == 4);
-    CHECK(looked(4, 600, 5) < 130);
-    CHECK(looked(600, 620, 5) >= 4); // within the longest pause
-    CHECK(looked(620, 624, 6) == 4); // it went on, and is silent again
-    CHECK(looked(624, 700, 6, true) == 76);
-    looks.end_round();
-    CHECK(looked(701, 705, 6) == 4);
+    CHECK(scanned(0, 4, 5) == 4);
+    CHECK(scanned(4, 600, 5) < 130);
+    CHECK(scanned(600, 620, 5) >= 4); // within the longest pause
+    CHECK(scanned(620, 624, 6) == 4); // there was a call, and it is silent again
+    CHECK(scanned(624, 700, 6, true) == 76);
+    scans.end_round();
+    CHECK(scanned(701, 705, 6) == 4);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's RAS service, and what is listened to in its place.
+// RasClient against a stand-in service.
 #include "tests/unit/base/loopback_service.hpp"
 #include "tools/ncclwait/ras.hpp"
 
@@ -19,7 +19,7 @@ const char* const report = R"({"nccl_version": "2.29.7", "communicators": [
 
 } // namespace
 
-TEST_CASE("the service is asked, and its answer taken as it comes", "[ras]")
+TEST_CASE("the client sends a request and collects the answer piece by piece", "[ras]")
 {
     Service service;
     RasClient client(service.port);
@@ -38,25 +38,25 @@ TEST_CASE("the service is asked, and its answer taken as it comes", "[ras]")
     CHECK(!client.poll(4));
 }
 
-TEST_CASE("why the service says nothing", "[ras]")
+TEST_CASE("the client reports why there is no answer", "[ras]")
 {
     Service service;
     RasClient client(service.port);
     client.start(0);
     service.accept();
     CHECK(!client.poll(0));
-    service.request(); // what is not read resets the connection
+    service.request(); // unread data would reset the connection
     SECTION("older than JSON")
     {
         service.send_text("SERVER PROTOCOL 2\nERROR: Unknown command SET FORMAT json\nNCCL version 2.24.3\n");
         service.end();
         CHECK(answer(client).error.find("older than 2.28.7") != std::string::npos);
     }
-    SECTION("somebody else's")
+    SECTION("another service")
     {
         service.send_text("220 smtp\n250 OK\n");
         service.end();
-        CHECK(answer(client).error.find("no RAS service") != std::string::npos);
+        CHECK(answer(client).error.find("not NCCL's RAS service") != std::string::npos);
     }
     SECTION("silent")
     {
@@ -74,7 +74,7 @@ TEST_CASE("why the service says nothing", "[ras]")
         REQUIRE(is);
         CHECK(is->error == "its response is longer than 2 MiB");
     }
-    SECTION("nobody's")
+    SECTION("closed")
     {
         service.close();
         service.end();
@@ -85,26 +85,27 @@ TEST_CASE("why the service says nothing", "[ras]")
     }
 }
 
-TEST_CASE("who is behind by a report of all hosts", "[ras]")
+TEST_CASE("analyze finds ranks that are behind or missing", "[ras]")
 {
     const auto all = parse_ras_report(report);
     REQUIRE(all);
     REQUIRE(all->size() == 2);
     CHECK(all->at(1).hash == UINT64_MAX);
-    const RasFinding found = look_at(all->at(0));
+    const RasFinding found = analyze(all->at(0));
     CHECK(found.ranks == std::vector<unsigned>{2, 4});
-    CHECK(found.text ==
-          "by NCCL's RAS, on all hosts: ranks 2,4 of 5 are behind, or not known; of 1 it says nothing; an "
-          "error in rank 2");
+    CHECK(
+        found.text ==
+        "according to NCCL's RAS service (all hosts), ranks 2,4 of 5 are behind or missing; it has no data on 1 rank; "
+        "error in rank 2");
     CHECK(found.lines ==
           std::vector<std::string>{"rank 2 (process 8 on 10.0.0.2) has launched 8 of 9 AllReduce, 1 of 2 Reduce",
                                    "rank 4 (process 6 on 10.0.0.3) is considered dead"});
-    const RasFinding none = look_at(all->at(1));
+    const RasFinding none = analyze(all->at(1));
     CHECK(none.ranks.empty());
-    CHECK(none.text == "by NCCL's RAS, on all hosts: the only rank that is known is not behind");
+    CHECK(none.text == "according to NCCL's RAS service (all hosts), the only known rank is not behind");
 }
 
-TEST_CASE("a report may be anything", "[ras]")
+TEST_CASE("malformed reports are rejected or ignored", "[ras]")
 {
     for (const std::string_view text :
          {"", "x", "[]", "7", "{}", R"({"communicators": 7})", R"({"communicators": {}})"})
@@ -123,7 +124,7 @@ TEST_CASE("a report may be anything", "[ras]")
     REQUIRE(odd);
     REQUIRE(odd->size() == 1);
     CHECK(odd->at(0).ranks.size() == 2);
-    CHECK(look_at(odd->at(0)).ranks.empty());
+    CHECK(analyze(odd->at(0)).ranks.empty());
     std::string deep = R"({"communicators": )";
     deep.append(1 << 20, '[');
     CHECK(!parse_ras_report(deep));
@@ -131,12 +132,12 @@ TEST_CASE("a report may be anything", "[ras]")
     CHECK(parse_ras_report(deep + "}"));
 }
 
-TEST_CASE("of many ranks that are behind some are named", "[ras]")
+TEST_CASE("analyze lists at most 16 ranks that are behind", "[ras]")
 {
     RasCommunicator communicator{.hash = 1, .size = 1000, .ranks = {}};
     for (unsigned rank = 0; rank < 1000; rank++)
         communicator.ranks.push_back({.rank = rank, .counts = {{"AllReduce", rank ? 1 : 2}}});
-    const RasFinding found = look_at(communicator);
+    const RasFinding found = analyze(communicator);
     CHECK(found.ranks.size() == 999);
     REQUIRE(found.lines.size() == 17);
     CHECK(found.lines.back() == "and 983 more");
