@@ -15,7 +15,7 @@ constexpr std::string_view zstd_magic = "\x28\xb5\x2f\xfd"; // of a frame (RFC 8
 constexpr int gzip = 16; // added to the size of the window, it asks for gzip's header (zlib.h)
 
 // zlib, as files that are written bit by bit need it.
-class Deflate final : public Packer {
+class Deflate final : public Compressor {
 public:
     Deflate()
     {
@@ -25,7 +25,7 @@ public:
     }
     ~Deflate() override { deflateEnd(&stream_); }
 
-    std::string packed(std::string_view text) override { return run(text, Z_SYNC_FLUSH); }
+    std::string compress(std::string_view text) override { return run(text, Z_SYNC_FLUSH); }
     std::string end() override
     {
         std::string rest = run({}, Z_FINISH);
@@ -55,16 +55,16 @@ private:
 };
 
 // libzstd, as files that are written bit by bit need it.
-class ZstdPacker final : public Packer {
+class ZstdCompressor final : public Compressor {
 public:
-    ZstdPacker() : context_(ZSTD_createCCtx())
+    ZstdCompressor() : context_(ZSTD_createCCtx())
     {
         if (!context_)
             throw std::bad_alloc();
     }
-    ~ZstdPacker() override { ZSTD_freeCCtx(context_); }
+    ~ZstdCompressor() override { ZSTD_freeCCtx(context_); }
 
-    std::string packed(std::string_view text) override { return run(text, ZSTD_e_flush); }
+    std::string compress(std::string_view text) override { return run(text, ZSTD_e_flush); }
     std::string end() override { return run({}, ZSTD_e_end); }
     std::string_view name() const override { return "zstd"; }
     std::string_view magic() const override { return zstd_magic; }
@@ -89,7 +89,7 @@ private:
     ZSTD_CCtx* context_;
 };
 
-class Inflate final : public Unpacker {
+class Inflate final : public Decompressor {
 public:
     Inflate()
     {
@@ -110,10 +110,10 @@ public:
         to.append(part, sizeof(part) - stream_.avail_out);
         packed.remove_prefix(packed.size() - stream_.avail_in);
         if (result == Z_STREAM_END)
-            return State::ended;
+            return State::member_end;
         if (result == Z_OK || result == Z_BUF_ERROR) {
             begun_ = true;
-            return State::goes_on;
+            return State::more;
         }
         // What the next one begins with may have been taken for more of this one.
         const size_t taken = all.size() - packed.size();
@@ -133,14 +133,14 @@ private:
     bool begun_ = false; // with a member
 };
 
-class ZstdUnpacker final : public Unpacker {
+class ZstdDecompressor final : public Decompressor {
 public:
-    ZstdUnpacker() : context_(ZSTD_createDCtx()), part_(size_t{128} << 10, '\0') // ZSTD_BLOCKSIZE_MAX
+    ZstdDecompressor() : context_(ZSTD_createDCtx()), part_(size_t{128} << 10, '\0') // ZSTD_BLOCKSIZE_MAX
     {
         if (!context_)
             throw std::bad_alloc();
     }
-    ~ZstdUnpacker() override { ZSTD_freeDCtx(context_); }
+    ~ZstdDecompressor() override { ZSTD_freeDCtx(context_); }
 
     // Block by block, as it says how much it wants, which is a block and the header of the next one: of an error in
     // that it does not say what it gave before. It keeps up to a block that there was no room for, and takes no more
@@ -163,9 +163,9 @@ public:
             to.append(part_, 0, out.pos);
             wanted_ = left > header_of_block ? left - header_of_block : left;
             if (left == 0)
-                return State::ended;
+                return State::member_end;
             if (out.pos < out.size)
-                return State::goes_on;
+                return State::more;
             out.pos = 0;
             left = ZSTD_decompressStream(context_, &out, &nothing);
         }
@@ -203,21 +203,21 @@ private:
 
 } // namespace
 
-std::unique_ptr<Packer> packer_for(std::string_view path)
+std::unique_ptr<Compressor> compressor_for(std::string_view path)
 {
     if (path.ends_with(".gz"))
         return std::make_unique<Deflate>();
     if (path.ends_with(".zst"))
-        return std::make_unique<ZstdPacker>();
+        return std::make_unique<ZstdCompressor>();
     return nullptr;
 }
 
-std::unique_ptr<Unpacker> unpacker_of(std::string_view begin)
+std::unique_ptr<Decompressor> decompressor_for(std::string_view begin)
 {
     if (begin.starts_with(gzip_magic))
         return std::make_unique<Inflate>();
     if (begin.starts_with(zstd_magic))
-        return std::make_unique<ZstdUnpacker>();
+        return std::make_unique<ZstdDecompressor>();
     return nullptr;
 }
 

@@ -10,14 +10,14 @@
 namespace gpusnoop {
 
 // What is packed up to now can be unpacked, whether the rest comes or not.
-class Packer {
+class Compressor {
 public:
-    Packer() = default;
-    virtual ~Packer() = default;
-    Packer(const Packer&) = delete;
-    Packer& operator=(const Packer&) = delete;
+    Compressor() = default;
+    virtual ~Compressor() = default;
+    Compressor(const Compressor&) = delete;
+    Compressor& operator=(const Compressor&) = delete;
 
-    virtual std::string packed(std::string_view text) = 0;
+    virtual std::string compress(std::string_view text) = 0;
     virtual std::string end() = 0; // afterwards it begins anew
 
     virtual std::string_view name() const = 0;
@@ -25,17 +25,17 @@ public:
 };
 
 // By the end of the file's name, .gz or .zst. Null: plain.
-std::unique_ptr<Packer> packer_for(std::string_view path);
+std::unique_ptr<Compressor> compressor_for(std::string_view path);
 
 // What unpacks a recording: one member after the other, of which some may be cut off.
-class Unpacker {
+class Decompressor {
 public:
-    Unpacker() = default;
-    virtual ~Unpacker() = default;
-    Unpacker(const Unpacker&) = delete;
-    Unpacker& operator=(const Unpacker&) = delete;
+    Decompressor() = default;
+    virtual ~Decompressor() = default;
+    Decompressor(const Decompressor&) = delete;
+    Decompressor& operator=(const Decompressor&) = delete;
 
-    enum class State { goes_on, ended, damaged };
+    enum class State { more, member_end, damaged };
     // Appends what some of `packed` unpacks to, which is taken off its begin: no more than 256 KiB at a time. Ended: of
     // the member. Damaged: what cannot be read is taken off, too, up to where the next member may begin.
     virtual State unpack(std::string_view& packed, std::string& to) = 0;
@@ -53,6 +53,6 @@ protected:
 };
 
 // By what the file begins with. Null: it is not packed.
-std::unique_ptr<Unpacker> unpacker_of(std::string_view begin);
+std::unique_ptr<Decompressor> decompressor_for(std::string_view begin);
 
 } // namespace gpusnoop

@@ -4,7 +4,7 @@
 #include "base/clock.hpp"
 #include "base/output_path.hpp"
 #include "base/text.hpp"
-#include "output/forms.hpp"
+#include "output/flame_formats.hpp"
 #include "output/output_buffer.hpp"
 
 #include <algorithm>
@@ -172,7 +172,7 @@ public:
         if (!options.weight.empty())
             asked_ = find_weight(options.weight);
         for (const auto& [option, path] : options.flames)
-            for (const FlameForm& form : flame_forms())
+            for (const FlameFormat& form : flame_formats())
                 if (form.option == option)
                     files_.push_back({&form, ResultFile(path, form.begin, "flame graph")});
     }
@@ -191,7 +191,7 @@ public:
     // What is held is what the last table says; what has happened, all of them together.
     void begin_table(std::span<const Column> columns, uint64_t, uint64_t) override
     {
-        take_weight(columns, usual_weight(columns));
+        take_weight(columns, default_weight(columns));
         const size_t at = weight_ ? column_of(columns, weight_->key) : columns.size();
         if (at < columns.size() && columns[at].is_level)
             stacks_.clear_weights();
@@ -199,7 +199,7 @@ public:
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override { add(columns, row, below); }
     void event(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
-        take_weight(columns, usual_line_weight(columns));
+        take_weight(columns, default_line_weight(columns));
         add(columns, row, below);
     }
 
@@ -275,7 +275,7 @@ private:
     }
 
     struct File {
-        const FlameForm* form;
+        const FlameFormat* form;
         ResultFile file;
     };
 
@@ -330,7 +330,7 @@ std::unique_ptr<Output> make_folded_output(const Options& options)
     return std::make_unique<FoldedOutput>(options);
 }
 
-OutputBeside make_flames_output(const Options& options)
+SideOutput make_flames_output(const Options& options)
 {
     auto output = std::make_unique<FlamesOutput>(options);
     const FlamesOutput& written = *output;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/options.hpp"
-#include "output/outputs_beside.hpp"
+#include "output/side_outputs.hpp"
 #include "rows/output.hpp"
 
 #include <cstdint>
@@ -77,6 +77,6 @@ void check_flame_options(const Options& options);
 std::unique_ptr<Output> make_folded_output(const Options& options);
 
 // In files, beside what is shown. Throws Error where one cannot be written; check() does where one could not.
-OutputBeside make_flames_output(const Options& options);
+SideOutput make_flames_output(const Options& options);
 
 } // namespace gpusnoop

@@ -81,7 +81,7 @@ MetricsServer::MetricsServer(std::string_view text) : events_(epoll_create1(EPOL
     const int yes = 1;
     if (!events_ || !listening_ || setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
         bind(listening_.get(), address->generic(), address->size()) != 0 ||
-        listen(listening_.get(), most_clients) != 0 || !listen_for_clients(true))
+        listen(listening_.get(), max_clients) != 0 || !listen_for_clients(true))
         throw Error(fmt::format("nobody can listen at {}: {}", text, errno_text(errno)),
                     "choose another port with --listen; ss -ltnp says who listens where");
 }
@@ -117,7 +117,7 @@ void MetricsServer::publish(std::string page)
 
 void MetricsServer::ready(uint64_t now_ns)
 {
-    std::array<epoll_event, most_clients + 1> events{};
+    std::array<epoll_event, max_clients + 1> events{};
     const int n = epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0);
     bool more = false; // come when all that are here have had their turn: one of them may have to go for it
     for (int i = 0; i < n; i++) {
@@ -133,21 +133,21 @@ void MetricsServer::ready(uint64_t now_ns)
 
 void MetricsServer::tick(uint64_t now_ns)
 {
-    clients_.remove_if([now_ns](const Client& client) { return now_ns - client.since_ns > patience_ns; });
+    clients_.remove_if([now_ns](const Client& client) { return now_ns - client.since_ns > max_connection_ns; });
     if (paused_)
         listen_for_clients(true);
 }
 
 void MetricsServer::accept_some(uint64_t now_ns)
 {
-    for (size_t i = 0; i < most_clients; i++) {
+    for (size_t i = 0; i < max_clients; i++) {
         Fd socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
                 listen_for_clients(false); // the loop would ask again at once, for ever
             return;
         }
-        if (clients_.size() == most_clients)
+        if (clients_.size() == max_clients)
             clients_.pop_front();
         Client& client = clients_.emplace_back();
         epoll_event event{.events = EPOLLIN, .data = {.ptr = &client}};

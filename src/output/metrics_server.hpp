@@ -15,9 +15,9 @@ namespace gpusnoop {
 
 class MetricsServer {
 public:
-    static constexpr size_t most_clients = 16; // of more, the one that came first has to go
+    static constexpr size_t max_clients = 16; // of more, the one that came first has to go
     static constexpr size_t request_max = 8192;
-    static constexpr uint64_t patience_ns = 10'000'000'000; // from a client's coming to its going
+    static constexpr uint64_t max_connection_ns = 10'000'000'000; // from a client's coming to its going
 
     // address: "9400" (of loopback), "ADDRESS:PORT", "[ADDRESS]:PORT", in numbers; port 0: any. Throws UsageError where
     // it is none, and Error where nobody can listen there.

@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "output/compression.hpp"
-#include "output/forms.hpp"
+#include "output/flame_formats.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -118,8 +118,8 @@ std::string pprof_flames(const Flames& flames)
     if (!flames.missing.empty())
         all.number(profile::comment, texts.number(flames.missing));
     texts.write(all);
-    const std::unique_ptr<Packer> packer = packer_for(".gz");
-    std::string packed = packer->packed(all.text());
+    const std::unique_ptr<Compressor> packer = compressor_for(".gz");
+    std::string packed = packer->compress(all.text());
     return packed += packer->end();
 }
 

@@ -197,8 +197,8 @@ bool RecordedLines::read_more()
         throw Error(fmt::format("'{}' cannot be read: {}", printable(path_), errno_text(errno)));
     const std::string_view bytes(part, static_cast<size_t>(got));
     if (std::exchange(first_, false))
-        unpacker_ = unpacker_of(bytes);
-    (unpacker_ ? raw_ : text_).append(bytes);
+        decompressor_ = decompressor_for(bytes);
+    (decompressor_ ? raw_ : text_).append(bytes);
     return got > 0;
 }
 
@@ -206,17 +206,17 @@ bool RecordedLines::read_more()
 void RecordedLines::unpack()
 {
     std::string_view packed = raw_;
-    const Unpacker::State state = unpacker_->unpack(packed, text_);
+    const Decompressor::State state = decompressor_->unpack(packed, text_);
     raw_.erase(0, raw_.size() - packed.size());
-    if (state == Unpacker::State::damaged) {
-        damage_.bytes += unpacker_->damaged().bytes;
-        raw_.insert(0, unpacker_->damaged().again);
+    if (state == Decompressor::State::damaged) {
+        damage_.bytes += decompressor_->damaged().bytes;
+        raw_.insert(0, decompressor_->damaged().again);
         text_.resize(text_.rfind('\n') + 1); // half a line is none
         skipping_ = false;
     }
-    in_member_ = state == Unpacker::State::goes_on;
+    in_member_ = state == Decompressor::State::more;
     if (!in_member_)
-        unpacker_->restart();
+        decompressor_->restart();
 }
 
 std::optional<std::string_view> RecordedLines::next()

@@ -82,12 +82,12 @@ private:
     Fd file_;
     std::string raw_; // packed, and not unpacked yet
     std::string text_;
-    size_t begin_ = 0;                   // of the line in text_
-    bool skipping_ = false;              // what is left of a line that is too long
-    bool first_ = true;                  // nothing was read
-    bool ended_ = false;                 // all of the file was read
-    std::unique_ptr<Unpacker> unpacker_; // null: plain
-    bool in_member_ = false;             // some of one has been unpacked
+    size_t begin_ = 0;                           // of the line in text_
+    bool skipping_ = false;                      // what is left of a line that is too long
+    bool first_ = true;                          // nothing was read
+    bool ended_ = false;                         // all of the file was read
+    std::unique_ptr<Decompressor> decompressor_; // null: plain
+    bool in_member_ = false;                     // some of one has been unpacked
     Damage damage_;
 };
 

@@ -27,7 +27,7 @@ class Runs {
 public:
     // Lines of several runs may be mixed where each has an id; else they are of the one that began last.
     struct Run {
-        RunOf of;
+        RecordedRun of;
         bool known = true; // what its keys mean
     };
 
@@ -123,9 +123,9 @@ constexpr mode_t mode = 0644;
 } // namespace
 
 RecordingFile::RecordingFile(std::string path, uint64_t max)
-    : packer_(packer_for(path)),
-      path_(std::move(path), packer_ ? fmt::format("{} recording", packer_->name()) : "recording",
-            packer_ ? packer_->magic() : begin_of_line),
+    : compressor_(compressor_for(path)),
+      path_(std::move(path), compressor_ ? fmt::format("{} recording", compressor_->name()) : "recording",
+            compressor_ ? compressor_->magic() : begin_of_line),
       file_max_(max / 2)
 {
     path_.open_existing(older); // that is to be replaced later: refused now, not after days
@@ -154,7 +154,7 @@ void RecordingFile::end_last_line()
         throw Error(
             fmt::format("the recording '{}' cannot be written: {}", printable(path_.path()), errno_text(errno)));
     written_ = static_cast<uint64_t>(st.st_size);
-    if (!packer_ && written_ && pread(file_.get(), &last, 1, st.st_size - 1) == 1 && last != '\n' &&
+    if (!compressor_ && written_ && pread(file_.get(), &last, 1, st.st_size - 1) == 1 && last != '\n' &&
         !write_all(file_.get(), "\n"))
         throw Error(
             fmt::format("the recording '{}' cannot be written: {}", printable(path_.path()), errno_text(errno)));
@@ -169,8 +169,8 @@ void RecordingFile::fail(int error)
 
 bool RecordingFile::write(std::string_view lines)
 {
-    const std::string packed = packer_ ? packer_->packed(lines) : "";
-    const std::string_view bytes = packer_ ? packed : lines;
+    const std::string packed = compressor_ ? compressor_->compress(lines) : "";
+    const std::string_view bytes = compressor_ ? packed : lines;
     if (!write_all(file_.get(), bytes)) {
         fail(errno);
         return false;
@@ -181,7 +181,7 @@ bool RecordingFile::write(std::string_view lines)
 
 void RecordingFile::end_packed()
 {
-    if (packer_ && !failure_ && !first_line_.empty() && !write_all(file_.get(), packer_->end()))
+    if (compressor_ && !failure_ && !first_line_.empty() && !write_all(file_.get(), compressor_->end()))
         fail(errno);
 }
 
@@ -223,7 +223,7 @@ void RecordingFile::flush()
     text.clear();
 }
 
-OutputBeside make_recorded_output(std::unique_ptr<RecordingFile> file)
+SideOutput make_recorded_output(std::unique_ptr<RecordingFile> file)
 {
     RecordingFile& written = *file;
     return {make_json_output(this_run(), std::move(file)), [&written] {
@@ -246,7 +246,7 @@ bool is_main_row(std::string_view by)
     return by != "total" && by != "gpu" && by != "diagnosis";
 }
 
-std::optional<uint64_t> moment_of(std::string_view time)
+std::optional<uint64_t> parse_wall_time(std::string_view time)
 {
     constexpr double most = 530.0 * 365.25 * 86400 * 1e9;
     const auto wall_ns = wall_ns_of(time);
@@ -256,7 +256,7 @@ std::optional<uint64_t> moment_of(std::string_view time)
 Moments::Moments(std::span<const std::string> files, std::string_view tool, size_t most) : tool_(tool), most_(most)
 {
     unread_ = read_recording(
-        files, [this](const RunOf& of, const Record& record, std::string_view line) { take(of, record, line); });
+        files, [this](const RecordedRun& of, const Record& record, std::string_view line) { take(of, record, line); });
     if (all_.empty() && !other_tools_.empty())
         throw Error(fmt::format("'{}' is a recording of {}, not of {}", printable(files.front()),
                                 printable(joined(other_tools_, ", ")), tool_));
@@ -266,7 +266,7 @@ Moments::Moments(std::span<const std::string> files, std::string_view tool, size
     std::ranges::stable_sort(all_, {}, &Moment::wall_ns);
 }
 
-void Moments::take(const RunOf& of, const Record& record, std::string_view line)
+void Moments::take(const RecordedRun& of, const Record& record, std::string_view line)
 {
     if (of.tool != tool_) {
         if (!of.tool.empty() && other_tools_.size() < tools_max)
@@ -276,7 +276,7 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
     if (record.type() == "table")
         return take_table(of, record);
     lost_ += lost_in(record);
-    const auto wall_ns = moment_of(record.text("time"));
+    const auto wall_ns = parse_wall_time(record.text("time"));
     if (record.type() != "row" || !wall_ns)
         return;
     if (bytes_ + line.size() + beside > most_) {
@@ -308,7 +308,7 @@ void Moments::take(const RunOf& of, const Record& record, std::string_view line)
                 keys_.insert(key);
 }
 
-void Moments::take_table(const RunOf& of, const Record& record)
+void Moments::take_table(const RecordedRun& of, const Record& record)
 {
     const Record::Texts* columns = record.texts("columns");
     if (!columns)
@@ -325,7 +325,7 @@ size_t Moments::at(const std::string& time) const
 {
     if (time.empty())
         return 0;
-    if (const auto wall_ns = moment_of(time))
+    if (const auto wall_ns = parse_wall_time(time))
         return at(*wall_ns);
     const uint64_t begin = all_.front().wall_ns;
     auto seconds = static_cast<time_t>(begin / second_ns);

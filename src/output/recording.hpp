@@ -6,8 +6,8 @@
 #include "base/output_path.hpp"
 #include "output/compression.hpp"
 #include "output/output_buffer.hpp"
-#include "output/outputs_beside.hpp"
 #include "output/record.hpp"
+#include "output/side_outputs.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace gpusnoop {
 
 // What the line says that a run begins with; where that is missing, tool and host are what others say.
-struct RunOf {
+struct RecordedRun {
     size_t number = 0; // of those in the recording
     std::string tool, version, host, command_line;
 };
@@ -37,7 +37,7 @@ struct Unread {
 };
 
 // Gets each line but those that runs begin with, as it is read, and as it stands there.
-using UseRecord = std::function<void(const RunOf&, const Record&, std::string_view line)>;
+using UseRecord = std::function<void(const RecordedRun&, const Record&, std::string_view line)>;
 
 // files: one after the other. Throws Error where one cannot be read.
 Unread read_recording(std::span<const std::string> files, const UseRecord& use);
@@ -70,7 +70,7 @@ private:
     void note_table();
     void fail(int error);
 
-    std::unique_ptr<Packer> packer_; // null: plain
+    std::unique_ptr<Compressor> compressor_; // null: plain
     OutputPath path_;
     uint64_t file_max_;
     Fd file_;
@@ -82,7 +82,7 @@ private:
 };
 
 // A recording, beside what is shown.
-OutputBeside make_recorded_output(std::unique_ptr<RecordingFile> file);
+SideOutput make_recorded_output(std::unique_ptr<RecordingFile> file);
 
 // A recording of tables as it went: moment by moment, each with the rows of one report.
 struct Moment {
@@ -106,7 +106,7 @@ public:
     Moments(std::span<const std::string> files, std::string_view tool, size_t most = bytes_max);
 
     const std::vector<Moment>& all() const { return all_; }
-    const RunOf& run_of(const Moment& moment) const { return runs_[moment.run]; }
+    const RecordedRun& run_of(const Moment& moment) const { return runs_[moment.run]; }
     // The columns that people were shown, as rows/table.hpp writes them.
     const Record::Texts& table(size_t number) const { return tables_[number]; }
     const std::set<std::string>& keys() const { return keys_; } // that rows have, but those of GPUs and diagnoses
@@ -124,16 +124,16 @@ public:
     std::vector<std::string> missing() const;
 
 private:
-    void take(const RunOf& of, const Record& record, std::string_view line);
-    void take_table(const RunOf& of, const Record& record);
+    void take(const RecordedRun& of, const Record& record, std::string_view line);
+    void take_table(const RecordedRun& of, const Record& record);
 
     std::string tool_;
     size_t most_;
     size_t bytes_ = 0;
-    std::vector<RunOf> runs_;
+    std::vector<RecordedRun> runs_;
     std::vector<Moment> all_;
     std::vector<Record::Texts> tables_;
-    std::map<size_t, size_t> table_of_run_; // the one that its rows are of, by RunOf::number
+    std::map<size_t, size_t> table_of_run_; // the one that its rows are of, by RecordedRun::number
     std::set<std::string> keys_;
     std::set<std::string> other_tools_;
     Unread unread_;
@@ -142,7 +142,7 @@ private:
 };
 
 // Nullopt also where it is before 1970, or after 2500.
-std::optional<uint64_t> moment_of(std::string_view time);
+std::optional<uint64_t> parse_wall_time(std::string_view time);
 
 // Whether rows that say this of "by" are about processes, and not what is told beside them.
 bool is_main_row(std::string_view by);

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "output/added_rows.hpp"
+#include "output/merged_rows.hpp"
 #include "output/recording.hpp"
 #include "output/shown_cells.hpp"
 #include "rows/field.hpp"
@@ -62,7 +62,7 @@ public:
             reports += !(to < all.size() && all[to].wall_ns == all[to - 1].wall_ns);
             from = to;
         }
-        tell_untold();
+        warn_about_missing();
         output_->flush();
     }
 
@@ -115,7 +115,7 @@ private:
     {
         std::vector<Record> rows;
         const std::vector<const RowKey*> told = row_keys_shown(columns);
-        AddedRows added(tool_, view_.by ? keys_ : told, told, !view_.by);
+        MergedRows added(tool_, view_.by ? keys_ : told, told, !view_.by);
         for (size_t number = 0; number < moments.size(); number++)
             for (const std::string& line : moments[number].rows)
                 if (auto row = Record::parse(line)) {
@@ -126,7 +126,7 @@ private:
                 }
         if (!adds_up())
             return rows;
-        untold_keys_.insert(added.untold().begin(), added.untold().end());
+        unmergeable_keys_.insert(added.unmergeable().begin(), added.unmergeable().end());
         return added.rows();
     }
 
@@ -191,8 +191,8 @@ private:
     {
         const bool is_empty = std::ranges::any_of(
             lines, [&](const Line& line) { return std::holds_alternative<std::monostate>(line.cells[place]); });
-        if (is_empty && untold_keys_.contains(std::string(column.key)))
-            untold_.insert(std::string(column.header));
+        if (is_empty && unmergeable_keys_.contains(std::string(column.key)))
+            unmergeable_.insert(std::string(column.header));
         if (!can_be_shown(column, tool_))
             unrecorded_.insert(std::string(column.header));
     }
@@ -213,11 +213,11 @@ private:
         return line;
     }
 
-    void tell_untold() const
+    void warn_about_missing() const
     {
-        if (!untold_.empty())
+        if (!unmergeable_.empty())
             warn(fmt::format("cannot be told of several rows together, and is not shown (-): {}",
-                             joined(untold_, ", ")));
+                             joined(unmergeable_, ", ")));
         if (!unrecorded_.empty())
             warn(fmt::format("is not in a recording, and is not shown (-): {}", joined(unrecorded_, ", ")));
     }
@@ -228,8 +228,8 @@ private:
     Moments moments_;
     std::unique_ptr<Output> output_;
     std::vector<const RowKey*> keys_;
-    std::set<std::string> untold_keys_;         // of rows
-    std::set<std::string> untold_, unrecorded_; // columns
+    std::set<std::string> unmergeable_keys_;         // of rows
+    std::set<std::string> unmergeable_, unrecorded_; // columns
 };
 
 } // namespace

@@ -2,8 +2,8 @@
 #include "output/svg.hpp"
 
 #include "base/text.hpp"
+#include "output/flame_formats.hpp"
 #include "output/flames_output.hpp"
-#include "output/forms.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -189,8 +189,8 @@ constexpr size_t write_above = 256 << 10;
 class TraceOutput final : public Output {
 public:
     explicit TraceOutput(const std::string& path)
-        : packer_(path.ends_with(".gz") ? packer_for(path) : nullptr),
-          file_(path, packer_ ? packer_->magic() : begin_of_trace, "trace")
+        : compressor_(path.ends_with(".gz") ? compressor_for(path) : nullptr),
+          file_(path, compressor_ ? compressor_->magic() : begin_of_trace, "trace")
     {}
 
     Output* for_people() override { return nullptr; }
@@ -236,14 +236,14 @@ public:
         text_ += R"({"name":"end","ph":"M","pid":0,"tid":0,"args":{}}])"
                  "\n";
         write();
-        if (packer_ && !failure_)
-            write_packed(packer_->end());
+        if (compressor_ && !failure_)
+            write_packed(compressor_->end());
     }
 
     // A little at a time cannot be packed.
     void flush() override
     {
-        if (!packer_)
+        if (!compressor_)
             write();
     }
 
@@ -257,7 +257,7 @@ private:
     void write()
     {
         if (!failure_ && !text_.empty())
-            write_packed(packer_ ? packer_->packed(text_) : text_);
+            write_packed(compressor_ ? compressor_->compress(text_) : text_);
         text_.clear();
     }
     // A full disk ends the trace, not the run. It is told at once.
@@ -269,7 +269,7 @@ private:
         warn(*failure_);
     }
 
-    std::unique_ptr<Packer> packer_; // null: plain
+    std::unique_ptr<Compressor> compressor_; // null: plain
     ResultFile file_;
     std::optional<TraceEvents> events_;
     std::string text_;
@@ -278,7 +278,7 @@ private:
 
 } // namespace
 
-OutputBeside make_trace_output(const std::string& path)
+SideOutput make_trace_output(const std::string& path)
 {
     auto output = std::make_unique<TraceOutput>(path);
     const TraceOutput& written = *output;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "output/json_fields.hpp"
-#include "output/outputs_beside.hpp"
+#include "output/side_outputs.hpp"
 #include "rows/output.hpp"
 
 #include <cstdint>
@@ -57,6 +57,6 @@ private:
 
 // Packed where the name ends in ".gz". What has been written is a trace at any time: its list needs no end. Throws
 // Error where it cannot be written; check() does where it is not whole.
-OutputBeside make_trace_output(const std::string& path);
+SideOutput make_trace_output(const std::string& path);
 
 } // namespace gpusnoop

@@ -66,11 +66,11 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
-    std::vector<OutputBeside> beside = outputs_beside(); // errors must be printed before a screen opens
+    std::vector<SideOutput> beside = side_outputs(); // errors must be printed before a screen opens
     output_ = options_.folded           ? make_folded_output(options_)
               : plan_.hooks.make_output ? plan_.hooks.make_output()
                                         : make_output(options_);
-    output_ = make_outputs_beside(std::move(output_), std::move(beside));
+    output_ = make_output_with_sides(std::move(output_), std::move(beside));
     output_->give_up_when([this](std::chrono::nanoseconds stalled) { return gives_up(stalled); });
     try {
         trace();
@@ -80,9 +80,9 @@ void Run::run()
     }
 }
 
-std::vector<OutputBeside> Run::outputs_beside() const
+std::vector<SideOutput> Run::side_outputs() const
 {
-    std::vector<OutputBeside> all;
+    std::vector<SideOutput> all;
     if (!options_.record.empty())
         all.push_back(make_recorded_output(std::make_unique<RecordingFile>(options_.record, options_.record_max)));
     if (!options_.flames.empty() && !options_.folded)

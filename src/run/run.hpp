@@ -5,7 +5,7 @@
 #include "attach/attach.hpp"
 #include "attach/load_plan.hpp"
 #include "base/loop.hpp"
-#include "output/outputs_beside.hpp"
+#include "output/side_outputs.hpp"
 #include "proc/mapping_watch.hpp"
 #include "run/mapping_gate.hpp"
 #include "run/members.hpp"
@@ -72,7 +72,7 @@ private:
     void end_tool();
     void progress(std::string_view step); // a slow step begins
     void drain_rest();
-    std::vector<OutputBeside> outputs_beside() const;
+    std::vector<SideOutput> side_outputs() const;
     bool is_over() const;
     bool targets_ended() const;
     bool gives_up(std::chrono::nanoseconds stalled);

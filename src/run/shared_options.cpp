@@ -3,8 +3,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "output/flame_formats.hpp"
 #include "output/flames_output.hpp"
-#include "output/forms.hpp"
 #include "run/command_line.hpp"
 #include "who/cuda_users.hpp"
 #include "who/host_files.hpp"
@@ -118,7 +118,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                       throw UsageError("a timeline (--trace) needs a file name, not an empty text");
                   o.trace = text;
               });
-    for (const FlameForm& form : flame_forms())
+    for (const FlameFormat& form : flame_formats())
         line.text(std::string(form.option), "FILE", std::string(form.help), [&o, &form](const std::string& text) {
             if (text.empty())
                 throw UsageError(fmt::format("a flame graph ({}) needs a file name, not an empty text", form.option));
@@ -194,7 +194,7 @@ void add_metrics_options(CommandLine& line, MetricsOptions& options)
 
 void refuse_flame_options(CommandLine& line, std::string_view why)
 {
-    for (const FlameForm& form : flame_forms())
+    for (const FlameFormat& form : flame_formats())
         line.refuse(std::string(form.option), fmt::format("{} {}", form.option, why));
     for (const std::string_view option : {"--folded", "--weight"})
         line.refuse(std::string(option), fmt::format("{} {}", option, why));

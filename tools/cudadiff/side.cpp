@@ -61,7 +61,7 @@ const Sum* Block::find(const Series& one) const
 void Side::read(std::span<const std::string> files)
 {
     facts_.unread = read_recording(
-        files, [this](const RunOf& of, const Record& record, std::string_view) { add_record(of, record); });
+        files, [this](const RecordedRun& of, const Record& record, std::string_view) { add_record(of, record); });
     for (auto& [number, run] : runs_)
         drop_lossy_lines(run);
     facts_.runs = runs_.size();
@@ -80,7 +80,7 @@ void Side::read(std::span<const std::string> files)
                 "record tables with an interval, for example: cudalaunch --record FILE 1");
 }
 
-void Side::add_record(const RunOf& of, const Record& record)
+void Side::add_record(const RecordedRun& of, const Record& record)
 {
     const uint64_t lost = lost_in(record);
     facts_.lost += lost;

@@ -81,7 +81,7 @@ private:
         uint64_t lines = 0, lost = 0;
     };
 
-    void add_record(const RunOf& of, const Record& record);
+    void add_record(const RecordedRun& of, const Record& record);
     void add_table_row(Run& run, const Record& record);
     void add_event(Run& run, const Record& row, double time_ns);
     void add_row(Run& run, const Record& record, double end_ns, double length_ns);

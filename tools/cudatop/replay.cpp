@@ -341,7 +341,7 @@ private:
     void show(bool leaps)
     {
         Snapshot snapshot = replayed(all()[at_], columns_, open_);
-        const RunOf& run = moments_.run_of(all()[at_]);
+        const RecordedRun& run = moments_.run_of(all()[at_]);
         snapshot.replayed = fmt::format("REPLAY {}{}/{} {}", run.host.empty() ? "" : run.host + " ", at_ + 1,
                                         all().size(), playing_ ? fmt::format("{}x", 1 << doublings_) : "stopped");
         snapshot.leaps = leaps;

@@ -2,8 +2,8 @@
 // Flame graphs: what is added up, and that no name gets out of its place in any of the forms.
 #include "base/error.hpp"
 #include "output/compression.hpp"
+#include "output/flame_formats.hpp"
 #include "output/flames_output.hpp"
-#include "output/forms.hpp"
 #include "tests/unit/base/folder.hpp"
 #include "tests/unit/output/captured.hpp"
 
@@ -45,10 +45,10 @@ Flames flames_of(const StackTree& tree, std::string_view key = "launches")
 
 std::string unpacked(std::string_view packed)
 {
-    const auto unpacker = unpacker_of(packed);
+    const auto unpacker = decompressor_for(packed);
     REQUIRE(unpacker);
     std::string text;
-    while (unpacker->unpack(packed, text) == Unpacker::State::goes_on) {}
+    while (unpacker->unpack(packed, text) == Decompressor::State::more) {}
     return text;
 }
 
@@ -276,9 +276,10 @@ TEST_CASE("a flame graph takes the place of an older one, and of nothing else", 
     const Folder folder;
     Options options;
     const auto draw = [&] {
-        std::vector<OutputBeside> beside;
+        std::vector<SideOutput> beside;
         beside.push_back(make_flames_output(options));
-        return captured::written(make_outputs_beside(make_text_output(false), std::move(beside)), [](Output& output) {
+        return captured::written(make_output_with_sides(make_text_output(false), std::move(beside)), [](Output&
+                                                                                                            output) {
             output.start("cudalaunch", "1.0", std::nullopt);
             output.begin_table(columns, captured::ten_o_clock, 1);
             for (size_t number = 0; number < 3; number++)
@@ -288,7 +289,7 @@ TEST_CASE("a flame graph takes the place of an older one, and of nothing else", 
         });
     };
     options.weight = "launches";
-    for (const FlameForm& form : flame_forms())
+    for (const FlameFormat& form : flame_formats())
         options.flames.emplace_back(form.option, folder.file(std::string(form.option)));
     for (int i = 0; i < 2; i++) {
         const captured::Written said = draw();

@@ -113,14 +113,14 @@ TEST_CASE("a metrics server's clients that are slow, many or endless cost only t
     serve(server);
     server.publish("new\n");
     CHECK(asked(server, "GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nnew\n"));
-    server.tick(MetricsServer::patience_ns);
+    server.tick(MetricsServer::max_connection_ns);
     CHECK(answer(server, silent) == "(open)");
-    server.tick(MetricsServer::patience_ns + 1);
+    server.tick(MetricsServer::max_connection_ns + 1);
     CHECK(answer(server, silent).empty());
     CHECK(answer(server, slow).size() < 8 << 20); // the rest does not come
 
     std::vector<Fd> many;
-    for (size_t i = 0; i <= MetricsServer::most_clients; i++) {
+    for (size_t i = 0; i <= MetricsServer::max_clients; i++) {
         many.push_back(client_of(server));
         serve(server, second);
     }

@@ -122,10 +122,10 @@ TEST_CASE("a moment has no more rows than there is room for on any screen")
 
 TEST_CASE("times that no clock has are none")
 {
-    CHECK_FALSE(moment_of("9999-01-01T00:00:00.000000+00:00"));
-    CHECK_FALSE(moment_of("1960-01-01T00:00:00.000000+00:00"));
-    CHECK_FALSE(moment_of(""));
-    CHECK(moment_of("2026-11-26T10:00:00.000000+00:00") == ten);
+    CHECK_FALSE(parse_wall_time("9999-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(parse_wall_time("1960-01-01T00:00:00.000000+00:00"));
+    CHECK_FALSE(parse_wall_time(""));
+    CHECK(parse_wall_time("2026-11-26T10:00:00.000000+00:00") == ten);
 }
 
 TEST_CASE("a recording of something else is refused")

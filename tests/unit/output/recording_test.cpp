@@ -21,9 +21,9 @@ namespace {
 
 std::unique_ptr<Output> recorded(std::unique_ptr<Output> shown, const std::string& path)
 {
-    std::vector<OutputBeside> beside;
+    std::vector<SideOutput> beside;
     beside.push_back(make_recorded_output(std::make_unique<RecordingFile>(path, 1 << 30)));
-    return make_outputs_beside(std::move(shown), std::move(beside));
+    return make_output_with_sides(std::move(shown), std::move(beside));
 }
 
 std::string contents(const std::string& path)
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<
                                                               Unread* unread = nullptr)
 {
     std::vector<std::pair<std::string, double>> all;
-    const Unread rest = read_recording(files, [&](const RunOf& run, const Record& record, std::string_view) {
+    const Unread rest = read_recording(files, [&](const RecordedRun& run, const Record& record, std::string_view) {
         all.emplace_back(run.tool, record.number("n").value_or(-1));
     });
     if (unread)
@@ -198,7 +198,7 @@ TEST_CASE("the end of what is packed is missing where it does not fit, which is 
     captured::written(make_json_output(), [&](Output&) {
         auto file = std::make_unique<RecordingFile>(path, 1 << 20);
         RecordingFile& written = *file;
-        const OutputBeside beside = make_recorded_output(std::move(file));
+        const SideOutput beside = make_recorded_output(std::move(file));
         written.text = "{\"type\":\"start\",\"schema\":1}\n";
         written.flush();
         const SmallFiles limit(fs::file_size(path));

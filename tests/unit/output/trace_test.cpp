@@ -79,9 +79,9 @@ private:
 
 void trace(const std::string& path, const std::function<void(Output&)>& use)
 {
-    std::vector<OutputBeside> beside;
+    std::vector<SideOutput> beside;
     beside.push_back(make_trace_output(path));
-    const auto output = make_outputs_beside(make_silent_output(), std::move(beside));
+    const auto output = make_output_with_sides(make_silent_output(), std::move(beside));
     output->start("cudalaunch", "1.0", std::nullopt);
     use(*output);
     output->flush();
@@ -180,9 +180,9 @@ TEST_CASE("a trace that is cut off can be read", "[timeline]")
         if (file == &packed) {
             std::string_view bytes = text;
             std::string all;
-            const auto unpacker = unpacker_of(bytes);
+            const auto unpacker = decompressor_for(bytes);
             REQUIRE(unpacker);
-            while (unpacker->unpack(bytes, all) == Unpacker::State::goes_on) {}
+            while (unpacker->unpack(bytes, all) == Decompressor::State::more) {}
             text = all;
         }
         const json all = json::parse(text);

@@ -10,12 +10,12 @@
 
 namespace gpusnoop {
 
-struct OutputBeside {
+struct SideOutput {
     std::unique_ptr<Output> output;
     std::function<void()> check{}; // after the end: throws Error where it is not whole
 };
 
 // end() throws what is wrong with one beside after all has been shown.
-std::unique_ptr<Output> make_outputs_beside(std::unique_ptr<Output> shown, std::vector<OutputBeside> beside);
+std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside);
 
 } // namespace gpusnoop

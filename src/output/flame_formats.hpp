@@ -27,10 +27,10 @@ const Weight* find_weight(std::string_view key);
 std::string weight_names(); // "launches, bytes"
 
 // What rows with these columns are weighed by where nobody says: null where they have nothing that adds up.
-const Weight* usual_weight(std::span<const Column> columns);
+const Weight* default_weight(std::span<const Column> columns);
 // Lines without a figure of their own count as one each.
 extern const Weight lines_weight;
-const Weight* usual_line_weight(std::span<const Column> columns);
+const Weight* default_line_weight(std::span<const Column> columns);
 
 // nullopt where it is not known.
 std::optional<uint64_t> weight_in(std::span<const Column> columns, const Row& row, std::string_view key);
@@ -50,14 +50,14 @@ struct Flames {
     std::string_view missing; // a sentence on what is not in it; empty: nothing
 };
 
-struct FlameForm {
+struct FlameFormat {
     std::string_view option; // "--svg"
     std::string_view help;
     std::string_view begin; // of such a file
     std::string (*write)(const Flames&);
 };
 
-std::span<const FlameForm> flame_forms(); // in files
+std::span<const FlameFormat> flame_formats(); // in files
 
 std::string folded_flames(const Flames& flames);
 std::string svg_flames(const Flames& flames);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/added_rows.hpp"
+#include "output/merged_rows.hpp"
 
 #include "base/error.hpp"
 #include "base/options.hpp"
@@ -159,7 +159,7 @@ std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns)
     return all;
 }
 
-std::string AddedRows::id_of(const Record& row) const
+std::string MergedRows::id_of(const Record& row) const
 {
     std::string id;
     for (const RowKey* key : keys_) {
@@ -186,7 +186,7 @@ std::string AddedRows::id_of(const Record& row) const
     return id;
 }
 
-void AddedRows::add(const Record& row, size_t moment)
+void MergedRows::add(const Record& row, size_t moment)
 {
     last_ = moment;
     const auto [place, is_new] = places_.try_emplace(id_of(row), groups_.size());
@@ -204,7 +204,7 @@ void AddedRows::add(const Record& row, size_t moment)
     group.rows++;
 }
 
-void AddedRows::combine(Group& group, const std::string& key, const Record::Value& value, size_t moment)
+void MergedRows::combine(Group& group, const std::string& key, const Record::Value& value, size_t moment)
 {
     const auto [place, is_first] = group.values.try_emplace(key, Value{value, moment});
     if (is_first)
@@ -222,7 +222,7 @@ void AddedRows::combine(Group& group, const std::string& key, const Record::Valu
         known.value = value;
     } else if (!rule || !sum || !more) {
         known.known = false;
-        untold_.insert(key);
+        unmergeable_.insert(key);
     } else if (rule == Add::most) {
         *sum = std::max(*sum, *more);
     } else if (rule == Add::least) {
@@ -232,7 +232,7 @@ void AddedRows::combine(Group& group, const std::string& key, const Record::Valu
     }
 }
 
-std::vector<Record> AddedRows::rows() const
+std::vector<Record> MergedRows::rows() const
 {
     std::vector<Record> all;
     for (const Group& group : groups_) {

@@ -34,10 +34,11 @@ std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns);
 // Whether a column shows a key of rows, rather than a figure.
 const RowKey* row_key_of(const Column& column);
 
-class AddedRows {
+class MergedRows {
 public:
     // told: what the rows were told apart by when they were recorded: who does not say it has none.
-    AddedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> told, bool with_frames)
+    MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> told,
+               bool with_frames)
         : tool_(tool), keys_(std::move(keys)), told_(std::move(told)), with_frames_(with_frames)
     {}
 
@@ -48,7 +49,7 @@ public:
     std::vector<Record> rows() const;
 
     // Keys of figures that rows have, and that cannot be told of several together.
-    const std::set<std::string>& untold() const { return untold_; }
+    const std::set<std::string>& unmergeable() const { return unmergeable_; }
 
 private:
     struct Value {
@@ -70,7 +71,7 @@ private:
     bool with_frames_; // tell rows apart, too
     std::map<std::string, size_t> places_;
     std::vector<Group> groups_;
-    std::set<std::string> untold_;
+    std::set<std::string> unmergeable_;
     size_t last_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // Rows of a recording are added up by what adds up, and by nothing else.
 #include "base/error.hpp"
 #include "base/options.hpp"
-#include "output/added_rows.hpp"
+#include "output/merged_rows.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -18,12 +18,12 @@ Record row(std::string_view text)
 std::vector<Record> added(std::string_view tool, std::string_view by,
                           const std::vector<std::vector<const char*>>& moments, std::set<std::string>* untold = nullptr)
 {
-    AddedRows rows(tool, row_keys_named(by), {}, false);
+    MergedRows rows(tool, row_keys_named(by), {}, false);
     for (size_t moment = 0; moment < moments.size(); moment++)
         for (const char* text : moments[moment])
             rows.add(row(text), moment);
     if (untold)
-        *untold = rows.untold();
+        *untold = rows.unmergeable();
     return rows.rows();
 }
 

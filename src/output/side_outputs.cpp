@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/outputs_beside.hpp"
+#include "output/side_outputs.hpp"
 
 #include "rows/output.hpp"
 
@@ -75,9 +75,9 @@ private:
 // Those beside, which programs read.
 class Others final : public Several {
 public:
-    explicit Others(std::vector<OutputBeside> beside) : beside_(std::move(beside))
+    explicit Others(std::vector<SideOutput> beside) : beside_(std::move(beside))
     {
-        for (const OutputBeside& one : beside_)
+        for (const SideOutput& one : beside_)
             all_.push_back(one.output.get());
     }
 
@@ -86,18 +86,18 @@ public:
 
     void check() const
     {
-        for (const OutputBeside& one : beside_)
+        for (const SideOutput& one : beside_)
             if (one.check)
                 one.check();
     }
 
 private:
-    std::vector<OutputBeside> beside_;
+    std::vector<SideOutput> beside_;
 };
 
-class OutputsBeside final : public Several {
+class OutputWithSides final : public Several {
 public:
-    OutputsBeside(std::unique_ptr<Output> shown, std::vector<OutputBeside> beside)
+    OutputWithSides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside)
         : shown_(std::move(shown)), others_(std::move(beside))
     {
         all_ = {&others_, shown_.get()}; // what is shown may find nobody who reads it
@@ -123,11 +123,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<Output> make_outputs_beside(std::unique_ptr<Output> shown, std::vector<OutputBeside> beside)
+std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside)
 {
     if (beside.empty())
         return shown;
-    return std::make_unique<OutputsBeside>(std::move(shown), std::move(beside));
+    return std::make_unique<OutputWithSides>(std::move(shown), std::move(beside));
 }
 
 namespace {

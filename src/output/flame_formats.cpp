@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "output/forms.hpp"
+#include "output/flame_formats.hpp"
 
 #include "base/text.hpp"
 
@@ -82,14 +82,14 @@ size_t column_of(std::span<const Column> columns, std::string_view key)
     return static_cast<size_t>(std::ranges::find(columns, key, &Column::key) - columns.begin());
 }
 
-const Weight* usual_weight(std::span<const Column> columns)
+const Weight* default_weight(std::span<const Column> columns)
 {
     const auto found = std::ranges::find_if(
         weights, [&](const Weight& weight) { return column_of(columns, weight.key) < columns.size(); });
     return found == std::end(weights) ? nullptr : found;
 }
 
-const Weight* usual_line_weight(std::span<const Column> columns)
+const Weight* default_line_weight(std::span<const Column> columns)
 {
     const Weight* const gap = find_weight("gap_ns");
     return column_of(columns, gap->key) < columns.size() ? gap : &lines_weight;
@@ -108,9 +108,9 @@ std::optional<uint64_t> weight_in(std::span<const Column> columns, const Row& ro
     return value >= 0 && value < 1.8e19 ? std::optional(static_cast<uint64_t>(std::llround(value))) : std::nullopt;
 }
 
-std::span<const FlameForm> flame_forms()
+std::span<const FlameFormat> flame_formats()
 {
-    static constexpr FlameForm forms[] = {
+    static constexpr FlameFormat forms[] = {
         {"--svg", "write a flame graph of the stacks (-U), for a browser, to this file", svg_begin, svg_flames},
         {"--pprof", "the same as a profile, for pprof or Parca", "\x1f\x8b\x08", pprof_flames},
         {"--speedscope", "the same for speedscope.app", speedscope_begin, speedscope_flames},
