@@ -125,7 +125,7 @@ public:
     {
         for (const auto& field : first_line_fields<Context, Line>)
             add(field);
-        whose_ = columns_.size();
+        owner_column_ = columns_.size();
         who_.add_columns(columns_, context.options.extra_columns);
         for (const auto& field : own)
             add(field);
@@ -142,7 +142,7 @@ public:
         line.wall_ns = call.time_ns + wall_offset_ns_;
         size_t i = 0;
         for (const auto& field : fields_) {
-            if (i == whose_)
+            if (i == owner_column_)
                 i = who_.fill(row_, i, call.key.image, call.key.cgroups);
             row_[i++] = field.value(line, context_);
         }
@@ -168,7 +168,7 @@ private:
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
     std::vector<ShownField<Context, Line>> fields_; // of all columns except those of who_
-    size_t whose_ = 0;                              // index of the first column of who_
+    size_t owner_column_ = 0;                       // index of the first column of who_
     Row row_;                                       // reused for each line
     uint64_t first_ns_ = 0;
 };

@@ -9,9 +9,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t windows_kept = 32;  // for the error estimate
-constexpr size_t fewest_windows = 4; // for the error estimate
-constexpr double cost_error = 0.35;  // relative error of the cost of a probe, which is measured separately
+constexpr size_t max_windows = 32;  // for the error estimate
+constexpr size_t min_windows = 4;   // for the error estimate
+constexpr double cost_error = 0.35; // relative error of the cost of a probe, which is measured separately
 
 } // namespace
 
@@ -27,7 +27,7 @@ void CallSample::close(uint64_t work_ns, uint64_t probes_ns)
     probes_ns_ += probes_ns;
     windows_.push_back(std::exchange(current_, {}));
     windows_since_drain_++;
-    if (windows_.size() > windows_kept)
+    if (windows_.size() > max_windows)
         windows_.pop_front();
 }
 
@@ -43,7 +43,7 @@ void CallSample::add(const CallDelta& delta)
 // differ and the share of the time they cover) with the error of the probes' own cost.
 std::optional<double> CallSample::error() const
 {
-    if (windows_.size() < fewest_windows || !windows_since_drain_)
+    if (windows_.size() < min_windows || !windows_since_drain_)
         return std::nullopt;
     const auto total =
         std::accumulate(windows_.begin(), windows_.end(), Window{}, [](Window sum, const Window& window) {

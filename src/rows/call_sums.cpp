@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t crowd = 16; // a process with less than 1/16 of the limit never loses its rows
+constexpr size_t protected_fraction = 16; // a process with less than 1/16 of the limit never loses its rows
 
 call_key of_process(call_key key)
 {
@@ -100,7 +100,7 @@ bool CallSums::make_room_for(const ImageId& image)
         return true;
     const auto most = std::ranges::max_element(rows_of_, {}, [](const auto& entry) { return entry.second; });
     const auto own = rows_of_.find(image);
-    const size_t few = std::max(limit_ / crowd, own != rows_of_.end() ? 2 * own->second : 0);
+    const size_t few = std::max(limit_ / protected_fraction, own != rows_of_.end() ? 2 * own->second : 0);
     if (most == rows_of_.end() || most->second < few) {
         coarse_.insert(image);
         return false;
@@ -134,7 +134,7 @@ void CallSums::add_coarse(const CallDelta& delta)
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
     const call_key key = room ? coarse : of_all(coarse);
     gpusnoop::add(row(key, false), delta);
-    if (has_detail_[places_.at(key)]) { // a row that never had detail has the same key
+    if (has_detail_[places_.at(key)]) { // an existing row has the coarse key already: count it as coarse
         has_detail_[places_.at(key)] = false;
         rows_of_[key.image]--;
         detailed_--;

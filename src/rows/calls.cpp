@@ -239,7 +239,7 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
-    const uint64_t first = load_acquire(words[0]); // it is written last
+    const uint64_t first = load_acquire(words[0]); // the kernel side writes this word last
     call_key key = key_defaults();
     for (uint32_t i = 0; i * 8 < key_bytes_; i++) {
         const uint64_t word = i ? words[i] : first;

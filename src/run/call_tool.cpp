@@ -114,7 +114,7 @@ RunPlan CallTool::finish_plan(RunPlan plan)
     plan.replay->sort = s.sort == usual_sort_ ? "" : s.sort;
     plan.replay->usual_sort = usual_sort_;
     if ((s.view.line || s.view.code) && s.events)
-        throw UsageError("--by line groups a table, and lines (-e) are one call each: for the callers of each, use -U");
+        throw UsageError("--by line and --by function are for tables: to show the callers of each line (-e), use -U");
     options_.user_stacks |= s.view.line || s.view.code;
     if (s.histogram())
         plan.noun += " for a histogram of " + s.measure;

@@ -167,18 +167,18 @@ constexpr std::string_view argument_prefix = "argument-";
 
 // CLI11 drops the message of exceptions that are not its own.
 template<class Value>
-std::function<void(const Value&)> checked(std::function<void(const Value&)> take)
+std::function<void(const Value&)> checked(std::function<void(const Value&)> handler)
 {
-    return [take = std::move(take)](const Value& value) {
+    return [handler = std::move(handler)](const Value& value) {
         try {
-            take(value);
+            handler(value);
         } catch (const UsageError& error) {
             throw CLI::ValidationError("", error.what());
         }
     };
 }
 
-// Without a description, or CLI11 would word the range in its messages.
+// Without a description, which CLI11 would print in its messages.
 template<class T>
 CLI::Validator within(CommandLine::Range<T> range)
 {
@@ -235,20 +235,22 @@ void CommandLine::text(const std::string& names, const std::string& type, const 
     listed(names, type, help, app_->add_option(names, value));
 }
 
-void CommandLine::text(const std::string& names, const std::string& type, const std::string& help, const Take& take)
+void CommandLine::text(const std::string& names, const std::string& type, const std::string& help,
+                       const Handler& handler)
 {
-    listed(names, type, help, app_->add_option_function(names, checked(take)));
+    listed(names, type, help, app_->add_option_function(names, checked(handler)));
 }
 
-void CommandLine::texts(const std::string& names, const std::string& type, const std::string& help, const Take& take)
+void CommandLine::texts(const std::string& names, const std::string& type, const std::string& help,
+                        const Handler& handler)
 {
     using Texts = std::vector<std::string>;
-    const std::function<void(const Texts&)> take_all = [take](const Texts& texts) {
+    const std::function<void(const Texts&)> handle_all = [handler](const Texts& texts) {
         for (const std::string& text : texts)
-            take(text);
+            handler(text);
     };
     // The word after the value is the first argument, not a second value.
-    listed(names, type, help, app_->add_option_function(names, checked(take_all)))->allow_extra_args(false);
+    listed(names, type, help, app_->add_option_function(names, checked(handle_all)))->allow_extra_args(false);
 }
 
 void CommandLine::list(const std::string& names, const std::string& type, const std::string& help,
@@ -272,9 +274,9 @@ void CommandLine::number_or_none(const std::string& names, const std::string& ty
         ->check(within(range));
 }
 
-void CommandLine::argument(const std::string& name, const std::string& help, const Take& take)
+void CommandLine::argument(const std::string& name, const std::string& help, const Handler& handler)
 {
-    app_->add_option_function(std::string(argument_prefix) + name, checked(take));
+    app_->add_option_function(std::string(argument_prefix) + name, checked(handler));
     arguments_.push_back({name, help});
 }
 

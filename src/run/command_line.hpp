@@ -82,7 +82,7 @@ namespace gpusnoop {
 // stores the values.
 class CommandLine {
 public:
-    using Take = std::function<void(const std::string& text)>; // throws UsageError
+    using Handler = std::function<void(const std::string& text)>; // throws UsageError
     template<class T>
     struct Range {
         T least, most;
@@ -101,10 +101,10 @@ public:
     void text(const std::string& names, const std::string& type, const std::string& help, std::string& value);
     void text(const std::string& names, const std::string& type, const std::string& help,
               std::optional<std::string>& value);
-    void text(const std::string& names, const std::string& type, const std::string& help, const Take& take);
+    void text(const std::string& names, const std::string& type, const std::string& help, const Handler& handler);
 
-    // May be given several times: take is called for each value, which is not split at commas.
-    void texts(const std::string& names, const std::string& type, const std::string& help, const Take& take);
+    // May be given several times: handler is called for each value, which is not split at commas.
+    void texts(const std::string& names, const std::string& type, const std::string& help, const Handler& handler);
     // Separated by commas.
     void list(const std::string& names, const std::string& type, const std::string& help,
               std::vector<std::string>& values);
@@ -116,7 +116,7 @@ public:
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 
     // A positional argument.
-    void argument(const std::string& name, const std::string& help, const Take& take);
+    void argument(const std::string& name, const std::string& help, const Handler& handler);
 
     // Rejects a shared option that makes no sense for this tool: removes it from --help; giving it prints why.
     void refuse(const std::string& long_name, const std::string& why);

@@ -31,7 +31,7 @@ uint64_t Lines::sent() const
     return positions().reserved;
 }
 
-bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until)
+bool Lines::drain(uint64_t end, const Handler& handler, std::chrono::steady_clock::time_point until)
 {
     const PublishOnReturn publish(*this);
     while (taken_ != end) {
@@ -41,7 +41,7 @@ bool Lines::drain(uint64_t end, const Take& take, std::chrono::steady_clock::tim
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
             publish_taken();
-        take(&event, sizeof(event));
+        handler(&event, sizeof(event));
         if (std::chrono::steady_clock::now() > until)
             return taken_ != end;
     }
@@ -53,8 +53,8 @@ void Lines::publish_taken()
     store_release<__u64>(positions().consumed, taken_); // after all reads of the lines
 }
 
-Ring::Ring(bpf_object* object, Take take)
-    : take_(std::move(take)),
+Ring::Ring(bpf_object* object, Handler handler)
+    : handler_(std::move(handler)),
       ring_(ring_buffer__new(bpf_object__find_map_fd_by_name(object, "ring"), on_record, this, nullptr))
 {
     if (!ring_)
@@ -68,15 +68,15 @@ bool Ring::drain(std::chrono::nanoseconds longest)
     const uint64_t end = lines_ ? lines_->sent() : 0; // first, as the ring has the names that these lines need
     const Time until = std::chrono::steady_clock::now() + longest;
     consume(until);
-    return left_ > 0 || (lines_ && lines_->drain(end, take_, until));
+    return left_ > 0 || (lines_ && lines_->drain(end, handler_, until));
 }
 
 size_t Ring::drop()
 {
     size_t dropped = 0;
-    const Take taker = std::exchange(take_, [&](const void*, size_t) { dropped++; });
+    const Handler saved = std::exchange(handler_, [&](const void*, size_t) { dropped++; });
     drain(std::chrono::hours(1));
-    take_ = taker;
+    handler_ = saved;
     return dropped;
 }
 
@@ -97,7 +97,7 @@ int Ring::on_record(void* self, void* record, size_t size)
 {
     auto& ring = *static_cast<Ring*>(self);
     try {
-        ring.take_(record, size);
+        ring.handler_(record, size);
     } catch (...) {
         ring.failure_ = std::current_exception();
         return -ECANCELED;

@@ -20,7 +20,7 @@ namespace gpusnoop {
 // Lines of -e (bpf/base/call.bpf.h), read in the order in which they were sent.
 class Lines {
 public:
-    using Take = std::function<void(const void* record, size_t size)>;
+    using Handler = std::function<void(const void* record, size_t size)>;
 
     // Number of lines that fit into this much memory.
     static uint32_t places_in(uint64_t bytes);
@@ -31,9 +31,9 @@ public:
     Lines(int map, uint32_t places);
 
     uint64_t sent() const; // number of lines sent so far
-    // Passes lines before number `end` to `take`. Stops at a line that is still being written, or at the time `until`;
-    // returns true in the latter case if lines are left.
-    bool drain(uint64_t end, const Take& take, std::chrono::steady_clock::time_point until);
+    // Passes lines before number `end` to the handler. Stops at a line that is still being written, or at the time
+    // `until`; returns true in the latter case if lines are left.
+    bool drain(uint64_t end, const Handler& handler, std::chrono::steady_clock::time_point until);
 
 private:
     // Called once per many lines: each write of the counter slows down the traced threads, which read it.
@@ -52,9 +52,9 @@ private:
 
 class Ring {
 public:
-    using Take = std::function<void(const void* record, size_t size)>;
+    using Handler = std::function<void(const void* record, size_t size)>;
     // Reads the maps `ring` and `lines` of the object. Throws Error.
-    Ring(bpf_object* object, Take take);
+    Ring(bpf_object* object, Handler handler);
 
     int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); } // readable if records are pending
 
@@ -74,10 +74,10 @@ private:
 
     void consume(Time until);
 
-    Take take_;
+    Handler handler_;
     std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
-    std::exception_ptr failure_; // thrown by take_; must not pass through libbpf
+    std::exception_ptr failure_; // thrown by handler_; must not pass through libbpf
     size_t left_ = 0;            // bytes not yet passed on of those pending when drain() began
     Time until_;
 };

@@ -80,7 +80,7 @@ int failed(std::string_view why, std::string_view hint = {})
 }
 
 // body may set the name once it is known.
-int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& body)
+int run_guarded(std::string_view& name, const std::function<int(EndingSignals&)>& body)
 {
     hold_closed_streams();
     try {
@@ -116,7 +116,7 @@ int life_of(std::string_view& name, const std::function<int(EndingSignals&)>& bo
 int run_reader(std::string_view name, const std::function<int()>& body)
 {
     set_tool_name(name);
-    return life_of(name, [&](EndingSignals& signals) {
+    return run_guarded(name, [&](EndingSignals& signals) {
         signals.unblock(); // no cleanup is needed, so a signal may kill it
         return body();
     });
@@ -125,7 +125,7 @@ int run_reader(std::string_view name, const std::function<int()>& body)
 int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>& make)
 {
     std::string_view name;
-    return life_of(name, [&](EndingSignals& signals) {
+    return run_guarded(name, [&](EndingSignals& signals) {
         std::optional<StartedProgram> program;
         try {
             const std::unique_ptr<Tool> tool = make();

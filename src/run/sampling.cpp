@@ -19,9 +19,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr double margin = 0.9;        // aims below the ceiling, as the call rate varies between windows
-constexpr double least_share = 0.001; // so that windows still contain calls
-constexpr double steepest = 4;        // largest factor between consecutive shares
+constexpr double margin = 0.9;      // aims below the ceiling, as the call rate varies between windows
+constexpr double min_share = 0.001; // so that windows still contain calls
+constexpr double max_step = 4;      // largest factor between consecutive shares
 
 } // namespace
 
@@ -32,22 +32,22 @@ void DutyCycle::add(double sampled, double others, double share_of_time)
     if (is_whole() && cost + fixed <= ceiling_)
         return;
     const double allowed = std::max(ceiling_ * margin - fixed, 0.0);
-    const double always = cost / std::max(share_of_time, least_share); // cost if they were always attached
-    const double wanted = always > 0 ? allowed / always : 2 / margin;  // an idle process gets a whole share
+    const double always = cost / std::max(share_of_time, min_share);  // cost if they were always attached
+    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process gets a whole share
     if (is_whole())
         share_ = wanted;
     else
-        share_ = std::clamp(wanted, share_ / steepest, share_ * steepest);
-    share_ = share_ >= 1 && wanted > 1 / margin ? 1 : std::clamp(share_, least_share, margin);
+        share_ = std::clamp(wanted, share_ / max_step, share_ * max_step);
+    share_ = share_ >= 1 && wanted > 1 / margin ? 1 : std::clamp(share_, min_share, margin);
 }
 
 namespace {
 
 constexpr uint64_t ms = 1'000'000;
-constexpr uint64_t usual_period_ns = 250 * ms;
-constexpr uint64_t longest_period_ns = 500 * ms; // so that every report of 1 s has a window
-constexpr uint64_t least_window_ns = 3 * ms;     // attaching and detaching take a millisecond each
-constexpr uint64_t timer_ns = 1 * ms;            // steps due within this time are done together
+constexpr uint64_t default_period_ns = 250 * ms;
+constexpr uint64_t max_period_ns = 500 * ms; // so that every report of 1 s has a window
+constexpr uint64_t min_window_ns = 3 * ms;   // attaching and detaching take a millisecond each
+constexpr uint64_t timer_ns = 1 * ms;        // steps due within this time are done together
 
 // CPU time of all threads in ns; 0 if the process has exited.
 uint64_t cpu_time_of(uint32_t pid)
@@ -174,7 +174,7 @@ void Sampling::track_users()
             process.pids.try_emplace(pid, cpu_time_of(pid));
         if (is_new) {
             process.window = process.period = moment_of(process);
-            process.due_ns = now() + usual_period_ns;
+            process.due_ns = now() + default_period_ns;
         }
     }
 }
@@ -230,8 +230,8 @@ void Sampling::end_window(Process& process)
 void Sampling::open(Process& process)
 {
     begin_window(process);
-    const auto window_ns = static_cast<uint64_t>(process.cycle.share() * static_cast<double>(usual_period_ns));
-    process.due_ns = now() + std::max(window_ns, least_window_ns);
+    const auto window_ns = static_cast<uint64_t>(process.cycle.share() * static_cast<double>(default_period_ns));
+    process.due_ns = now() + std::max(window_ns, min_window_ns);
 }
 
 // Ends a window, or a period with all probes, and decides from the measured cost whether and how long to pause.
@@ -247,7 +247,7 @@ void Sampling::close(pid_t group, Process& process)
     if (process.cycle.is_whole()) {
         if (process.sample)
             end(process);
-        process.due_ns = now() + usual_period_ns;
+        process.due_ns = now() + default_period_ns;
         return;
     }
     if (whole)
@@ -255,8 +255,8 @@ void Sampling::close(pid_t group, Process& process)
     const uint64_t ended_ns = now();
     probes_.pause(group);
     const auto period_ns = static_cast<uint64_t>(static_cast<double>(window_ns) / process.cycle.share());
-    process.due_ns = ended_ns + std::clamp(period_ns, usual_period_ns / 2, longest_period_ns) -
-                     std::min(window_ns, usual_period_ns / 2);
+    process.due_ns = ended_ns + std::clamp(period_ns, default_period_ns / 2, max_period_ns) -
+                     std::min(window_ns, default_period_ns / 2);
 }
 
 void Sampling::measure(pid_t group, Process& process)
@@ -284,14 +284,14 @@ void Sampling::report_sampled(pid_t group, Process& process, double percent)
                                   ? fmt::format("{} processes", process.pids.size())
                                   : fmt::format("process {} ({})", group, printable(process_name(group).value_or("?")));
     warn(fmt::format(
-        "the probes take {:.0f}% of the CPU time of {}, more than the {:g}% of --max-overhead: its launches "
-        "and copies are counted for a part of the time now, and their figures are estimates (~)",
+        "the probes take {:.0f}% of the CPU time of {}, more than the {:g}% of --max-overhead: launches and copies "
+        "are sampled from now on, and their figures are estimates (~)",
         percent, whose, settings_.percent));
 }
 
 void Sampling::set_timer()
 {
-    uint64_t next_ns = now() + usual_period_ns;
+    uint64_t next_ns = now() + default_period_ns;
     for (const auto& [group, process] : processes_)
         next_ns = std::min(next_ns, process.due_ns);
     next_ns = std::max<uint64_t>(next_ns, 1);

@@ -93,7 +93,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
     });
     line.text("-d,--duration", "SECONDS", "stop after this time (or 5m, 2h)",
               [&o](const std::string& text) { o.duration = seconds("a duration (-d)", text); });
-    auto take_interval = [&o](std::string_view what) {
+    auto interval_handler = [&o](std::string_view what) {
         return [&o, what](const std::string& text) {
             if (o.interval)
                 throw UsageError("give an interval as the first argument or with -i, not both");
@@ -101,14 +101,14 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
         };
     };
     line.argument("INTERVAL", fmt::format("seconds between reports (or 500ms, 1m); {}", without_interval),
-                  [take = take_interval("an interval")](const std::string& text) {
+                  [handle = interval_handler("an interval")](const std::string& text) {
                       refuse_program(text);
-                      take(text);
+                      handle(text);
                   });
     line.argument("COUNT", "number of reports", [&o](const std::string& text) {
         o.count = number_argument<uint64_t>("a count", text, 1, UINT32_MAX);
     });
-    line.text("-i,--interval", "SECONDS", "same as INTERVAL", take_interval("an interval (-i)"));
+    line.text("-i,--interval", "SECONDS", "same as INTERVAL", interval_handler("an interval (-i)"));
     line.flag("-T,--timestamp", "the time of day above each report", o.timestamps);
     line.flag("-x,--failed", "only calls that failed", o.failed_only);
     line.flag("-U,--user-stacks", "show the user stack of the caller", o.user_stacks);

@@ -32,7 +32,7 @@ int status_of_error(int error)
 }
 
 // 0, or why the file cannot be executed.
-int obstacle(const std::string& path)
+int execution_error(const std::string& path)
 {
     struct stat st {};
     if (stat(path.c_str(), &st))
@@ -43,10 +43,10 @@ int obstacle(const std::string& path)
 }
 
 // Throws CannotStart if the program cannot be executed: before the slow loading, so that a typo is reported at once.
-void check(const std::string& name)
+void check_executable(const std::string& name)
 {
     if (name.find('/') != std::string::npos) {
-        if (const int error = obstacle(name))
+        if (const int error = execution_error(name))
             throw CannotStart(status_of_error(error), fmt::format("cannot start {}: {}", name, errno_text(error)));
         return;
     }
@@ -54,7 +54,7 @@ void check(const std::string& name)
     std::istringstream folders(path ? path : "/bin:/usr/bin");
     int refused = 0;
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const int error = obstacle((folder.empty() ? "." : folder) + '/' + name);
+        const int error = execution_error((folder.empty() ? "." : folder) + '/' + name);
         if (!error)
             return;
         if (error == EACCES)
@@ -63,7 +63,7 @@ void check(const std::string& name)
     if (refused)
         throw CannotStart(not_executable, fmt::format("cannot start {}: {}", name, errno_text(refused)));
     throw CannotStart(not_found, fmt::format("there is no program '{}' in PATH", name),
-                      !name.empty() && !obstacle("./" + name)
+                      !name.empty() && !execution_error("./" + name)
                           ? fmt::format("to start the one in this folder, give ./{}", name)
                           : "give its path; sudo sets its own PATH");
 }
@@ -113,8 +113,8 @@ int become(const Identity& to)
 }
 
 // The child between fork and exec. Enters the gate before it changes identity, as the gate needs CAP_SYS_ADMIN.
-[[noreturn]] void begin(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
-                        const std::optional<Identity>& identity)
+[[noreturn]] void run_child(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
+                            const std::optional<Identity>& identity)
 {
     signals.restore();
     char how = 0;
@@ -144,7 +144,7 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
                                const std::optional<MappingGate::Policy>& policy, const std::optional<UserAccount>& user)
     : name_(words.front()), as_user_(user ? fmt::format(" as user {}", user->name) : "")
 {
-    check(name_);
+    check_executable(name_);
     if (user && !(has_capability(CAP_SETUID) && has_capability(CAP_SETGID)))
         throw Error(fmt::format("cannot start {}{}: CAP_SETUID and CAP_SETGID are needed", name_, as_user_),
                     "run the tool as root");
@@ -162,7 +162,7 @@ StartedProgram::StartedProgram(const std::vector<std::string>& words, const Endi
         pid_ = fork();
         if (pid_ == 0) {
             to_child_ = {};
-            begin(arguments.data(), from_tool.get(), gate(), signals, identity);
+            run_child(arguments.data(), from_tool.get(), gate(), signals, identity);
         }
         if (gate_)
             gate_->forked();

@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 // Numbers of the first and the last visible row, from 1.
-std::pair<int, int> seen_rows(const ListView& view)
+std::pair<int, int> visible_rows(const ListView& view)
 {
     const auto is_row = [](const ListLine& line) { return line.row != nullptr; };
     const std::span<const ListLine> lines(view.lines);
@@ -104,7 +104,7 @@ void ListDrawing::title()
     if (snapshot_.replayed.empty())
         append_format(text_, "  every {}", interval_text(state_.interval));
     text_ += "  rows ";
-    if (const auto [first, last] = seen_rows(view_); last >= first && last - first + 1 < view_.rows)
+    if (const auto [first, last] = visible_rows(view_); last >= first && last - first + 1 < view_.rows)
         append_format(text_, "{}-{} of ", first, last);
     append_format(text_, "{}", view_.rows);
     if (!state_.arrangement.filter.empty())

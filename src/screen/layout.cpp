@@ -9,19 +9,19 @@ Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, b
 {
     Regions regions;
     int left = screen.lines - 1; // one line is always for a row
-    auto take = [&](int wanted) {
+    auto reserve = [&](int wanted) {
         const int height = std::clamp(wanted, 0, left);
         left -= height;
         return height;
     };
-    regions.header.height = take(1);
-    regions.footer.height = take(1);
-    regions.title.height = take(1);
-    regions.totals.height = screen.lines >= 8 ? take(totals) : 0;
-    regions.troubles.height = screen.lines >= 10 ? take(std::min(trouble_lines, 3)) : 0;
+    regions.header.height = reserve(1);
+    regions.footer.height = reserve(1);
+    regions.title.height = reserve(1);
+    regions.totals.height = screen.lines >= 8 ? reserve(totals) : 0;
+    regions.troubles.height = screen.lines >= 10 ? reserve(std::min(trouble_lines, 3)) : 0;
     const int extra = screen.lines / 3;
-    regions.facts.height = take(std::min(fact_lines, extra - std::min(gpu_lines, extra / 2)));
-    regions.gpus.height = take(std::min(gpu_lines, extra - regions.facts.height));
+    regions.facts.height = reserve(std::min(fact_lines, extra - std::min(gpu_lines, extra / 2)));
+    regions.gpus.height = reserve(std::min(gpu_lines, extra - regions.facts.height));
     regions.rows.height = left + 1;
 
     int y = 0;
@@ -77,7 +77,7 @@ int width_of(std::span<const ColumnWidth> widths)
 }
 
 // Number of columns that stay: reduced until they take at most half of the width.
-int staying_ones(int columns, std::span<const ColumnWidth> widths, int staying)
+int staying_count(int columns, std::span<const ColumnWidth> widths, int staying)
 {
     staying = std::clamp(staying, 0, static_cast<int>(widths.size()));
     while (staying > 0 && width_of(widths.first(static_cast<size_t>(staying))) > columns / 2)
@@ -103,7 +103,7 @@ void grow(ColumnPlaces& places, std::span<const ColumnWidth> widths, int room)
 ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int staying, int first)
 {
     const auto count = static_cast<int>(widths.size());
-    staying = staying_ones(columns, widths, staying);
+    staying = staying_count(columns, widths, staying);
     const int room = columns - width_of(widths.first(static_cast<size_t>(staying)));
 
     // Does not scroll further than needed to show the last column.
@@ -140,7 +140,7 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
 
 int scroll_to_column(int columns, std::span<const ColumnWidth> widths, int staying, int first, int column)
 {
-    staying = staying_ones(columns, widths, staying);
+    staying = staying_count(columns, widths, staying);
     if (column < staying)
         return first;
     if (column < staying + first)

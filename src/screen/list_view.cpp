@@ -52,7 +52,7 @@ int wanted_width(const TopColumn& column, size_t index, std::span<const ListLine
     return wanted;
 }
 
-std::span<const ListLine> seen(const ListView& view)
+std::span<const ListLine> visible_lines(const ListView& view)
 {
     const size_t first = std::min(static_cast<size_t>(view.first), view.lines.size());
     return std::span(view.lines)
@@ -147,7 +147,7 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
         auto least = static_cast<int>(std::max(width_of(column.column), header_of(column).size()));
         if (auto wide = state.widths.find(column.column.key); wide != state.widths.end())
             least = std::max(least, wide->second);
-        view.widths.push_back({least, wanted_width(column, index, seen(view), least)});
+        view.widths.push_back({least, wanted_width(column, index, visible_lines(view), least)});
     }
     view.indent = state.arrangement.tree ? 3 : 0;
     view.places = place_columns(std::max(size.columns - view.indent, 1), view.widths, view.staying, state.first_column);
@@ -174,7 +174,7 @@ void widen(ScreenState& state, const Snapshot& snapshot)
             width = std::max(width, static_cast<int>(text.size()));
         }
     };
-    for (const ListLine& line : seen(view))
+    for (const ListLine& line : visible_lines(view))
         if (line.row)
             measure(*line.row);
     for (const TopRow& row : snapshot.totals)

@@ -16,7 +16,7 @@ using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
 template<class T>
-void take(const Read& from, const char* key, std::optional<T>& to)
+void read_field(const Read& from, const char* key, std::optional<T>& to)
 {
     if (!from.contains(key))
         return;
@@ -76,16 +76,16 @@ Preferences preferences_in(std::string_view text)
     if (!json.is_object())
         throw Error("it is not a JSON object");
     Preferences found;
-    take(json, "by", found.by);
+    read_field(json, "by", found.by);
     std::optional<std::string> sort;
     std::optional<bool> ascending;
-    take(json, "sort", sort);
-    take(json, "ascending", ascending);
+    read_field(json, "sort", sort);
+    read_field(json, "ascending", ascending);
     if (sort)
         found.order = {*sort, ascending.value_or(false)};
     std::optional<std::vector<std::string>> shown, hidden;
-    take(json, "columns", shown);
-    take(json, "hidden_columns", hidden);
+    read_field(json, "columns", shown);
+    read_field(json, "hidden_columns", hidden);
     if (shown && std::set(shown->begin(), shown->end()).size() != shown->size())
         throw Error("its \"columns\" lists a column twice");
     if (shown && shown->empty())
@@ -93,14 +93,14 @@ Preferences preferences_in(std::string_view text)
     if (shown)
         found.columns = {std::move(*shown), std::move(hidden).value_or(std::vector<std::string>())};
     std::optional<double> seconds;
-    take(json, "interval_seconds", seconds);
+    read_field(json, "interval_seconds", seconds);
     if (seconds)
         found.interval = interval_of(*seconds);
     if (seconds && !found.interval)
         throw Error(fmt::format("its \"interval_seconds\" must be 0.1 to 60, not {}", *seconds));
-    take(json, "tree", found.tree);
-    take(json, "mouse", found.mouse);
-    take(json, "colours", found.colours);
+    read_field(json, "tree", found.tree);
+    read_field(json, "mouse", found.mouse);
+    read_field(json, "colours", found.colours);
     return found;
 }
 

@@ -30,7 +30,7 @@ public:
         if (key == key::escape && state_.arrangement.filter.empty() && !state_.within.id.empty())
             return leave();
         if (!fold(key) && !move(key) && !change(key))
-            return ask(key);
+            return command(key);
         return {};
     }
 
@@ -38,7 +38,7 @@ private:
     bool move(Key key);
     bool fold(Key key);
     bool change(Key key);
-    std::vector<Action> ask(Key key);
+    std::vector<Action> command(Key key);
 
     void select(int line);
     void sort_beside(int direction);
@@ -235,7 +235,7 @@ std::vector<Action> ListKeys::leave()
     return {{Action::within, {}}, {Action::refresh, {}}};
 }
 
-std::vector<Action> ListKeys::ask(Key key)
+std::vector<Action> ListKeys::command(Key key)
 {
     switch (key) {
     case U'q':

@@ -25,7 +25,7 @@ std::string file_name(const ScreenState& state, const Snapshot& snapshot)
     return fmt::format("{}-{:%Y%m%d-%H%M%S}.txt", state.tool, local);
 }
 
-std::vector<Action> take_interval(ScreenState& state)
+std::vector<Action> set_interval(ScreenState& state)
 {
     const auto seconds = parse_number<double>(state.input);
     const auto interval = seconds ? interval_of(*seconds) : std::nullopt;
@@ -38,7 +38,7 @@ std::vector<Action> take_interval(ScreenState& state)
 }
 
 // Applies a filter or search while it is typed.
-void follow(ScreenState& state, const Snapshot& snapshot)
+void apply_input(ScreenState& state, const Snapshot& snapshot)
 {
     if (state.prompt == Prompt::filter)
         state.arrangement.filter = state.input;
@@ -48,10 +48,10 @@ void follow(ScreenState& state, const Snapshot& snapshot)
     }
 }
 
-std::vector<Action> take(ScreenState& state, Prompt prompt)
+std::vector<Action> submit(ScreenState& state, Prompt prompt)
 {
     if (prompt == Prompt::interval && !state.input.empty())
-        return take_interval(state);
+        return set_interval(state);
     if (prompt == Prompt::save && !state.input.empty())
         return {{Action::save, state.input}};
     return {};
@@ -128,7 +128,7 @@ std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot
     if (state.prompt == Prompt::signal)
         return answer(state, key);
     if (key == key::enter || key == U'\n')
-        return take(state, std::exchange(state.prompt, Prompt::none));
+        return submit(state, std::exchange(state.prompt, Prompt::none));
     if (key == key::escape) {
         if (state.prompt == Prompt::filter)
             state.arrangement.filter.clear();
@@ -141,7 +141,7 @@ std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot
     if (std::exchange(state.proposed, false) && key >= 0x20 && key != 0x7f && key <= 0x10ffff)
         state.input.clear();
     edit(state.input, key);
-    follow(state, snapshot);
+    apply_input(state, snapshot);
     return {};
 }
 
