@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program: the tool whose name it was called by, or whose name is its first argument.
+// Entry point: runs the tool named by argv[0], or by the first argument.
 #include "base/error.hpp"
 #include "run/run_tool.hpp"
 #include "tools/tools.hpp"
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Runs the one that is called that, if there is one.
+// Runs the tool or reader with this name; nullopt if there is none.
 std::optional<int> run_called(std::string_view name, int argc, char** argv)
 {
     for (const auto& second : gpusnoop::second_names)

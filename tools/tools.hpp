@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All tools: one program with as many names.
+// The list of all tools, which are one program with several names.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,13 @@ inline constexpr NamedTool tools[] = {
     {"gpuspend", make_gpuspend},
 };
 
-// What a tool may also be called by: nvioctl shows not only NVIDIA's calls.
+// Aliases: nvioctl also shows calls into AMD's driver.
 struct SecondName {
     std::string_view name, of;
 };
 inline constexpr SecondName second_names[] = {{"gpuioctl", "nvioctl"}};
 
-// Those that read what the tools have recorded: they trace nothing, have no BPF programs and need no root.
+// Programs that only read recordings of the tools: they trace nothing and do not need root.
 int run_cudadiff(int argc, char** argv);
 
 struct NamedReader {

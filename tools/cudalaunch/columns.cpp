@@ -51,8 +51,8 @@ Cell dimensions(const __u32 (&xyz)[3])
     return Dim3{xyz[0], xyz[1], xyz[2]};
 }
 
-// A percentile is known to its bucket; where the last launch lies in the same one, its exact size is the better answer.
-// Else the bucket's lower end: sizes are round numbers, and those begin buckets.
+// A percentile is known only to its bucket. If the last launch is in the same bucket, its exact size is the best
+// estimate. Else it is the bucket's lower bound, because sizes are mostly round numbers, which begin buckets.
 Cell percentile(const Histogram& histogram, double share, uint64_t last)
 {
     if (!histogram.total())
@@ -73,14 +73,14 @@ Cell threads(const K&, const G& g, const C&)
     return percentile(g.threads, percent / 100.0, product(g.shape.block));
 }
 
-// Launches, or with --graphs expand what they start.
+// Launches; with --graphs expand, the kernels that graph launches start instead of these launches.
 uint64_t calls(const G& g, const C& c)
 {
     return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
 }
 
-// By kernel, text counts graphs and host functions as launches, too: they have rows of their own, in which JSON has no
-// such keys.
+// By kernel, graphs and host functions have rows of their own. In text, LAUNCHES also counts these; JSON omits the key
+// there.
 uint64_t launches(const G& g, const C& c)
 {
     if (c.settings.kernel)
@@ -119,8 +119,7 @@ constexpr auto fields = fields_of<F>(
         {of_calls({"CAPTURED", "captured", Unit::count, 8}),
          [](const C& c) { return c.captured ? Shown::both : Shown::json; }, count_of<&G::captured>,
          "Launches into a stream under capture: they become part of a graph and do not run now. The column appears "
-         "only "
-         "if there are any."},
+         "only if there are any."},
         {of_calls({"GRAPHS", "graph_launches", Unit::count, 8}),
          [](const C& c) { return c.settings.kernel ? Shown::no : Shown::both; }, count_of<&G::graphs>,
          "Launches of whole graphs."},
@@ -134,10 +133,9 @@ constexpr auto fields = fields_of<F>(
                      Unit::count),
         {of_calls({"", "graph_launches_unknown", Unit::count}), followed_in_json,
          [](const K&, const G& g, const C&) { return g.graphs ? Cell(g.graphs_unknown) : Cell(); },
-         "Launches of graphs that were made before tracing began: their kernels are in no figure."},
+         "Launches of graphs that were made before tracing began: their kernels are not counted."},
         {of_calls({"", "graph_launches", Unit::count}), by_kernel_in_json,
-         [](const K&, const G& g, const C&) { return if_any(g.graphs); },
-         "By kernel, launches of the graph that the row is about."},
+         [](const K&, const G& g, const C&) { return if_any(g.graphs); }, "By kernel, launches of this row's graph."},
         {of_calls({"HOSTFN", "host_functions", Unit::count, 8}), unless_by_kernel,
          [](const K&, const G& g, const C& c) {
              return c.settings.kernel ? if_any(g.host_functions) : Cell(g.host_functions);
@@ -184,15 +182,16 @@ constexpr auto fields = fields_of<F>(
         F{{"KERNEL", "kernel", Unit::text, 6},
           by_kernel,
           [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); },
-          "Name of the kernel, in tables shortened to what distinguishes it from others; its handle while the name is "
-          "not known. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
+          "Name of the kernel, in tables without the parts that do not distinguish it from others; its handle while "
+          "the "
+          "name is unknown. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
             .in_text([](const K& k, const G&, const C& c) { return Cell(shown_name(k, c.settings.names.form)); }),
         {{"", "name_source", Unit::text},
          by_kernel_in_json,
          [](const K& k, const G& g, const C&) {
              return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
          },
-         "Where the name comes from; for a row, the least certain source of its launches."},
+         "How the name was found; for a row, the least certain source of its launches."},
     });
 
 bool shaped(const call_event& call)
@@ -203,11 +202,11 @@ bool shaped(const call_event& call)
 std::string name_of_line(const CallLine& line)
 {
     const call_key& key = line.call.key;
-    LaunchKey what;
-    what.kind = key.kind;
-    what.handle = key.subject;
-    what.kernel = line.kernel.text;
-    const std::string name = launch_name(what);
+    LaunchKey launch;
+    launch.kind = key.kind;
+    launch.handle = key.subject;
+    launch.kernel = line.kernel.text;
+    const std::string name = launch_name(launch);
     return key.flags & CALL_RECORDED ? name + " [captured]" : name;
 }
 
@@ -290,7 +289,8 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         return print_histograms(output, groups, context, wall_ns);
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // By kernel, rows of graphs and of host functions have neither of these keys, but calls, which the text shows.
+    // By kernel, rows of graphs and host functions lack these keys, but are sorted by their calls, as the text shows
+    // them.
     std::string sort = context.settings.sort;
     if (sort == "launches")
         sort.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of cudalaunch was asked for, and the columns that show it.
+// cudalaunch's settings and columns.
 #pragma once
 
 #include "names/kernel_text.hpp"
@@ -14,11 +14,11 @@
 namespace gpusnoop::cudalaunch {
 
 enum class Measure : uint8_t { none, latency, grid, block, gap };
-inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // from the second on
+inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // names, without none
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
-    bool shapes = true; // of kernels are known
+    bool shapes = true; // grids and blocks are recorded
     NameOptions names;
     std::string graphs = "both";
 
@@ -28,19 +28,19 @@ struct Settings : LaunchSettings {
 
 struct Context : CallContext<Settings> {
     bool captured = false; // there were launches under stream capture
-    bool graphs = false;   // ... and of graphs
+    bool graphs = false;   // there were graph launches
 };
 
-// Prints the groups as one table, in the order asked for, or with -H as histograms.
+// Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns);
 
-// Of a line for each call (-e).
+// The fields of the lines of -e.
 std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudalaunch

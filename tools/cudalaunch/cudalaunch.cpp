@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudalaunch: who launches which kernels, how often, how large, how slowly, and which launches fail.
+// cudalaunch: kernel launches by kernel and process, with their sizes, latency and failures.
 #include "base/text.hpp"
 #include "names/kernel_names.hpp"
 #include "names/naming.hpp"
@@ -26,8 +26,8 @@ constexpr ToolSpec about{
     .examples = "  cudalaunch                  # launches of all processes by kernel, until Ctrl-C\n"
                 "  cudalaunch 1                # a table every second\n"
                 "  cudalaunch --by pid,kernel 5 1   # which process launches what, one report over 5 seconds\n"
-                "  cudalaunch -p 1234 -l       # with the time that the launch call takes on the host\n"
-                "  cudalaunch --by pod 5       # which pod launches how much\n"
+                "  cudalaunch -p 1234 -l       # with the time of the launch call on the host\n"
+                "  cudalaunch --by pod 5       # launches of each pod\n"
                 "  cudalaunch -c pod:NS/NAME   # the kernels of one pod; also a container's id or name, or a cgroup\n"
                 "  cudalaunch -x               # only launches that fail, with the error\n"
                 "  cudalaunch -H latency -P    # latency histogram for each process\n"
@@ -98,7 +98,7 @@ RunPlan CudaLaunch::plan()
 std::vector<Program> CudaLaunch::programs() const
 {
     constexpr std::string_view unnamed = "names learned from lookups, and devices, are unknown";
-    // Captures and graphs are the driver's, whatever layer is counted.
+    // Captures and graphs are followed at the driver, whichever layer is counted.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
         {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
@@ -109,7 +109,7 @@ std::vector<Program> CudaLaunch::programs() const
         {"follow", Layers::driver, capture_calls, true, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
     };
-    // The runtime's launches are probed in any case: counted, or marked to learn names.
+    // The runtime's launches are always probed: to count them, or to learn names.
     if (!settings_.runtime)
         all.push_back(
             {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false});
@@ -128,13 +128,14 @@ void CudaLaunch::configure(const Filters& filters)
 {
     CallTool::configure(filters);
     auto& data = *skeleton().rodata;
-    const Measure of = settings_.histogram_of;
-    const bool shapes = of == Measure::grid || of == Measure::block;
+    const Measure measure = settings_.histogram_of;
+    const bool shapes = measure == Measure::grid || measure == Measure::block;
     bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
     data.often_launched = row_number(probes_, often_launched);
     data.per_kernel = settings_.kernel || settings_.events;
-    data.per_shape = shapes || (settings_.kernel && of == Measure::none && !settings_.view.stack) || settings_.events;
-    data.measure_gap = of == Measure::gap;
+    data.per_shape =
+        shapes || (settings_.kernel && measure == Measure::none && !settings_.view.stack) || settings_.events;
+    data.measure_gap = measure == Measure::gap;
     data.follow_graphs = settings_.follows_graphs();
 }
 
@@ -162,7 +163,7 @@ bool CudaLaunch::name_kernel(CallLine& line)
     return true;
 }
 
-// Once a second: names are looked up while the processes live.
+// Called once a second, so that names are looked up while the processes are running.
 bool CudaLaunch::tick(Output& output)
 {
     CallTool::tick(output);

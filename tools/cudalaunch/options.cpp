@@ -15,7 +15,7 @@ void validate_options(Settings& settings, const Options& options)
         throw UsageError("a gap has no result: leave out -x");
     if (s.max_overhead && s.histogram_of == Measure::gap)
         throw UsageError(
-            "--max-overhead samples launches, and a gap is between two that follow: leave out one of them");
+            "--max-overhead samples launches, but a gap is measured between consecutive ones: leave out one of them");
     if (s.graphs != "both" && s.graphs != "expand" && s.graphs != "count")
         throw UsageError(fmt::format("--graphs takes both, expand or count, not '{}'", s.graphs));
     check_name_options(s.names);

@@ -26,7 +26,7 @@ using F = Field<C, K, G>;
 
 constexpr auto made_in_json = unless_failed<C, Shown::json>;
 
-Shown where_asked(const C& c)
+Shown for_failed_bytes(const C& c)
 {
     return c.options.failed_only ? Shown::both : c.results() ? Shown::json : Shown::no;
 }
@@ -63,18 +63,17 @@ constexpr auto fields = fields_of<F>(
         {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), unless_failed<C>, rate_of<&G::copies>,
          "The same per second of the interval."},
         {of_calls({"", "calls", Unit::count}), made_in_json, count_of<&G::calls>,
-         "Calls that made them; fewer than the copies if there are batches."},
+         "Calls that made the copies; one call may make a batch of them."},
         {of_calls({"CAPTURED", "captured", Unit::count, 8}), unless_failed_if<C, &C::captured>, count_of<&G::captured>,
          "Copies into a stream under capture: they become part of a graph and copy nothing now. The column appears "
-         "only "
-         "if there are any."},
+         "only if there are any."},
         errors_field<K, G, C>,
         {of_calls({"BYTES", "bytes", Unit::bytes, 7}), unless_failed<C>, count_of<&G::bytes>,
          "Bytes of the copies that were made. K, M and G are 1024, 1024^2 and 1024^3."},
         {{"ASKED", "failed_bytes", Unit::bytes, 7},
-         where_asked,
+         for_failed_bytes,
          count_of<&G::failed_bytes>,
-         "With `-x`, the bytes that failed calls asked for; in JSON also with `-l`."},
+         "With `-x`, the bytes that failed calls requested; in JSON also with `-l`."},
         F{of_calls({"BYTES/s", "bytes_per_second", Unit::rate, 8}), unless_failed<C>, rate_of<&G::bytes>,
           "BYTES per second of the interval."}
             .in_text(whole_rate_of<&G::bytes>, Unit::bytes),
@@ -83,13 +82,13 @@ constexpr auto fields = fields_of<F>(
          [](const K&, const G& g, const C&) { return g.sized() ? Cell(g.bytes / g.sized()) : Cell(); },
          "Bytes per copy."},
         {of_calls({"UNSIZED", "unsized", Unit::count, 7}), unless_failed_if<C, &C::unsized>, count_of<&G::unsized>,
-         "Copies of unknown size. They are included in copies, but not in bytes, average or small. The column appears "
+         "Copies of unknown size. They are included in COPIES, but not in BYTES, AVERAGE or <64K%. The column appears "
          "only if there are any."},
         {{"SYNC%", "", Unit::percent, 6},
          [](const C& c) { return c.settings.form ? Shown::no : unless_failed<C, Shown::text>(c); },
          [](const K&, const G& g, const C&) { return share(g.synchronous, g.copies); },
-         "Share (in JSON, number) of the copies made by calls that wait for them, judged by the form of the call. Sets "
-         "never wait. In text, not shown with FORM."},
+         "Share (in JSON, number) of synchronous copies, whose call waits for them, according to the called function. "
+         "Sets never wait. In text, not shown with FORM."},
         {of_calls({"", "synchronous", Unit::count}), made_in_json, count_of<&G::synchronous>},
         {{"<64K%", "", Unit::percent, 6},
          unless_failed<C, Shown::text>,
@@ -151,7 +150,7 @@ constexpr LineField fields_of_lines[] = {
     {{"", "copies", Unit::count},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.copies}); },
-     "1; more for the remainder of a batch that is too long."},
+     "1; more on the last line of a batch that is too long for a line per copy."},
     line_function,
 };
 

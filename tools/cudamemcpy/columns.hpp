@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of cudamemcpy was asked for, and the columns that show it.
+// cudamemcpy's settings and columns.
 #pragma once
 
 #include "rows/call_events.hpp"
@@ -13,7 +13,7 @@
 namespace gpusnoop::cudamemcpy {
 
 enum class Measure : uint8_t { none, size, latency, rate };
-inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // from the second on
+inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // names, without none
 
 struct Settings : CopySettings {
     Measure histogram_of = Measure::none;
@@ -24,16 +24,16 @@ struct Context : CallContext<Settings> {
     bool unsized = false;  // there were copies of unknown size
 };
 
-// Prints the groups as one table, in the order asked for, or with -H as histograms.
+// Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns);
 
-// Of a line for each call (-e).
+// The fields of the lines of -e.
 std::span<const LineField> line_fields();
 
 // Validates the options and sets what follows from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudamemcpy

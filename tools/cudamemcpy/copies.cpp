@@ -23,15 +23,15 @@ std::string_view memory_name(uint8_t memory)
 void CopyGroup::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
-    const uint64_t made = delta[CALL_COUNT] - delta[COPY_CONTINUED]; // calls
+    const uint64_t calls_made = delta[CALL_COUNT] - delta[COPY_CONTINUED];
     total_ns += delta[CALL_TOTAL_NS];
     max_ns = std::max(max_ns, delta[CALL_MAX_NS]);
     if (key.duration != BUCKET_NONE)
-        duration.add(key.duration, made);
+        duration.add(key.duration, calls_made);
     if (key.copy.size != BUCKET_NONE)
         sizes.add(key.copy.size, delta[CALL_COUNT]);
     if (key.result) {
-        errors += made;
+        errors += calls_made;
         failed_bytes += delta[COPY_BYTES];
         return;
     }
@@ -40,11 +40,11 @@ void CopyGroup::add(const CallDelta& delta)
         return;
     }
     copies += delta[CALL_COUNT];
-    calls += made;
+    calls += calls_made;
     bytes += delta[COPY_BYTES];
     small += delta[COPY_SMALL];
     unsized += delta[COPY_UNSIZED];
-    // Sets return before they are done, whatever they are called.
+    // Sets return before they are done, even those without Async in their name.
     if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
         synchronous += delta[CALL_COUNT];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of an interval, grouped the way the user wants to see them.
+// Copies of an interval, in groups.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -15,12 +15,12 @@
 namespace gpusnoop {
 
 struct CopySettings : CallSettings {
-    bool direction = false; // told apart
+    bool direction = false; // group by it, like the next two
     bool memory = false;
     bool form = false; // synchronous or not
 };
 
-// What a group stands for; what the settings do not tell apart is empty.
+// Dimensions of a group; unused ones keep their defaults.
 struct CopyKey : CallKey {
     uint8_t direction = DIRECTION_UNKNOWN;
     uint8_t source = MEMORY_UNKNOWN;
@@ -32,19 +32,19 @@ struct CopyKey : CallKey {
 
 struct CopyGroup {
     WhoSeen who;
-    uint64_t copies = 0; // made, or asked for where results are not known; those captured are apart
+    uint64_t copies = 0; // successful, or all if results are unknown; without captured copies
     uint64_t bytes = 0;
     uint64_t calls = 0;
     uint64_t synchronous = 0; // copies by calls that wait for them
     uint64_t small = 0;
-    uint64_t unsized = 0; // in none of bytes and small
+    uint64_t unsized = 0; // unknown size; not in `bytes` or `small`
     uint64_t captured = 0;
-    uint64_t errors = 0; // calls
+    uint64_t errors = 0; // failed calls
     uint64_t failed_bytes = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // or rate
+    Histogram duration; // of calls; or the rate of copies
 
     uint64_t sized() const { return copies - unsized; }
     void add(const CallDelta& delta);

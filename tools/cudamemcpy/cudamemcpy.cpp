@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudamemcpy: who copies how much, in which direction, in how small pieces, and how long the calls take.
+// cudamemcpy: copies by process and direction, with their bytes, sizes, latency and failures.
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
 #include "tools/cudamemcpy/columns.hpp"
@@ -18,8 +18,8 @@ constexpr ToolSpec about{
     .summary = "Counts CUDA copies, sets and prefetches by process and direction: bytes, sizes, latency, stacks.",
     .examples = "  cudamemcpy                  # copies of all processes by direction, until Ctrl-C\n"
                 "  cudamemcpy 1                # a table every second\n"
-                "  cudamemcpy -l -p 1234       # with the time that the calls take on the host\n"
-                "  cudamemcpy --by pod,kind 5  # which pod copies how much\n"
+                "  cudamemcpy -l -p 1234       # with the time of the calls on the host\n"
+                "  cudamemcpy --by pod,kind 5  # copies of each pod\n"
                 "  cudamemcpy --by memory      # from pinned or pageable memory?\n"
                 "  cudamemcpy -H size          # how small the copies are\n"
                 "  cudamemcpy -H rate -P       # how fast synchronous copies are, for each process\n"
@@ -81,7 +81,7 @@ std::vector<Program> CudaMemcpy::programs() const
         all.push_back({"state", Layers::both, device_calls, true, no_state});
         all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
     }
-    // Which driver calls are a runtime call's own is known best by its return.
+    // The return of a runtime call shows which driver calls were part of it.
     if (counted() == Layers::both && !follows_calls())
         for (const CallSet& calls : {copy_calls, batch_calls})
             all.push_back({"leave", Layers::runtime, calls, true});

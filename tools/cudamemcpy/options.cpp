@@ -18,7 +18,7 @@ void validate_options(Settings& settings, const Options& options)
         s.direction = true;
         s.view.who.pid |= !s.histogram();
     }
-    // The time of a synchronous call and that of an asynchronous one are of two kinds.
+    // Durations of synchronous and asynchronous calls are not comparable.
     s.form |= s.latency;
 }
 

@@ -66,15 +66,15 @@ void AllocationGroups::add(const CallDelta& delta)
         group.duration.add(key.duration, delta[CALL_COUNT]);
     if (key.result) {
         group.failures += delta[CALL_COUNT];
-        const bool no_room = key.kind == KIND_ALLOC && key.result == out_of_memory;
-        if (no_room)
+        const bool ran_out = key.kind == KIND_ALLOC && key.result == out_of_memory;
+        if (ran_out)
             group.out_of_memory += delta[CALL_COUNT];
-        if ((no_room || (settings_.view.result && key.kind == KIND_ALLOC)) && delta[CALL_LAST] >= group.last_failed) {
+        if ((ran_out || (settings_.view.result && key.kind == KIND_ALLOC)) && delta[CALL_LAST] >= group.last_failed) {
             group.last_failed = delta[CALL_LAST];
             group.failed_bytes = delta[MEMORY_LAST_BYTES];
         }
         if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // only failures are asked for
+            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // -x: the histogram is about failures
         return;
     }
     if (key.flags & CALL_RECORDED)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations and frees of an interval, and what is held at its end, grouped the way the user wants to see them.
+// Allocations and frees of an interval, and the memory held at its end, in groups.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -19,16 +19,16 @@
 namespace gpusnoop {
 
 struct AllocationSettings : CallSettings {
-    bool holding = false; // told apart
+    bool holding = false; // group by kind of memory
     bool size = false;
-    bool operation = false; // allocations and frees
+    bool operation = false; // allocation, free or trim
 };
 
-// What a group stands for; what the settings do not tell apart is empty.
+// Dimensions of a group; unused ones keep their defaults.
 struct AllocationKey : CallKey {
     uint8_t holding = HOLDING_NONE;
     uint8_t operation = KIND_NONE;
-    std::optional<uint8_t> octave; // of the size, log2
+    std::optional<uint8_t> octave; // log2 of the size, rounded down
     void set(const AllocationSettings& settings, const call_key& call);
     auto operator<=>(const AllocationKey&) const = default;
 };
@@ -36,16 +36,16 @@ struct AllocationKey : CallKey {
 struct AllocationGroup {
     WhoSeen who;
     std::array<Amount, HOLDINGS> held;
-    uint64_t allocs = 0; // of memory; what is no memory (is_memory()) counts only where kinds are told apart
+    uint64_t allocs = 0; // of memory; if rows are grouped by kind, also of kinds that are not memory (is_memory())
     uint64_t frees = 0;
     uint64_t allocated_bytes = 0;
     uint64_t freed_bytes = 0;
-    uint64_t released = 0; // went with a context or the process
+    uint64_t released = 0; // without a free: the context or the process ended
     uint64_t released_bytes = 0;
     uint64_t failures = 0;
     uint64_t out_of_memory = 0;
-    uint64_t failed_bytes = 0; // that the last of them asked for; where results are told apart, the last that failed
-    uint64_t last_failed = 0;  // CLOCK_MONOTONIC, ns; 0: none has
+    uint64_t failed_bytes = 0; // requested by the last out-of-memory allocation; with results, by the last failed one
+    uint64_t last_failed = 0;  // CLOCK_MONOTONIC, ns; 0: none
     uint64_t unknown_frees = 0;
     uint64_t untracked = 0;
     uint64_t unsized = 0;
@@ -54,7 +54,7 @@ struct AllocationGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // or lifetime
+    Histogram duration; // of calls; or the lifetime of allocations
     bool approximate = false;
     std::optional<uint64_t> peak_bytes;
     std::optional<uint64_t> nvml_bytes;
@@ -62,7 +62,7 @@ struct AllocationGroup {
     Amount device() const;
     Amount memory() const;
     Amount all() const;
-    // Holds no memory, and nothing was asked for.
+    // True if the group holds no memory and made no call.
     bool idle() const;
     uint64_t churn_bytes() const { return allocated_bytes + freed_bytes; }
 };
@@ -74,15 +74,16 @@ public:
     AllocationGroups(const AllocationSettings& settings, Processes& processes) : CallGroups(settings, processes) {}
 
     void add(const CallDelta& delta);
-    // What is held now, and what has gone since the last time; what was held by those that have ended has, too.
+    // Adds the memory held now and the memory released since the last call. Processes in `ended` release what they
+    // held.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
-    // Of rows of one process with memory; the most that several held together is not the sum of what each did. map_fd:
-    // of the kernel side's held_bytes.
+    // Only for groups with one process that has memory: the peak of several is not the sum of their peaks. map_fd: the
+    // kernel side's map held_bytes.
     void add_peaks(int map_fd);
-    void add_nvml(NvmlFigures& nvml); // as it says now
+    void add_nvml(NvmlFigures& nvml); // reads the current figures
 
     using CallGroups::groups;
-    std::map<AllocationKey, AllocationGroup>& groups() { return groups_; } // some are not to be shown
+    std::map<AllocationKey, AllocationGroup>& groups() { return groups_; } // callers remove groups that are not shown
 
 private:
     void add_released(const call_key& row, const Amount& amount);

@@ -16,22 +16,22 @@ using F = Field<C, K, G>;
 
 constexpr auto held_in_json = unless_failed<C, Shown::json>;
 
-// Kinds have a column each if they have no row each.
+// A column for each kind of memory, unless rows are grouped by kind.
 template<Shown where>
 Shown by_kind(const C& c)
 {
     return c.settings.holding ? Shown::no : unless_failed<C, where>(c);
 }
 
-// Known for whole processes only.
+// Only whole processes have these figures.
 Shown of_processes(const C& c)
 {
     return shows_nvml(c.settings, c.options) ? Shown::both : Shown::no;
 }
 
-Shown if_no_room(const C& c)
+Shown if_out_of_memory(const C& c)
 {
-    return c.no_room || c.options.failed_only ? Shown::both : Shown::json;
+    return c.out_of_memory || c.options.failed_only ? Shown::both : Shown::json;
 }
 
 Cell nvml_bytes(const K&, const G& g, const C&)
@@ -39,7 +39,7 @@ Cell nvml_bytes(const K&, const G& g, const C&)
     return cell_if(g.nvml_bytes);
 }
 
-// Beyond what was seen to be allocated.
+// NVML's figure without the allocations that were traced.
 Cell rest_of_nvml(const K&, const G& g, const C&)
 {
     if (!g.nvml_bytes)
@@ -47,7 +47,7 @@ Cell rest_of_nvml(const K&, const G& g, const C&)
     return static_cast<int64_t>(*g.nvml_bytes) - static_cast<int64_t>(g.device().bytes_held());
 }
 
-// In text a column without a source says so in every row.
+// In text, "n/a" if NVML is not available.
 template<Cell (*value)(const K&, const G&, const C&)>
 Cell or_not_available(const K& k, const G& g, const C& c)
 {
@@ -59,18 +59,18 @@ bool is_approximate(const G& g)
     return g.approximate || g.untracked;
 }
 
-// What was allocated before tracing is held, too, but not known.
-bool is_least(const G& group, const C& c)
+// True if the row may hold memory that was allocated before tracing.
+bool is_lower_bound(const G& group, const C& c)
 {
     return c.processes.any_began_before_tracing(group.who.images);
 }
 
 Cell held_cell(uint64_t held, const G& group, const C& c)
 {
-    return is_least(group, c) ? Cell(AtLeast{held}) : Cell(held);
+    return is_lower_bound(group, c) ? Cell(AtLeast{held}) : Cell(held);
 }
 
-// Rows of one kind show that; others the memory of the device.
+// Memory of the row's kind if rows are grouped by kind, else device memory.
 Amount live(const G& group, const C& c)
 {
     return c.settings.holding ? group.all() : group.device();
@@ -107,7 +107,7 @@ constexpr F fields[] = {
      "Bytes of device memory (device, array, pool, vmm) held at the end of the interval; if rows are grouped by kind, "
      "bytes of that kind. This and the following fields down to CHURN/s are not shown with `-x`. `>=` here and in "
      "COUNT "
-     "marks a row with a process that is older than the trace: it may hold what it allocated before."},
+     "marks a row with a process that is older than the trace: it may hold memory that it allocated before."},
     {level({"COUNT", "live_allocations", Unit::count, 7}), unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
@@ -115,7 +115,7 @@ constexpr F fields[] = {
      "Allocations held, of all memory including host memory; if rows are grouped by kind, of that kind."},
     {{"", "live_is_lower_bound", Unit::count},
      held_in_json,
-     [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_least(g, c)}); },
+     [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_lower_bound(g, c)}); },
      "1 if LIVE and COUNT are marked, else 0."},
     F{{"~", "approximate", Unit::count, 1},
       unless_failed_if<C, &C::approximate>,
@@ -153,7 +153,7 @@ constexpr F fields[] = {
     {{"", "reserved_bytes", Unit::bytes},
      by_kind<Shown::json>,
      bytes_of<HOLDING_RESERVED>,
-     "Bytes of these kinds, which are in no total."},
+     "Bytes of these kinds, which are not part of any total."},
     {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
     {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
     {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},
@@ -167,7 +167,7 @@ constexpr F fields[] = {
     {{"", "frees", Unit::count},
      held_in_json,
      count_of<&G::frees>,
-     "Frees of what was allocated in this row, by any process."},
+     "Frees, by any process, of memory that was allocated in this row."},
     {{"", "allocated_bytes", Unit::bytes}, held_in_json, count_of<&G::allocated_bytes>, "Bytes allocated and freed."},
     {{"", "freed_bytes", Unit::bytes}, held_in_json, count_of<&G::freed_bytes>},
     {{"ALLOC/s", "allocs_per_second", Unit::rate, 8},
@@ -190,17 +190,18 @@ constexpr F fields[] = {
      count_of<&G::failures>,
      "Allocations, frees and trims that returned an error (ERRORS in other tools)."},
     {{"OOM", "out_of_memory", Unit::count, 5},
-     if_no_room,
+     if_out_of_memory,
      count_of<&G::out_of_memory>,
-     "How many of them are allocations that returned CUDA_ERROR_OUT_OF_MEMORY (2)."},
+     "Allocations that failed with CUDA_ERROR_OUT_OF_MEMORY (2)."},
     {{"ASKED", "failed_bytes", Unit::bytes, 7},
-     if_no_room,
+     if_out_of_memory,
      [](const K&, const G& g, const C&) { return g.last_failed ? Cell(g.failed_bytes) : Cell(); },
-     "Bytes that the last failed allocation asked for."},
+     "Bytes requested by the last failed allocation."},
     {{"", "released", Unit::count},
      held_in_json,
      count_of<&G::released>,
-     "Memory that went in the interval with a context, with the process, or because its address was allocated again; "
+     "Memory released in the interval without a free: its context or process ended, or its address was allocated "
+     "again; "
      "see `DESCRIPTION`."},
     {{"", "released_bytes", Unit::bytes}, held_in_json, count_of<&G::released_bytes>},
     {{"UNKNOWN", "unknown_frees", Unit::count, 7},
@@ -227,14 +228,14 @@ constexpr F fields[] = {
     F{{"NVML", "nvml_bytes", Unit::bytes, 7},
       of_processes,
       nvml_bytes,
-      "What the process holds on all devices, according to NVML; on those of AMD, according to KFD and amdgpu. They "
-      "are "
-      "asked once per report."}
+      "Memory that the process holds on all devices, according to NVML, or to KFD and amdgpu for AMD devices; read "
+      "once "
+      "per report."}
         .in_text(or_not_available<nvml_bytes>, Unit::bytes),
     F{{"BEFORE+CTX", "before_attach_and_context_bytes", Unit::bytes, 10},
       of_processes,
       rest_of_nvml,
-      "That minus LIVE; negative if memory was freed between the two readings."}
+      "NVML minus LIVE; negative if memory was freed between the two readings."}
         .in_text(or_not_available<rest_of_nvml>, Unit::bytes),
     result_field<K, G, C>,
     result_code_field<K, G, C>,
@@ -253,7 +254,7 @@ constexpr LineField fields_of_lines[] = {
     {{"KIND", "kind", Unit::text, 10},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },
-     "Kind of what is allocated or freed."},
+     "Kind of the memory."},
     {{"BYTES", "bytes", Unit::bytes, 7},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) {
@@ -318,13 +319,13 @@ void print_groups(Output& output, AllocationGroups& groups, Context context, uin
 {
     if (context.settings.histogram())
         return print_histograms(output, groups, context, wall_ns);
-    // In the text a row for addresses alone would be one of zeros.
+    // In text, a row that holds only reserved addresses would show zeros.
     if (!context.options.json && !context.settings.holding)
         std::erase_if(groups.groups(), [](const auto& item) { return item.second.idle(); });
     for (const auto& [key, group] : groups.groups()) {
         context.approximate |= group.approximate || group.untracked;
         context.unknown_frees |= group.unknown_frees != 0;
-        context.no_room |= group.out_of_memory != 0;
+        context.out_of_memory |= group.out_of_memory != 0;
     }
     print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, context.settings.sort, [&](const G& group) {
         return context.options.failed_only ? static_cast<double>(group.failures)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpualloc: who holds the memory, who allocates and frees it again and again, and who never gives it back.
+// gpualloc: GPU memory held, allocated and freed by each process: leaks, churn and failures.
 #include "base/clock.hpp"
 #include "gpu/nvml_figures.hpp"
 #include "rows/held_table.hpp"
@@ -19,12 +19,12 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "gpualloc",
-    .summary = "Shows who holds GPU memory, by process, kind, pod or call stack; what leaks, and what fails.",
-    .examples = "  gpualloc 5                  # what each process holds, every 5 seconds\n"
-                "  gpualloc --by pod 5         # which pod holds it\n"
+    .summary = "Shows GPU memory held by process, kind, pod or call stack: leaks, churn and failures.",
+    .examples = "  gpualloc 5                  # memory of each process, every 5 seconds\n"
+                "  gpualloc --by pod 5         # memory of each pod\n"
                 "  gpualloc --by pid,kind      # device, pool, vmm, managed, pinned ... separately\n"
                 "  gpualloc --leaks -o 60 10   # allocations older than a minute by call stack, every 10 seconds\n"
-                "  gpualloc --exited           # what processes still hold when they end\n"
+                "  gpualloc --exited           # memory that processes still hold when they exit\n"
                 "  gpualloc -x -c pod:NS/NAME  # calls of a pod that fail, with the error and the size\n"
                 "  gpualloc -e -p 1234         # one line per allocation and free\n"
                 "  gpualloc -H size            # how large allocations are; also latency, lifetime\n"
@@ -58,13 +58,13 @@ GpuAlloc::GpuAlloc() : CallTool(about, settings_)
     line_fields_ = line_fields();
     add_call_options("kind, size, stack, ", "pid", "size, latency or lifetime", false);
     CommandLine& line = command_line();
-    line.flag("--leaks", "what has not been freed, by call stack: bytes, count, greatest age", settings_.leaks);
-    line.text("-o,--older", "AGE", "with --leaks: only what is at least this many seconds old (or 5m, 2h)",
+    line.flag("--leaks", "memory that was not freed, by call stack: bytes, count, greatest age", settings_.leaks);
+    line.text("-o,--older", "AGE", "with --leaks: only allocations of at least this age in seconds (or 5m, 2h)",
               [&s = settings_](const std::string& text) {
                   using namespace std::chrono_literals;
                   s.older_than_ns = static_cast<uint64_t>(time_argument("an age (-o)", text, "s", 0ns, 87600h).count());
               });
-    line.flag("--exited", "a line for each process that ends: what it still holds, by call stack", settings_.exited);
+    line.flag("--exited", "for each process that exits: the memory it still holds, by call stack", settings_.exited);
     line.number("--live-entries", "N", "allocations that can be tracked at once (1000000)", settings_.live_entries,
                 {1024, 1 << 26});
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", settings_.nvml_library);
@@ -117,7 +117,7 @@ void GpuAlloc::load()
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
 }
 
-// Processes that have ended since the last tick are printed before what is known of them is gone.
+// Prints processes that exited since the last tick, before their data is deleted.
 bool GpuAlloc::tick(Output& output)
 {
     CallTool::tick(output);
@@ -131,7 +131,7 @@ bool GpuAlloc::tick(Output& output)
 void GpuAlloc::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (settings_.exited) {
-        leaving_.merge(processes().pids()); // all that have ended since the last tick
+        leaving_.merge(processes().pids()); // so that exited() finds all that exited since the last tick
         tick(output);
     } else if (settings_.leaks) {
         print_leaks(output, held_->leaks(holdings_, clock_ns(CLOCK_MONOTONIC), settings_.older_than_ns), options_,

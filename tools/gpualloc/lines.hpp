@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has leaked, and what was held at the end, by call stack.
+// Reports of --leaks and --exited: memory held, by call stack.
 #pragma once
 
 #include "rows/held_table.hpp"
@@ -23,7 +23,7 @@ void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Opt
 void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
                 const StackOf& stack_of);
 
-// What the two show.
+// The columns of --leaks and of --exited.
 std::vector<Column> leak_columns();
 std::vector<Column> exit_columns();
 

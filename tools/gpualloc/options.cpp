@@ -10,7 +10,7 @@ void validate_options(Settings& settings, Options& options)
     if (s.leaks + s.exited + s.events + s.histogram() > 1)
         throw UsageError("choose one of --leaks, --exited, -e and -H");
     if (s.exited && options.draws_flames())
-        throw UsageError("--exited has lines, not a table to draw flames of: --leaks has one");
+        throw UsageError("--exited cannot be drawn as a flame graph: use --leaks");
     if ((s.leaks || s.exited) && (s.by || options.failed_only))
         throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
     if (s.older_than_ns && !s.leaks)
@@ -24,7 +24,7 @@ void validate_options(Settings& settings, Options& options)
     else if (!options.columns.empty())
         throw UsageError("--leaks and --exited have columns of their own: leave out --columns");
     s.latency |= s.events || s.histogram_of == Measure::latency;
-    s.view.vendor = false;              // of what is held, its address tells no API
+    s.view.vendor = false;              // the address of held memory does not show its API
     s.view.layer = options.failed_only; // an allocation at one layer may be freed at the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;
     CallView& view = s.view;
@@ -36,7 +36,7 @@ void validate_options(Settings& settings, Options& options)
     if (view.stream)
         throw UsageError("memory belongs to no stream: leave it out of --by");
     if (view.stack && s.histogram())
-        throw UsageError("a histogram has no stacks: leave out --by stack or -H");
+        throw UsageError("a histogram cannot be grouped by stack: leave out --by stack or -H");
     view.stack |= s.leaks || s.exited;
     options.user_stacks |= view.stack;
     view.who.pid |= view.stack;
