@@ -77,8 +77,8 @@ inline constexpr Field<C, K, G> device_field = {
     {"DEVICE", "device", Unit::count, 6},
     where_viewed<C, &CallView::device>,
     [](const K& k, const G&, const C&) { return k.device == DEVICE_UNKNOWN ? Cell() : Cell(uint64_t{k.device}); },
-    "Device of the calling thread, as its process numbers devices (CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
-    "applies). Unknown until the thread changes its device or context while traced."};
+    "Device of the calling thread, numbered as in its process (CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES applies). "
+    "Unknown until the thread changes its device or context while traced."};
 
 template<class Context>
 Shown where_sampled(const Context& c)

@@ -38,7 +38,7 @@ struct LaunchGroup {
     uint64_t small_grids = 0;
     uint64_t graphs = 0;
     uint64_t graph_kernels = 0;  // started by these graphs
-    uint64_t graphs_unknown = 0; // launches of graphs whose kernels are not known
+    uint64_t graphs_unknown = 0; // launches of graphs with unknown kernels
     uint64_t host_functions = 0;
     uint64_t captured = 0;
     uint64_t errors = 0;

@@ -55,8 +55,9 @@ uint64_t take_up_to(uint64_t& ns, uint64_t most)
 }
 
 // Corrects parts that are negative (modulo 2^64) because an earlier report overstated them. A thread's wait for a CPU,
-// and its reason, is known only once the thread runs, and some kernels report a switch late. Reports count the state in
-// progress as what it seems to be, so the correction is subtracted from run-queue wait, throttling and CPU time first.
+// and its reason, is known only once the thread runs, and some kernels report a switch late. Until then, time is
+// reported under the state that the thread appears to be in. The excess is taken from run-queue wait, throttling and
+// CPU time first.
 void remove_excess(TimeParts& ns)
 {
     uint64_t too_much = 0;

@@ -92,7 +92,7 @@ std::vector<sock_filter> filter_of(bool holds_exec)
     return program;
 }
 
-// The listener, or none with errno.
+// Returns the listener, or an empty Fd with errno set.
 Fd install_filter(bool holds_exec)
 {
     std::vector<sock_filter> program = filter_of(holds_exec);

@@ -52,8 +52,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     t[LOSS_BLOCK] = {"blocks_lost", "blocks did not fit in a table: in no row"};
     t[LOSS_WAKER] = {"wakers_lost", "threads that woke others did not fit in a table: what they did is unknown"};
     t[LOSS_CALLERS] = {"stacks_differing",
-                       "calls had other native callers than the first call with the same stack, which is shown (found "
-                       "by copying 1 in 1024 of the stacks again)"};
+                       "calls had other native callers than those shown, which are of the first call with the same "
+                       "stack (1 in 1024 calls is checked)"};
     t[LOSS_RUN] = {"hits_skipped",
                    "probe hits were skipped by the kernel because BPF was already active on that CPU: not "
                    "counted"};

@@ -78,7 +78,7 @@ private:
     std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
     std::exception_ptr failure_; // thrown by handler_; must not pass through libbpf
-    size_t left_ = 0;            // bytes not yet passed on of those pending when drain() began
+    size_t left_ = 0;            // remaining bytes of the records pending when drain() began
     Time until_;
 };
 

@@ -247,7 +247,7 @@ void Run::check_libraries()
         if (waiting_ && attacher_->unscanned().empty() && !attacher_->unreadable_files())
             warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
-    // Even root may not read a few, such as init of a container within a container: no warning for those.
+    // Even root cannot read the mappings of a few processes, such as init of a nested container: no warning for those.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
         warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
                          "they use are not traced",
