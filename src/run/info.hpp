@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --info: features of this machine, and those that a tool would use with the given options.
+// --info: the features of this machine, and how a tool would use them with the given options.
 #pragma once
 
 #include "attach/probes.hpp"

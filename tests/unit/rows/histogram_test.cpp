@@ -12,7 +12,7 @@ using gpusnoop::Histogram;
 namespace {
 
 // 0..100000, then every power of two with its neighbours up to 2^64 - 1, in ascending order.
-std::vector<uint64_t> interesting_values()
+std::vector<uint64_t> test_values()
 {
     std::vector<uint64_t> values;
     for (uint64_t v = 0; v <= 100000; ++v)
@@ -38,7 +38,7 @@ Histogram of_octaves(const std::vector<std::pair<unsigned, uint64_t>>& counts)
 TEST_CASE("a bucket contains its value, and its middle differs from it by at most 1/16", "[histogram]")
 {
     unsigned before = 0;
-    for (uint64_t v : interesting_values()) {
+    for (uint64_t v : test_values()) {
         unsigned bucket = histogram_bucket(v);
         uint64_t low = Histogram::bucket_low(bucket);
         uint64_t high = Histogram::bucket_high(bucket);
@@ -65,7 +65,7 @@ TEST_CASE("buckets leave no gap", "[histogram]")
 
 TEST_CASE("octaves are bcc's slots", "[histogram]")
 {
-    for (uint64_t v : interesting_values()) {
+    for (uint64_t v : test_values()) {
         Histogram histogram;
         histogram.add(histogram_bucket(v), 3);
         auto slot = v < 2 ? 0U : static_cast<unsigned>(63 - __builtin_clzll(v));
