@@ -240,7 +240,7 @@ void Run::check_libraries()
                 "check that root can read the library, that it is neither damaged nor stripped, and that this kernel "
                 "supports this way of attaching (--attach)");
         waiting_ = !program_; // a started program has not run yet
-        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->what() + " has loaded a"
+        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->argument() + " has loaded a"
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' has loaded a"
                                 : scope_.pids().empty() ? "no process has loaded a"
                                                         : "the process has loaded no";
@@ -339,7 +339,7 @@ void Run::watch_processes()
     });
     loop_->every(1s, [this] {
         if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->is_removed()) {
-            warn(fmt::format("cgroup {} was removed", cgroup->what()));
+            warn(fmt::format("cgroup {} was removed", cgroup->argument()));
             loop_->stop();
         } else {
             members_->tick();
@@ -439,7 +439,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
         [this, length_ns] {
             EmptyReport report{.noun = plan_.noun, .length = std::chrono::nanoseconds(length_ns)};
             if (const auto& cgroup = scope_.cgroup())
-                report.cgroup = cgroup->what();
+                report.cgroup = cgroup->argument();
             if (attacher_) {
                 report.users = members_->users().size();
                 report.named_alone = scope_.named().has_value();

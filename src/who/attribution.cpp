@@ -13,11 +13,11 @@
 namespace gpusnoop {
 namespace {
 
-// A runtime may write its files after the first call. Looked for again, ever more seldom.
+// A runtime may write its files after the first call: missing names are looked up again, with growing pauses.
 constexpr uint64_t first_pause_ns = 1'000'000'000;
 constexpr uint64_t longest_pause_ns = 64'000'000'000;
 
-// Without the names that are nearest to the root, nothing is known of the owner.
+// Without the names nearest to the root, the owner is unknown.
 CgroupPlace place_of(const cgroup_path& from, bool nodes)
 {
     std::vector<std::string_view> names;
@@ -45,7 +45,7 @@ CgroupPlace place_of(const cgroup_path& from, bool nodes)
     return place;
 }
 
-// How much a path says. What a user named never hides what root named.
+// How informative a path is. Names chosen by a user never take precedence over names chosen by root.
 int weight(const CgroupPlace& place)
 {
     const CgroupOwner& owner = place.owner;
@@ -70,13 +70,13 @@ std::string Owner::container_name() const
     return names.container.empty() ? where.container_id.substr(0, short_id) : names.container;
 }
 
-// Users and nodes in containers may give theirs any id.
+// Users, and nodes that are containers, may give their containers any id.
 std::string Owner::container_key() const
 {
-    return where.named_by_user ? where.container_id + of_user() : where.node_id + where.container_id;
+    return where.named_by_user ? where.container_id + uid_suffix() : where.node_id + where.container_id;
 }
 
-std::string Owner::of_user() const
+std::string Owner::uid_suffix() const
 {
     return where.uid ? fmt::format(" (uid {})", *where.uid) : std::string();
 }
@@ -101,11 +101,11 @@ std::string Owner::text() const
         return container() ? pod + "/" + container_name() : pod;
     }
     if (container())
-        return (runtime().empty() ? "container" : runtime()) + ":" + container_name() + of_user();
+        return (runtime().empty() ? "container" : runtime()) + ":" + container_name() + uid_suffix();
     if (!where.slurm_job.empty())
         return "slurm:" + slurm();
     if (!where.unit.empty())
-        return where.unit + of_user();
+        return where.unit + uid_suffix();
     return cgroup == "/" ? "" : cgroup;
 }
 
@@ -145,8 +145,8 @@ const Owner& Attribution::owner(const cgroups& ids)
 {
     auto known = known_.find({ids.v2, ids.v1});
     if (known == known_.end())
-        return nobody_;
-    if (known->second.next_look_ns && clock_ns(CLOCK_MONOTONIC) >= known->second.next_look_ns)
+        return unknown_;
+    if (known->second.next_lookup_ns && clock_ns(CLOCK_MONOTONIC) >= known->second.next_lookup_ns)
         refresh(known->second);
     return known->second.owner;
 }
@@ -158,13 +158,13 @@ void Attribution::refresh(Known& known)
         return;
     auto found_now = containers_->find(where);
     if (!found_now) {
-        known.next_look_ns = clock_ns(CLOCK_MONOTONIC) + first_pause_ns;
+        known.next_lookup_ns = clock_ns(CLOCK_MONOTONIC) + first_pause_ns;
         return;
     }
     known.owner.names = std::move(*found_now);
     const ContainerNames& names = known.owner.names;
     const bool found = !names.container.empty() && (where.pod_uid.empty() || !names.pod.empty());
-    known.next_look_ns = found ? 0 : clock_ns(CLOCK_MONOTONIC) + known.pause_ns;
+    known.next_lookup_ns = found ? 0 : clock_ns(CLOCK_MONOTONIC) + known.pause_ns;
     known.pause_ns = std::min(2 * known.pause_ns, longest_pause_ns);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cgroup -> container, pod, unit or job. The kernel side sends ids and paths with a process's first call; the names
-// that go with them are read from the host's disk, without asking any daemon.
+// Cgroup -> container, pod, unit or job. The BPF side sends cgroup ids and paths with a process's first call; the names
+// are read from the host's disk, without asking any daemon.
 #pragma once
 
 #include "bpf/shared/process.h"
@@ -17,9 +17,9 @@
 
 namespace gpusnoop {
 
-// Who runs in a cgroup; what is not known is empty.
+// The owner of a cgroup. Empty fields are unknown.
 struct Owner {
-    std::string cgroup; // path below its hierarchy's root; "..." for the names that did not fit
+    std::string cgroup; // path below its hierarchy's root; "..." replaces names that did not fit
     CgroupOwner where;  // from the path
     ContainerNames names;
 
@@ -29,9 +29,9 @@ struct Owner {
     std::string container_name() const; // or the short id
     std::string pod_name() const;       // NAMESPACE/NAME, or the uid
     std::string slurm() const;          // JOB.STEP
-    std::string container_key() const;  // differs from those of all other containers; empty: in none
-    std::string of_user() const;        // " (uid 1000)", or empty
-    std::string text() const;           // the most telling of all of these, on one line
+    std::string container_key() const;  // unique among all containers; empty: in no container
+    std::string uid_suffix() const;     // " (uid 1000)", or empty
+    std::string text() const;           // the most specific of these, on one line
 };
 
 class ContainerLookup;
@@ -43,13 +43,13 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
-    // The same by paths; of those that say equally much the first counts.
+    // The same from paths. The most informative one counts; of equal ones, the first.
     void learn(const cgroups& ids, std::vector<CgroupPlace> places);
 
-    // Stays where it is until forget(). One that nothing is known of for ids that were never learned.
+    // The reference is valid until forget_unless() removes the entry. An empty owner for ids that were never learned.
     const Owner& owner(const cgroups& ids);
 
-    // Takes out those that keep(ids) is false for.
+    // Removes the entries for which keep(ids) returns false.
     template<class Keep>
     void forget_unless(Keep&& keep)
     {
@@ -60,7 +60,7 @@ public:
 private:
     struct Known {
         Owner owner;
-        uint64_t next_look_ns = 0; // for names that were not there, CLOCK_MONOTONIC
+        uint64_t next_lookup_ns = 0; // of missing names, CLOCK_MONOTONIC; 0: none
         uint64_t pause_ns = 0;
     };
 
@@ -69,7 +69,7 @@ private:
     std::vector<CgroupMount> mounts_;
     std::unique_ptr<ContainerLookup> containers_;
     std::map<std::pair<uint64_t, uint64_t>, Known> known_; // by v2 and v1 id
-    Owner nobody_;
+    Owner unknown_;
 };
 
 } // namespace gpusnoop

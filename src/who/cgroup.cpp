@@ -37,7 +37,7 @@ bool is_cgroup(const std::string& path)
            stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// Of the hierarchy; 0 where there is no such file.
+// The device number of the hierarchy; 0 if there is no such file.
 dev_t device_of(const std::string& path)
 {
     struct stat st {};
@@ -69,15 +69,15 @@ std::vector<std::string> children(int cgroup)
 
 struct Visited {
     int cgroup;       // a descriptor
-    std::string path; // below the first one
-    uint64_t id;      // as the kernel side has it
+    std::string path; // below the start of the walk
+    uint64_t id;      // as the BPF side reports it
     Delegation delegation;
 
     CgroupOwner owner() const { return parse_cgroup_path(path, delegation); }
 };
 
-// Calls visit(visited) for a cgroup and all below it, outer ones first; it says whether to go into this one. By
-// descriptor: the path of a cgroup may be longer than a path may be.
+// Visits a cgroup and all below it, outer ones first. visit() returns true to visit those below, too. Uses descriptors,
+// because the path of a cgroup may be longer than PATH_MAX.
 template<class Visit>
 void walk(int cgroup, Delegation delegation, Visit&& visit, const std::string& path = "", int depth = 0)
 {
@@ -98,7 +98,7 @@ void add_members(int cgroup, std::set<pid_t>& members)
     const Fd procs(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC));
     std::ifstream list(fmt::format("/proc/self/fd/{}", procs.get()));
     for (pid_t pid = 0; list >> pid;)
-        if (pid > 0) // 0: of a pid namespace that is not below ours
+        if (pid > 0) // 0: a process outside of our pid namespace
             members.insert(pid);
 }
 
@@ -118,7 +118,7 @@ pid_t first_process(int cgroup)
 
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
 {
-    constexpr size_t most = 65'536; // that are looked at
+    constexpr size_t visited_max = 65'536; // per hierarchy
     std::vector<ContainerCgroup> of_users;
     const std::vector<CgroupMount> mounts = cgroup_mounts(host_root);
     const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
@@ -128,7 +128,7 @@ std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
         std::vector<ContainerCgroup> found;
         size_t seen = 0;
         walk(open_folder(mount.path).get(), of_host, [&](const Visited& at) {
-            if (seen++ >= most)
+            if (seen++ >= visited_max)
                 return false;
             CgroupOwner owner = at.owner();
             const bool container = !owner.container_id.empty();
@@ -145,22 +145,23 @@ std::vector<ContainerCgroup> container_cgroups(const std::string& host_root)
     return of_users;
 }
 
-CgroupTarget::CgroupTarget(const std::string& what, const std::string& host_root) : what_(what)
+CgroupTarget::CgroupTarget(const std::string& argument, const std::string& host_root) : argument_(argument)
 {
     constexpr std::string_view forms = "a path, a container's id or name, or pod:NAMESPACE/NAME";
-    if (what.empty())
-        throw UsageError(fmt::format("a cgroup (-c) is {}, not empty", forms));
+    if (argument.empty())
+        throw UsageError(fmt::format("a cgroup (-c) must be {}, and is empty", forms));
     const std::vector<CgroupMount> mounts = cgroup_mounts(host_root);
     if (mounts.empty())
-        throw Error(fmt::format("no cgroup hierarchy is mounted below {}", host_root),
-                    "mount one (mount -t cgroup2 none /sys/fs/cgroup), or say where the host's root is: --host-root");
-    if (what.starts_with("pod:")) {
+        throw Error(
+            fmt::format("no cgroup hierarchy is mounted below {}", host_root),
+            "mount one (mount -t cgroup2 none /sys/fs/cgroup), or name the host's root directory with --host-root");
+    if (argument.starts_with("pod:")) {
         find_pod(mounts, host_root);
         return;
     }
     if (find_path(mounts) || find_container(mounts, host_root))
         return;
-    throw Error(fmt::format("there is no cgroup and no container '{}'", what),
+    throw Error(fmt::format("there is no cgroup or container '{}'", argument),
                 with_containers(fmt::format("give {}; cgroups are below {}{}", forms, mounts.front().path,
                                             mounts.size() > 1 ? " and " + mounts[1].path : ""),
                                 host_root));
@@ -168,26 +169,27 @@ CgroupTarget::CgroupTarget(const std::string& what, const std::string& host_root
 
 bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
 {
-    std::string rest = what_;
-    if (const std::string path = what_.starts_with('/') ? real_path(what_) : ""; !path.empty() && is_cgroup(path)) {
-        // Whichever mount of the hierarchy it was reached through.
+    std::string rest = argument_;
+    if (const std::string path = argument_.starts_with('/') ? real_path(argument_) : "";
+        !path.empty() && is_cgroup(path)) {
+        // The path may lead through any mount of the hierarchy.
         const auto in =
             std::ranges::find(mounts, device_of(path), [](const CgroupMount& m) { return device_of(m.path); });
         if (in != mounts.end() && (in->v2 || in->controller != CONTROLLER_NONE)) {
-            take(*in, {path});
+            set_cgroups(*in, {path});
             return true;
         }
-        // systemd's own hierarchy: its cgroups have namesakes in those that the kernel side can look at.
+        // In systemd's own hierarchy: look for the same path in the hierarchies that the BPF side can read.
         rest = in != mounts.end() && is_below(path, in->path) ? path.substr(in->path.size()) : "";
         if (rest.empty())
-            throw Error(fmt::format("{} belongs to a cgroup hierarchy without a controller", what_),
-                        "give the path of the same cgroup below another one, such as memory or pids");
+            throw Error(fmt::format("{} belongs to a cgroup hierarchy without a controller", argument_),
+                        "give the path of this cgroup in another hierarchy, such as memory or pids");
     }
     for (const CgroupMount& mount : mounts) {
         const std::string path = real_path(mount.path + "/" + rest);
         if (!is_below(path, mount.path) || !is_cgroup(path) || (!mount.v2 && mount.controller == CONTROLLER_NONE))
             continue;
-        take(mount, {path});
+        set_cgroups(mount, {path});
         return true;
     }
     return false;
@@ -195,11 +197,11 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
 
 void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::string& host_root)
 {
-    const std::string name = what_.substr(what_.find(':') + 1);
+    const std::string name = argument_.substr(argument_.find(':') + 1);
     const size_t slash = name.find('/');
     if (slash == std::string::npos || slash == 0 || slash + 1 == name.size() ||
         name.find('/', slash + 1) != std::string::npos)
-        throw UsageError(fmt::format("a pod (-c) is pod:NAMESPACE/NAME, not '{}'", what_));
+        throw UsageError(fmt::format("a pod (-c) must be pod:NAMESPACE/NAME, not '{}'", argument_));
     const Containers::Pod pod = Containers(host_root).find_pod(std::string_view(name).substr(0, slash),
                                                                std::string_view(name).substr(slash + 1));
     if (pod.uids.empty() && pod.container_ids.empty())
@@ -220,20 +222,21 @@ void CgroupTarget::find_pod(const std::vector<CgroupMount>& mounts, const std::s
             return !its;
         });
         if (!found.empty())
-            return take(mount, std::move(found));
+            return set_cgroups(mount, std::move(found));
     }
-    throw Error(fmt::format("pod '{}' has no cgroup: it has ended, or has not started", name));
+    throw Error(fmt::format("pod '{}' has no cgroup: it has ended, or has not started yet", name));
 }
 
 bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const std::string& host_root)
 {
-    const std::set<Containers::Named> named = Containers(host_root).find_named(what_);
+    const std::set<Containers::Named> named = Containers(host_root).find_named(argument_);
     const bool may_be_id =
-        what_.size() >= shortest_id && what_.find_first_not_of("0123456789abcdef-") == std::string::npos;
+        argument_.size() >= shortest_id && argument_.find_first_not_of("0123456789abcdef-") == std::string::npos;
     if (named.empty() && !may_be_id)
         return false;
     const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
-    // Root's containers on the host, in any hierarchy, come before those of users and of nodes in containers.
+    // Root's containers on the host, in any hierarchy, take precedence over users' containers and those inside of
+    // nodes.
     std::vector<std::pair<const CgroupMount*, std::vector<ContainerCgroup>>> hosts, of_others;
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)
@@ -244,7 +247,7 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
             const std::string& id = owner.container_id;
             const bool has_name =
                 owner.node_id.empty() && named.contains({id, owner.named_by_user ? owner.uid : std::nullopt});
-            if (id.empty() || !(has_name || (may_be_id && id.starts_with(what_))))
+            if (id.empty() || !(has_name || (may_be_id && id.starts_with(argument_))))
                 return true;
             std::vector<ContainerCgroup>& found = owner.named_by_user || !owner.node_id.empty() ? others : host;
             if (std::ranges::none_of(found, [&](const ContainerCgroup& other) {
@@ -263,25 +266,25 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
         return false;
     const auto& [mount, found] = all.front();
     if (found.size() > 1) {
-        constexpr size_t most = 8; // that are listed
+        constexpr size_t listed_max = 8;
         std::vector<std::string> paths;
         for (const ContainerCgroup& one : found)
-            paths.push_back(printable(mount->path + one.path)); // users may have named it
-        throw Error(fmt::format("'{}' matches {} containers: {}", what_, found.size(), listed(paths, most)),
-                    "give more digits of an id, or the path of one");
+            paths.push_back(printable(mount->path + one.path)); // a user may have chosen the name
+        throw Error(fmt::format("'{}' matches {} containers: {}", argument_, found.size(), listed(paths, listed_max)),
+                    "give more digits of the id, or the path of one of them");
     }
-    take(*mount, {mount->path + found.front().path});
+    set_cgroups(*mount, {mount->path + found.front().path});
     return true;
 }
 
-void CgroupTarget::take(const CgroupMount& mount, std::vector<std::string> paths)
+void CgroupTarget::set_cgroups(const CgroupMount& mount, std::vector<std::string> paths)
 {
     mount_ = mount;
     for (std::string& path : paths) {
         Fd directory = open_folder(path);
         struct stat st {};
         if (!directory || fstat(directory.get(), &st))
-            throw Error(fmt::format("cgroup {} cannot be opened: {}", path, errno_text(errno)));
+            throw Error(fmt::format("cannot open cgroup {}: {}", path, errno_text(errno)));
         ids_.push_back(st.st_ino);
         directories_.push_back(std::move(directory));
         paths_.push_back(std::move(path));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cgroups of containers, pods and jobs, and those that -c asks for.
+// Cgroups of containers, pods and jobs, and the cgroups selected by -c.
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,29 +13,30 @@
 
 namespace gpusnoop {
 
-// Of a container, of a pod, or of a step of a Slurm job.
+// The cgroup of a container, a pod or a step of a Slurm job.
 struct ContainerCgroup {
-    uint64_t id = 0; // as the kernel side has it
+    uint64_t id = 0; // as the BPF side reports it
     std::string path;
     CgroupOwner owner;
-    pid_t process = 0; // of a step, the first one in it; 0: there is none
+    pid_t process = 0; // the first process of a step; 0: none
 };
-// Those that are there now, the outermost of nested ones; of the first hierarchy that has some that users did not name.
+// Cgroups that exist now; of nested ones, the outermost. They are those of one hierarchy: the first that has any which
+// users did not name.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
-// What -c asks for: one cgroup, or those of a pod that has several; what lies below belongs to it.
+// The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.
 class CgroupTarget {
 public:
-    // A path, a path below a mount, a container id or its beginning, a container's name, or pod:NAMESPACE/NAME. A
-    // container that a user has named counts if root has named none like that. Throws Error where there is none of this
-    // name, or more than one; UsageError where it can be no name.
-    CgroupTarget(const std::string& what, const std::string& host_root);
+    // argument: a path, a path below a mount, a container id or its beginning, a container's name, or
+    // pod:NAMESPACE/NAME. Users' containers are considered only if no container of root's matches. Throws Error if
+    // nothing or more than one container matches; UsageError if the argument is malformed.
+    CgroupTarget(const std::string& argument, const std::string& host_root);
 
-    const std::string& what() const { return what_; } // as it was asked for
+    const std::string& argument() const { return argument_; }
     const std::vector<std::string>& paths() const { return paths_; }
     bool v2() const { return mount_.v2; }
     cgroup_controller controller() const { return mount_.controller; }
-    const std::vector<uint64_t>& ids() const { return ids_; } // as the kernel side has them
+    const std::vector<uint64_t>& ids() const { return ids_; } // as the BPF side reports them
     std::vector<pid_t> members() const;                       // processes in it now
     bool is_removed() const;                                  // all of its cgroups have been removed
 
@@ -43,12 +44,12 @@ private:
     bool find_path(const std::vector<CgroupMount>& mounts);
     void find_pod(const std::vector<CgroupMount>& mounts, const std::string& host_root);
     bool find_container(const std::vector<CgroupMount>& mounts, const std::string& host_root);
-    void take(const CgroupMount& mount, std::vector<std::string> paths);
+    void set_cgroups(const CgroupMount& mount, std::vector<std::string> paths);
 
-    std::string what_;
+    std::string argument_;
     CgroupMount mount_;
     std::vector<std::string> paths_;
-    std::vector<Fd> directories_; // held, so that one of the same name made later is not taken for it
+    std::vector<Fd> directories_; // kept open, so that a new cgroup of the same name is not mistaken for it
     std::vector<uint64_t> ids_;
 };
 

@@ -42,7 +42,7 @@ void add(std::optional<uint64_t>& sum, std::optional<uint64_t> more)
 std::optional<double> parse_quota(std::string_view text)
 {
     const size_t blank = text.find_first_of(" \n");
-    const auto quota = leading_number<uint64_t>(text); // not of "max", and not of -1
+    const auto quota = leading_number<uint64_t>(text); // nullopt for "max" and -1
     const auto period =
         blank == std::string_view::npos ? std::nullopt : leading_number<uint64_t>(text.substr(blank + 1));
     if (!quota || !period || !*period)
@@ -70,8 +70,8 @@ std::optional<uint64_t> parse_pressure(std::string_view text)
                : std::nullopt;
 }
 
-// The folder of the process' cgroup in the hierarchy with that controller; of v2 where it is none, or v1 does not have
-// it. Empty: not known, as outside of what is mounted here.
+// The directory of the process's cgroup in the v1 hierarchy with this controller; in v2 if there is no such hierarchy,
+// or for CONTROLLER_NONE. Empty if it is not in a mounted part of the hierarchy.
 std::string CgroupFiles::path(std::string_view lines, cgroup_controller controller, const CgroupMount*& mount) const
 {
     const std::string_view name = controller == CONTROLLER_CPU       ? "cpu"
@@ -99,14 +99,14 @@ std::string CgroupFiles::path(std::string_view lines, cgroup_controller controll
         if (!within.starts_with(found->root))
             return {};
         within.remove_prefix(found->root.size());
-        if (!within.empty() && within.front() != '/') // its neighbour
+        if (!within.empty() && within.front() != '/') // another cgroup with the same prefix
             return {};
     }
     mount = &*found;
     return found->path + (within == "/" ? std::string() : std::string(within));
 }
 
-// Its own, and those of all above it: each may be the one that holds it back.
+// Includes the quotas of all cgroups above it, because each of them can throttle it.
 void CgroupFiles::add_quotas(std::string folder, const CgroupMount& mount, CgroupFacts& facts) const
 {
     facts.throttles = facts.throttled_ns = 0;
@@ -137,7 +137,7 @@ std::string CgroupFiles::frozen_by(std::string_view lines) const
         if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN, FREEZING; or THAWED
             continue;
         const std::string_view file = mount->v2 ? "/cgroup.freeze" : "/freezer.self_freezing";
-        std::string by = own; // where none of those above it is visible
+        std::string by = own; // if the frozen one above it is not visible
         std::string folder = own;
         for (int depth = 0; depth < CGROUP_WALK_MAX && folder.size() >= mount->path.size(); depth++) {
             if (text_of(fmt::format("{}{}", folder, file)).value_or("").starts_with('1')) {

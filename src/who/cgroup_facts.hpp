@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cgroup may have of the machine, and what its tasks lacked: the kernel's own figures, in files.
+// CPU quota, throttling and pressure (PSI) of a cgroup, from the kernel's files.
 #pragma once
 
 #include "who/cgroup.hpp"
@@ -17,29 +17,29 @@ namespace gpusnoop {
 
 enum Pressure : uint8_t { PRESSURE_CPU, PRESSURE_IO, PRESSURE_MEMORY, PRESSURES };
 
-// nullopt where it is not known; sums are since the cgroup is there.
+// nullopt: unknown. Totals since the cgroup was created.
 struct CgroupFacts {
-    std::optional<double> quota_cpus;     // the least of its own and of those above it; none where there is none
-    std::optional<uint64_t> throttles;    // periods in which a quota was used up, of those that have one
+    std::optional<double> quota_cpus;     // the lowest of its own quota and those above it; nullopt: no limit
+    std::optional<uint64_t> throttles;    // throttled periods, added up over these quotas
     std::optional<uint64_t> throttled_ns; // of all CPUs together
-    std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // some task waited for it
-    bool machine_wide = false; // the pressure is: there is none of the cgroup (v1, psi=0, the root)
+    std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time in which some task was stalled
+    bool machine_wide = false; // the pressure is the machine's: the cgroup has no figure (v1, psi=0, the root)
 };
 
-// Of cpu.max: "20000 100000"; of cpu.cfs_quota_us and cpu.cfs_period_us, with a blank between them. nullopt: no limit.
+// text: cpu.max ("20000 100000"), or cpu.cfs_quota_us followed by cpu.cfs_period_us. nullopt: no limit.
 std::optional<double> parse_quota(std::string_view text);
-// Of cpu.stat and its like, "key number" in each line.
+// The number of a key in cpu.stat and similar files with lines of "key number".
 std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key);
-// The sum of the line of which it is said that some tasks wait, in us.
+// The total of the line "some" of a pressure file, in us.
 std::optional<uint64_t> parse_pressure(std::string_view text);
 
 class CgroupFiles {
 public:
     explicit CgroupFiles(std::vector<CgroupMount> mounts) : mounts_(std::move(mounts)) {}
 
-    // lines: /proc/PID/cgroup.
+    // lines: text of /proc/PID/cgroup.
     CgroupFacts of(std::string_view lines) const;
-    // The cgroup that keeps it frozen, its own or one above that; empty: it is not frozen.
+    // The frozen cgroup, the process's own or one above it; empty: not frozen.
     std::string frozen_by(std::string_view lines) const;
 
 private:
@@ -49,14 +49,13 @@ private:
     std::vector<CgroupMount> mounts_;
 };
 
-// What keeps a thread from running, whatever it waits for: a stop by a signal or debugger, or the freezer of its
-// cgroup.
+// Reasons why a thread cannot run at all: a signal or debugger has stopped it, or its cgroup is frozen.
 class Suspensions {
 public:
     explicit Suspensions(const std::string& host_root) : cgroups_(cgroup_mounts(host_root)) {}
 
-    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty: it is
-    // not suspended, or has ended.
+    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty: not
+    // suspended, or exited.
     std::string of(pid_t pid, pid_t tid) const;
 
 private:

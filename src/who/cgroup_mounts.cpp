@@ -39,7 +39,7 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// The one that the kernel side prefers.
+// The controller that the BPF side prefers.
 cgroup_controller controller_among(const std::string& options)
 {
     std::set<std::string, std::less<>> words;
@@ -67,17 +67,17 @@ std::optional<CgroupMount> parse_mount(const std::string& line)
     return CgroupMount{unescape(point), unescape(root), v2, v2 ? CONTROLLER_NONE : controller_among(options)};
 }
 
-// Of a path as /proc/PID/cgroup has it. The directory that is missing, if one is, was named by the owner of the one
-// above; nothing is known of those below.
+// path: as in /proc/PID/cgroup. The name of a missing directory was chosen by the owner of its parent; the owners of
+// names below it are unknown.
 Delegation delegation_of(std::string_view path, const CgroupMount& mount)
 {
-    const size_t above = mount.root == "/" ? 0 : mount.root.size(); // not below the mount point
+    const size_t above = mount.root == "/" ? 0 : mount.root.size(); // bytes above the mounted cgroup
     if ((above && !path.starts_with(mount.root)) || path.substr(above).starts_with("/.."))
         return {};
     for (size_t end = above;; end = std::min(path.find('/', end + 1), path.size())) {
         struct stat st {};
-        const bool is_there = stat(fmt::format("{}{}", mount.path, path.substr(above, end - above)).c_str(), &st) == 0;
-        if (!is_there)
+        const bool exists = stat(fmt::format("{}{}", mount.path, path.substr(above, end - above)).c_str(), &st) == 0;
+        if (!exists)
             return {.from = end, .uid = std::nullopt};
         if (const Delegation delegation = delegation_by(st, end); delegation.from == end || end == path.size())
             return delegation;
@@ -121,7 +121,8 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
     std::ifstream file("/proc/self/mountinfo");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
-    return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts; // they are the host's wherever they are mounted
+    return mounts.empty() ? parse_cgroup_mounts(text, "/")
+                          : mounts; // hierarchies are the host's, wherever they are mounted
 }
 
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
@@ -132,7 +133,7 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
     return CONTROLLER_NONE;
 }
 
-// Of the hierarchy's own root only: in a container, a mount may begin at a node.
+// Checks only mounts of a hierarchy's root: in a container, the mounted cgroup may be that of a node.
 bool has_pods(const std::vector<CgroupMount>& mounts)
 {
     const auto has = [](const CgroupMount& mount, const char* name) {

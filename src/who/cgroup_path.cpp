@@ -13,9 +13,9 @@ namespace {
 
 constexpr size_t id_digits = 64;
 constexpr size_t static_pod_digits = 32;
-constexpr size_t max_name = 255; // NAME_MAX: what is longer is no cgroup's name
+constexpr size_t max_name = 255; // NAME_MAX, the longest name of a cgroup
 
-bool take_prefix(std::string_view& text, std::string_view prefix)
+bool consume_prefix(std::string_view& text, std::string_view prefix)
 {
     if (!text.starts_with(prefix))
         return false;
@@ -23,7 +23,7 @@ bool take_prefix(std::string_view& text, std::string_view prefix)
     return true;
 }
 
-bool take_suffix(std::string_view& text, std::string_view suffix)
+bool consume_suffix(std::string_view& text, std::string_view suffix)
 {
     if (!text.ends_with(suffix))
         return false;
@@ -69,7 +69,7 @@ struct Container {
 
 using RuntimeNames = decltype(ContainerRuntime::prefixes) ContainerRuntime::*;
 
-// The runtime that has this name among those; empty where none has.
+// The runtime that has `name` in this list; empty if none has.
 std::string_view runtime_by(RuntimeNames names, std::string_view name)
 {
     for (const ContainerRuntime& runtime : container_runtimes)
@@ -80,7 +80,7 @@ std::string_view runtime_by(RuntimeNames names, std::string_view name)
 
 std::optional<Container> container_of(std::string_view name, std::string_view parent)
 {
-    // slice:prefix:id is what the cgroupfs driver makes of a path that was meant for systemd.
+    // The cgroupfs driver turns a path that was meant for systemd into slice:prefix:id.
     const size_t colon = name.rfind(':');
     if (colon != std::string_view::npos) {
         const std::string_view id = name.substr(colon + 1);
@@ -91,7 +91,7 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
         return Container{runtime_by(&ContainerRuntime::prefixes, before.substr(slice_end + 1)), id};
     }
 
-    const bool scope = take_suffix(name, ".scope");
+    const bool scope = consume_suffix(name, ".scope");
     if (is_fargate_id(name) && !scope)
         return Container{"", name};
     if (name.size() < id_digits)
@@ -103,26 +103,26 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     if (prefix.empty()) // podman's pods have ids of the same form
         return parent == "libpod_parent" ? std::nullopt
                                          : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
-    // The monitor of a container is on the host.
-    if (!take_suffix(prefix, "-") || prefix.ends_with("conmon"))
+    // conmon, the monitor of a container, runs on the host.
+    if (!consume_suffix(prefix, "-") || prefix.ends_with("conmon"))
         return std::nullopt;
     const std::string_view runtime = runtime_by(&ContainerRuntime::prefixes, prefix);
-    // Whoever asks systemd for a scope chooses the prefix; without systemd only the known ones count.
+    // The creator of a systemd scope can choose any prefix; without systemd, only known prefixes are accepted.
     return scope || !runtime.empty() ? std::optional(Container{runtime, id}) : std::nullopt;
 }
 
-// podUID, [...]kubepods[-qos]-podUID.slice, and the latter before a colon. Dashes separate slices for systemd, so it
-// gets underscores.
+// Parses podUID, [...]kubepods[-qos]-podUID.slice, and the latter followed by a colon. In a slice, the uid has
+// underscores, because systemd uses dashes to nest slices.
 std::string pod_of(std::string_view name)
 {
     name = name.substr(0, name.find(':'));
-    if (take_suffix(name, ".slice")) {
+    if (consume_suffix(name, ".slice")) {
         const size_t dash = name.rfind("-pod");
         if (dash == std::string_view::npos)
             return {};
         name.remove_prefix(dash + 1);
     }
-    if (!take_prefix(name, "pod"))
+    if (!consume_prefix(name, "pod"))
         return {};
     if (!is_uuid(name, '-') && !is_uuid(name, '_') && !is_hex(name, static_pod_digits))
         return {};
@@ -133,10 +133,11 @@ std::string pod_of(std::string_view name)
 
 bool is_unit(std::string_view name)
 {
-    return (take_suffix(name, ".service") || take_suffix(name, ".scope")) && !name.empty();
+    return (consume_suffix(name, ".service") || consume_suffix(name, ".scope")) && !name.empty();
 }
 
-// slurmstepd.scope with the node's name before it where several run on one machine; v1 has it behind "slurm".
+// slurmstepd.scope (v2) or slurm (v1). If a machine runs several Slurm nodes, the node's name precedes slurmstepd.scope
+// or follows "slurm_".
 bool starts_slurm(std::string_view name)
 {
     return name == "slurm" || name.starts_with("slurm_") || name == "slurmstepd.scope" ||
@@ -163,7 +164,7 @@ bool is_slurm_step(std::string_view text)
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
 }
 
-// The cgroup of a kubelet, or of its pods, in a container that is its node.
+// The cgroup of a kubelet or of its pods, inside of a container that is a node.
 bool is_kubelet(std::string_view name)
 {
     return name == "kubelet" || name == "kubelet.slice" || name == "kubepods" || name == "kubepods.slice";
@@ -171,18 +172,18 @@ bool is_kubelet(std::string_view name)
 
 std::optional<uint32_t> user_of(std::string_view name, std::string_view prefix, std::string_view suffix)
 {
-    return take_prefix(name, prefix) && take_suffix(name, suffix) ? parse_number<uint32_t>(name) : std::nullopt;
+    return consume_prefix(name, prefix) && consume_suffix(name, suffix) ? parse_number<uint32_t>(name) : std::nullopt;
 }
 
-// Reads the names of a path from the root on.
+// Reads the names of a path, from the root down.
 class PathReader {
 public:
     explicit PathReader(bool nodes) : nodes_(nodes) {}
 
     void read(std::string_view name, std::string_view parent);
-    // The names from here on are a user's.
+    // The following names were chosen by a user.
     void delegate_to(std::optional<uint32_t> uid);
-    CgroupOwner take();
+    CgroupOwner extract();
 
 private:
     bool read_container(std::string_view name, std::string_view parent);
@@ -191,17 +192,17 @@ private:
     void read_of_user(std::string_view name, std::string_view parent);
     void read_of_node(std::string_view name, std::string_view parent);
 
-    // Whose names are read; those of `container` say nothing.
+    // The author of the names that are read next; those of `container` are ignored.
     enum class By : uint8_t { host, user, container, node };
 
-    bool nodes_; // a container may be one
+    bool nodes_; // see Delegation
     By by_ = By::host;
     CgroupOwner owner_;
-    std::optional<uint32_t> user_; // who names what is read now
-    bool has_units_ = false;       // that user has a systemd of its own
-    std::string uuid_;             // a container of Garden or Mesos, or a task of ECS around one
+    std::optional<uint32_t> user_; // author of the names that are read next
+    bool has_units_ = false;       // that user runs a systemd instance
+    std::string uuid_;             // a container of Garden or Mesos, or an ECS task with a container
     std::string pod_of_node_;
-    bool in_kubelet_ = false; // below a node's
+    bool in_kubelet_ = false; // below the kubelet's cgroup of a node
     bool in_slurm_ = false;   // below Slurm's own cgroup
 };
 
@@ -224,11 +225,11 @@ void PathReader::read_slurm(std::string_view name)
     if (!in_slurm_)
         return;
     if (owner_.slurm_job.empty()) {
-        if (is_sluid(name) || (take_prefix(name, "job_") && is_slurm_job(name)))
+        if (is_sluid(name) || (consume_prefix(name, "job_") && is_slurm_job(name)))
             owner_.slurm_job = name;
-        else if (!owner_.uid && take_prefix(name, "uid_"))
+        else if (!owner_.uid && consume_prefix(name, "uid_"))
             owner_.uid = parse_number<uint32_t>(name);
-    } else if (owner_.slurm_step.empty() && take_prefix(name, "step_") && is_slurm_step(name)) {
+    } else if (owner_.slurm_step.empty() && consume_prefix(name, "step_") && is_slurm_step(name)) {
         owner_.slurm_step = name;
     }
 }
@@ -302,13 +303,13 @@ void PathReader::delegate_to(std::optional<uint32_t> uid)
 {
     if (by_ == By::user)
         return;
-    // What is in a container, a pod or a job stays theirs.
+    // Cgroups inside of a container, a pod or a job belong to it.
     const bool owned = by_ != By::host || !owner_.pod_uid.empty() || !owner_.slurm_job.empty();
     by_ = !owned && uid ? By::user : By::container;
     user_ = uid;
 }
 
-CgroupOwner PathReader::take()
+CgroupOwner PathReader::extract()
 {
     if (owner_.container_id.empty())
         owner_.container_id = std::move(uuid_);
@@ -319,7 +320,7 @@ CgroupOwner PathReader::take()
 
 CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegation)
 {
-    take_suffix(path, " (deleted)");
+    consume_suffix(path, " (deleted)");
     PathReader reader(delegation.nodes);
     std::string_view parent;
     bool delegated = false;
@@ -331,7 +332,7 @@ CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegatio
         reader.read(name, parent);
         parent = name;
     }
-    return reader.take();
+    return reader.extract();
 }
 
 } // namespace gpusnoop

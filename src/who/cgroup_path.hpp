@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Container, pod, unit, user and Slurm job by the names that runtimes give to cgroups.
+// Parser of cgroup paths: finds the container, pod, systemd unit, user and Slurm job in the names that runtimes use.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace gpusnoop {
 
-// How much of a cgroup's path root has named. The user who may create cgroups in a directory names those in it.
+// The part of a cgroup's path that users control. A user who may create cgroups in a directory chooses the names in it.
 struct Delegation {
-    size_t from = std::string_view::npos; // bytes of the path; the names behind them are the user's
-    std::optional<uint32_t> uid;          // nullopt: not known, or several users
-    bool nodes = true;                    // a container may be a node: the host has no pods of its own
+    size_t from = std::string_view::npos; // offset in the path; names after it were chosen by the user
+    std::optional<uint32_t> uid;          // nullopt: unknown, or several users
+    bool nodes = true;                    // a container may be a Kubernetes node, as the host has no pods of its own
 };
 
-// The owner of a cgroup by its path; empty fields: not known. Names that root gave are trusted. Those that a user gave
-// name that user's own containers and units only. What a container created below its cgroup is the container's, but for
-// the pods of a node that is itself a container of root's, on a host without a kubelet (kind, k3d, minikube).
+// The owner of a cgroup, from its path; empty fields are unknown. Names chosen by root are trusted. Names chosen by a
+// user identify only that user's own containers and units. Cgroups that a container has created belong to the
+// container, except for pods of a Kubernetes node that runs in a container of root's (kind, k3d, minikube).
 struct CgroupOwner {
-    std::string runtime;         // "docker", "containerd", "cri-o", "podman"; empty where the path does not tell
-    std::string container_id;    // in full: [0-9a-f-]
-    std::string node_id;         // the container that is the node of this one's pod (kind)
+    std::string runtime;         // "docker", "containerd", "cri-o", "podman"; empty if the path does not show it
+    std::string container_id;    // the full id: [0-9a-f-]
+    std::string node_id;         // the container that is the node of this container's pod (kind)
     std::string pod_uid;         // with dashes, or the 32 hex digits of a static pod
-    std::string unit;            // innermost systemd service or scope that is no container's, escapes as they are
-    std::optional<uint32_t> uid; // of user-U.slice, of Slurm v1's uid_U, or of the user that names were delegated to
-    std::string slurm_job;       // "1234", also array and het forms as the path has them
+    std::string unit;            // innermost systemd service or scope that is not a container's; escapes are kept
+    std::optional<uint32_t> uid; // from user-U.slice or Slurm v1's uid_U, or the user who controls the names
+    std::string slurm_job;       // "1234"; array and heterogeneous jobs as in the path
     std::string slurm_step;      // "0", "batch", "extern", "interactive"
-    bool named_by_user = false;  // the user uid named the container, or the unit
+    bool named_by_user = false;  // the user `uid` chose the name of the container or unit
 
     auto operator<=>(const CgroupOwner&) const = default;
 };
 
-// Takes /proc/PID/cgroup's third field, or a path below the cgroup mount. Any bytes, linear time. What systemd
-// delegates to users (user@U.service) is recognized without a delegation, too.
+// path: third field of /proc/PID/cgroup, or a path below the cgroup mount. Accepts any bytes; takes linear time.
+// Cgroups that systemd delegates to users (user@U.service) are recognized even without a delegation.
 CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegation = {});
 
 // A cgroup and its owner.

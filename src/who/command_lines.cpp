@@ -11,9 +11,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t max_command_memory = 16 << 20;
-constexpr std::chrono::seconds lasting(5);
+constexpr std::chrono::seconds refresh_interval(5);
 
-// The question is the image alone.
+// A question has only the image.
 struct CommandLine {
     ImageId image{};
     std::string text{};
@@ -43,13 +43,13 @@ CommandLines::CommandLines(WaitBudget* waits)
               waits)
 {}
 
-// The first time somebody waits for it, so that a table printed once has it.
+// Waits for the first answer, so that a table that is printed once includes it.
 const std::string& CommandLines::of(const ImageId& image)
 {
     reader_.poll();
     const auto now = Clock::now();
     const auto [at, is_new] = known_.try_emplace(image);
-    if (!is_new && now - at->second.asked < lasting)
+    if (!is_new && now - at->second.asked < refresh_interval)
         return at->second.text;
     at->second.asked = now;
     const std::string question = message_of(CommandLine{image});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command_line() of processes, by a helper: what it reads is the process' own memory, which may hang.
+// Command lines of processes. A helper reads them: they are in the process's memory, and reading it may hang.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -15,10 +15,10 @@ class CommandLines {
 public:
     explicit CommandLines(WaitBudget* waits = nullptr); // see Reader
 
-    // Of a process that runs: empty where it is not known, or not known yet; no older than some seconds, for programs
-    // change theirs. Show it with printable().
+    // For a running process; empty: unknown, or not known yet. Read again every few seconds, because programs change
+    // their command lines. Show it with printable().
     const std::string& of(const ImageId& image);
-    // As far as it is known, without asking: of one that has ended.
+    // The last known one, for a process that has exited. Does not ask the helper.
     const std::string& last_known(const ImageId& image) const;
 
     void forget(const ImageId& image) { known_.erase(image); }

@@ -127,7 +127,7 @@ std::string containers_with_cuda(const std::string& host_root)
             found.insert(std::move(name));
     if (found.empty())
         return users.all ? "no container runs a process that maps CUDA" : "";
-    return "these run a process that maps CUDA: " + listed({found.begin(), found.end()}, named_max);
+    return "containers with processes that map CUDA: " + listed({found.begin(), found.end()}, named_max);
 }
 
 } // namespace gpusnoop

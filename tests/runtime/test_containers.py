@@ -280,7 +280,7 @@ def what_to_ask_for_instead():
     check("; no container runs a process that maps CUDA\n" in none, f"none: {none}")
     contained(kubepods(pod)), contained(f"docker/{container.id}"), contained(fresh())
     said = ask()
-    check(said.endswith(f"; these run a process that maps CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"two: {said}")
+    check(said.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"two: {said}")
 
 
 # --- containers ------------------------------------------------------------------------------------------------------

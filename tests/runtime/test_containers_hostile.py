@@ -97,7 +97,7 @@ def a_list_of_them():
         host.docker(name)
     contained(f"docker/{names[0].id}", "launch vecadd 1", form="workload-driver")
     one = traced(host, "-c", "nosuch", json=False, banner=False, attaches=False).finish(1)
-    check(r"; these run a process that maps CUDA: c\x1B[2J\x1B]0;x\x07\x0D\xE2\x80\xAE0" in one.error, f"the list: {one.error}")
+    check(r"; containers with processes that map CUDA: c\x1B[2J\x1B]0;x\x07\x0D\xE2\x80\xAE0" in one.error, f"the list: {one.error}")
     for name in names[1:]:
         contained(f"docker/{name.id}", "launch vecadd 1", form="workload-driver")
     all = traced(host, "-c", "pod:no/such", json=False, banner=False, attaches=False).finish(1)
