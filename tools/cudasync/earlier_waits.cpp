@@ -10,7 +10,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr unsigned full_scans = 8; // later scans cover only threads that were found in a wait
-// A running thread's registers and stack may be of different moments.
+// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
 constexpr unsigned empty_answers_max = 3;
 constexpr unsigned confirmations = 2;
 constexpr size_t processes_max = 1024;

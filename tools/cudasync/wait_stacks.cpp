@@ -7,7 +7,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned tries_max = 3; // a running thread's registers and stack may be of different moments
+// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
+constexpr unsigned tries_max = 3;
 
 bool is_wanted(const Waiting::Part& part)
 {

@@ -27,7 +27,7 @@ public:
     void add_to(std::span<Waiting::Part> parts);
 
 private:
-    using Thread = std::pair<pid_t, uint32_t>; // and its id
+    using Thread = std::pair<pid_t, uint32_t>; // pid, tid
     struct Wait {
         uint64_t since_ns = 0;
         unsigned tries = 0;

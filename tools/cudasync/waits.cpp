@@ -104,7 +104,7 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
     const bool reported = call.since_ns < begin_ns_ && begin_ns_ - call.since_ns >= least_ns;
     const uint64_t from = reported ? begin_ns_ : call.since_ns;
     uint64_t until = state == State::waiting ? end_ns_ : call.ended_ns;
-    if (state == State::ended) // the end may have been noticed late, or after the end of the interval
+    if (state == State::ended) // the last report may have found the thread in /proc after this time
         until = std::max(from, std::min(until, end_ns_));
     if (until - call.since_ns >= least_ns)
         parts.push_back({.key = call.key,
@@ -146,7 +146,7 @@ bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.map_at_least(std::bit_ceil(taken)); // which divides the table
+    table_.map_at_least(std::bit_ceil(taken)); // a power of two divides the table
     return taken;
 }
 

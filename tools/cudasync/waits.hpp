@@ -37,8 +37,9 @@ struct WaitGroup {
     uint64_t calls = 0;                              // that returned
     uint64_t not_ready = 0;                          // polls that returned not ready
     uint64_t errors = 0;
-    uint64_t waiting = 0;  // calls that have not returned
-    uint64_t earlier = 0;  // of `waiting`: calls that began before tracing; their time is counted from its begin
+    uint64_t waiting = 0; // calls that have not returned
+    uint64_t earlier =
+        0; // of `waiting`: calls that began before tracing; their time is counted from the start of tracing
     uint64_t ended = 0;    // calls that never return, because their thread ended
     uint64_t ended_ns = 0; // whole duration of the calls in `ended`
     uint64_t total_ns = 0; // in this interval; a wait that spans several intervals has a part in each
@@ -67,11 +68,11 @@ public:
 
     struct Part {
         call_key key;
-        uint64_t elapsed_ns;   // time from the begin of the wait to the end of the interval
+        uint64_t elapsed_ns;   // time from the start of the wait to the end of the interval
         uint64_t new_ns;       // time of the wait within the interval
         bool waiting;          // it has not returned
         bool ended = false;    // it never returns, because its thread has ended
-        bool earlier = false;  // it began before tracing; times are counted from the begin of tracing
+        bool earlier = false;  // it began before tracing; times are counted from the start of tracing
         uint64_t since_ns = 0; // CLOCK_MONOTONIC
     };
     // Parts of the interval that has ended; waits shorter than least_ns are left out. Takes a few milliseconds

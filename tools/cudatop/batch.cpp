@@ -14,8 +14,8 @@ uint64_t interval_ns(const Snapshot& snapshot)
     return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
 }
 
-// Replaces an empty cell by "n/a" if only NVML or the like could fill it, or by "(no pod)" in the column that names the
-// row.
+// Replaces an empty cell: by a name such as "(no pod)" in the column that names the row, by "n/a" in a column that only
+// the GPU's own counters (NVML) can fill.
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {
     if (shows_none(column, row) && std::holds_alternative<std::monostate>(cell))

@@ -20,7 +20,7 @@ bool is_informative(const Owner& owner)
            (unit.ends_with(".service") && !unit.starts_with("user@"));
 }
 
-// "python3 train.py" of /usr/bin/python3.
+// "/usr/bin/python3 train.py" -> "python3 train.py"
 std::string_view without_folder(std::string_view command_line)
 {
     const size_t slash = command_line.substr(0, command_line.find(' ')).rfind('/');

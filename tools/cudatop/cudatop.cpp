@@ -72,7 +72,7 @@ RunPlan CudaTop::plan()
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
-    if (!settings_.screen) // also with --why, because rules compare one second with the next
+    if (!settings_.screen) // --why needs intervals, too: rules compare one with the next
         plan.usual_interval = 1s;
     if (settings_.why)
         plan.usual_duration = 5s;

@@ -135,7 +135,7 @@ private:
     struct History {
         std::deque<Counts> counts; // newest last
         uint64_t called_ns = 0;    // end of the last interval with a call, or of the first interval
-        uint64_t launched_ns = 0;  // begin of the last interval with a launch
+        uint64_t launched_ns = 0;  // start of the last interval with a launch
         int64_t held_bytes = 0;    // at the end of the last interval
         std::optional<uint64_t> cpu_ns;
         std::map<uint32_t, ThreadCpuTime> threads; // that made calls in the last seconds; at the last report
@@ -145,7 +145,7 @@ private:
         std::optional<Waiting::Part> wait;  // the longest
         std::string suspension;             // of the waiting thread
         uint64_t suspended_ns = 0;          // intervals of that wait at whose end the thread was suspended
-        uint64_t suspended_since_ns = 0;    // begin of that wait
+        uint64_t suspended_since_ns = 0;    // start of that wait
         std::optional<bool> has_nccl;       // checked once per long wait
         std::optional<driver_call> pending; // the longest
         std::optional<StuckCall> stuck;     // the longest

@@ -133,8 +133,8 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
     };
     if (!running_->loop.stopped())
         return exited_verdicts_.add(verdicts, frames_of);
-    const auto exited_now = static_cast<size_t>(
-        std::ranges::count_if(reported_exits(), [this](const ImageId& image) { return name_filter_->includes(image); }));
+    const auto exited_now = static_cast<size_t>(std::ranges::count_if(
+        reported_exits(), [this](const ImageId& image) { return name_filter_->includes(image); }));
     const std::vector<WhyLine> lines = exited_verdicts_.with(verdicts, frames_of);
     cudatop::print_why(output, lines, snapshot,
                        {.processes = name_filter_->process_count() + exited_verdicts_.processes(),

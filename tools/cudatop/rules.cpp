@@ -140,7 +140,7 @@ Found refused(const Signs& signs)
 
 Found grows(const Signs& signs)
 {
-    // After warning_seconds, the growth is more than the loading of a model.
+    // Growth up to warning_seconds may be a model that is being loaded.
     constexpr double min_seconds = 1.8, warning_seconds = 10, min_bytes_per_second = 1 << 20;
     constexpr double warning_full_seconds = 600, alarm_full_seconds = 120;
     const double rate = signs.seconds > 0 ? static_cast<double>(signs.grown_bytes) / signs.seconds : 0;

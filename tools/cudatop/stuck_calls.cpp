@@ -14,7 +14,7 @@ constexpr uint64_t second_ns = 1'000'000'000;
 constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, with some timer jitter
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
 constexpr uint64_t max_pause_ns = 16 * second_ns;
-// A running thread's registers and stack may be of different moments.
+// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
 constexpr unsigned empty_answers_max = 3;
 constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024; // per process
