@@ -43,7 +43,7 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
-    // The same from paths. The most informative one counts; of equal ones, the first.
+    // The same from paths. The most informative one counts, or the first if several are equal.
     void learn(const cgroups& ids, std::vector<CgroupPlace> places);
 
     // The reference is valid until forget_unless() removes the entry. An empty owner for ids that were never learned.
@@ -60,7 +60,7 @@ public:
 private:
     struct Known {
         Owner owner;
-        uint64_t next_lookup_ns = 0; // of missing names, CLOCK_MONOTONIC; 0: none
+        uint64_t next_lookup_ns = 0; // when to look for missing names again, CLOCK_MONOTONIC; 0: never
         uint64_t pause_ns = 0;
     };
 

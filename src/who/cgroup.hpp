@@ -20,8 +20,7 @@ struct ContainerCgroup {
     CgroupOwner owner;
     pid_t process = 0; // the first process of a step; 0: none
 };
-// Cgroups that exist now; of nested ones, the outermost. They are those of one hierarchy: the first that has any which
-// users did not name.
+// The outermost container cgroups that exist now, in one hierarchy: the first that has any which users did not name.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.

@@ -10,7 +10,7 @@
 
 namespace gpusnoop {
 
-// The labels and annotations by which kubelets and runtimes mark their containers.
+// Labels and annotations that kubelets and runtimes set on their containers.
 
 namespace {
 
@@ -71,19 +71,19 @@ void set_plain_label(ContainerRecord& record, std::string_view key, std::string_
         set_once(record.names.runtime, value == "cri-o" ? "cri-o" : "podman");
 }
 
-// What kubelets and runtimes write themselves says nothing of whose a container is.
+// Skips the labels of kubelets and runtimes themselves: they do not identify an owner.
 void add_label(ContainerRecord& record, std::string_view key, std::string_view value)
 {
-    constexpr size_t most = 64, longest = 400; // of Kubernetes: 317 and 63 bytes
+    constexpr size_t labels_max = 64, bytes_max = 400; // Kubernetes allows 317 bytes of key and 63 of value
     constexpr std::array<std::string_view, 3> own = {"io.kubernetes.", "io.container.", "org.opencontainers."};
     std::vector<std::string>& labels = record.names.labels;
-    if (labels.size() < most && key.size() + value.size() < longest &&
+    if (labels.size() < labels_max && key.size() + value.size() < bytes_max &&
         std::ranges::none_of(own, [&](std::string_view prefix) { return key.starts_with(prefix); }))
         labels.push_back(std::string(key).append("=").append(value));
 }
 
-// k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT of cri-dockerd and CRI-O. CONTAINER is POD for a sandbox, or is not there.
-// None of them can have an underscore.
+// Parses k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT, as cri-dockerd and CRI-O write it. For a sandbox, CONTAINER is POD or
+// missing. No part can contain an underscore.
 bool set_kubelet_name(ContainerNames& names, std::string_view given)
 {
     const auto underscores = std::ranges::count(given, '_');
@@ -100,11 +100,11 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
     return true;
 }
 
-// What stands behind the prefix, if it is a number.
+// Adds the number after the prefix, if there is one.
 void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
 {
-    constexpr size_t most = 256;
-    if (!path.starts_with(prefix) || to.size() == most)
+    constexpr size_t numbers_max = 256;
+    if (!path.starts_with(prefix) || to.size() == numbers_max)
         return;
     if (const auto number = parse_number<uint32_t>(path.substr(prefix.size())))
         to.push_back(*number);
@@ -116,7 +116,7 @@ void ContainerRecord::set_label(std::string_view key, std::string_view value)
 {
     set_plain_label(*this, key, value);
     add_label(*this, key, value);
-    // The kubelet's labels in one; in some versions they are not among the annotations themselves.
+    // All labels of the kubelet as JSON; in some versions, they are not annotations of their own.
     if (key == "io.kubernetes.cri-o.Labels")
         each_json_string(value, [&](const JsonPath& at, const std::string& text) {
             if (at.size() != 1)
@@ -188,7 +188,7 @@ bool read_oci_config(const std::string& text, ContainerRecord& record)
     });
 }
 
-// THE table of container runtimes. A new one is a row, and a reader where no other's reads what it writes.
+// The table of container runtimes. A new runtime needs a row, and a parser if no other fits its records.
 
 constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "containerd",
@@ -200,17 +200,17 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
                  "run/k0s/containerd/io.containerd.runtime.v2.task/*"},
      .record = "config.json",
      .read = read_containerd_task},
-    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // what it writes is in the storage below
+    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage
     {.name = "podman",
      .prefixes = {"libpod", "libpod-payload"},
-     .folders = {"run/containers/storage/overlay-containers",           // where CRI-O has the configurations
-                 "var/lib/containers/storage/overlay-containers",       // where podman has them
+     .folders = {"run/containers/storage/overlay-containers",           // CRI-O's configurations
+                 "var/lib/containers/storage/overlay-containers",       // podman's
                  ".local/share/containers/storage/overlay-containers"}, // in a home
      .in_homes = true,
      .record = "userdata/config.json",
      .read = read_oci_config,
      .each_listed = each_stored},
-    {.name = "", // the kubelet, of every runtime
+    {.name = "", // the kubelet, for every runtime
      .folders = {"var/log/containers"},
      .each_listed = each_log_link},
     {.name = "docker",
@@ -224,16 +224,16 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .read = read_docker_config},
 }};
 
-// containerd's folder of running tasks: STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json, gone at exit.
+// containerd's folder of running tasks, removed at exit: STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json.
 
 bool read_containerd_task(const std::string& text, ContainerRecord& record)
 {
     const bool read = read_oci_config(text, record);
-    record.names.runtime = "containerd"; // whatever an annotation says
+    record.names.runtime = "containerd"; // even if an annotation differs
     return read;
 }
 
-// What the docker daemon keeps about each container: containers/ID/config.v2.json below its data folder.
+// The docker daemon's record of a container: containers/ID/config.v2.json below its data folder.
 
 std::vector<std::string> docker_data_root(const HostFiles& files)
 {
@@ -265,13 +265,13 @@ bool read_docker_config(const std::string& text, ContainerRecord& record)
     return read;
 }
 
-// The names that the kubelet gives to logs, the same for every runtime. Only the names are read, never a log.
+// Names of the kubelet's log files, the same for every runtime. Only names are read, never logs.
 
 namespace {
 
 constexpr const char* pods_folder = "var/log/pods/";
 
-// POD_NAMESPACE_CONTAINER-ID.log, where the first three have no underscore. A long name is cut, which takes the id.
+// Parses POD_NAMESPACE_CONTAINER-ID.log; the first three have no underscores. Long names are cut and lack the id.
 std::optional<ContainerRecord> parse_link(std::string_view name)
 {
     constexpr std::string_view suffix = ".log";
@@ -322,14 +322,14 @@ std::string only_container(const HostFiles& host, const ContainerNames& pod)
     return names.size() == 1 ? names.front() : std::string();
 }
 
-// The storage that CRI-O and podman share: a list of all containers, and the OCI configuration of each.
+// Storage shared by CRI-O and podman: a list of all containers, and the OCI configuration of each.
 
 namespace {
 
-// Containers that shall not survive a reboot (podman run --rm) are in a list of their own.
+// The second list has the containers that do not survive a reboot (podman run --rm).
 constexpr std::array<const char*, 2> list_files = {"containers.json", "volatile-containers.json"};
 
-// Each element of a list file.
+// Visits the elements of a list file.
 void each_listed(std::string_view text, const VisitRecord& visit)
 {
     std::string element;

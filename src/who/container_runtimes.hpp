@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What container runtimes call their cgroups, and what they leave on disk about their containers.
+// Container runtimes: how they name cgroups, and the records about containers that they keep on disk.
 #pragma once
 
 #include "who/containers.hpp"
@@ -13,65 +13,63 @@
 
 namespace gpusnoop {
 
-// What a runtime's files say about a container.
-
-// What one source says about one container.
+// Facts about one container from one source.
 struct ContainerRecord {
     std::string id;
-    std::string given_name; // what the runtime itself calls it (docker ps): k8s_... where a kubelet had it made
+    std::string given_name; // its name in the runtime (docker ps); k8s_... if a kubelet has created it
     ContainerNames names;
-    std::string sandbox_id{}; // of CRI-O: that one's record has the labels of the pod
+    std::string sandbox_id{}; // in CRI-O: the sandbox whose record has the pod's labels
 
-    // Each keeps what is there already, and takes nothing of a length that no name has.
-    void set_label(std::string_view key, std::string_view value); // or annotation; many name nothing
+    // These keep existing values and ignore texts that are too long for a name.
+    void set_label(std::string_view key, std::string_view value); // or an annotation; most are ignored
     void set_given_name(std::string_view name);
     void set_image(std::string_view image);
     void set_environment(std::string_view variable); // NAME=VALUE
     void set_device(std::string_view path);
 };
 
-// Adds what `names` does not have yet.
+// Fills the empty fields of `names`.
 void fill(ContainerNames& names, const ContainerNames& more);
 
-// True where the text can be an id of a container or a pod, and so is safe as a part of a path.
+// True if the text can be the id of a container or a pod, which makes it safe in a path.
 bool is_container_id(std::string_view text);
 
-// Takes the annotations, the environment and the devices of an OCI runtime's config.json. False where it cannot be
-// read; what is taken then is of no use.
+// Reads the annotations, environment and devices of an OCI runtime's config.json. If it returns false, the record is
+// unusable.
 bool read_oci_config(const std::string& text, ContainerRecord& record);
 
 using VisitRecord = std::function<void(const ContainerRecord&)>;
 
-// A runtime is a row of this kind; whatever it does not have is left out.
+// A row of the table of runtimes. Fields that do not apply to a runtime are empty.
 struct ContainerRuntime {
-    std::string_view name{}; // as it is shown
+    std::string_view name{}; // as shown to the user
 
-    // In the path of a cgroup: what stands before a container's id, and which cgroups have bare ids in them.
+    // In cgroup paths: prefixes of container ids, and parents of cgroups that are named by an id alone.
     std::array<std::string_view, 2> prefixes{};
     std::array<std::string_view, 2> parents{};
 
-    // On disk, below the root of the host: folders that have one per container in them, called by its id. A last name
-    // of * stands for each that is there.
+    // On disk, below the host's root: folders with a subfolder per container, named by its id. A final * matches all
+    // subfolders.
     std::array<std::string_view, 4> folders{};
-    std::vector<std::string> (*more_folders)(const HostFiles& files) = nullptr; // by a configuration
-    bool in_homes = false; // runs without root, too, and has the same folders below a home then
+    std::vector<std::string> (*more_folders)(const HostFiles& files) = nullptr; // read from its configuration
+    bool in_homes = false; // can run without root, with the same folders below the user's home
 
-    // The file in a container's folder, and its reader; false where the text is not what it should be.
+    // The file in a container's folder, and its parser, which returns false if the text is malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
-    // What such a folder says itself, by a list or by its names.
+    // Visits the containers that a folder itself shows, in a list or by its file names.
     void (*each_listed)(const HostFiles& files, const std::string& folder, const VisitRecord& visit) = nullptr;
 };
 
-// What says most about a pod comes first.
+// The most informative sources about pods come first.
 extern const std::array<ContainerRuntime, 5> container_runtimes;
 
-// The pods that the kubelet keeps a folder of logs for: name, namespace and uid.
+// Visits the pods for which the kubelet keeps a folder of logs, with name, namespace and uid.
 void each_logged_pod(const HostFiles& host, const std::function<void(const ContainerNames&)>& visit);
-// The container of such a pod; empty where it has, or had, several.
+// The container of a pod; empty if the pod has, or had, several.
 std::string only_container(const HostFiles& host, const ContainerNames& pod);
 
-// Readers of the table.
+// Functions in the table.
 bool read_containerd_task(const std::string& text, ContainerRecord& record);
 bool read_docker_config(const std::string& text, ContainerRecord& record);
 std::vector<std::string> docker_data_root(const HostFiles& files);

@@ -17,7 +17,7 @@ namespace gpusnoop {
 
 namespace {
 
-// By the host's own /etc/passwd: users of a directory service have no home here.
+// From the host's /etc/passwd, which does not have the users of a directory service.
 std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
 {
     std::map<uint32_t, std::string> homes;
@@ -26,7 +26,7 @@ std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
     return homes;
 }
 
-// The homes, by uid, of users who have a session, or linger: no other users have containers that run.
+// Homes by uid, of users with a session or lingering: no other users have running containers.
 std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
 {
     std::map<uint32_t, HostFiles> files;
@@ -40,7 +40,7 @@ std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
     return files;
 }
 
-// Where a runtime has a folder for each container.
+// The folders in which a runtime has a subfolder per container.
 std::vector<std::string> folders_of(const HostFiles& files, const ContainerRuntime& runtime)
 {
     std::vector<std::string> folders;
@@ -53,7 +53,7 @@ std::vector<std::string> folders_of(const HostFiles& files, const ContainerRunti
         }
         folder.remove_suffix(1);
         for (const std::string& name : files.list(std::string(folder)))
-            if (name != "moby") // docker's namespace in containerd, which gives no names
+            if (name != "moby") // docker's namespace in containerd, which has no names
                 folders.push_back(std::string(folder) + name);
     }
     if (runtime.more_folders)
@@ -69,7 +69,7 @@ std::optional<ContainerRecord> read_record(const HostFiles& files, const Contain
     return text && runtime.read(*text, record) ? std::optional(std::move(record)) : std::nullopt;
 }
 
-// CRI-O has them with the pod's sandbox alone.
+// In CRI-O, only the record of the pod's sandbox has the labels.
 void add_labels_of_pod(const HostFiles& files, const ContainerRuntime& runtime, const std::string& folder,
                        ContainerRecord& record)
 {
@@ -79,7 +79,7 @@ void add_labels_of_pod(const HostFiles& files, const ContainerRuntime& runtime, 
         std::ranges::copy(sandbox->names.labels, std::back_inserter(record.names.labels));
 }
 
-// What one runtime says about one container; is_container_id(id).
+// Fills in what one runtime records about a container. id: checked by is_container_id().
 void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const std::string& id, ContainerNames& names)
 {
     const auto folders = folders_of(files, runtime);
@@ -99,7 +99,7 @@ void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const st
             });
 }
 
-// Every container that one runtime knows, by some of them twice.
+// Visits all containers of a runtime, some of them twice.
 void each_of(const HostFiles& files, const ContainerRuntime& runtime, const VisitRecord& visit)
 {
     const auto folders = folders_of(files, runtime);
@@ -114,7 +114,7 @@ void each_of(const HostFiles& files, const ContainerRuntime& runtime, const Visi
         }
 }
 
-// Root's. A user's are in that user's home.
+// Visits root's containers. Users' containers are recorded in their homes.
 void each_container(const HostFiles& host, const VisitRecord& visit)
 {
     for (const ContainerRuntime& runtime : container_runtimes)
@@ -128,7 +128,8 @@ void each_in_home(const HostFiles& home, const VisitRecord& visit)
             each_of(home, runtime, visit);
 }
 
-// What a user may say of a container of their own. The GPUs that it was given are theirs to waste.
+// Names of a user's own container. The user controls the record, so it cannot name a pod or set labels. False claims
+// about GPUs harm only the user.
 ContainerNames names_in_home(const HostFiles& host, const CgroupOwner& owner)
 {
     ContainerNames names;
@@ -161,7 +162,7 @@ ContainerNames Containers::find(const CgroupOwner& owner) const
         for (const ContainerRuntime& runtime : container_runtimes)
             fill_from(host_, runtime, owner.container_id, names);
 
-    ContainerNames path; // what it says comes last
+    ContainerNames path; // fills what the records do not have
     path.runtime = owner.runtime;
     path.pod_uid = is_container_id(owner.pod_uid) ? owner.pod_uid : "";
     fill(names, path);
@@ -213,13 +214,13 @@ std::set<Containers::Named> Containers::find_named(std::string_view name) const
 namespace {
 
 constexpr uint64_t max_container_memory = 128 << 20;
-constexpr size_t answers_max = 4096; // that nobody has taken
+constexpr size_t answers_max = 4096; // that find() has not returned yet
 
 void serve(Helper::Task& task, const std::string& host_root)
 {
     const Containers containers(host_root);
     answer_each<CgroupOwner>(task, [&](const CgroupOwner& owner) {
-        task.set_status("what is on disk about container " + owner.container_id);
+        task.set_status("the records of container " + owner.container_id);
         return ContainerAnswer{owner, containers.find(owner)};
     });
 }
@@ -249,7 +250,7 @@ bool ContainerLookup::apply(const Message& message)
     if (!answer)
         return false;
     if (answers_.size() < answers_max)
-        answers_.insert_or_assign(std::move(answer->of), std::move(answer->names));
+        answers_.insert_or_assign(std::move(answer->owner), std::move(answer->names));
     return true;
 }
 

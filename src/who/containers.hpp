@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of containers and pods by what their runtimes leave on the host's disk: no sockets, no API server.
+// Names of containers and pods, from files that their runtimes keep on the host: no sockets, no API server.
 #pragma once
 
 #include "reader/message.hpp"
@@ -19,42 +19,42 @@
 
 namespace gpusnoop {
 
-// Empty: not known. Bounded in length, but not printable as they are: whoever runs a container may have chosen them.
+// Empty: unknown. Bounded in length, but controlled by the users who run the containers: show them with printable().
 struct ContainerNames {
-    std::string container; // as the pod's specification or the one who ran it named it; a sandbox has none
+    std::string container; // from the pod's specification or the user; a sandbox has none
     std::string pod;
     std::string pod_namespace;
     std::string pod_uid;
     std::string runtime; // "docker", "containerd", "cri-o", "podman"
     std::string image;
     bool sandbox = false;              // the pause container that holds the namespaces of a Kubernetes pod
-    std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES of its configuration
+    std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES in its configuration
     std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in it
     std::vector<uint32_t> cap_files{}; // N of each /dev/nvidia-caps/nvidia-capN in it
-    std::vector<std::string> labels{}; // KEY=VALUE: of it, or of its pod, that somebody has given them
+    std::vector<std::string> labels{}; // KEY=VALUE, set by users on the container or its pod
 
     bool operator==(const ContainerNames&) const = default;
 };
 
-// Reads the disk anew at every call; what does not change for a container's life is the caller's to keep. Containers
-// inside a kind node are on that node's disk: another Containers with the node's /proc/PID/root finds them.
+// Every call reads the disk; callers keep what does not change while a container runs. Containers inside of a kind node
+// are recorded on the node's disk: a Containers object with the node's /proc/PID/root finds them.
 class Containers {
 public:
-    explicit Containers(const std::string& host_root); // "/" or where the host's root is mounted
+    explicit Containers(const std::string& host_root); // "/", or the mount point of the host's root
 
-    // Of a container that a user has named, the files in that user's home: they name no pod and carry no labels.
+    // For a container named by a user, reads only the files in that user's home, and returns neither pod nor labels.
     ContainerNames find(const CgroupOwner& owner) const;
 
-    // Where a pod's processes are. Empty sets where no such pod is on this host.
+    // Ids by which the cgroups of a pod are found. Empty if there is no such pod on this host.
     struct Pod {
-        std::set<std::string> uids, container_ids; // sandboxes and containers that ended may be among them
+        std::set<std::string> uids, container_ids; // may include sandboxes and ended containers
     };
     Pod find_pod(std::string_view pod_namespace, std::string_view name) const;
 
-    // Containers that docker, podman or nerdctl run under this name (--name), root's and users'.
+    // Containers of root and of users that have this name in docker, podman or nerdctl (--name).
     struct Named {
-        std::string id;              // in full
-        std::optional<uint32_t> uid; // of the user in whose home it is recorded; nullopt: on the host
+        std::string id;              // the full id
+        std::optional<uint32_t> uid; // the user whose home has the record; nullopt: recorded on the host
         auto operator<=>(const Named&) const = default;
     };
     std::set<Named> find_named(std::string_view name) const;
@@ -63,9 +63,7 @@ private:
     HostFiles host_;
 };
 
-// What ContainerLookup and its helper tell each other. A question has one answer each.
-
-// The question.
+// Messages between ContainerLookup and its helper. A question is a CgroupOwner and has one answer.
 void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 {
     each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step, o.named_by_user);
@@ -78,28 +76,28 @@ void fields(auto& each, same_as_const<ContainerNames> auto& n)
 }
 
 struct ContainerAnswer {
-    CgroupOwner of;
+    CgroupOwner owner;
     ContainerNames names;
 };
 
 void fields(auto& each, same_as_const<ContainerAnswer> auto& a)
 {
-    each(a.of, a.names);
+    each(a.owner, a.names);
 }
 
-// Containers::find(), by a helper: records of containers are in parts the word of those who run them, they may be in a
-// user's home, and the disk they are on may hang.
+// Runs Containers::find() in a helper: users control parts of the records, some are in users' homes, and the disk may
+// hang.
 class ContainerLookup {
 public:
     explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
 
-    // nullopt where there is no answer yet: ask again.
+    // nullopt: there is no answer yet, call again.
     std::optional<ContainerNames> find(const CgroupOwner& owner);
 
 private:
     bool apply(const Message& message);
 
-    // Not taken yet. By the whole owner: users can give their cgroups the id of a container of root's.
+    // Not returned by find() yet. The key is the whole owner, because users can give their cgroups any container's id.
     std::map<CgroupOwner, ContainerNames> answers_;
     Reader reader_;
 };

@@ -27,9 +27,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t max_scan_memory = 64 << 20;
-constexpr auto longest = 1s;
+constexpr auto patience = 1s;
 
-// The question, and of those that map CUDA the answer.
+// The processes to inspect (question), or the ones among them that map CUDA (answer).
 struct Pids {
     std::vector<pid_t> pids;
 };
@@ -51,13 +51,13 @@ void serve_cuda_users(Helper::Task& task)
 
 } // namespace
 
-CudaUsers cuda_users(std::span<const pid_t> of)
+CudaUsers cuda_users(std::span<const pid_t> pids)
 {
-    constexpr size_t at_once = 64; // what was found before one that hangs is known
+    constexpr size_t batch = 64; // if a process hangs the helper, the results of earlier batches are kept
     CudaUsers found;
-    if (of.empty())
+    if (pids.empty())
         return found;
-    const auto until = Reader::Clock::now() + longest;
+    const auto until = Reader::Clock::now() + patience;
     std::optional<Pids> answer;
     Reader reader({.sandbox = process_reading_sandbox(max_scan_memory),
                    .serve = serve_cuda_users,
@@ -67,13 +67,14 @@ CudaUsers cuda_users(std::span<const pid_t> of)
                            return answer.has_value();
                        },
                    .blames = false});
-    while (!of.empty() && found.all) {
-        const auto some = of.first(std::min(at_once, of.size()));
-        of = of.subspan(some.size());
+    while (!pids.empty() && found.complete) {
+        const auto some = pids.first(std::min(batch, pids.size()));
+        pids = pids.subspan(some.size());
         answer.reset();
-        found.all = reader.post(0, message_of(Pids{{some.begin(), some.end()}})) && reader.wait_until(until) && answer;
-        // It is about those that were asked about, or the helper has been taken over.
-        if (found.all)
+        found.complete =
+            reader.post(0, message_of(Pids{{some.begin(), some.end()}})) && reader.wait_until(until) && answer;
+        // Only processes of the question count: the helper may have been taken over.
+        if (found.complete)
             std::ranges::copy_if(some, std::back_inserter(found.pids),
                                  [&](pid_t pid) { return std::ranges::find(answer->pids, pid) != answer->pids.end(); });
     }
@@ -82,7 +83,7 @@ CudaUsers cuda_users(std::span<const pid_t> of)
 
 namespace {
 
-// As -c takes it; empty where the process is in none.
+// The process's container as -c accepts it; empty if it is in none.
 std::string container_of(const Owner& owner)
 {
     if (!owner.names.pod.empty() && !owner.names.pod_namespace.empty())
@@ -92,11 +93,11 @@ std::string container_of(const Owner& owner)
 
 } // namespace
 
-std::string listed(const std::vector<std::string>& texts, size_t most)
+std::string listed(const std::vector<std::string>& texts, size_t max)
 {
-    if (texts.size() <= most)
+    if (texts.size() <= max)
         return joined(texts, ", ");
-    return fmt::format("{} and {} more", joined(std::span(texts).first(most), ", "), texts.size() - most);
+    return fmt::format("{} and {} more", joined(std::span(texts).first(max), ", "), texts.size() - max);
 }
 
 std::string cuda_processes_named(std::string_view name)
@@ -126,7 +127,7 @@ std::string containers_with_cuda(const std::string& host_root)
             !name.empty())
             found.insert(std::move(name));
     if (found.empty())
-        return users.all ? "no container runs a process that maps CUDA" : "";
+        return users.complete ? "no container runs a process that maps CUDA" : "";
     return "containers with processes that map CUDA: " + listed({found.begin(), found.end()}, named_max);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes map CUDA: for hints, before there is anything that watches them.
+// Finds the processes that map CUDA, for hints in messages before tracing starts.
 #pragma once
 
 #include <span>
@@ -12,22 +12,22 @@ namespace gpusnoop {
 
 struct CudaUsers {
     std::vector<pid_t> pids;
-    bool all = true; // false: not all could be looked at in the time there was
+    bool complete = true; // false: there was no time to inspect all processes
 };
 
-// Of these. A helper looks, for a process can make whoever reads its mappings wait; nobody waits longer than a second.
-CudaUsers cuda_users(std::span<const pid_t> of);
+// Those of `pids` that map CUDA. A process can make the reader of its mappings wait, so a helper reads them, for at
+// most a second.
+CudaUsers cuda_users(std::span<const pid_t> pids);
 
-// Who uses CUDA now, for somebody who has asked for a process or a container by a name that is none. What cannot be
-// found out is left out.
+// Hints about a process or container that does not exist. Unknown facts are left out.
 
-// "process 1234 (python3) maps CUDA", of those whose name contains this; empty where there is none.
+// "process 1234 (python3) maps CUDA", for processes whose name contains `name`; empty if there are none.
 std::string cuda_processes_named(std::string_view name);
 
-// "these run a process that maps CUDA: pod:team/trainer, loader", in the words of -c.
+// "containers with processes that map CUDA: pod:team/trainer, loader", as -c accepts them.
 std::string containers_with_cuda(const std::string& host_root);
 
-// "a, b and 3 more": no more of them than that.
-std::string listed(const std::vector<std::string>& texts, size_t most);
+// "a, b and 3 more", with at most `max` texts.
+std::string listed(const std::vector<std::string>& texts, size_t max);
 
 } // namespace gpusnoop

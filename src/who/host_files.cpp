@@ -36,7 +36,7 @@ std::optional<std::string> HostFiles::read(const std::string& path) const
     struct stat st {};
     if (!file || fstat(file.get(), &st) != 0 || !S_ISREG(st.st_mode))
         return std::nullopt;
-    auto text = read_text(file, max_size); // the size in `st` is a promise only
+    auto text = read_text(file, max_size); // the size in `st` may be wrong
     if (!text || text->size() > max_size)
         return std::nullopt;
     return text;
@@ -46,7 +46,7 @@ std::vector<std::string> HostFiles::list(const std::string& path) const
 {
     std::vector<std::string> names;
     const Fd folder = open(path, O_RDONLY | O_DIRECTORY);
-    const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1; // a DIR owns what it is made of
+    const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1; // a DIR closes its descriptor
     const Directory entries(own >= 0 ? fdopendir(own) : nullptr);
     while (entries && names.size() < max_names) {
         const dirent* const entry = readdir(entries.get());
@@ -65,7 +65,7 @@ Users::Users(const std::string& host_root)
             names_.try_emplace(account.uid, std::move(account.name));
 }
 
-// The folder's owner is no answer: it is root's where the process is not to be dumped.
+// Not from the owner of /proc/PID, which is root if the process is not dumpable.
 std::optional<std::string> Users::of(pid_t pid) const
 {
     constexpr size_t max = 16 << 10;

@@ -13,21 +13,21 @@
 
 namespace gpusnoop {
 
-// Paths are relative to the root, and so are absolute links below it: a link to /data means the host's /data.
+// Paths are relative to the root, and so are absolute symlinks: a link to /data means the host's /data.
 class HostFiles {
 public:
-    explicit HostFiles(const std::string& root); // empty where it cannot be opened
+    explicit HostFiles(const std::string& root); // empty if it cannot be opened
 
-    // A folder whose owner may put anything in it: no links and no other file systems are followed there (a user's FUSE
-    // could hang us).
+    // A folder controlled by a user: symlinks and mounts of other file systems are not followed, because a user's FUSE
+    // server could hang us.
     HostFiles untrusted(const std::string& path) const;
 
-    // nullopt where there is no such file, where it is not a regular one or where it has more than max_size bytes.
-    // Neither a FIFO nor a device blocks.
+    // nullopt if there is no such file, or if it is not a regular one or larger than max_size bytes. FIFOs and devices
+    // do not block.
     std::optional<std::string> read(const std::string& path) const;
     static constexpr size_t max_size = 4 << 20;
 
-    // What is in a folder, hidden entries left out; no more than max_names, none where there is no such folder.
+    // Names in a folder without hidden ones, at most max_names; empty if there is no such folder.
     std::vector<std::string> list(const std::string& path) const;
     static constexpr size_t max_names = 65536;
 
@@ -39,12 +39,13 @@ private:
     uint64_t resolve_; // RESOLVE_* of openat2
 };
 
-// Whose a process is: the name of its effective user, as the host's own list of users has it.
+// Names of the effective users of processes, from the host's /etc/passwd.
 class Users {
 public:
     explicit Users(const std::string& host_root);
 
-    // The name, or the number where the list has none (a directory's, a container's own); nullopt: the process is gone.
+    // The name, or the uid if /etc/passwd does not have it (users of a directory service or a container); nullopt: the
+    // process has exited.
     std::optional<std::string> of(pid_t pid) const;
 
 private:

@@ -20,13 +20,13 @@ namespace {
 
 constexpr size_t owners_max = 4096;
 
-// Those of a process that has not called are known by its pid alone.
+// The image of a process that has made no traced call.
 ::image unseen(uint32_t pid)
 {
     return {pid, 0};
 }
 
-// A number for cgroups that the kernel side has not told of: none of its inodes is as high.
+// An id for cgroups that the BPF side has not reported. It is higher than any inode number.
 uint64_t made_up_id(std::string_view path)
 {
     return path.empty() ? 0 : std::hash<std::string_view>()(path) | uint64_t{1} << 63;
@@ -38,9 +38,9 @@ ImageId Processes::track(uint32_t pid)
 {
     auto item = known_.lower_bound(unseen(pid));
     if (item != known_.end() && item->first.pid == pid) {
-        const auto is_there = [](const auto& known) { return known.second.start_ns && !known.second.replaced; };
+        const auto is_running = [](const auto& known) { return known.second.start_ns && !known.second.replaced; };
         for (auto one = item; one != known_.end() && one->first.pid == pid; ++one)
-            if (is_there(*one))
+            if (is_running(*one))
                 item = one;
         return item->first;
     }
@@ -65,10 +65,10 @@ void Processes::learn(const process_record& record)
 {
     known_.erase(unseen(record.image.pid));
     attribution_.learn(record);
-    // Rows may have been looked at before the record was.
+    // info() may have created the entry before this record was read.
     ProcessInfo& info = known_[record.image];
     if (info.start_ns)
-        return; // it has moved to another cgroup
+        return; // the process has moved to another cgroup
     learned_.insert(record.image);
     info.start_ns = record.start_ns;
     info.seen_ns = record.seen_ns;
@@ -128,7 +128,8 @@ const std::string& Processes::command_line(const ImageId& image)
 {
     const auto known = known_.find(image);
     const bool runs = known != known_.end() && !known->second.replaced && same_process(image);
-    return runs ? command_lines_.of(image) : command_lines_.last_known(image); // never that of the next with its pid
+    return runs ? command_lines_.of(image)
+                : command_lines_.last_known(image); // not that of a process that has reused the pid
 }
 
 const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
@@ -148,7 +149,7 @@ bool Processes::on_exec(uint32_t pid, uint64_t time_ns)
     return any;
 }
 
-// Start times of /proc are as exact as that.
+// /proc has start times in clock ticks only.
 bool Processes::began_before_tracing(const ProcessInfo& info) const
 {
     return info.start_ns && to_clock_tick(info.start_ns) < to_clock_tick(began_ns_);
@@ -173,7 +174,7 @@ bool Processes::any_began_before_tracing(const std::set<ImageId>& images) const
     });
 }
 
-// By start time: a pid may have been given to somebody else.
+// Compares start times, because the pid may have been reused.
 bool Processes::same_process(const ImageId& image)
 {
     const uint64_t started = known_[image].start_ns;
@@ -194,7 +195,7 @@ std::vector<ImageId> Processes::extract_exited(std::set<uint32_t>& pids)
             pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
-        bool alive = false; // it may be about to let go of its memory
+        bool alive = false; // it may be about to exit
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
             if (has_exited(item->first))
                 all.push_back(item->first);
@@ -255,7 +256,7 @@ void Processes::forget(const std::set<ImageId>& images)
 
 bool NamedProcesses::on_rename(pid_t pid, std::string_view name)
 {
-    return fits(name) && pids_.insert(pid).second;
+    return matches(name) && pids_.insert(pid).second;
 }
 
 bool NamedProcesses::on_fork(pid_t child)
@@ -266,13 +267,14 @@ bool NamedProcesses::on_fork(pid_t child)
 
 bool NamedProcesses::on_exec(pid_t pid, std::string_view name)
 {
-    return !fits(name) && pids_.erase(pid);
+    return !matches(name) && pids_.erase(pid);
 }
 
 void NamedProcesses::rescan()
 {
     for (const pid_t pid : all_processes())
-        if (!contains(pid) && std::ranges::any_of(thread_names(pid), [this](const auto& name) { return fits(name); }))
+        if (!contains(pid) &&
+            std::ranges::any_of(thread_names(pid), [this](const auto& name) { return matches(name); }))
             pids_.insert(pid);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the process images on the kernel side are. A process that has gone keeps its name and its owner until it is
-// forgotten.
+// Names, owners and threads of process images. Those of an exited process are kept until it is forgotten.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -20,19 +19,19 @@
 
 namespace gpusnoop {
 
-// Some figures of a process are estimates: its calls were counted for a part of the time that it worked.
+// Some figures of a process are estimates, because its calls were counted for a part of the time only.
 struct Sampled {
-    double percent = 100;          // of the CPU time that it used
-    std::optional<double> error{}; // percent: the estimate and the truth differ by less, in 19 of 20 reports
+    double percent = 100;          // of its CPU time that was counted
+    std::optional<double> error{}; // percent: bound of the estimate's error in 19 of 20 reports
 };
 
 struct ProcessInfo {
-    uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0 unknown
-    uint64_t seen_ns = 0;  // first, CLOCK_MONOTONIC
+    uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0: unknown
+    uint64_t seen_ns = 0;  // first seen, CLOCK_MONOTONIC
     bool replaced = false; // by another program (exec)
-    uint32_t ns_pid = 0;   // in its innermost pid namespace; 0 unknown
-    cgroups cgroup{};      // that its first call came from
-    std::string comm;      // of the group leader; empty unknown
+    uint32_t ns_pid = 0;   // in its innermost pid namespace; 0: unknown
+    cgroups cgroup{};      // of its first call
+    std::string comm;      // of the group leader; empty: unknown
 };
 
 class Processes {
@@ -44,50 +43,51 @@ public:
     {}
 
     void learn(const process_record& record);
-    // The image that runs in a process. One that has not called yet is known by what /proc says of it until it does.
+    // The image that a process runs. Before its first traced call, its facts come from /proc.
     ImageId track(uint32_t pid);
 
     const ProcessInfo& info(const ImageId& image);
-    // The name of a thread, of one that has exited as it was last known. Empty unknown.
+    // The name of a thread, or its last known name if it has exited. Empty: unknown.
     const std::string& thread_name(const ImageId& image, uint32_t tid);
-    // The same as the kernel side has it: at its first call, or when it ended. comm: 16 bytes, zero-padded.
+    // A name from the BPF side, at the thread's first call or at its exit. comm: 16 bytes, zero-padded.
     void learn_thread(const ImageId& image, uint32_t tid, std::span<const char, 16> comm, bool ended);
-    // The kernel side's map of thread names (bpf/base/call.bpf.h), by descriptor, and how many it should hold.
+    // The BPF side's map of thread names (bpf/base/call.bpf.h), and its capacity.
     void read_threads_from(int map_fd) { threads_fd_ = map_fd; }
     static constexpr uint32_t thread_names_max = 4096;
 
-    // As the process has it: show it with printable(). Empty unknown.
+    // Controlled by the process: show it with printable(). Empty: unknown.
     const std::string& command_line(const ImageId& image);
-    // Of the cgroups a call came from; those of the process' first call where the call has none with it.
+    // ids: cgroups of a call; if it has none, those of the process's first call are used.
     const Owner& owner(const ImageId& image, const cgroups& ids);
 
-    // From here on, all that a process does is seen. boot_ns: CLOCK_BOOTTIME.
+    // All calls after this time are traced. boot_ns: CLOCK_BOOTTIME.
     void set_tracing_start(uint64_t boot_ns) { began_ns_ = boot_ns; }
-    // One of them may have called before that: what it did then is not known.
+    // True if one of the images may have made calls before tracing began, which are unknown.
     bool any_began_before_tracing(const std::set<ImageId>& images) const;
 
-    // Figures of these, by pid, are estimates.
+    // Processes, by pid, whose figures are estimates.
     void set_sampled(std::map<uint32_t, Sampled> sampled) { sampled_ = std::move(sampled); }
-    // The worst of them; nullopt: of none.
+    // The one with the lowest percentage; nullopt: none of them is sampled.
     std::optional<Sampled> sampled(const std::set<ImageId>& images) const;
 
-    // The process has called exec: those of its images that were seen before are gone. False where there are none.
+    // The process has called exec: its earlier images have ended. Returns false if it has none.
     bool on_exec(uint32_t pid, uint64_t time_ns);
 
-    // Names change (prctl, exec): ask again on the next info(). Forgets threads that were not used since the last call.
+    // Makes info() read names again, as they change (prctl, exec). Forgets threads that were not used since the last
+    // call.
     void refresh();
-    // Images of these pids that are gone; pids whose images are all gone are taken out. Adds those that exited before
-    // the record of their image was read.
+    // Returns the ended images of these pids, and removes the pids without other images. Includes processes that exited
+    // before the record of their image was read.
     std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
-    // Of all that are known.
+    // Of all known images.
     std::set<uint32_t> pids() const;
-    // Those that have exited, or whose number is another's by now.
+    // Known processes that have exited, or whose pid was reused.
     std::set<pid_t> exited() const;
-    std::vector<ImageId> images() const; // that run
+    std::vector<ImageId> images() const; // that have not ended
     void forget(const std::set<ImageId>& images);
 
 private:
-    // The image runs no more, though its pid may be taken again, or a zombie.
+    // The image has ended; its pid may be reused or a zombie's.
     bool has_exited(const ImageId& image);
     bool same_process(const ImageId& image);
 
@@ -107,14 +107,14 @@ private:
     CommandLines command_lines_;
     std::map<uint32_t, Sampled> sampled_;
     uint64_t began_ns_ = 0;
-    std::set<uint32_t> executed_; // from before, and another program since
+    std::set<uint32_t> executed_; // began before tracing, and have called exec since
     std::map<ImageId, ProcessInfo> known_;
     std::set<ImageId> learned_; // since the last extract_exited()
     std::set<ImageId> fresh_;
 };
 
-// The processes of -n: those that have, or have had, a thread whose name contains a text. A new thread has the name of
-// the one that made it, so only what is told here can make a process one of them.
+// The processes of -n: those with a thread whose name contains a text, or did once. A new thread has the name of its
+// creator, so processes are added only by the events below.
 class NamedProcesses {
 public:
     explicit NamedProcesses(std::string part) : part_(std::move(part)) {}
@@ -122,41 +122,41 @@ public:
     const std::set<pid_t>& pids() const { return pids_; }
     bool contains(pid_t pid) const { return pids_.contains(pid); }
 
-    // A thread of the process has been given this name. True where that makes the process one of them.
+    // A thread of the process has this name now. Returns true if that adds the process.
     bool on_rename(pid_t pid, std::string_view name);
-    // The child has the name of the thread that made it.
+    // The child has the name of the thread that created it. Returns true if that adds the child.
     bool on_fork(pid_t child);
-    // It is another program, whose only thread has this name. True where it was one of them, and is none now.
+    // The process runs another program, whose only thread has this name. Returns true if that removes the process.
     bool on_exec(pid_t pid, std::string_view name);
     void remove(pid_t pid) { pids_.erase(pid); }
-    // All threads that there are.
+    // Adds processes by the names of all their threads.
     void rescan();
 
 private:
-    bool fits(std::string_view name) const { return name.find(part_) != std::string_view::npos; }
+    bool matches(std::string_view name) const { return name.find(part_) != std::string_view::npos; }
 
     std::string part_;
     std::set<pid_t> pids_;
 };
 
-// A process and those that descend from it, as forks are told: by CPU, so that a grandchild's may come before its
-// parent's own.
+// A process and its descendants, from fork events. Events of several CPUs are not in order: a grandchild's event may
+// arrive before its parent's.
 class Descendants {
 public:
     explicit Descendants(pid_t first) : all_{first} {}
 
-    // Those that are known to be descendants now: the child, and those that were told of before it.
+    // Returns the descendants that are known now: the child, and its own descendants whose events arrived earlier.
     std::vector<pid_t> on_fork(pid_t child, pid_t parent);
     bool contains(pid_t pid) const { return all_.contains(pid); }
     void remove(pid_t pid) { all_.erase(pid); }
-    // What has been told by now and fits nobody is of others.
+    // Drops earlier forks without a known parent: they belong to other processes.
     void drop_unmatched() { unmatched_.clear(); }
 
 private:
-    static constexpr size_t unmatched_max = 65536; // within a second
+    static constexpr size_t unmatched_max = 65536; // per second
 
     std::set<pid_t> all_;
-    std::multimap<pid_t, pid_t> unmatched_; // by parent
+    std::multimap<pid_t, pid_t> unmatched_; // child by parent
 };
 
 } // namespace gpusnoop

@@ -26,24 +26,24 @@ Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.prog
     for (pid_t pid : pids_) {
         Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
         if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
-            throw Error(fmt::format("process {} cannot be watched: {}", pid, errno_text(errno)));
+            throw Error(fmt::format("cannot watch process {}: {}", pid, errno_text(errno)));
         auto leader = process_of_thread(pid);
         if (leader && *leader != pid)
             throw Error(fmt::format("{} is a thread of process {}, not a process", pid, *leader),
                         fmt::format("use -p {} for the whole process, -t {} for this thread", *leader, pid));
         if (!fd || !leader)
             throw Error(fmt::format("there is no process {}", pid),
-                        "give the pid that the host uses: inside a container the same process has a different one");
+                        "use the host's pid: inside a container, the same process has a different one");
         pidfds_.emplace(pid, std::move(fd));
     }
     if (!options.cgroup.empty())
         cgroup_.emplace(options.cgroup, options.host_root);
     else if (!options.comm.empty() && pids_.empty())
-        look_for_named(options.comm);
+        select_by_name(options.comm);
 }
 
-// Without any, the first one is waited for: that nothing of it is missed, everybody is asked for.
-void Scope::look_for_named(const std::string& part)
+// If no process matches yet, all processes are traced, so that no call of the first match is missed.
+void Scope::select_by_name(const std::string& part)
 {
     named_.emplace(part).rescan();
     if (cuda_users(processes()).pids.empty())
