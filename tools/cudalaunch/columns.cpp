@@ -183,8 +183,7 @@ constexpr auto fields = fields_of<F>(
           by_kernel,
           [](const K& k, const G&, const C&) { return k.kernel.empty() ? Cell() : Cell(k.kernel); },
           "Name of the kernel, in tables without the parts that do not distinguish it from others; its handle while "
-          "the "
-          "name is unknown. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
+          "the name is unknown. `[graph` HANDLE`]` is the launch of a graph, `[host function` NAME`]` a host function."}
             .in_text([](const K& k, const G&, const C& c) { return Cell(shown_name(k, c.settings.names.form)); }),
         {{"", "name_source", Unit::text},
          by_kernel_in_json,

@@ -57,8 +57,7 @@ constexpr Field<C, K, G> fields[] = {
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return Cell(std::string(source_of(g))); },
      "How the waits were found: `calls` by their probes, `stacks` on the stacks of threads if they began before "
-     "tracing, "
-     "or `calls,stacks`. Not with `-x`."},
+     "tracing, or `calls,stacks`. Not with `-x`."},
     {{"ENDED", "ended", Unit::count, 5},
      unless_failed_if<C, &C::ended>,
      count_of<&G::ended>,
@@ -80,8 +79,7 @@ constexpr Field<C, K, G> fields[] = {
      always<C>,
      [](const K&, const G& g, const C& c) { return share_of_time(g, c); },
      "Share of their time that these threads waited: TOTAL(s) / (interval x THREADS). At 100, the row's threads do "
-     "nothing "
-     "else."},
+     "nothing else."},
     {{"p50(us)", "duration_p50_ns", Unit::ns_as_us, 9},
      always<C>,
      duration_percentile<50>,

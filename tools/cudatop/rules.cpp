@@ -306,33 +306,32 @@ constexpr Rule table[] = {
     {"memory", "allocations or frees fail for another reason", "gpualloc -p PID -x", fails<Calls::memory>, true},
     {"ioctl", "driver calls fail, by the status that the driver returns", "nvioctl -p PID -x", fails_in_driver},
     {"restarts",
-     "processes of one name in one container, service or cgroup exit and restart: 3 starts in 60 s (alarm if their "
-     "calls fail)",
+     "processes of one name in one container, service or cgroup exit and restart: at least 3 starts in 60 s (alarm if "
+     "their calls fail)",
      "cudatop --why -d 60s", restarts, false, true},
     {"grows",
-     "device memory grows by 1 MiB/s without a free, for 2 s and two reports: a leak? (warning after 10 s, or if the "
-     "GPU will be full within 10 min; alarm: within 2 min)",
+     "device memory grows by at least 1 MiB/s without a free, for 2 s and two reports: a leak? (warning after 10 s, or "
+     "if the GPU will be full within 10 min; alarm: within 2 min)",
      "gpualloc -p PID --leaks", grows},
-    {"copies", "500 copies/s, 90% of them under 64 KiB (warning if 90% are synchronous)", "cudamemcpy -p PID -U",
-     copies},
-    {"polls", "5000 polls for completion per second (warning if the process uses half a CPU: busy-waiting)",
+    {"copies", "at least 500 copies/s, 90% of them under 64 KiB (warning if 90% are synchronous)",
+     "cudamemcpy -p PID -U", copies},
+    {"polls", "at least 5000 polls for completion per second (warning if the process uses half a CPU: busy-waiting)",
      "cudasync -p PID -U", polls},
     {"starves",
      "a thread that calls CUDA is ready to run but has no CPU 30% of the time (warning: 60%): the CPUs are busy, or "
-     "its "
-     "cgroup is throttled (CPU quota used up)",
+     "its cgroup is throttled (CPU quota used up)",
      "cudagap -p PID --why", starves},
     {"idle",
      "for 3 s, the GPUs of the process are under 20% busy (NVML), and the thread that launches most, 10 times/s or "
-     "more, "
-     "is asleep or blocked 60% of the time, outside waits for the GPU",
+     "more, is asleep or blocked 60% of the time, outside waits for the GPU",
      "cudagap -p PID --why", idles},
-    {"captures", "2 graph captures or instantiations per second, for 2 s and two reports", "cudagraph -p PID --storms",
-     captures},
+    {"captures", "at least 2 graph captures or instantiations per second, for 2 s and two reports",
+     "cudagraph -p PID --storms", captures},
     {"launches", "a thread spends 60% of its time in launch calls (launch-bound); needs --latency",
      "cudalaunch -p PID -l", launches},
     {"blocks",
-     "for 3 s, 100 launches/s, 90% of them with under 32 blocks; counts only launches that pass the grid in registers",
+     "for 3 s, at least 100 launches/s, 90% of them with under 32 blocks; counts only launches that pass the grid in "
+     "registers",
      "cudalaunch -p PID", few_blocks},
     {"spins", "busy-waiting: a thread waits 80% of the time while the process uses 80% of a CPU", "cudasync -p PID -U",
      spins},

@@ -106,8 +106,7 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C& c) { return held_cell(live(g, c).bytes_held(), g, c); },
      "Bytes of device memory (device, array, pool, vmm) held at the end of the interval; if rows are grouped by kind, "
      "bytes of that kind. This and the following fields down to CHURN/s are not shown with `-x`. `>=` here and in "
-     "COUNT "
-     "marks a row with a process that is older than the trace: it may hold memory that it allocated before."},
+     "COUNT marks a row with a process that is older than the trace: it may hold memory that it allocated before."},
     {level({"COUNT", "live_allocations", Unit::count, 7}), unless_failed<C>,
      [](const K&, const G& g, const C& c) {
          return held_cell((c.settings.holding ? g.all() : g.memory()).count_held(), g, c);
@@ -128,8 +127,7 @@ constexpr F fields[] = {
      [](const K&, const G& g, const C&) { return cell_if(g.peak_bytes); },
      "The largest LIVE since tracing began, at any moment. Only for rows in which just one process has device memory, "
      "because peaks of several do not add up; not for rows that are parts of a process (kind, size, stack, device, "
-     "api, "
-     "thread)."},
+     "api, thread)."},
     {{"DEVICE", "device_bytes", Unit::bytes, 7},
      by_kind<Shown::both>,
      bytes_of<HOLDING_DEVICE>,
@@ -201,8 +199,7 @@ constexpr F fields[] = {
      held_in_json,
      count_of<&G::released>,
      "Memory released in the interval without a free: its context or process ended, or its address was allocated "
-     "again; "
-     "see `DESCRIPTION`."},
+     "again; see `DESCRIPTION`."},
     {{"", "released_bytes", Unit::bytes}, held_in_json, count_of<&G::released_bytes>},
     {{"UNKNOWN", "unknown_frees", Unit::count, 7},
      unless_failed_if<C, &C::unknown_frees>,
@@ -229,8 +226,7 @@ constexpr F fields[] = {
       of_processes,
       nvml_bytes,
       "Memory that the process holds on all devices, according to NVML, or to KFD and amdgpu for AMD devices; read "
-      "once "
-      "per report."}
+      "once per report."}
         .in_text(or_not_available<nvml_bytes>, Unit::bytes),
     F{{"BEFORE+CTX", "before_attach_and_context_bytes", Unit::bytes, 10},
       of_processes,
@@ -249,8 +245,7 @@ constexpr LineField fields_of_lines[] = {
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(operation_name(l.call.key.kind))); },
      "`alloc`, `free` or `trim`. A call that unmaps several mappings, or frees memory with the last of them, has a "
-     "line "
-     "for each."},
+     "line for each."},
     {{"KIND", "kind", Unit::text, 10},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(std::string(holding_name(l.call.key.memory.holding))); },
