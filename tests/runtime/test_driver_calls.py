@@ -142,7 +142,7 @@ def a_monitor_with_a_file_that_hangs():
     tool = Tool("--attach", "tracepoint", "--no-monitor", "--by", "pid", 1, losses=True)
     stop_at_last(server)
     one.go()
-    told = f"process {one.pid}: it cannot be read within 3 s; it is not left out as a monitor"
+    told = f"process {one.pid}: it cannot be read within 3 s; it is not treated as a monitor"
     wait_until(lambda: told in tool.error, "it tells whose file hangs")
     other.go()
     time.sleep(2.5)

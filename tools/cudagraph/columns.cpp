@@ -18,8 +18,7 @@ constexpr auto of_execs = where_set<C, &Settings::exec>;
 constexpr auto of_execs_in_json = where_set<C, &Settings::exec, Shown::json>;
 constexpr auto in_summary = where_set<C, &Settings::summary>;
 
-// Where rows are of one graph each, how it was made is a part of its life; elsewhere there are many. A summary has
-// rates.
+// Counts of captures and instantiations are shown in rows of many graphs. A summary shows rates instead.
 Shown where_many(const C& c)
 {
     return c.settings.exec || c.settings.summary ? Shown::json : Shown::both;
@@ -30,13 +29,13 @@ Shown where_updated(const C& c)
     return c.updates ? Shown::both : Shown::json;
 }
 
-// Makes room for the columns of updates, unless --columns asks for it.
+// Hidden in text if there are columns of updates, to save width; --columns still selects it.
 Shown unless_updated(const C& c, Shown where)
 {
     return c.updates && where == Shown::both ? Shown::json : where;
 }
 
-// Nodes of a graph from before tracing began are not known.
+// Null if the nodes are not known: the graph is older than the run.
 const graph_nodes* nodes_of(const G& group)
 {
     return group.exec && !group.exec->exec.nodes.unknown ? &group.exec->exec.nodes : nullptr;
@@ -97,7 +96,7 @@ constexpr F fields[] = {
     {{"CAPT/s", "captures_per_second", Unit::rate, 6},
      in_summary,
      rate_of<&G::captures>,
-     "The same per second; with `--summary`."},
+     "Captures per second; with `--summary`."},
     {{"", "failed_captures", Unit::count},
      json_only<C>,
      count_of<&G::failed_captures>,
@@ -109,7 +108,7 @@ constexpr F fields[] = {
     {{"INST/s", "instantiates_per_second", Unit::rate, 6},
      in_summary,
      rate_of<&G::instantiates>,
-     "The same per second; with `--summary`."},
+     "Instantiations per second; with `--summary`."},
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
@@ -125,7 +124,7 @@ constexpr F fields[] = {
      count_of<&G::launches>,
      "Launches of graphs that returned no error; with `--summary` and `-H nodes` all launches, because their results "
      "are not read. Launches recorded into another graph are not included."},
-    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, always<C>, rate_of<&G::launches>, "The same per second."},
+    {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, always<C>, rate_of<&G::launches>, "Launches per second."},
     {{"KERN/s", "kernels_per_second", Unit::rate, 9},
      always<C>,
      [](const K&, const G& g, const C& c) { return g.unknown ? Cell() : per_second(g.kernels, c); },
@@ -171,7 +170,7 @@ constexpr F fields[] = {
     {{"INST(us)", "instantiate_ns", Unit::ns_as_us, 9},
      of_execs,
      [](const K&, const G& g, const C&) { return has_birth(g) ? Cell(uint64_t{g.exec->exec.instantiate_ns}) : Cell(); },
-     "How long the instantiation of this executable graph took.",
+     "Duration of the instantiation of this executable graph.",
      extra},
     {{"", "instantiate_total_ns", Unit::count},
      [](const C& c) { return c.settings.exec ? Shown::no : Shown::json; },
@@ -188,7 +187,7 @@ constexpr F fields[] = {
     {{"REASON", "update_reason", Unit::text, 20},
      where_updated,
      [](const K&, const G& g, const C&) { return g.reason ? Cell(std::string(update_reason(*g.reason))) : Cell(); },
-     "Why the last of them was refused; see `DESCRIPTION`.",
+     "Reason for the last refusal; see `DESCRIPTION`.",
      extra},
     {{"", "uploads", Unit::count}, json_only<C>, count_of<&G::uploads>, "Calls of cuGraphUpload."},
     {{"", "parameter_sets", Unit::count},
@@ -267,7 +266,7 @@ constexpr LineField fields_of_lines[] = {
          const bool refused = key.kind == KIND_GRAPH_UPDATE && key.result;
          return refused ? Cell(std::string(update_reason(key.graph.reason))) : Cell();
      },
-     "Why an update was refused."},
+     "Reason for the refusal of an update."},
     line_latency,
     line_result,
     line_result_code,

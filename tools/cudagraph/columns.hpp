@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of cudagraph was asked for, and the columns that show it.
+// cudagraph's settings and columns.
 #pragma once
 
 #include "rows/call_events.hpp"
@@ -17,29 +17,29 @@ inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // captures, or instantiations, in a minute that are none yet
+    std::optional<unsigned> storms;  // maximum of captures, or instantiations, per minute that is not a storm
     std::optional<double> warm_up_s; // 60
 };
 
 struct Context : CallContext<Settings> {
     uint64_t now_ns = 0; // CLOCK_MONOTONIC
     const Execs& execs;
-    bool updates = false; // some row has such
+    bool updates = false; // some row has updates
 };
 
 // Prints a line for a storm.
 void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames);
 
-// Prints the groups as one table, in the order asked for, or with -H as histograms.
+// Prints the groups as one table, sorted as the settings say, or with -H as histograms.
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns);
 
-// Of a line for each call (-e).
+// Fields of the lines of -e.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::cudagraph

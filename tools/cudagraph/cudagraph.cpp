@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagraph: what hides behind the launch of a graph, and who makes graphs again and again.
+// cudagraph: contents and launches of CUDA graphs, and processes that rebuild them again and again.
 #include "base/clock.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
@@ -20,7 +20,7 @@ bool is_memory_node(const probe_row& row) // cuGraphAddMemAllocNode and its free
     return (row.kind == KIND_ALLOC || row.kind == KIND_FREE) && row.holding == HOLDING_GRAPH;
 }
 
-// What becomes a node under capture: memory and copies where they are by stream.
+// True for calls that become a node under capture: of allocations and copies, only stream-ordered ones.
 bool can_be_captured(const probe_row& row)
 {
     if (row.kind == KIND_ALLOC || row.kind == KIND_FREE)
@@ -42,14 +42,14 @@ constexpr CallSet node_calls =
 
 constexpr ToolSpec about{
     .name = "cudagraph",
-    .summary = "Shows CUDA graphs: what is in them, how often and how fast they are launched, who rebuilds them.",
-    .examples = "  cudagraph 1                 # graphs that are launched, every second\n"
+    .summary = "Shows CUDA graphs: their nodes, launches and latency, and processes that rebuild them.",
+    .examples = "  cudagraph 1                 # launched graphs, every second\n"
                 "  cudagraph --summary 5       # captures, instantiations and share of kernels, by process\n"
                 "  cudagraph --by pod 5        # which pod launches graphs\n"
                 "  cudagraph -e -p 1234        # the life of each graph, in order\n"
-                "  cudagraph -H launch         # how long launches take on the host; also instantiate\n"
-                "  cudagraph --storms          # who captures or instantiates over 6 times a minute, and from where\n"
-                "  cudagraph -x                # only calls that fail, with the error\n"
+                "  cudagraph -H launch         # duration of launches on the host; also instantiate\n"
+                "  cudagraph --storms          # re-capture storms: over 6 captures a minute, with call stacks\n"
+                "  cudagraph -x                # only failed calls, with the error\n"
                 "  cudagraph --json 1          # one JSON object per row and second\n",
     .open = BpfObject::open<cudagraph_bpf>,
 };
@@ -73,7 +73,7 @@ private:
     Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
-    std::vector<CallDelta> waiting_; // of graphs that came and went while tables were read
+    std::vector<CallDelta> waiting_; // of graphs that were not known yet at the last report
 };
 
 CudaGraph::CudaGraph() : CallTool(about, settings_)
@@ -83,7 +83,7 @@ CudaGraph::CudaGraph() : CallTool(about, settings_)
     add_call_options("graph, ", "pid,graph", "launch, instantiate or nodes");
     CommandLine& line = command_line();
     line.flag("--summary", "one row per process: captures, instantiations, share of kernels", settings_.summary);
-    line.number_or_none("--storms", "N", "who captures or instantiates graphs more than N times a minute (6)",
+    line.number_or_none("--storms", "N", "processes that capture or instantiate graphs more than N times a minute (6)",
                         settings_.storms, {1, 1 << 20}, "6");
     line.text("--warm-up", "SEC", "with --storms: ignore the first seconds of each process (60; or 5m)",
               [&warm_up_s = settings_.warm_up_s](const std::string& text) {
@@ -140,7 +140,7 @@ void CudaGraph::load()
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
-        before_erase_ = [this] { execs_->refresh(); }; // what they have launched is still to be shown
+        before_erase_ = [this] { execs_->refresh(); }; // rows about these graphs are still to be printed
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -172,7 +172,7 @@ bool CudaGraph::tick(Output& output)
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
-        execs_->ended(*ended); // without reports nothing would forget it
+        execs_->ended(*ended); // only with reports, which forget it
     else
         CallTool::record(output, record);
 }
@@ -181,13 +181,13 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (!shows_rows_)
         return;
-    const std::span<const CallDelta> rows = calls(); // before any group, for it numbers places of stacks anew
+    const std::span<const CallDelta> rows = calls(); // before groups are made, because it renumbers stacks
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)
         groups.add(delta);
     waiting_.clear();
-    // What made it and what tells of its end are not read at the same instant: the next report knows it.
+    // Records and maps are not read at the same instant, so a new graph may be unknown until the next report.
     for (const CallDelta& delta : rows)
         if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
             waiting_.push_back(delta);

@@ -30,7 +30,7 @@ void Execs::ended(const exec_record& record)
 
 void Execs::forget_ended()
 {
-    constexpr size_t kept = 4096; // of some a call may be inside the driver still
+    constexpr size_t kept = 4096; // calls of some may still be in flight
     for (; shown_ && ended_.size() > kept; shown_--) {
         known_.erase(ended_.front());
         ended_.pop_front();
@@ -163,7 +163,7 @@ void GraphGroups::add(const CallDelta& delta)
 {
     const call_key& key = delta.key;
     if (settings_.exec && !key.subject)
-        return; // of no graph that runs
+        return; // the call concerns no executable graph
     GraphGroup& group = called(key);
     if (settings_.exec)
         group.exec = execs_->find(key.subject);

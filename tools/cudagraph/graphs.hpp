@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the life of graphs in an interval, grouped the way the user wants to see them.
+// Groups of graph calls in an interval, and detection of re-capture storms.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -21,24 +21,24 @@
 namespace gpusnoop {
 
 struct GraphSettings : CallSettings {
-    bool exec = false; // told apart
+    bool exec = false; // group by executable graph
     bool summary = false;
-    bool time_instantiations = false; // in place of launches
+    bool time_instantiations = false; // instead of launches
 };
 
-// What executes a graph, as long as its calls are still to be shown.
+// An executable graph. It is kept after its end until its calls have been reported.
 struct ExecInfo {
     ImageId image;
     graph_exec exec;
 };
 
-// All that there are, by number.
+// All executable graphs, by number.
 class Execs {
 public:
     Execs(int execs_fd, int graphs_fd) : execs_map_(execs_fd), graphs_map_(graphs_fd) {}
 
-    void refresh();                        // reads the kernel side's tables
-    void ended(const exec_record& record); // it is destroyed; forgotten two reports later, or more
+    void refresh();                        // reads the kernel side's maps
+    void ended(const exec_record& record); // for a destroyed graph, which is forgotten at least two reports later
     void forget_ended();
     void forget(const std::set<ImageId>& images);
 
@@ -47,7 +47,7 @@ public:
     uint64_t live_graphs(const std::set<ImageId>& images) const { return count(graphs_of_, images); }
 
 private:
-    struct Key { // as the kernel side's handle_number
+    struct Key { // same layout as the kernel side's handle_number
         image of;
         uint64_t handle;
     };
@@ -58,24 +58,24 @@ private:
     HashTable<Key, graph> graphs_map_;
     std::map<uint64_t, ExecInfo> known_;
     std::deque<uint64_t> ended_;
-    size_t shown_ = 0; // of them, the first: a report was made since they ended
+    size_t shown_ = 0; // number of leading elements of ended_ that have been in a report
     std::map<ImageId, uint64_t> execs_of_;
     std::map<ImageId, uint64_t> graphs_of_;
 };
 
 struct GraphKey : CallKey {
-    uint64_t exec = 0; // its number
+    uint64_t exec = 0; // number of the executable graph
     void set(const GraphSettings& settings, const call_key& call);
     auto operator<=>(const GraphKey&) const = default;
 };
 
 struct GraphGroup {
     WhoSeen who;
-    const ExecInfo* exec = nullptr; // of rows of one
-    uint64_t launches = 0;          // that succeeded, or were made where results are not known
+    const ExecInfo* exec = nullptr; // if rows are grouped by it
+    uint64_t launches = 0;          // successful; all launches if results are not read
     uint64_t captured = 0;          // launches that became nodes of another graph
-    uint64_t kernels = 0;           // that launches started
-    uint64_t unknown = 0;           // launches of graphs with unknown nodes: kernels lack theirs
+    uint64_t kernels = 0;           // started by launches
+    uint64_t unknown = 0;           // launches of graphs with unknown nodes, whose kernels are not counted
     uint64_t direct = 0;            // kernels launched without a graph
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
@@ -88,7 +88,7 @@ struct GraphGroup {
     uint64_t instantiate_ns = 0;
     uint64_t updates = 0;
     uint64_t failed_updates = 0;
-    std::optional<uint8_t> reason; // of the last update that failed
+    std::optional<uint8_t> reason; // of the last failed update
     uint64_t uploads = 0;
     uint64_t sets = 0;
     uint64_t destroyed = 0;
@@ -102,7 +102,7 @@ uint64_t node_count(const graph_nodes& nodes);
 
 class GraphGroups : public CallGroups<GraphSettings, GraphKey, GraphGroup> {
 public:
-    // execs: needed where they are told apart; must outlive the object then.
+    // execs: required for grouping by executable graph; must outlive this object.
     GraphGroups(const GraphSettings& settings, Processes& processes, const Execs* execs = nullptr)
         : CallGroups(settings, processes), execs_(execs)
     {}
@@ -113,9 +113,10 @@ private:
     const Execs* execs_;
 };
 
-// Who captures or instantiates graphs again and again: what should happen a few times at the start, and then no more.
+// Re-capture storms: processes that capture or instantiate graphs again and again. Normally that happens only a few
+// times at the start.
 
-// Where a process makes its graphs from.
+// Call stack from which a process makes graphs.
 struct StormSource {
     int32_t stack = -1;
     uint64_t caller = 0;
@@ -124,23 +125,24 @@ struct StormSource {
 
 struct Storm {
     ImageId image;
-    uint64_t captures = 0; // of the last minute
+    uint64_t captures = 0; // in the last minute
     uint64_t instantiates = 0;
-    StormSource source; // of most of them
+    StormSource source; // the most frequent one
 };
 
 class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: captures, or instantiations, in a minute that are no storm yet. warm_up_ns: from a process' first one on.
+    // limit: maximum of captures, or instantiations, per minute that is not a storm. warm_up_ns: from a process's first
+    // capture or instantiation on.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 
-    // Times are CLOCK_MONOTONIC, and do not go back.
+    // now_ns: CLOCK_MONOTONIC.
     void add(const ImageId& image, const StormSource& source, uint64_t captures, uint64_t instantiates,
              uint64_t now_ns);
 
-    // Those that go on now, each told again only after a minute.
+    // The current storms, each at most once a minute.
     std::vector<Storm> drain(uint64_t now_ns);
 
     void forget(const std::set<ImageId>& images);

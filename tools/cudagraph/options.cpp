@@ -8,7 +8,7 @@ void validate_options(Settings& settings, Options& options)
     Settings& s = settings;
     s.histogram_of = static_cast<Measure>(measure_number(s.measure, measures));
     if (s.summary && (s.by || s.events || s.histogram()))
-        throw UsageError("--summary is by process: leave out --by, -e and -H");
+        throw UsageError("--summary groups by process: leave out --by, -e and -H");
     if (s.storms && (s.summary || s.by || s.events || s.histogram() || options.failed_only))
         throw UsageError("--storms prints lines of its own: leave out --summary, --by, -e, -H and -x");
     if (s.storms && !options.columns.empty())
@@ -18,7 +18,7 @@ void validate_options(Settings& settings, Options& options)
     if (options.failed_only && s.histogram_of == Measure::nodes)
         throw UsageError("with -x graphs are not tracked, so their nodes are unknown: leave out -x or -H nodes");
     check_fields(options, s.sort);
-    // What is only counted needs no return of launches.
+    // Counts alone do not need the returns of launches.
     s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
     s.time_instantiations = s.histogram_of == Measure::instantiate;
     const Dimension graph[] = {{"graph", &s.exec}};

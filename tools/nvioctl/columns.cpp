@@ -17,7 +17,7 @@ using G = DriverGroup;
 using C = Context;
 
 constexpr std::string_view about_outcome =
-    "What the driver returned, by name and number: NV_STATUS, or a negative errno; in tables with `-x`.";
+    "Result of the call by name and number: NV_STATUS, or a negative errno; in tables with `-x`.";
 
 Cell request(uint8_t kind, uint64_t subject)
 {
@@ -79,7 +79,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"VIRTUAL", "virtual_bytes", Unit::bytes, 7},
      by_command,
      [](const K&, const G& g, const C&) { return if_any(g.virtual_bytes); },
-     "The same for calls that concern addresses, not memory.",
+     "Like BYTES, for calls that concern address space, not memory.",
      extra},
     {{"TOTAL(s)", "total_ns", Unit::seconds, 8},
      always<C>,
@@ -96,7 +96,7 @@ constexpr Field<C, K, G> fields[] = {
      [](const K&, const G& g, const C&) { return g.calls     ? Cell(g.max_ns)
                                                  : g.pending ? Cell(g.pending_ns)
                                                              : Cell(); },
-     "The longest of them, or the time so far of a call in progress."},
+     "Duration of the longest of these calls, or the time so far of a call in progress."},
     {{"COMMAND", "command", Unit::text, 26},
      by_command,
      [](const K& k, const G&, const C&) { return Cell(command_text(k.kind, k.node, k.subject, k.flags)); },
@@ -198,7 +198,7 @@ void print_groups(Output& output, const DriverGroups& groups, Context context, u
 {
     if (context.settings.histogram())
         return print_histograms(output, groups, context, wall_ns);
-    // What goes on has no total yet. It would come last, and may be what the others wait for.
+    // Pending calls have no total yet and would be sorted last, although other calls may wait for them.
     const std::string& sort = context.settings.sort;
     print_table<K, G, C>(output, fields, groups.groups(), context, wall_ns, sort == "total_ns" ? "" : sort,
                          [](const G& group) { return static_cast<double>(group.total_ns + group.pending_ns); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of nvioctl was asked for, and the columns that show it.
+// nvioctl's settings and columns.
 #pragma once
 
 #include "rows/call_events.hpp"
@@ -15,19 +15,19 @@ namespace gpusnoop::nvioctl {
 using Settings = DriverSettings;
 using Context = CallContext<Settings>;
 
-// Prints the groups as one table, in the order asked for, or with -H as histograms.
+// Prints the groups as one table, sorted as the settings say, or with -H as histograms.
 void print_groups(Output& output, const DriverGroups& groups, Context context, uint64_t wall_ns);
 
-// NV_STATUS, or a negative errno; empty where it cannot be known.
+// NV_STATUS, or a negative errno; empty if not known.
 Cell result_code(uint8_t outcome, int32_t result);
 
-// Of a line for each call (-e).
+// Fields of the lines of -e.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::nvioctl

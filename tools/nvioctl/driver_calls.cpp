@@ -18,7 +18,7 @@ static_assert(sizeof(size_key) == 16 && sizeof(size_layout) == 8);
 
 namespace {
 
-// The same for all nodes that take the same commands.
+// One node for all nodes that accept the same commands.
 uint8_t any_node_of(uint8_t node)
 {
     switch (node) {
@@ -39,7 +39,7 @@ void DriverKey::set(const DriverSettings& settings, const call_key& call)
         kind = call.kind;
         flags = call.flags & CALL_SUBJECT;
         subject = call.subject;
-        // The same number means another thing to another driver.
+        // The meaning of a request number depends on the driver.
         if (call.kind == ENTRY_IOCTL)
             node = any_node_of(call.driver.node);
     }
@@ -80,12 +80,12 @@ void DriverGroups::add(const driver_call& pending, uint64_t now_ns)
 
 namespace {
 
-// False where it can be told that the thread is in another system call, or in none.
+// False if the thread is known to be in another system call, or in none.
 bool may_be_in_call(const driver_call& call, uint32_t tid)
 {
     std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", call.key.image.pid, tid));
     long number = -1;
-    if (!(file >> number)) // "running", or not told
+    if (!(file >> number)) // "running", or not readable
         return true;
     switch (call.key.kind) {
     case ENTRY_IOCTL:
@@ -93,7 +93,7 @@ bool may_be_in_call(const driver_call& call, uint32_t tid)
     case ENTRY_MMAP:
         return number == SYS_mmap;
     default:
-        return number >= 0; // files are opened and closed in many ways
+        return number >= 0; // many system calls open and close files
     }
 }
 
@@ -102,12 +102,12 @@ bool may_be_in_call(const driver_call& call, uint32_t tid)
 std::vector<driver_call> PendingCalls::read()
 {
     std::vector<driver_call> calls;
-    struct Over {
+    struct Stale {
         uint32_t tid;
         driver_call call;
-        bool alive; // its thread
+        bool alive; // the thread
     };
-    std::vector<Over> over;
+    std::vector<Stale> stale;
     map_.for_each([&](uint32_t tid, std::span<const driver_call> values) {
         const driver_call& call = values[0];
         const uint64_t start = thread_start_time_ns(static_cast<pid_t>(call.key.image.pid), static_cast<pid_t>(tid));
@@ -115,14 +115,14 @@ std::vector<driver_call> PendingCalls::read()
         if (alive && may_be_in_call(call, tid))
             calls.push_back(call);
         else
-            over.push_back({tid, call, alive});
+            stale.push_back({tid, call, alive});
     });
-    for (const Over& one : over)
+    for (const Stale& one : stale)
         drop(one.tid, one.call, one.alive);
     return calls;
 }
 
-// The call may have returned since it was read, as seen as any, and the thread be in its next one.
+// Since the entry was read, the call may have returned normally, and the thread may be in its next call.
 void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
 {
     const auto is_another = [&](const driver_call& now) {

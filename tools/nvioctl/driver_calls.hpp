@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls into GPU drivers of an interval, grouped the way the user wants to see them; those that have not returned are
-// part of it.
+// Groups of calls into GPU drivers in an interval, including calls that have not returned.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -22,10 +21,10 @@ namespace gpusnoop {
 struct DriverSettings : CallSettings {
     DriverSettings() { of_functions = false; }
 
-    bool command = false; // told apart
+    bool command = false; // group by command, and so on
     bool node = false;
     bool object_class = false;
-    uint64_t least_ns = 0; // shorter calls are left out
+    uint64_t least_ns = 0; // shorter calls are omitted
     bool no_monitor = false;
     bool xid = false;
 };
@@ -35,7 +34,7 @@ struct DriverKey : CallKey {
 
     uint8_t kind = 0;
     uint8_t flags = 0;
-    uint64_t subject = 0; // request, and what it is about
+    uint64_t subject = 0; // request (low half), and the control, class or function in it (high half)
     uint8_t node = 0;
     uint16_t minor = 0;
     std::optional<uint32_t> object_class;
@@ -46,15 +45,15 @@ struct DriverKey : CallKey {
 
 struct DriverGroup {
     WhoSeen who;
-    uint64_t calls = 0; // that returned
+    uint64_t calls = 0; // returned
     uint64_t errors = 0;
-    uint64_t unknown = 0; // of calls whose result cannot be known
+    uint64_t unknown = 0; // calls whose result is not known
     uint64_t bytes = 0;
     uint64_t virtual_bytes = 0; // of address space
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t pending = 0;
-    uint64_t pending_ns = 0; // the longest, so far
+    uint64_t pending_ns = 0; // of the longest pending call
     Histogram duration;
 
     void add(const CallDelta& delta);
@@ -73,9 +72,9 @@ class PendingCalls {
 public:
     explicit PendingCalls(int map_fd) : map_(map_fd) {}
 
-    // Those of living threads; what threads have left that were killed in a call is taken out.
+    // The pending calls of running threads. Removes entries of threads that were killed in a call.
     std::vector<driver_call> read();
-    // Calls whose return was not seen, since the last time this was asked: a kretprobe has room for so many at once.
+    // Calls since the last drain whose return was missed: a kretprobe supports a limited number of calls in flight.
     uint64_t drain_missed() { return std::exchange(missed_, 0); }
 
 private:

@@ -19,7 +19,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t looked_at_max = 1 << 16;
+constexpr size_t max_results = 1 << 16;
 
 // Every CUDA process opens nvidia-uvm, and NVML never does.
 bool is_work(const call_key& key)
@@ -30,8 +30,8 @@ bool is_work(const call_key& key)
     return number && (submits_work(class_kind(*number)) || class_kind(*number) == ClassKind::memory);
 }
 
-// What was done before tracing began is seen by what is still there.
-bool looks_like_work(pid_t pid)
+// Signs of work before tracing began: libraries and device files that are still in use.
+bool has_signs_of_work(pid_t pid)
 {
     constexpr std::array<std::string_view, 4> libraries{"/libcuda.so", "/libnvidia-glcore.so", "/libnvidia-eglcore.so",
                                                         "/libnvidia-glvkspirv.so"};
@@ -62,11 +62,11 @@ void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
     each(a.image.pid, a.image.serial, a.works);
 }
 
-// The question is an answer that says nothing yet.
+// The request is a MonitorAnswer whose result is not filled in yet.
 void serve(Helper::Task& task)
 {
     answer_each<MonitorAnswer>(task, [](MonitorAnswer& answer) -> const MonitorAnswer& {
-        answer.works = looks_like_work(static_cast<pid_t>(answer.image.pid));
+        answer.works = has_signs_of_work(static_cast<pid_t>(answer.image.pid));
         return answer;
     });
 }
@@ -77,7 +77,7 @@ Monitors::Monitors()
     : reader_({.sandbox = process_reading_sandbox(64 << 20),
                .serve = serve,
                .apply = [this](const Message& message) { return apply(message); },
-               .consequence = "it is not left out as a monitor"})
+               .consequence = "it is not treated as a monitor"})
 {}
 
 bool Monitors::apply(const Message& message)
@@ -85,12 +85,12 @@ bool Monitors::apply(const Message& message)
     const auto answer = read_message<MonitorAnswer>(message.bytes);
     if (!answer)
         return false;
-    if (looked_at_.size() < looked_at_max)
-        looked_at_[answer->image] = !answer->works;
+    if (results_.size() < max_results)
+        results_[answer->image] = !answer->works;
     return true;
 }
 
-void Monitors::see(const call_key& key)
+void Monitors::note_call(const call_key& key)
 {
     if (is_work(key))
         workers_.insert(ImageId(key.image));
@@ -100,17 +100,17 @@ bool Monitors::only_polls(const ImageId& image)
 {
     if (workers_.contains(image))
         return false;
-    if (!looked_at_.contains(image))
+    if (!results_.contains(image))
         reader_.ask(static_cast<pid_t>(image.pid), message_of(MonitorAnswer{.image = image}));
-    const auto found = looked_at_.find(image);
-    return found != looked_at_.end() && found->second;
+    const auto found = results_.find(image);
+    return found != results_.end() && found->second;
 }
 
 void Monitors::forget(const std::set<ImageId>& images)
 {
     for (const ImageId& image : images) {
         workers_.erase(image);
-        looked_at_.erase(image);
+        results_.erase(image);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that only ask the driver how a GPU is: nvidia-smi, nvtop, DCGM. Told by what they do, not by their names.
-// What they have open and mapped is theirs to choose, and may hang who looks at it: a helper does.
+// Detection of monitors, which only query GPU state (nvidia-smi, nvtop, DCGM), by their activity, not by their names.
+// A helper inspects their files and mappings, because that may hang.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -16,13 +16,13 @@ class Monitors {
 public:
     Monitors();
 
-    void see(const call_key& key); // each call, or row of calls
+    void note_call(const call_key& key); // to be called for each call, or row of calls
 
-    // It has been seen to make no call that work needs, and has neither unified memory nor CUDA or graphics libraries.
-    // False where that is not known, or not yet.
+    // True if the process has made no call that GPU work needs, and uses neither unified memory nor CUDA or graphics
+    // libraries. False if that is not known (yet).
     bool only_polls(const ImageId& image);
 
-    // Now and then: takes what has come late, and notices that the helper hangs.
+    // To be called regularly: receives late results, and detects a helper that hangs.
     void tick() { reader_.poll(); }
 
     void forget(const std::set<ImageId>& images);
@@ -31,7 +31,7 @@ private:
     bool apply(const Message& message);
 
     std::set<ImageId> workers_;
-    std::map<ImageId, bool> looked_at_; // true: nothing of a worker was found
+    std::map<ImageId, bool> results_; // true: no sign of GPU work was found
     Reader reader_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvioctl: calls into GPU drivers, by name, status and latency; and what was called last before an Xid.
+// nvioctl: calls into GPU drivers by name, status and latency, and the last calls before an Xid.
 #include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "gpu/command_layouts.hpp"
@@ -25,12 +25,12 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "nvioctl",
-    .summary = "Shows calls into the GPU driver (ioctl, open, close, mmap): whose, how long, with which result.",
+    .summary = "Shows calls into the GPU driver (ioctl, open, close, mmap) by process, with latency and result.",
     .examples = "  nvioctl                      # calls of all processes by command, until Ctrl-C\n"
                 "  nvioctl 1                    # a table every second, including calls that hang\n"
                 "  nvioctl --by pod 5           # which pod keeps the driver busy\n"
                 "  nvioctl --no-monitor 5       # without nvidia-smi, nvtop, DCGM and others that only poll\n"
-                "  nvioctl -x                   # only calls that failed, with the driver's status\n"
+                "  nvioctl -x                   # only failed calls, with the driver's status\n"
                 "  nvioctl -e -l 10000          # one line per call of 10 ms or more\n"
                 "  nvioctl -H latency -p 1234   # a histogram per command of one process\n"
                 "  nvioctl --xid                # GPU errors (Xids), with the last calls of the process\n"
@@ -48,7 +48,7 @@ public:
     void load() override;
     bool tick(Output& output) override;
     void record(Output& output, const RingRecord& record) override;
-    void delta(const CallDelta& delta) override { monitors_.see(delta.key); }
+    void delta(const CallDelta& delta) override { monitors_.note_call(delta.key); }
     void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) override;
     void forget(const std::set<ImageId>& images) override { monitors_.forget(images); }
 
@@ -74,13 +74,13 @@ NvIoctl::NvIoctl() : CallTool(about, settings_)
     settings_.sort = "total_ns";
     line_fields_ = line_fields();
     fill_line_ = [this](CallLine& line) {
-        monitors_.see(line.call.key);
+        monitors_.note_call(line.call.key);
         return !left_out(line.call.key, 1);
     };
     add_call_options("command, device, class, ", "command,device,pid", "latency");
     add_least("calls", settings_.least_ns);
     CommandLine& line = command_line();
-    line.flag("--no-monitor", "leave out processes that only ask (nvidia-smi, nvtop, DCGM); says how many",
+    line.flag("--no-monitor", "omit processes that only query GPU state (nvidia-smi, nvtop, DCGM); print how many",
               settings_.no_monitor);
     line.flag("--xid", "only GPU errors (Xids), each with the last calls of its process", settings_.xid);
 }
@@ -101,13 +101,13 @@ RunPlan NvIoctl::plan()
 void NvIoctl::choose_hooks()
 {
     if (is_confidentiality_lockdown())
-        throw Error("this kernel is locked down in confidentiality mode, which forbids kprobes, tracepoints and BPF "
-                    "programs that read what a driver is told: calls into it cannot be traced",
-                    "the other tools work; for this one boot with lockdown=integrity (see man 7 kernel_lockdown)");
-    const auto way = std::ranges::find(driver_hook_names, options_.attach);
-    hooks_.emplace(opened_.object, way == std::end(driver_hook_names)
+        throw Error("cannot trace driver calls: this kernel is locked down in confidentiality mode, which forbids BPF "
+                    "programs that read kernel memory, kprobes and tracepoints",
+                    "the other tools work; for this one, boot with lockdown=integrity (see man 7 kernel_lockdown)");
+    const auto hook = std::ranges::find(driver_hook_names, options_.attach);
+    hooks_.emplace(opened_.object, hook == std::end(driver_hook_names)
                                        ? std::nullopt
-                                       : std::optional(static_cast<DriverHook>(way - std::begin(driver_hook_names))));
+                                       : std::optional(static_cast<DriverHook>(hook - std::begin(driver_hook_names))));
     opened_.kernel_hooks = &*hooks_;
     if (settings_.xid)
         xids_.emplace(opened_.object);
@@ -161,7 +161,7 @@ void NvIoctl::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     report_left_out(output);
 }
 
-// A monitor's, where those are not to be shown.
+// True for calls of monitors with --no-monitor. Counts them.
 bool NvIoctl::left_out(const call_key& key, uint64_t calls)
 {
     if (!settings_.no_monitor || !monitors_.only_polls(key.image))

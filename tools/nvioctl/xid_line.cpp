@@ -15,13 +15,13 @@ namespace {
 
 struct XidLine : ProcessLine {
     const XidReport& report;
-    std::optional<Xid> what;
+    std::optional<Xid> entry; // of the catalog
 };
 
 template<std::string_view Xid::*part>
 Cell of_catalog(const XidLine& line, const AnyRun&)
 {
-    return line.what ? text_if_any((*line.what).*part) : Cell();
+    return line.entry ? text_if_any((*line.entry).*part) : Cell();
 }
 
 const ProcessField<XidLine> xid_fields[] = {
@@ -32,20 +32,20 @@ const ProcessField<XidLine> xid_fields[] = {
     {{"XID", "xid", Unit::count, 4},
      in_any_run,
      [](const XidLine& l, const AnyRun&) { return Cell(uint64_t{l.report.xid}); },
-     "The number, the driver's own name for it, and what it means."},
+     "Number of the Xid, the driver's name for it, and its meaning."},
     {{"NAME", "name", Unit::text, 28}, in_any_run, of_catalog<&Xid::name>},
     {{"MEANING", "meaning", Unit::text, 40}, in_any_run, of_catalog<&Xid::meaning>},
     {{"", "action", Unit::text},
      in_any_run,
      of_catalog<&Xid::action>,
-     "What NVIDIA's catalog of Xids says to do first."},
+     "First action that NVIDIA's catalog of Xids recommends."},
     {{"", "text", Unit::text},
      in_any_run,
      [](const XidLine& l, const AnyRun&) { return text_if_any(l.report.text); },
      "The driver's message for this error."},
 };
 
-// "  -1.234567 s nvidiactl RM_CONTROL FB_GET_INFO_V2 12.3 us NO_MEMORY", the last one first.
+// Lines such as "-1.234567 s  nvidiactl RM_CONTROL FB_GET_INFO_V2  12.3 us  NO_MEMORY", the most recent call first.
 std::vector<std::string> texts(const recent_calls& recent, uint64_t until_ns)
 {
     std::vector<std::string> lines;
@@ -73,7 +73,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
     };
     if (recent.image.pid)
         return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
-    // What the log says of the process is all there is.
+    // Only the log's information on the process is available.
     print({cell_if(report.pid), text_if_any(report.comm), wall_ns}, {});
 }
 

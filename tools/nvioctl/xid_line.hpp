@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line of nvioctl --xid: an error of a GPU, and below it the last calls of the process that it is about.
+// Line of nvioctl --xid: a GPU error, followed by the last calls of the process that caused it.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -11,7 +11,7 @@
 
 namespace gpusnoop::nvioctl {
 
-// recent: of no process where nothing was seen of it.
+// recent: empty (pid 0) if no calls of the process were seen.
 void print_xid(Output& output, const XidReport& report, const recent_calls& recent, Processes& processes,
                uint64_t wall_ns);
 

@@ -17,7 +17,7 @@ void XidLines::attach(int recent_fd)
     verbose("Xid reports: " + how());
 }
 
-// At once, where the log has named the process by now: it goes on calling.
+// Looks up the last calls at once if the log has named the process: it continues to make calls.
 void XidLines::add(const xid_record& record)
 {
     Xids::add(record);

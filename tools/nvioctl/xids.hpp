@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of nvioctl --xid: an error of a GPU, and below it the last calls of the process that it is about.
+// Lines of nvioctl --xid, held back until the process that caused the error is known.
 #pragma once
 
 #include "gpu/xids.hpp"
@@ -14,10 +14,10 @@ class XidLines : Xids {
 public:
     using Xids::configure;
     using Xids::Xids;
-    void attach(int recent_fd); // the kernel side's table of last calls; throws Error
+    void attach(int recent_fd); // recent_fd: the kernel side's map of last calls; throws Error
 
     void add(const xid_record& record);
-    void print(Output& output, Processes& processes, bool all); // those whose process is known; or all
+    void print(Output& output, Processes& processes, bool all); // all: also lines whose process is not known yet
 
 private:
     struct Line {

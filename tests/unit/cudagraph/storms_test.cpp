@@ -13,7 +13,7 @@ const ImageId other = image{101, 1};
 
 } // namespace
 
-TEST_CASE("captures of the warm-up are no storm")
+TEST_CASE("captures during the warm-up are not a storm")
 {
     Storms storms(6, 60 * second);
     storms.add(process, {1, 10}, 50, 50, 1000 * second);
@@ -22,7 +22,7 @@ TEST_CASE("captures of the warm-up are no storm")
     CHECK(storms.drain(1070 * second).empty());
 }
 
-TEST_CASE("more than so many in a minute are one, told once a minute, by who makes most")
+TEST_CASE("a storm above the limit is reported once a minute, with its main source")
 {
     Storms storms(6, 60 * second);
     uint64_t now = 1000 * second;
@@ -39,8 +39,8 @@ TEST_CASE("more than so many in a minute are one, told once a minute, by who mak
     CHECK(found[0].instantiates == 5);
     CHECK(found[0].source == StormSource{2, 20});
     storms.add(process, {2, 20}, 1, 0, now + 3 * second);
-    CHECK(storms.drain(now + 3 * second).empty()); // told
-    // It is over when a minute has gone by without.
+    CHECK(storms.drain(now + 3 * second).empty()); // already reported
+    // The storm ends after a minute without captures.
     CHECK(storms.drain(now + 64 * second).empty());
     storms.add(process, {2, 20}, 0, 7, now + 65 * second);
     CHECK(storms.drain(now + 65 * second).size() == 1);

@@ -13,7 +13,7 @@ using namespace gpusnoop;
 
 namespace {
 
-uint64_t about(uint32_t request, uint32_t subject)
+uint64_t subject_of(uint32_t request, uint32_t subject)
 {
     return uint64_t{subject} << 32 | request;
 }
@@ -35,12 +35,13 @@ call_key key_of(uint8_t node, uint64_t subject, uint8_t flags)
 
 } // namespace
 
-TEST_CASE("commands are told by name, with what they are about")
+TEST_CASE("commands are shown by name, with their subject")
 {
-    CHECK(ioctl_text(NODE_NVIDIA_CTL, about(0xc020462a, 0x20801303), CALL_SUBJECT) == "RM_CONTROL FB_GET_INFO_V2");
-    CHECK(ioctl_text(NODE_NVIDIA_CTL, about(0xc030462b, 0xc46f), CALL_SUBJECT) == "RM_ALLOC TURING_CHANNEL_GPFIFO_A");
-    CHECK(
-        ioctl_text(NODE_NVIDIA_CTL, about(0xc0b8464a, 2), CALL_SUBJECT).starts_with("RM_VID_HEAP_CONTROL ALLOC_SIZE"));
+    CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc020462a, 0x20801303), CALL_SUBJECT) == "RM_CONTROL FB_GET_INFO_V2");
+    CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc030462b, 0xc46f), CALL_SUBJECT) ==
+          "RM_ALLOC TURING_CHANNEL_GPFIFO_A");
+    CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc0b8464a, 2), CALL_SUBJECT)
+              .starts_with("RM_VID_HEAP_CONTROL ALLOC_SIZE"));
     CHECK(ioctl_text(NODE_NVIDIA_GPU, 0xc0104629) == "RM_FREE");
     CHECK(ioctl_text(NODE_NVIDIA_UVM, 51) == "UVM_MIGRATE");
     CHECK(ioctl_text(NODE_NVIDIA_UVM, 0x30000001) == "UVM_INITIALIZE");
@@ -49,30 +50,30 @@ TEST_CASE("commands are told by name, with what they are about")
     CHECK(command_text(ENTRY_MMAP, NODE_NVIDIA_CTL, 0, 0) == "mmap");
 }
 
-TEST_CASE("numbers that nobody knows are shown, in hex")
+TEST_CASE("unknown numbers are shown in hex")
 {
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc00446ff) == "0xc00446ff");
     CHECK(ioctl_text(NODE_NVIDIA_UVM, 0x12345) == "0x12345");
-    CHECK(ioctl_text(NODE_NVIDIA_CTL, about(0xc020462a, 0xdead0001), CALL_SUBJECT) == "RM_CONTROL 0xdead0001");
-    CHECK(ioctl_text(NODE_NVIDIA_CTL, about(0xc030462b, 0xfff3), CALL_SUBJECT) == "RM_ALLOC 0xfff3");
-    // The number of a command, but of somebody else's.
+    CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc020462a, 0xdead0001), CALL_SUBJECT) == "RM_CONTROL 0xdead0001");
+    CHECK(ioctl_text(NODE_NVIDIA_CTL, subject_of(0xc030462b, 0xfff3), CALL_SUBJECT) == "RM_ALLOC 0xfff3");
+    // The number of a command of another driver.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020552a) == "0xc020552a");
     CHECK(ioctl_text(NODE_NVIDIA_CAPS, 0xc020462a) == "0xc020462a");
-    // What it is about could not be read.
+    // The subject could not be read.
     CHECK(ioctl_text(NODE_NVIDIA_CTL, 0xc020462a) == "RM_CONTROL");
 }
 
-TEST_CASE("a control belongs to the class that its number begins with")
+TEST_CASE("the class of a control is the start of its number")
 {
-    CHECK(object_class(key_of(NODE_NVIDIA_CTL, about(0xc020462a, 0x20801303), CALL_SUBJECT)) == 0x2080);
+    CHECK(object_class(key_of(NODE_NVIDIA_CTL, subject_of(0xc020462a, 0x20801303), CALL_SUBJECT)) == 0x2080);
     CHECK(class_text(0x2080) == "NV20_SUBDEVICE_0");
-    CHECK(object_class(key_of(NODE_NVIDIA_CTL, about(0xc030462b, 0xc46f), CALL_SUBJECT)) == 0xc46f);
+    CHECK(object_class(key_of(NODE_NVIDIA_CTL, subject_of(0xc030462b, 0xc46f), CALL_SUBJECT)) == 0xc46f);
     CHECK(class_text(0xfff3) == "0xfff3");
     CHECK_FALSE(object_class(key_of(NODE_NVIDIA_CTL, 0xc020462a, 0)));
     CHECK_FALSE(object_class(key_of(NODE_NVIDIA_UVM, 51, 0)));
 }
 
-TEST_CASE("the driver's status is the result, a warning no failure")
+TEST_CASE("the result is the driver's status, and warnings are not failures")
 {
     CHECK(outcome_text(OUTCOME_OK, 0) == "ok");
     CHECK(outcome_text(OUTCOME_STATUS, 0) == "ok");
@@ -87,7 +88,7 @@ TEST_CASE("the driver's status is the result, a warning no failure")
     CHECK_FALSE(is_failure(OUTCOME_UNKNOWN, 0));
 }
 
-TEST_CASE("device nodes are known by number")
+TEST_CASE("driver_nodes reads device numbers")
 {
     const std::filesystem::path root =
         std::filesystem::temp_directory_path() / ("gpusnoop-devices-" + std::to_string(getpid()));
