@@ -10,11 +10,11 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr std::string_view gzip_magic = "\x1f\x8b\x08";     // of a member (RFC 1952), packed by deflate
+constexpr std::string_view gzip_magic = "\x1f\x8b\x08";     // of a member with deflate (RFC 1952)
 constexpr std::string_view zstd_magic = "\x28\xb5\x2f\xfd"; // of a frame (RFC 8878)
-constexpr int gzip = 16; // added to the size of the window, it asks for gzip's header (zlib.h)
+constexpr int gzip = 16; // added to the window bits, selects the gzip header (zlib.h)
 
-// zlib, as files that are written bit by bit need it.
+// Streams gzip with zlib.
 class Deflate final : public Compressor {
 public:
     Deflate()
@@ -36,7 +36,7 @@ public:
     std::string_view magic() const override { return gzip_magic; }
 
 private:
-    std::string run(std::string_view text, int how)
+    std::string run(std::string_view text, int flush)
     {
         std::string out;
         stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
@@ -45,7 +45,7 @@ private:
             char part[16 << 10];
             stream_.next_out = reinterpret_cast<Bytef*>(part);
             stream_.avail_out = sizeof(part);
-            deflate(&stream_, how);
+            deflate(&stream_, flush);
             out.append(part, sizeof(part) - stream_.avail_out);
         } while (stream_.avail_out == 0);
         return out;
@@ -54,7 +54,7 @@ private:
     z_stream stream_{};
 };
 
-// libzstd, as files that are written bit by bit need it.
+// Streams zstd with libzstd.
 class ZstdCompressor final : public Compressor {
 public:
     ZstdCompressor() : context_(ZSTD_createCCtx())
@@ -70,7 +70,7 @@ public:
     std::string_view magic() const override { return zstd_magic; }
 
 private:
-    std::string run(std::string_view text, ZSTD_EndDirective how)
+    std::string run(std::string_view text, ZSTD_EndDirective directive)
     {
         std::string out;
         ZSTD_inBuffer from{text.data(), text.size(), 0};
@@ -78,9 +78,9 @@ private:
         do {
             char part[16 << 10];
             ZSTD_outBuffer to{part, sizeof(part), 0};
-            left = ZSTD_compressStream2(context_, &to, &from, how);
+            left = ZSTD_compressStream2(context_, &to, &from, directive);
             if (ZSTD_isError(left))
-                throw std::bad_alloc(); // nothing else can go wrong with text in memory
+                throw std::bad_alloc(); // no other error is possible with text in memory
             out.append(part, to.pos);
         } while (left != 0);
         return out;
@@ -115,7 +115,7 @@ public:
             begun_ = true;
             return State::more;
         }
-        // What the next one begins with may have been taken for more of this one.
+        // zlib may have consumed the next member's magic as part of this one.
         const size_t taken = all.size() - packed.size();
         const size_t next = all.find(gzip_magic, begun_ ? taken - std::min(taken, gzip_magic.size()) : 1);
         packed = all.substr(std::min(next, all.size()));
@@ -130,7 +130,7 @@ public:
 
 private:
     z_stream stream_{};
-    bool begun_ = false; // with a member
+    bool begun_ = false; // part of the member has been decompressed
 };
 
 class ZstdDecompressor final : public Decompressor {
@@ -142,9 +142,8 @@ public:
     }
     ~ZstdDecompressor() override { ZSTD_freeDCtx(context_); }
 
-    // Block by block, as it says how much it wants, which is a block and the header of the next one: of an error in
-    // that it does not say what it gave before. It keeps up to a block that there was no room for, and takes no more
-    // before that is out.
+    // Feeds one block at a time. libzstd asks for a block plus the next block's header, but an error in that header
+    // would discard the block's output. It buffers output that does not fit and takes no input until that is drained.
     State unpack(std::string_view& packed, std::string& to) override
     {
         ZSTD_inBuffer from{packed.data(), std::min(packed.size(), wanted_), 0}, nothing{nullptr, 0, 0};
@@ -152,8 +151,8 @@ public:
         const bool began_before = !fed_.empty() || !is_begin_;
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
-            return leave_out(packed);
-        if (out.pos > 0) { // and so what came before is known to be whole
+            return skip_damage(packed);
+        if (out.pos > 0) { // so all blocks fed before are complete
             fed_.clear();
             is_begin_ = !began_before;
         }
@@ -161,7 +160,7 @@ public:
         packed.remove_prefix(from.pos);
         while (!ZSTD_isError(left)) {
             to.append(part_, 0, out.pos);
-            wanted_ = left > header_of_block ? left - header_of_block : left;
+            wanted_ = left > block_header ? left - block_header : left;
             if (left == 0)
                 return State::member_end;
             if (out.pos < out.size)
@@ -169,20 +168,20 @@ public:
             out.pos = 0;
             left = ZSTD_decompressStream(context_, &out, &nothing);
         }
-        return leave_out(packed);
+        return skip_damage(packed);
     }
     void restart() override
     {
         ZSTD_DCtx_reset(context_, ZSTD_reset_session_only);
         fed_.clear();
         is_begin_ = true;
-        wanted_ = least;
+        wanted_ = min_header;
     }
 
 private:
-    // A block is taken as a whole. If half of it is missing, for the run was killed, the other half is what the next
-    // run wrote: that is read again.
-    State leave_out(std::string_view& packed)
+    // If a run was killed within a block, the rest of that block has been filled with the next run's data, which must
+    // be read again.
+    State skip_damage(std::string_view& packed)
     {
         const std::string all = fed_ + std::string(packed);
         const size_t next = std::min(all.find(zstd_magic, is_begin_), all.size());
@@ -191,14 +190,14 @@ private:
         return State::damaged;
     }
 
-    static constexpr size_t least = 5; // of a frame's header, with the magic number
-    static constexpr size_t header_of_block = 3;
+    static constexpr size_t min_header = 5; // bytes of a frame header, with the magic number
+    static constexpr size_t block_header = 3;
 
     ZSTD_DCtx* context_;
     std::string part_;
-    size_t wanted_ = least; // of the next block
-    std::string fed_;       // to it, since it last gave something, and with that
-    bool is_begin_ = true;  // of a frame, that
+    size_t wanted_ = min_header; // bytes of the next block
+    std::string fed_;            // input since its last output, including the input that produced it
+    bool is_begin_ = true;       // fed_ starts at the beginning of a frame
 };
 
 } // namespace

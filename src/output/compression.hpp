@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compression of recordings, and reading them back even if the end is missing.
+// Compression of recordings, and decompression that tolerates truncated and damaged files.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gpusnoop {
 
-// What is packed up to now can be unpacked, whether the rest comes or not.
+// After each call, everything compressed so far can be decompressed without the rest.
 class Compressor {
 public:
     Compressor() = default;
@@ -18,16 +18,16 @@ public:
     Compressor& operator=(const Compressor&) = delete;
 
     virtual std::string compress(std::string_view text) = 0;
-    virtual std::string end() = 0; // afterwards it begins anew
+    virtual std::string end() = 0; // ends the member; the next call begins a new one
 
     virtual std::string_view name() const = 0;
-    virtual std::string_view magic() const = 0; // what all that it packs begins with
+    virtual std::string_view magic() const = 0; // the first bytes of a compressed file
 };
 
-// By the end of the file's name, .gz or .zst. Null: plain.
+// Chosen by the suffix of the file name, .gz or .zst. Null: not compressed.
 std::unique_ptr<Compressor> compressor_for(std::string_view path);
 
-// What unpacks a recording: one member after the other, of which some may be cut off.
+// Decompresses a recording: a sequence of members, some of which may be truncated.
 class Decompressor {
 public:
     Decompressor() = default;
@@ -36,23 +36,24 @@ public:
     Decompressor& operator=(const Decompressor&) = delete;
 
     enum class State { more, member_end, damaged };
-    // Appends what some of `packed` unpacks to, which is taken off its begin: no more than 256 KiB at a time. Ended: of
-    // the member. Damaged: what cannot be read is taken off, too, up to where the next member may begin.
+    // Decompresses a part of `packed`, removes it from there and appends at most 256 KiB to `to`. member_end: call
+    // restart() next. damaged: the unreadable bytes up to a possible start of the next member were removed, too.
     virtual State unpack(std::string_view& packed, std::string& to) = 0;
     virtual void restart() = 0;
 
     struct Damaged {
-        uint64_t bytes = 0;  // that are left out
-        std::string again{}; // of what was taken before: it may be the begin of the next member
+        uint64_t bytes = 0; // bytes that were skipped
+        std::string
+            reread{}; // bytes consumed before that may be the start of the next member; prepend them to the input
     };
-    // Of the last time that it was.
+    // Valid after State::damaged.
     const Damaged& damaged() const { return damaged_; }
 
 protected:
     Damaged damaged_;
 };
 
-// By what the file begins with. Null: it is not packed.
+// Chosen by the first bytes of a file. Null: not compressed.
 std::unique_ptr<Decompressor> decompressor_for(std::string_view begin);
 
 } // namespace gpusnoop

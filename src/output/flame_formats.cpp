@@ -13,12 +13,12 @@ namespace gpusnoop {
 
 namespace {
 
-// What a table has first in this order, is the usual one.
+// The first one that a table has is its default.
 constexpr Weight weights[] = {
     {"live_bytes", "bytes held"},
     {"blocked_ns", "time blocked outside of calls"},
     {"total_ns", "time in calls"},
-    {"wait_ns", "time that others were waited for"},
+    {"wait_ns", "time spent waiting"},
     {"launches", "launches"},
     {"bytes", "bytes"},
     {"errors", "failed calls"},
@@ -32,24 +32,24 @@ constexpr Weight weights[] = {
     {"freed_bytes", "bytes freed"},
     {"live_allocations", "allocations held"},
     {"allocations", "allocations held"},
-    {"failed_bytes", "bytes of calls that failed"},
-    {"graph_launches", "launches of graphs"},
-    {"graph_kernels", "kernels that graphs start"},
-    {"kernels_launched", "kernels that graphs start"},
-    {"instantiates", "graphs instantiated"},
-    {"captures", "captures of graphs"},
+    {"failed_bytes", "bytes of failed calls"},
+    {"graph_launches", "graph launches"},
+    {"graph_kernels", "kernels started by graphs"},
+    {"kernels_launched", "kernels started by graphs"},
+    {"instantiates", "graph instantiations"},
+    {"captures", "graph captures"},
     {"captured", "calls captured into graphs"},
-    {"synchronous", "copies that the caller waits for"},
+    {"synchronous", "synchronous copies"},
     {"small", "copies of less than 64K"},
-    {"not_ready", "questions answered by not yet"},
-    {"waiting", "calls that have not returned"},
-    {"pending", "calls that have not returned"},
+    {"not_ready", "completion polls that found work unfinished"},
+    {"waiting", "pending calls"},
+    {"pending", "pending calls"},
     {"latency_total_ns", "time in calls"},
     {"enqueue_ns", "time in calls"},
-    {"late_ns", "time that others have waited for it"},
+    {"late_ns", "time that other ranks waited"},
     {"gap_ns", "gaps between launches"},
     {"latency_ns", "time in calls"},
-    {"sync_wait_ns", "time that others were waited for"},
+    {"sync_wait_ns", "time spent waiting"},
 };
 
 } // namespace
@@ -134,8 +134,7 @@ std::string weight_text(const Weight& weight, uint64_t value)
     return fmt::format("{}{}", value, rest);
 }
 
-// A line for each stack, as flamegraph.pl and speedscope read them.
-
+// One line per stack, in the format of flamegraph.pl.
 std::string folded_flames(const Flames& flames)
 {
     std::string text;

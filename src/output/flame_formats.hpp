@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms that flame graphs are written in, one row each.
+// Flame graph formats, and the metrics that give frames their width.
 #pragma once
 
 #include "output/flames_output.hpp"
@@ -13,51 +13,51 @@
 
 namespace gpusnoop {
 
-// What flames can be as wide as: columns of rows that add up.
+// A metric for the width of frames: a column whose values can be summed.
 struct Weight {
-    std::string_view key;  // of the column
-    std::string_view text; // "kernel launches"
+    std::string_view key;  // JSON key of the column
+    std::string_view text; // "bytes allocated"
 };
 
 enum class WeightUnit : uint8_t { count, bytes, nanoseconds };
 WeightUnit unit_of(const Weight& weight);
 
-// By name; null where there is none.
+// By key; null if unknown.
 const Weight* find_weight(std::string_view key);
 std::string weight_names(); // "launches, bytes"
 
-// What rows with these columns are weighed by where nobody says: null where they have nothing that adds up.
+// The metric for rows with these columns if --weight is not given; null if no column can be summed.
 const Weight* default_weight(std::span<const Column> columns);
-// Lines without a figure of their own count as one each.
+// Counts each line as one.
 extern const Weight lines_weight;
 const Weight* default_line_weight(std::span<const Column> columns);
 
-// nullopt where it is not known.
+// The row's value; nullopt if unknown.
 std::optional<uint64_t> weight_in(std::span<const Column> columns, const Row& row, std::string_view key);
 
-// The column with that key; one behind the last where there is none.
+// Index of the column with this key; columns.size() if there is none.
 size_t column_of(std::span<const Column> columns, std::string_view key);
 
-// All of a run, as it is written.
+// Everything that a flame graph shows of a run.
 struct Flames {
     const StackTree& stacks;
     const Weight& weight;
     std::string_view tool;
     std::string_view version;
     std::string_view command_line;
-    uint64_t wall_ns = 0; // when it began
+    uint64_t wall_ns = 0; // time of day at its start
     uint64_t length_ns = 0;
-    std::string_view missing; // a sentence on what is not in it; empty: nothing
+    std::string_view missing; // a sentence about missing data; empty: none
 };
 
 struct FlameFormat {
     std::string_view option; // "--svg"
     std::string_view help;
-    std::string_view begin; // of such a file
+    std::string_view begin; // first bytes of such a file
     std::string (*write)(const Flames&);
 };
 
-std::span<const FlameFormat> flame_formats(); // in files
+std::span<const FlameFormat> flame_formats(); // those written to files
 
 std::string folded_flames(const Flames& flames);
 std::string svg_flames(const Flames& flames);
@@ -67,7 +67,7 @@ std::string speedscope_flames(const Flames& flames);
 // "1,234 launches", "1.5G", "2.500000 s"
 std::string weight_text(const Weight& weight, uint64_t value);
 
-// What all svg_flames() begin with, and what all speedscope_flames() do.
+// First bytes of all results of svg_flames() and speedscope_flames().
 inline constexpr std::string_view svg_begin = R"(<svg data-by="gpusnoop")";
 inline constexpr std::string_view speedscope_begin = R"({"exporter":"gpusnoop)";
 

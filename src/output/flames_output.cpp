@@ -18,12 +18,12 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr std::string_view of_kernel = " (kernel)";
+constexpr std::string_view kernel_suffix = " (kernel)";
 
-// Columns by header or key. Those of owners are there where rows are by them, or -X asks for them.
+// Columns by header or key. Owner columns exist if rows are grouped by them, or with -X.
 constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
-// What happened, of which a row has one.
-constexpr std::string_view happened[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
+// The innermost frame; a row has one of these columns.
+constexpr std::string_view operations[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
 
 const Cell* shown(std::span<const Column> columns, const Row& row, std::string_view name, bool in_text)
 {
@@ -34,14 +34,14 @@ const Cell* shown(std::span<const Column> columns, const Row& row, std::string_v
     return nullptr;
 }
 
-// Offsets would tell places of one function apart.
+// Drops the offset, so that all places in a function are one frame.
 std::string function_of(std::string_view frame)
 {
     const size_t file = frame.rfind(" (");
-    const std::string_view behind = file == std::string_view::npos ? std::string_view() : frame.substr(file);
+    const std::string_view suffix = file == std::string_view::npos ? std::string_view() : frame.substr(file);
     std::string_view function = frame.substr(0, file);
     function = function.substr(0, function.starts_with("0x") ? function.npos : function.rfind("+0x"));
-    return printable(function).append(behind == of_kernel ? std::string(kernel_mark) : printable(behind));
+    return printable(function).append(suffix == kernel_suffix ? std::string(kernel_mark) : printable(suffix));
 }
 
 std::string process_of(std::span<const Column> columns, const Row& row)
@@ -69,9 +69,9 @@ std::vector<std::string> flame_stack(std::span<const Column> columns, const Row&
     for (const ExtraLines* list = &below; list; list = list->then)
         if (list->key == ExtraLines().key)
             std::transform(list->lines.rbegin(), list->lines.rend(), std::back_inserter(stack), function_of);
-    for (const std::string_view name : happened)
-        if (const Cell* const what = shown(columns, row, name, false))
-            if (const auto* text = std::get_if<std::string>(what)) {
+    for (const std::string_view name : operations)
+        if (const Cell* const operation = shown(columns, row, name, false))
+            if (const auto* text = std::get_if<std::string>(operation)) {
                 stack.push_back(printable(*text));
                 break;
             }
@@ -85,8 +85,8 @@ uint64_t sum_of(uint64_t a, uint64_t b)
     return a + b < a ? std::numeric_limits<uint64_t>::max() : a + b;
 }
 
-// At the end of a code point.
-std::string_view cut_to(std::string_view name, size_t bytes)
+// Truncates at a code point boundary.
+std::string_view truncated_to(std::string_view name, size_t bytes)
 {
     if (name.size() <= bytes)
         return name;
@@ -105,7 +105,7 @@ StackTree::StackTree(const Limits& limits) : limits_(limits)
 
 uint32_t StackTree::name_number(std::string_view name)
 {
-    name = cut_to(name.empty() ? "?" : name, limits_.one_name);
+    name = truncated_to(name.empty() ? "?" : name, limits_.one_name);
     if (const auto found = numbers_.find(name); found != numbers_.end())
         return found->second;
     if (name_bytes_ + name.size() > limits_.name_bytes)
@@ -127,7 +127,7 @@ void StackTree::add(std::span<const std::string> frames, uint64_t weight)
             continue;
         }
         if (!name || nodes_.size() >= limits_.frames) {
-            cut_++;
+            truncated_++;
             break;
         }
         const auto next = static_cast<uint32_t>(nodes_.size());
@@ -144,7 +144,7 @@ void StackTree::clear_weights()
         node.own = 0;
 }
 
-// Whoever is called stands behind who calls.
+// Callees come after their callers.
 std::vector<uint64_t> StackTree::totals() const
 {
     std::vector<uint64_t> totals;
@@ -170,14 +170,14 @@ public:
     explicit FlamesOutput(const Options& options)
     {
         if (!options.weight.empty())
-            asked_ = find_weight(options.weight);
+            requested_ = find_weight(options.weight);
         for (const auto& [option, path] : options.flames)
             for (const FlameFormat& form : flame_formats())
                 if (form.option == option)
                     files_.push_back({&form, ResultFile(path, form.begin, "flame graph")});
     }
 
-    // All rows are wanted, not as many as people read.
+    // Takes the full rows for programs, not the shortened tables for people.
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
 
@@ -188,10 +188,10 @@ public:
         began_wall_ns_ = clock_ns(CLOCK_REALTIME);
     }
 
-    // What is held is what the last table says; what has happened, all of them together.
+    // Levels, such as bytes held, are those of the last table; counts are summed over all tables.
     void begin_table(std::span<const Column> columns, uint64_t, uint64_t) override
     {
-        take_weight(columns, default_weight(columns));
+        choose_weight(columns, default_weight(columns));
         const size_t at = weight_ ? column_of(columns, weight_->key) : columns.size();
         if (at < columns.size() && columns[at].is_level)
             stacks_.clear_weights();
@@ -199,7 +199,7 @@ public:
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override { add(columns, row, below); }
     void event(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
-        take_weight(columns, default_line_weight(columns));
+        choose_weight(columns, default_line_weight(columns));
         add(columns, row, below);
     }
 
@@ -212,7 +212,7 @@ public:
     void end(uint64_t duration_ns) override
     {
         const std::string command = this_run().command;
-        const std::string missing = what_is_missing();
+        const std::string missing = missing_data();
         const Weight& weight = weight_ ? *weight_ : lines_weight;
         const Flames flames{stacks_, weight, tool_, version_, command, began_wall_ns_, duration_ns, missing};
         for (auto& [form, file] : files_)
@@ -223,8 +223,8 @@ public:
             }
         if (!missing.empty())
             warn(fmt::format("flame graph: {}", missing));
-        if (!weight_ && asked_)
-            failure_ = fmt::format("no row has '{}' to weigh stacks by (--weight)", asked_->key);
+        if (!weight_ && requested_)
+            failure_ = fmt::format("no row has '{}', the metric chosen with --weight", requested_->key);
         ended(flames);
     }
 
@@ -240,15 +240,15 @@ protected:
     virtual void ended(const Flames&) {}
 
 private:
-    // The first rows decide: what is added up is one thing.
-    void take_weight(std::span<const Column> columns, const Weight* usual)
+    // The first rows decide, because only one metric can be summed.
+    void choose_weight(std::span<const Column> columns, const Weight* fallback)
     {
         if (weight_)
             return;
-        if (!asked_)
-            weight_ = usual;
-        else if (column_of(columns, asked_->key) < columns.size())
-            weight_ = asked_;
+        if (!requested_)
+            weight_ = fallback;
+        else if (column_of(columns, requested_->key) < columns.size())
+            weight_ = requested_;
     }
 
     void add(std::span<const Column> columns, const Row& row, const ExtraLines& below)
@@ -262,15 +262,15 @@ private:
             stacks_.add(flame_stack(columns, row, below), *weight);
     }
 
-    std::string what_is_missing() const
+    std::string missing_data() const
     {
         std::vector<std::string> all;
         if (lost_)
             all.push_back(fmt::format("{} calls or lines were lost", lost_));
         if (unknown_)
             all.push_back(fmt::format("{} rows have no {}", unknown_, weight_->text));
-        if (stacks_.cut())
-            all.push_back(fmt::format("{} stacks are cut off: there are too many", stacks_.cut()));
+        if (stacks_.truncated())
+            all.push_back(fmt::format("{} stacks are truncated because there are too many", stacks_.truncated()));
         return joined(all, "; ");
     }
 
@@ -279,7 +279,7 @@ private:
         ResultFile file;
     };
 
-    const Weight* asked_ = nullptr;
+    const Weight* requested_ = nullptr;
     const Weight* weight_ = nullptr;
     std::vector<File> files_;
     std::string tool_, version_;
@@ -317,12 +317,12 @@ private:
 void check_flame_options(const Options& options)
 {
     if (!options.draws_flames() && !options.weight.empty())
-        throw UsageError("--weight is about flame graphs: add --svg, --pprof, --speedscope or --folded");
+        throw UsageError("--weight needs a flame graph: add --svg, --pprof, --speedscope or --folded");
     if (!options.weight.empty() && !find_weight(options.weight))
-        throw UsageError(fmt::format("--weight takes the name of something that adds up, not '{}'{}: {}",
-                                     options.weight, suggestion(options.weight, weight_names()), weight_names()));
+        throw UsageError(fmt::format("unknown --weight '{}'{} (known: {})", options.weight,
+                                     suggestion(options.weight, weight_names()), weight_names()));
     if (options.folded && options.json)
-        throw UsageError("--folded has lines of its own: leave out --json");
+        throw UsageError("--folded and --json cannot be combined");
 }
 
 std::unique_ptr<Output> make_folded_output(const Options& options)

@@ -23,7 +23,7 @@ void JsonFields::time(std::string_view name, uint64_t wall_ns)
 
 void JsonFields::cell(std::string_view name, Unit unit, const Cell& value)
 {
-    std::visit([&](const auto& of) { append(name, unit, of); }, value);
+    std::visit([&](const auto& content) { append(name, unit, content); }, value);
 }
 
 void JsonFields::cells(std::span<const Column> columns, const Row& row)
@@ -39,13 +39,13 @@ void JsonFields::append(std::string_view name, Unit, const Dim3& value)
     append_format(out_, "[{},{},{}]", value[0], value[1], value[2]);
 }
 
-// At most three decimals. What does not print as a number in JSON has no key.
+// At most three decimals. Values that JSON cannot represent are omitted.
 void JsonFields::append(std::string_view name, Unit, double value)
 {
     if (!std::isfinite(value))
         return;
     key(name);
-    if (std::fabs(value) >= 1e15) { // no decimals left in it, and up to 309 digits before them
+    if (std::fabs(value) >= 1e15) { // too large for decimals; {:.3f} would print up to 309 digits
         append_format(out_, "{}", value);
         return;
     }

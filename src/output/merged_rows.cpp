@@ -41,11 +41,11 @@ const RowKey row_keys[] = {
 
 enum class Add : unsigned char {
     sum,
-    level, // of rows of one moment, the sum; later ones take its place
-    last,  // of one row at each moment: the latest
+    level, // sum over rows of one report; a later report replaces it
+    last,  // value of the latest report, which has one such row
     most,
     least,
-    same, // what it is, or nothing where rows are not alike
+    same, // the common value; none if rows differ
 };
 
 struct Rule {
@@ -91,7 +91,7 @@ const Rule rules[] = {
     {"nvioctl", Add::level, {"pending"}},
 };
 
-// Nullopt: it is a figure that nothing can be told of for several rows.
+// nullopt: a figure that cannot be merged.
 std::optional<Add> rule_of(std::string_view tool, std::string_view key, const Record::Value& value)
 {
     for (const Rule& rule : rules)
@@ -109,7 +109,7 @@ std::string text_of(const Record::Value& value)
     return number ? fmt::format("{:.0f}", *number) : "";
 }
 
-bool is_of_one(const Record& row)
+bool is_one_process(const Record& row)
 {
     return row.number("pid") || row.number("processes").value_or(0) == 1;
 }
@@ -124,7 +124,7 @@ std::vector<const RowKey*> row_keys_named(std::string_view list)
         const std::string_view name = list.substr(at, end - at);
         const auto* const found = std::ranges::find(row_keys, name, &RowKey::name);
         if (found == std::end(row_keys))
-            throw UsageError(fmt::format("a recording (--replay) cannot be shown by {}", printable(name)));
+            throw UsageError(fmt::format("--replay cannot group rows by {}", printable(name)));
         all.push_back(found);
     }
     return all;
@@ -132,8 +132,8 @@ std::vector<const RowKey*> row_keys_named(std::string_view list)
 
 namespace {
 
-// A figure may have the header of a key.
-bool says(const Column& column, const RowKey& key)
+// Also checks the JSON key, because a figure may have the same header.
+bool shows(const Column& column, const RowKey& key)
 {
     return column.key.empty() || std::ranges::find(key.keys, column.key) != key.keys.end();
 }
@@ -143,7 +143,7 @@ bool says(const Column& column, const RowKey& key)
 const RowKey* row_key_of(const Column& column)
 {
     for (const RowKey& key : row_keys)
-        if (std::ranges::find(key.headers, column.header) != key.headers.end() && says(column, key))
+        if (std::ranges::find(key.headers, column.header) != key.headers.end() && shows(column, key))
             return &key;
     return nullptr;
 }
@@ -153,7 +153,7 @@ std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns)
     std::vector<const RowKey*> all;
     for (const RowKey& key : row_keys)
         if (std::ranges::any_of(columns, [&](const Column& column) {
-                return column.header == key.headers.front() && says(column, key);
+                return column.header == key.headers.front() && shows(column, key);
             }))
             all.push_back(&key);
     return all;
@@ -163,22 +163,20 @@ std::string MergedRows::id_of(const Record& row) const
 {
     std::string id;
     for (const RowKey* key : keys_) {
-        bool said = false;
+        bool has_value = false;
         for (const std::string_view name : key->keys) {
             const Record::Value* value = row.value(name);
-            said |= value != nullptr;
-            // What a handle means is known where the kernel has no name, and to its process alone.
+            has_value |= value != nullptr;
+            // A handle identifies a kernel within its process only; it is used if the kernel has no name.
             if (value && !(name == "handle" && row.value("kernel")))
                 id += fmt::format("{}={}\n", name, text_of(*value));
         }
-        const bool can_be_told =
-            said || std::ranges::find(told_, key) != told_.end() || (key->of == Of::owner && is_of_one(row));
-        if (!can_be_told)
-            throw Error(
-                fmt::format("the recording cannot be shown by {}: it has rows of several {}, which are not told "
-                            "apart",
-                            key->name, key->of == Of::call ? "calls" : "processes"),
-                fmt::format("record it with --by {}, or with --by pid and what else is wanted", key->name));
+        const bool is_known = has_value || std::ranges::find(recorded_, key) != recorded_.end() ||
+                              (key->of == Of::owner && is_one_process(row));
+        if (!is_known)
+            throw Error(fmt::format("the recording cannot be grouped by {}: some of its rows cover several {}",
+                                    key->name, key->of == Of::call ? "calls" : "processes"),
+                        fmt::format("record it with --by {}, or with --by pid and further keys", key->name));
     }
     if (const auto* frames = row.texts("frames"); with_frames_ && frames)
         for (const std::string& frame : *frames)
@@ -239,7 +237,7 @@ std::vector<Record> MergedRows::rows() const
         std::vector<std::pair<std::string, Record::Value>> values;
         for (const auto& [key, value] : group.values) {
             const auto rule = rule_of(tool_, key, value.value);
-            // A count that is not in each row is 0 in the others; what a row is, is not known of all.
+            // A count that is missing in a row is 0 there; any other value is unknown then.
             const bool in_all = !group.unknown.contains(key) || rule == Add::sum || rule == Add::level ||
                                 rule == Add::most || rule == Add::least;
             const bool is_old = (rule == Add::level || rule == Add::last) && value.moment != last_;

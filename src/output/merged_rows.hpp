@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a recording added up: only what adds up is added, and what cannot be told of several rows has no value.
+// Merges rows of a recording by fewer keys or over longer times. Figures that cannot be merged, such as percentiles,
+// become empty.
 #pragma once
 
 #include "output/record.hpp"
@@ -15,40 +16,41 @@
 
 namespace gpusnoop {
 
-// What rows can be told apart by.
+// A grouping key of rows.
 struct RowKey {
-    std::string_view name;                 // as --by has it
-    std::vector<std::string_view> headers; // of the columns that show it
-    std::vector<std::string_view> keys;    // which say it in JSON
+    std::string_view name;                 // as in --by
+    std::vector<std::string_view> headers; // headers of its columns
+    std::vector<std::string_view> keys;    // its JSON keys
     enum class Of : unsigned char {
-        call,    // rows that do not say it are of several, and cannot be told apart
-        process, // the same: rows of several processes have none
-        owner,   // a process may have none
+        call,    // a row without it covers several calls, and cannot be grouped by it
+        process, // a row without it covers several processes, and cannot be grouped by it
+        owner,   // a row of one process may have none
     } of = Of::call;
 };
 
-// Those that "pod,kernel" names. Throws UsageError.
+// Parses a list such as "pod,kernel". Throws UsageError.
 std::vector<const RowKey*> row_keys_named(std::string_view list);
-// Those that a table's columns show.
+// The keys that a table's columns show.
 std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns);
-// Whether a column shows a key of rows, rather than a figure.
+// The key that a column shows; null for a column of figures.
 const RowKey* row_key_of(const Column& column);
 
 class MergedRows {
 public:
-    // told: what the rows were told apart by when they were recorded: who does not say it has none.
-    MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> told,
+    // keys: to merge by. recorded: the keys that the rows were recorded by; a row that lacks one of them has no such
+    // value, for example no pod. with_frames: rows with different stacks are not merged.
+    MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> recorded,
                bool with_frames)
-        : tool_(tool), keys_(std::move(keys)), told_(std::move(told)), with_frames_(with_frames)
+        : tool_(tool), keys_(std::move(keys)), recorded_(std::move(recorded)), with_frames_(with_frames)
     {}
 
-    // moment: of which report it is; they only grow. Throws Error where the row does not say what it is told apart by.
+    // moment: number of its report, never decreasing. Throws Error if the row cannot be grouped by the keys.
     void add(const Record& row, size_t moment);
 
-    // Of all that were added, in the order of their first row.
+    // Merged rows, in the order of the first row of each.
     std::vector<Record> rows() const;
 
-    // Keys of figures that rows have, and that cannot be told of several together.
+    // JSON keys of figures that cannot be merged.
     const std::set<std::string>& unmergeable() const { return unmergeable_; }
 
 private:
@@ -59,7 +61,7 @@ private:
     };
     struct Group {
         std::map<std::string, Value> values;
-        std::set<std::string> unknown; // some row did not have it
+        std::set<std::string> unknown; // missing in some row
         size_t rows = 0;
     };
 
@@ -67,8 +69,8 @@ private:
     void combine(Group& group, const std::string& key, const Record::Value& value, size_t moment);
 
     std::string tool_;
-    std::vector<const RowKey*> keys_, told_;
-    bool with_frames_; // tell rows apart, too
+    std::vector<const RowKey*> keys_, recorded_;
+    bool with_frames_;
     std::map<std::string, size_t> places_;
     std::vector<Group> groups_;
     std::set<std::string> unmergeable_;

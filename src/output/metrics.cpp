@@ -14,8 +14,8 @@ namespace gpusnoop {
 Metrics::Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version) : page_(tool, version)
 {
     if (!options.textfile.empty() && !options.textfile.ends_with(".prom"))
-        throw UsageError(
-            fmt::format("--textfile '{}' must end in .prom: node_exporter reads no others", options.textfile));
+        throw UsageError(fmt::format("--textfile '{}' must end in .prom, because node_exporter ignores other files",
+                                     options.textfile));
     if (!options.listen.empty())
         server_.emplace(options.listen);
     const std::string text = page_.text();
@@ -41,7 +41,7 @@ void Metrics::serve(Loop& loop)
     loop.every(std::chrono::seconds(1), [this] { server_->tick(clock_ns(CLOCK_MONOTONIC)); });
     print_stderr(fmt::format("Metrics are at http://{}/metrics\n", server_->address()));
     if (!server_->is_local())
-        warn("whoever reaches that port can read them: names of pods, containers and what else --by says");
+        warn("any host that can reach this port can read the metrics, including names of pods and containers");
 }
 
 void Metrics::begin_table(std::span<const Column>, uint64_t wall_ns, uint64_t)
@@ -87,7 +87,7 @@ void Metrics::publish()
         server_->publish(std::move(text));
 }
 
-// Readable by other users than root, like node_exporter's.
+// Readable by all users, because node_exporter does not run as root.
 void Metrics::write_file(std::string_view text) const
 {
     file_->replace(text, 0644, Durable::no);

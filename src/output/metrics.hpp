@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports as metrics: in a file that node_exporter's textfile collector reads, behind a port, or both.
+// Prometheus metrics output: a file for node_exporter's textfile collector, an HTTP server, or both.
 #pragma once
 
 #include "base/loop.hpp"
@@ -15,29 +15,29 @@
 
 namespace gpusnoop {
 
-// Rows of reports go to its page, and that is published with the end of each. Nothing goes to standard output.
+// Collects rows in a page and publishes it at the end of each report. Writes nothing to standard output.
 class Metrics final : public Output {
 public:
-    // Throws UsageError and Error as MetricsServer does, and where the file cannot be written.
+    // Throws UsageError and Error as MetricsServer does, and Error if the file cannot be written.
     Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version);
-    ~Metrics() override; // removes the file: its figures would go stale unnoticed
+    ~Metrics() override; // removes the file, whose figures would be stale
     Metrics(const Metrics&) = delete;
     Metrics& operator=(const Metrics&) = delete;
 
-    // Whoever asks is answered from now on, and where that is, is said.
+    // Starts to answer requests, and prints the address.
     void serve(Loop& loop);
 
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override;
     void end_report(const Sentence& nothing, uint64_t wall_ns) override;
     void lost(std::span<const Loss> losses) override;
-    void end(uint64_t duration_ns) override; // throws Error if the file could not be written last
+    void end(uint64_t duration_ns) override; // throws Error if the last write of the file failed
     void flush() override {}
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
 
 private:
-    void publish();                               // a file that cannot be written is warned of once
+    void publish();                               // warns once if the file cannot be written
     void write_file(std::string_view text) const; // throws Error
 
     MetricsPage page_;

@@ -11,25 +11,25 @@
 namespace gpusnoop {
 namespace {
 
-// Those that are counters come first.
+// Counters come first (is_counter()).
 enum class Kind : uint8_t {
-    counter,     // adds up what the rows count
-    nanoseconds, // the same, in seconds
-    so_far,      // a counter that is told as it stands
-    millionths,  // a counter, of money
+    counter,     // sums the values of rows
+    nanoseconds, // the same, shown in seconds
+    total,       // a counter whose rows have the total so far
+    millionths,  // a counter of money
     gauge,
-    ratio, // a gauge, of a percentage
-    one,   // a gauge: how many rows have these labels
+    ratio, // a gauge from a percentage
+    one,   // a gauge: the number of rows with these labels
 };
 
-constexpr std::string_view any = "*"; // rows of what the tool's --by says
+constexpr std::string_view any = "*"; // rows by the keys of --by
 
-// A family of series. Those of one name stand together, and differ in `labels`.
+// A metric family. Entries with the same name are adjacent and differ in `labels`.
 struct Family {
     std::string_view name;
     Kind kind;
-    std::string_view rows; // the kind of row that has it
-    std::string_view key;  // column
+    std::string_view rows; // kind of rows that have it
+    std::string_view key;  // key of the column
     std::string_view help;
     std::string_view labels = {};
 };
@@ -47,7 +47,7 @@ constexpr Family families[] = {
     {"copy_bytes_total", Kind::counter, any, "d2d_bytes", "", R"(direction="d2d")"},
     {"sync_waits_total", Kind::counter, any, "waits", "Calls that waited for the device."},
     {"sync_wait_seconds_total", Kind::nanoseconds, any, "blocked_ns",
-     "Time that threads spent in calls that wait for the device, added up over threads."},
+     "Time that threads spent in calls that wait for the device, summed over threads."},
     {"allocations_total", Kind::counter, any, "allocs", "Allocations of device memory."},
     {"frees_total", Kind::counter, any, "frees", "Frees of device memory."},
     {"allocation_failures_total", Kind::counter, any, "allocation_failures", "Allocations and frees that failed."},
@@ -57,47 +57,46 @@ constexpr Family families[] = {
     {"live_bytes", Kind::gauge, any, "live_bytes",
      "Device memory allocated since tracing began and not freed; processes from before may hold more."},
     {"memory_bytes", Kind::gauge, any, "memory_bytes",
-     "Device memory held: as the driver reports it, with NVML; else as far as it was seen to be allocated."},
-    {"diagnosis", Kind::one, "diagnosis", "rule",
-     "Processes (or threads) that this rule says something is wrong with."},
-    {"gpu_utilization_ratio", Kind::ratio, "gpu", "gpu_percent", "How busy a GPU is, by its own counters."},
-    {"gpu_memory_used_bytes", Kind::gauge, "gpu", "gpu_used_bytes", "Memory of a GPU that is used, by NVML."},
-    {"gpu_memory_total_bytes", Kind::gauge, "gpu", "gpu_total_bytes", "Memory that a GPU has, by NVML."},
-    {"gpu_power_watts", Kind::gauge, "gpu", "gpu_watts", "Power that a GPU draws, by NVML."},
+     "Device memory held: as reported by the driver (NVML), otherwise the sum of observed allocations."},
+    {"diagnosis", Kind::one, "diagnosis", "rule", "Processes (or threads) with a problem found by this rule."},
+    {"gpu_utilization_ratio", Kind::ratio, "gpu", "gpu_percent", "GPU utilization, from its own counters."},
+    {"gpu_memory_used_bytes", Kind::gauge, "gpu", "gpu_used_bytes", "GPU memory in use, from NVML."},
+    {"gpu_memory_total_bytes", Kind::gauge, "gpu", "gpu_total_bytes", "GPU memory installed, from NVML."},
+    {"gpu_power_watts", Kind::gauge, "gpu", "gpu_watts", "GPU power draw, from NVML."},
     {"gpu_allocated_seconds_total", Kind::nanoseconds, "tenant", "allocated_ns",
-     "Time of GPUs that were given to a row: of one in two time slices, half."},
+     "GPU time allocated to a row; one of two time slices counts half."},
     {"gpu_resident_seconds_total", Kind::nanoseconds, "tenant", "resident_ns",
-     "Time that a row had a context on GPUs, or memory, added up over GPUs."},
+     "Time that a row had a context or memory on GPUs, summed over GPUs."},
     {"gpu_driving_seconds_total", Kind::nanoseconds, "tenant", "driving_ns",
-     "Time in which a row made calls on GPUs, by the second, added up over GPUs."},
+     "Time in which a row made calls on GPUs, in whole seconds, summed over GPUs."},
     {"gpu_used_seconds_total", Kind::nanoseconds, "tenant", "used_ns",
-     "Time of GPUs that falls to a row that used them; with idle and unallocated, it adds up to all time of all GPUs."},
-    {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "Time of GPUs that a row held and did not use."},
+     "GPU time attributed to the rows that used it; used, idle and unallocated time add up to the time of all GPUs."},
+    {"gpu_idle_seconds_total", Kind::nanoseconds, "tenant", "idle_ns", "GPU time that a row held but did not use."},
     {"gpu_unallocated_seconds_total", Kind::nanoseconds, "unallocated", "device_time_ns",
-     "Time of GPUs that nobody was given, or held."},
-    {"gpu_used_cost_total", Kind::millionths, "tenant", "cost_micros", "What the time used costs, by --prices."},
-    {"gpu_idle_cost_total", Kind::millionths, "tenant", "idle_cost_micros", "What the idle time costs."},
-    {"gpu_unallocated_cost_total", Kind::millionths, "unallocated", "cost_micros", "What the unallocated time costs."},
-    {"xids_total", Kind::so_far, any, "xids", "Errors of GPUs (Xids) that the driver reported for processes of a row."},
+     "GPU time that was neither allocated nor held."},
+    {"gpu_used_cost_total", Kind::millionths, "tenant", "cost_micros", "Cost of the used time, from --prices."},
+    {"gpu_idle_cost_total", Kind::millionths, "tenant", "idle_cost_micros", "Cost of the idle time."},
+    {"gpu_unallocated_cost_total", Kind::millionths, "unallocated", "cost_micros", "Cost of the unallocated time."},
+    {"xids_total", Kind::total, any, "xids", "GPU errors (Xids) that the driver reported for processes of a row."},
     {"traced_processes", Kind::gauge, "total", "traced_processes", "Processes that are traced."},
-    {"lost_events_total", Kind::so_far, "total", "lost",
-     "What was lost since tracing began: figures are too low by it."},
+    {"lost_events_total", Kind::total, "total", "lost",
+     "Events lost since tracing began; the other figures lack them."},
     {"probes_cpu_ratio", Kind::ratio, "total", "probes_cpu_percent",
-     "What the probes take from the traced processes, as a share of one CPU."},
-    {"own_cpu_ratio", Kind::ratio, "total", "own_cpu_percent", "What the tracer itself takes, as a share of one CPU."},
+     "CPU time that the probes take from traced processes, as a share of one CPU."},
+    {"own_cpu_ratio", Kind::ratio, "total", "own_cpu_percent", "CPU time of the tracer itself, as a share of one CPU."},
 };
 
-// What says whose a row is: the column, the label that it makes, and which rows are told apart by it. Others may have
-// it by chance, and would be other series as soon as they have not.
+// A label of series. Only rows that are grouped by the column get it: if others had it, a missing value would create a
+// new series.
 struct Label {
-    std::string_view key, name;
-    std::string_view rows; // words between blanks
+    std::string_view key, name; // JSON key of the column, name of the label
+    std::string_view rows;      // kinds of rows that get it, each between blanks
 };
 constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
     {"pod", "pod", " pod container pid thread diagnosis tenant "},
     {"container", "container", " container pid thread diagnosis tenant "},
-    {"uid", "uid", " container "}, // of a container that a user named
+    {"uid", "uid", " container "}, // of containers whose name a user chose
     {"cgroup", "cgroup", " cgroup tenant "},
     {"pid", "pid", " pid thread tenant "},
     {"comm", "comm", " comm pid thread tenant "},
@@ -115,17 +114,17 @@ constexpr Label labels_of_rows[] = {
     {"gpu_name", "model", " gpu "},
 };
 
-// More than there can be pods on a node; whoever comes later is counted (rows_left_out_total).
-constexpr size_t most_rows = 5000;
-constexpr uint64_t leaves_after_ns = 600'000'000'000;
+// More than the pods of any node; further rows are counted in rows_left_out_total.
+constexpr size_t max_rows = 5000;
+constexpr uint64_t expiry_ns = 600'000'000'000;
 
 bool is_counter(Kind kind)
 {
     return kind <= Kind::millionths;
 }
 
-// What it is told as.
-std::string counted(Kind kind, uint64_t sum)
+// The value of a counter in the unit of the metric.
+std::string counter_text(Kind kind, uint64_t sum)
 {
     switch (kind) {
     case Kind::nanoseconds:
@@ -137,7 +136,7 @@ std::string counted(Kind kind, uint64_t sum)
     }
 }
 
-// A label's value ends at a quote, a line at a newline, and one byte that is no UTF-8 costs node_exporter the file.
+// Quotes and newlines must be escaped, and node_exporter rejects a file with any invalid UTF-8.
 void append_label(std::string& to, std::string_view name, std::string_view value)
 {
     to.append(to.empty() ? "" : ",").append(name).append("=\"");
@@ -167,7 +166,7 @@ const Cell* cell_of(std::string_view key, std::span<const Column> columns, const
     return column == columns.end() ? nullptr : &cell_at(row, static_cast<size_t>(column - columns.begin()));
 }
 
-// By kind of row: "pod" and "process" are any.
+// rows: the kind of row. Kinds that are not in the list below, such as "pod", are `any`.
 bool has(const Family& family, std::string_view rows)
 {
     constexpr std::string_view others[] = {"total", "gpu", "diagnosis", "tenant", "idle", "unallocated"};
@@ -175,7 +174,7 @@ bool has(const Family& family, std::string_view rows)
 }
 
 // rows: "pod,device".
-bool is_told_by(const Label& label, std::string_view rows)
+bool applies_to(const Label& label, std::string_view rows)
 {
     for (size_t at = 0; at <= rows.size();) {
         const size_t end = std::min(rows.find(',', at), rows.size());
@@ -218,10 +217,10 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
     const std::string rows = by ? text_of(*by) : std::string();
     std::string labels;
     for (const Label& label : labels_of_rows)
-        if (const Cell* cell = is_told_by(label, rows) ? cell_of(label.key, columns, row) : nullptr)
+        if (const Cell* cell = applies_to(label, rows) ? cell_of(label.key, columns, row) : nullptr)
             if (const std::string value = text_of(*cell); !value.empty())
                 append_label(labels, label.name, value);
-    if (rows_.size() >= most_rows && !rows_.contains(labels)) {
+    if (rows_.size() >= max_rows && !rows_.contains(labels)) {
         left_out_++;
         return;
     }
@@ -239,20 +238,20 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
         case Kind::millionths:
             series.sum += count_of(*cell);
             break;
-        case Kind::so_far:
+        case Kind::total:
             series.sum = count_of(*cell);
             break;
-        case Kind::gauge: // rows with the same labels are several, where a pod has begun anew
-            series.value = sort_value(*cell) + (series.told ? series.value : 0);
+        case Kind::gauge: // several rows have the same labels if a pod was restarted
+            series.value = sort_value(*cell) + (series.in_report ? series.value : 0);
             break;
         case Kind::ratio:
             series.value = sort_value(*cell) / 100;
             break;
         case Kind::one:
-            series.value = 1 + (series.told ? series.value : 0);
+            series.value = 1 + (series.in_report ? series.value : 0);
             break;
         }
-        series.told = true;
+        series.in_report = true;
     }
 }
 
@@ -260,12 +259,12 @@ void MetricsPage::end_report()
 {
     for (auto& [labels, labelled] : rows_) {
         std::erase_if(labelled.series,
-                      [](const auto& one) { return !is_counter(families[one.first].kind) && !one.second.told; });
+                      [](const auto& one) { return !is_counter(families[one.first].kind) && !one.second.in_report; });
         for (auto& [family, series] : labelled.series)
-            series.told = false;
+            series.in_report = false;
     }
     std::erase_if(rows_, [this](const auto& one) {
-        return one.second.series.empty() || now_ns_ - one.second.seen_ns > leaves_after_ns;
+        return one.second.series.empty() || now_ns_ - one.second.seen_ns > expiry_ns;
     });
 }
 
@@ -283,18 +282,17 @@ std::string MetricsPage::text() const
                 continue;
             const Series& series = found->second;
             append_value(text, family.name, labels, family.labels,
-                         is_counter(family.kind) ? counted(family.kind, series.sum)
+                         is_counter(family.kind) ? counter_text(family.kind, series.sum)
                                                  : fmt::format("{:.15g}", series.value));
         }
     }
-    // Two tools may have files side by side, and none of their series may be the same.
+    // The tool label keeps these series distinct if several tools write files.
     const std::string tool = fmt::format("tool=\"{}\"", tool_);
-    append_head(text, "rows_left_out_total", true,
-                "Rows that are in no series: there are more of them than series are kept.");
+    append_head(text, "rows_left_out_total", true, "Rows that got no series because there were too many.");
     append_value(text, "rows_left_out_total", tool, "", fmt::to_string(left_out_));
-    append_head(text, "last_report_timestamp_seconds", false, "When the figures were told last.");
-    append_value(text, "last_report_timestamp_seconds", tool, "", counted(Kind::nanoseconds, wall_ns_));
-    append_head(text, "build_info", false, "Who tells them.");
+    append_head(text, "last_report_timestamp_seconds", false, "Time of the last report.");
+    append_value(text, "last_report_timestamp_seconds", tool, "", counter_text(Kind::nanoseconds, wall_ns_));
+    append_head(text, "build_info", false, "Tool and version.");
     append_value(text, "build_info", tool, fmt::format("version=\"{}\"", version_), "1");
     return text;
 }

@@ -82,8 +82,8 @@ MetricsServer::MetricsServer(std::string_view text) : events_(epoll_create1(EPOL
     if (!events_ || !listening_ || setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
         bind(listening_.get(), address->generic(), address->size()) != 0 ||
         listen(listening_.get(), max_clients) != 0 || !listen_for_clients(true))
-        throw Error(fmt::format("nobody can listen at {}: {}", text, errno_text(errno)),
-                    "choose another port with --listen; ss -ltnp says who listens where");
+        throw Error(fmt::format("cannot listen on {}: {}", text, errno_text(errno)),
+                    "choose another port with --listen, or stop the process that holds it (ss -ltnp)");
 }
 
 bool MetricsServer::listen_for_clients(bool on)
@@ -119,21 +119,21 @@ void MetricsServer::ready(uint64_t now_ns)
 {
     std::array<epoll_event, max_clients + 1> events{};
     const int n = epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0);
-    bool more = false; // come when all that are here have had their turn: one of them may have to go for it
+    bool has_new = false; // accepted last, because accepting may disconnect a client that has an event here
     for (int i = 0; i < n; i++) {
         auto* client = static_cast<Client*>(events[static_cast<size_t>(i)].data.ptr);
         if (!client)
-            more = true;
-        else if (!(client->answers() ? send_more(*client) : receive(*client)))
+            has_new = true;
+        else if (!(client->has_response() ? send_more(*client) : receive(*client)))
             clients_.remove_if([client](const Client& one) { return &one == client; });
     }
-    if (more)
+    if (has_new)
         accept_some(now_ns);
 }
 
 void MetricsServer::tick(uint64_t now_ns)
 {
-    clients_.remove_if([now_ns](const Client& client) { return now_ns - client.since_ns > max_connection_ns; });
+    clients_.remove_if([now_ns](const Client& client) { return now_ns - client.connected_ns > max_connection_ns; });
     if (paused_)
         listen_for_clients(true);
 }
@@ -144,14 +144,14 @@ void MetricsServer::accept_some(uint64_t now_ns)
         Fd socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-                listen_for_clients(false); // the loop would ask again at once, for ever
+                listen_for_clients(false); // otherwise the event loop would spin
             return;
         }
         if (clients_.size() == max_clients)
             clients_.pop_front();
         Client& client = clients_.emplace_back();
         epoll_event event{.events = EPOLLIN, .data = {.ptr = &client}};
-        client.since_ns = now_ns;
+        client.connected_ns = now_ns;
         client.socket = std::move(socket);
         if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, client.socket.get(), &event) != 0)
             clients_.pop_back();
@@ -167,12 +167,12 @@ bool MetricsServer::receive(Client& client)
     client.request.append(part.data(), static_cast<size_t>(got));
     if (client.request.find("\r\n\r\n") == std::string::npos && client.request.find("\n\n") == std::string::npos)
         return client.request.size() <= request_max;
-    answer(client);
+    prepare_response(client);
     epoll_event event{.events = EPOLLOUT, .data = {.ptr = &client}};
     return epoll_ctl(events_.get(), EPOLL_CTL_MOD, client.socket.get(), &event) == 0 && send_more(client);
 }
 
-void MetricsServer::answer(Client& client)
+void MetricsServer::prepare_response(Client& client)
 {
     const std::string_view request = client.request;
     const std::string_view line = request.substr(0, request.find_first_of("\r\n"));
@@ -191,10 +191,10 @@ void MetricsServer::answer(Client& client)
     } else if (path == "/healthz") {
         text = "ok\n";
     } else if (path == "/") {
-        text = "gpusnoop: the figures are at /metrics\n";
+        text = "gpusnoop: metrics are at /metrics\n";
     } else if (path != "/metrics") {
         status = "404 Not Found";
-        text = "the figures are at /metrics\n";
+        text = "metrics are at /metrics\n";
     }
     client.body = text.empty() ? page_ : std::make_shared<const std::string>(std::move(text));
     client.head = fmt::format("HTTP/1.1 {}\r\n{}Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
@@ -214,7 +214,7 @@ bool MetricsServer::send_more(Client& client)
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR;
     client.sent += static_cast<size_t>(sent);
-    return client.sent < all; // the rest when there is room
+    return client.sent < all; // the rest follows when the socket is writable
 }
 
 } // namespace gpusnoop

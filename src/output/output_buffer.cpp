@@ -18,21 +18,21 @@ void OutputBuffer::flush()
         return;
     const NonBlockingWriter out(STDOUT_FILENO);
     std::string_view rest = text;
-    for (auto taken = Clock::now(); !rest.empty();) {
+    for (auto last_progress = Clock::now(); !rest.empty();) {
         const ssize_t written = out.write(rest);
         if (written < 0)
             fail(static_cast<int>(-written));
         rest.remove_prefix(static_cast<size_t>(written));
         if (written > 0)
-            taken = Clock::now();
+            last_progress = Clock::now();
         else
-            out.wait(std::chrono::milliseconds(50)); // what gives up is asked so often
-        if (!rest.empty() && gives_up_ && gives_up_(Clock::now() - taken)) {
+            out.wait(std::chrono::milliseconds(50)); // interval of calls to gives_up_
+        if (!rest.empty() && gives_up_ && gives_up_(Clock::now() - last_progress)) {
             const auto lines = std::ranges::count(rest, '\n');
             text.clear();
             throw OutputStalled(
-                fmt::format("nobody reads standard output: {} lines were not written, and what was traced "
-                            "after them is not shown",
+                fmt::format("the reader of standard output has stopped reading: {} lines were not written, and later "
+                            "results are not shown",
                             lines));
         }
     }

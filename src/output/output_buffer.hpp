@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the outputs share: lines on their way to where they go, stdout for most.
+// Line buffers of outputs.
 #pragma once
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-// The buffer is kept from line to line, so that none allocates.
+// The buffer is reused, so that adding a line does not allocate.
 class LineBuffer {
 public:
     LineBuffer() = default;
@@ -29,21 +29,21 @@ public:
             flush();
     }
 
-    // Hands on what there is. Afterwards nothing is left.
+    // Writes and clears the buffer.
     virtual void flush() = 0;
 
 private:
     static constexpr size_t flush_above = 64 << 10;
 };
 
-// Lines on their way to stdout.
+// Buffer for stdout.
 class OutputBuffer final : public LineBuffer {
 public:
     explicit OutputBuffer(const Output::GivesUp& gives_up) : gives_up_(gives_up) {}
 
-    // Everything or an exception: OutputClosed if the reader has gone, OutputStalled if there is one who does not read,
-    // Error for the rest. Either way nothing is left, so that a second try on the way out does not write half a line
-    // again. SIGPIPE must be ignored.
+    // Writes everything or throws: OutputClosed if the reader has closed the pipe, OutputStalled if it does not read,
+    // Error otherwise. The buffer is empty afterwards in all cases, so that a retry at exit cannot repeat half a line.
+    // SIGPIPE must be ignored.
     void flush() override;
 
 private:
@@ -52,10 +52,10 @@ private:
     const Output::GivesUp& gives_up_;
 };
 
-// What make_json_output() makes, going there in place of stdout, beside another output.
+// As make_json_output(run), but for use in addition to another output: writes to this buffer instead of stdout.
 std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to);
 
-// Losses matter to a person too, whatever stdout is used for.
+// Warns on stderr, because users should see losses whatever stdout is used for.
 inline void warn_of(std::span<const Loss> losses)
 {
     for (const Loss& loss : losses)

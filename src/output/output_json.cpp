@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One JSON object per line, tagged by "type". Fields are only ever added within a schema number.
+// JSON output: one object per line, tagged by "type". Within a schema number, fields are only added.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "output/json_fields.hpp"
@@ -19,7 +19,8 @@ using Fields = std::span<const std::pair<std::string_view, Cell>>;
 class JsonOutput final : public Output {
 public:
     JsonOutput(std::optional<RunIdentity> run, std::unique_ptr<LineBuffer> to)
-        : run_(std::move(run)), is_beside_(to), buffer_(to ? std::move(to) : std::make_unique<OutputBuffer>(gives_up_))
+        : run_(std::move(run)), is_side_output_(to),
+          buffer_(to ? std::move(to) : std::make_unique<OutputBuffer>(gives_up_))
     {}
 
     Output* for_people() override { return nullptr; }
@@ -140,7 +141,7 @@ public:
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
         end_record();
-        if (!is_beside_) // another output tells it
+        if (!is_side_output_) // otherwise the main output warns
             warn_of(losses);
     }
 
@@ -161,7 +162,7 @@ private:
         out_ += identity_;
     }
 
-    // The same on each line, so that one alone says whose it is.
+    // The fields that identify the run, on every line.
     void note_identity(std::string_view tool)
     {
         if (!run_)
@@ -174,7 +175,7 @@ private:
         fields.integer("schema", schema);
     }
 
-    // When, by both clocks.
+    // Time fields, by both clocks.
     void moment(uint64_t wall_ns)
     {
         fields_.time("time", wall_ns);
@@ -182,7 +183,7 @@ private:
             fields_.integer("monotonic_ns", monotonic_ns(wall_ns));
     }
 
-    // When it is written.
+    // The current time, in recordings.
     void now()
     {
         if (run_)
@@ -201,7 +202,7 @@ private:
         return wall_ns ? *wall_ns : clock_ns(CLOCK_REALTIME);
     }
 
-    // How people are shown the rows that follow.
+    // Records the columns of the text table for the following rows.
     void write_table()
     {
         table_ = next_table_;
@@ -234,7 +235,7 @@ private:
         append(below.parts);
     }
 
-    // Beside what people read of a stack.
+    // The stack in structured form, in addition to the text of its frames.
     void append(std::span<const CodeFrame> parts)
     {
         if (parts.empty())
@@ -258,8 +259,8 @@ private:
     }
 
     std::optional<RunIdentity> run_;
-    std::string identity_; // as each line has it
-    bool is_beside_;
+    std::string identity_; // its fields on each line
+    bool is_side_output_;
     std::unique_ptr<LineBuffer> buffer_;
     std::string& out_ = buffer_->text;
     JsonFields fields_{out_};

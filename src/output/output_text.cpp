@@ -10,7 +10,7 @@
 
 namespace gpusnoop {
 
-// bcc's habits: one header, padded columns, star histograms.
+// Text output in the style of bcc: one header, padded columns, star histograms.
 
 namespace {
 
@@ -26,7 +26,7 @@ public:
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
         shown_ = true;
-        if (table_ns_) { // its first row
+        if (table_ns_) { // the first row of the table
             begin_block(*std::exchange(table_ns_, std::nullopt));
             header(columns);
         }
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    // A blank line between blocks, the time above those of one moment.
+    // Writes a blank line between blocks, and the time above the first block of a report.
     void begin_block(uint64_t wall_ns)
     {
         if (has_output_)
@@ -131,10 +131,10 @@ private:
 
     OutputBuffer buffer_{gives_up_};
     CellText cells_;
-    uint64_t moment_ = UINT64_MAX;     // the time that was last written above a block
-    std::optional<uint64_t> table_ns_; // of one that has no row yet: without any it has no header, either
+    uint64_t moment_ = UINT64_MAX;     // last time written above a block
+    std::optional<uint64_t> table_ns_; // set until the first row, as a table without rows has no header
     bool timestamps_;
-    bool shown_ = false; // anything, since the last report
+    bool shown_ = false; // something was written since the last report
     bool has_output_ = false;
     bool has_event_header_ = false;
 };
@@ -162,11 +162,11 @@ std::unique_ptr<Output> make_text_output(bool timestamps)
     return std::make_unique<TextOutput>(timestamps);
 }
 
-// Comma-separated values (RFC 4180, but for the line end, which is a newline): one header, then rows of one kind.
+// CSV output (RFC 4180, with newline as line end): one header, then rows of one kind.
 
 namespace {
 
-// Spreadsheets take what begins like this for a formula, and a process may call itself anything.
+// Spreadsheets would evaluate such a text as a formula, and process names are not trusted.
 bool looks_like_a_formula(std::string_view text)
 {
     return !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos && text != "-";
@@ -174,13 +174,13 @@ bool looks_like_a_formula(std::string_view text)
 
 void append_text(std::string& to, std::string_view text)
 {
-    const std::string harmless = (looks_like_a_formula(text) ? "'" : "") + printable(text);
-    if (harmless.find_first_of(",\"") == std::string::npos) {
-        to += harmless;
+    const std::string safe = (looks_like_a_formula(text) ? "'" : "") + printable(text);
+    if (safe.find_first_of(",\"") == std::string::npos) {
+        to += safe;
         return;
     }
     to += '"';
-    for (const char c : harmless)
+    for (const char c : safe)
         to.append(c == '"' ? 2 : 1, c);
     to += '"';
 }

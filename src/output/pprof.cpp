@@ -12,11 +12,11 @@
 
 namespace gpusnoop {
 
-// A profile as pprof has it (github.com/google/pprof, proto/profile.proto), packed by gzip.
+// Writes a gzip-compressed pprof profile (github.com/google/pprof, proto/profile.proto).
 
 namespace {
 
-// Numbers of fields, by message.
+// Field numbers, by message.
 namespace profile {
 constexpr uint32_t sample_type = 1, sample = 2, location = 4, function = 5, string_table = 6, time_nanos = 9,
                    duration_nanos = 10, period_type = 11, period = 12, comment = 13;
@@ -37,7 +37,7 @@ namespace function {
 constexpr uint32_t id = 1, name = 2, system_name = 3, filename = 4;
 }
 
-// The table of texts, in which the first one is empty.
+// The string table, whose first entry is empty.
 class Texts {
 public:
     uint64_t number(std::string_view text)
@@ -58,7 +58,7 @@ private:
     std::vector<const std::string*> all_{&numbers_.begin()->first};
 };
 
-// "f(int) (lib.so)" is f(int) of the file lib.so.
+// Splits "f(int) (lib.so)" into function and file.
 void add_function(WireMessage& to, Texts& texts, uint64_t id, std::string_view frame)
 {
     const size_t file = frame.ends_with(')') ? frame.rfind(" (") : std::string_view::npos;
@@ -101,8 +101,8 @@ std::string pprof_flames(const Flames& flames)
         std::vector<uint64_t> locations;
         for (const uint32_t frame : stacks.stack_of(i))
             locations.push_back(nodes[frame].name);
-        constexpr uint64_t most = std::numeric_limits<int64_t>::max(); // values are signed
-        const uint64_t value = std::min(nodes[i].own, most);
+        constexpr uint64_t max_value = std::numeric_limits<int64_t>::max(); // values are signed
+        const uint64_t value = std::min(nodes[i].own, max_value);
         WireMessage one;
         one.numbers(sample::location_id, locations);
         one.numbers(sample::value, {&value, 1});
@@ -118,9 +118,9 @@ std::string pprof_flames(const Flames& flames)
     if (!flames.missing.empty())
         all.number(profile::comment, texts.number(flames.missing));
     texts.write(all);
-    const std::unique_ptr<Compressor> packer = compressor_for(".gz");
-    std::string packed = packer->compress(all.text());
-    return packed += packer->end();
+    const std::unique_ptr<Compressor> compressor = compressor_for(".gz");
+    std::string packed = compressor->compress(all.text());
+    return packed += compressor->end();
 }
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of Protocol Buffers, as far as a profile needs them: numbers, bytes and lists of numbers.
+// Encoder for the Protocol Buffers wire format, as far as pprof profiles need it.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ public:
 
 private:
     void key(uint32_t field, uint32_t kind) { varint(uint64_t{field} << 3 | kind); }
-    // Seven bits to a byte, the lowest first; the eighth says that there are more.
+    // Seven bits per byte, least significant first; bit 7 marks a continuation.
     void varint(uint64_t value)
     {
         for (; value >= 0x80; value >>= 7)

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t values_max = 512, depth_max = 16, texts_max = 1024;
 
-// No tree of the whole is made: what a line is large in is not kept.
+// Builds no tree of the line, so that large nested values cost no memory.
 class RecordParser : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit RecordParser(std::vector<std::pair<std::string, Record::Value>>& to) : to_(to) {}
@@ -50,7 +50,7 @@ public:
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
 private:
-    // A list is of texts from its first one on.
+    // The first text makes the list a list of texts.
     void add(std::string text)
     {
         Record::Value& list = to_.back().second;
@@ -64,11 +64,12 @@ private:
     {
         if (!std::isfinite(value))
             return false;
-        constexpr size_t most = 3;
+        constexpr size_t max_numbers = 3;
         if (depth_ == 1)
             to_.emplace_back(std::move(key_), value);
         else if (depth_ == 2 && in_list_ && !to_.empty())
-            if (auto* numbers = std::get_if<Record::Numbers>(&to_.back().second); numbers && numbers->size() < most)
+            if (auto* numbers = std::get_if<Record::Numbers>(&to_.back().second);
+                numbers && numbers->size() < max_numbers)
                 numbers->push_back(value);
         return depth_ > 0 && to_.size() <= values_max;
     }
@@ -76,7 +77,7 @@ private:
     bool enter(bool is_array)
     {
         if (depth_ == 0 && is_array)
-            return false; // the whole is an object
+            return false; // the record must be an object
         in_list_ = is_array && depth_ == 1;
         if (in_list_)
             to_.emplace_back(std::move(key_), Record::Numbers());
@@ -118,7 +119,7 @@ const Record::Value* Record::value(std::string_view key) const
 template<class T>
 const T* Record::find(std::string_view key) const
 {
-    return std::get_if<T>(value(key)); // null where that is
+    return std::get_if<T>(value(key)); // null for a null pointer
 }
 
 std::string_view Record::text(std::string_view key) const
@@ -150,7 +151,7 @@ uint64_t lost_in(const Record& record)
     if (record.type() == "lost")
         for (const auto& [key, value] : record.all())
             if (const auto* count = std::get_if<double>(&value);
-                count && *count > 0 && key != "schema" && key != "monotonic_ns") // which each line has
+                count && *count > 0 && key != "schema" && key != "monotonic_ns") // common to all lines
                 lost += static_cast<uint64_t>(std::min(*count, 1e15));
     return lost;
 }
@@ -202,7 +203,7 @@ bool RecordedLines::read_more()
     return got > 0;
 }
 
-// Of a member that is damaged, or of a run that was killed, the rest is left out, up to the begin of the next one.
+// Skips the rest of a damaged member, or of one that a killed run left incomplete, up to the next member.
 void RecordedLines::unpack()
 {
     std::string_view packed = raw_;
@@ -210,8 +211,8 @@ void RecordedLines::unpack()
     raw_.erase(0, raw_.size() - packed.size());
     if (state == Decompressor::State::damaged) {
         damage_.bytes += decompressor_->damaged().bytes;
-        raw_.insert(0, decompressor_->damaged().again);
-        text_.resize(text_.rfind('\n') + 1); // half a line is none
+        raw_.insert(0, decompressor_->damaged().reread);
+        text_.resize(text_.rfind('\n') + 1); // drop an incomplete line
         skipping_ = false;
     }
     in_member_ = state == Decompressor::State::more;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of JSON as tools print it: keys with texts, numbers, the three of a grid or a list of texts. What is nested
-// otherwise is left out.
+// A JSON line of a tool. Values are texts, numbers, grids of three numbers or lists of texts; other nested values are
+// skipped.
 #pragma once
 
 #include "base/fd.hpp"
@@ -19,22 +19,22 @@ namespace gpusnoop {
 
 class Record {
 public:
-    // nullopt where the text is no such object, or is larger or nests deeper than what any tool prints.
+    // nullopt if the line is not a JSON object, or larger or more deeply nested than any that tools print.
     static std::optional<Record> parse(std::string_view line);
 
     using Numbers = std::vector<double>;
     using Texts = std::vector<std::string>;
     using Value = std::variant<double, std::string, Numbers, Texts>;
 
-    // One that nobody has printed.
+    // A record that is not from a recording.
     explicit Record(std::vector<std::pair<std::string, Value>> values = {}) : values_(std::move(values)) {}
 
-    const Value* value(std::string_view key) const; // null where there is no such key
-    // Empty, or nullopt, where there is no such key, or it is of another kind.
+    const Value* value(std::string_view key) const; // null if there is no such key
+    // Empty or nullopt if there is no such key or its value has another type.
     std::string_view text(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
     std::optional<double> product(std::string_view key) const; // of [x,y,z]
-    const Texts* texts(std::string_view key) const;            // null where it has no such list
+    const Texts* texts(std::string_view key) const;            // null if there is no such list
 
     std::string_view type() const { return text("type"); }
 
@@ -47,29 +47,29 @@ private:
     std::vector<std::pair<std::string, Value>> values_;
 };
 
-// What a line says that was lost, of all kinds together; 0 where it is about something else.
+// Sum of all losses in a "lost" record; 0 for other records.
 uint64_t lost_in(const Record& record);
 
-// Nanoseconds since the epoch of "2026-01-01T10:00:00.000000+00:00".
+// Parses "2026-01-01T10:00:00.000000+00:00" to nanoseconds since the epoch.
 std::optional<double> wall_ns_of(std::string_view time);
 
-// The lines of a file that somebody else may have made: plain or packed by gzip or zstd, cut off or whole, of any size.
-
-// What of a file is not among the lines.
+// Parts of a file that could not be read.
 struct Damage {
-    uint64_t bytes = 0;      // packed ones that cannot be unpacked
-    uint64_t long_lines = 0; // longer than any that is recorded
-    bool cut_off = false;    // it ends within a line, or within what is packed
+    uint64_t bytes = 0;      // that cannot be decompressed
+    uint64_t long_lines = 0; // lines longer than line_max
+    bool cut_off = false;    // the file ends within a line or a compressed member
 };
+
+// Reads the lines of an untrusted file: plain, gzip or zstd, possibly truncated, of any size.
 
 class RecordedLines {
 public:
     static constexpr size_t line_max = 1 << 20; // bytes
 
-    // Throws Error where the file cannot be read.
+    // Throws Error if the file cannot be opened.
     explicit RecordedLines(std::string path);
 
-    // The next whole line, without its end: it stays until the next call. nullopt after the last one. Throws Error.
+    // The next complete line without its newline, valid until the next call. nullopt at the end. Throws Error.
     std::optional<std::string_view> next();
 
     const Damage& damage() const { return damage_; }
@@ -80,14 +80,14 @@ private:
 
     std::string path_;
     Fd file_;
-    std::string raw_; // packed, and not unpacked yet
+    std::string raw_; // compressed bytes not decompressed yet
     std::string text_;
-    size_t begin_ = 0;                           // of the line in text_
-    bool skipping_ = false;                      // what is left of a line that is too long
-    bool first_ = true;                          // nothing was read
-    bool ended_ = false;                         // all of the file was read
-    std::unique_ptr<Decompressor> decompressor_; // null: plain
-    bool in_member_ = false;                     // some of one has been unpacked
+    size_t begin_ = 0;                           // of the current line in text_
+    bool skipping_ = false;                      // the rest of a line that is too long
+    bool first_ = true;                          // nothing has been read yet
+    bool ended_ = false;                         // the end of the file was reached
+    std::unique_ptr<Decompressor> decompressor_; // null: not compressed
+    bool in_member_ = false;                     // part of a member has been decompressed
     Damage damage_;
 };
 

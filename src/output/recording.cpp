@@ -25,13 +25,13 @@ constexpr double known_schema = 1;
 
 class Runs {
 public:
-    // Lines of several runs may be mixed where each has an id; else they are of the one that began last.
+    // Lines of several runs may be interleaved if they have an id; otherwise they belong to the run that began last.
     struct Run {
         RecordedRun of;
-        bool known = true; // what its keys mean
+        bool known = true; // its schema is supported
     };
 
-    // Of a run whose first line is missing, any other says as much as is needed.
+    // The run of a record. If the run's first line is missing, any other line identifies it.
     Run& of(const Record& record)
     {
         const std::string_view id = record.text("run");
@@ -63,7 +63,7 @@ private:
         run.known = (record.type() != "start" && !record.number("schema")) || record.number("schema") == known_schema;
     }
 
-    // A run that has no id is another one each time.
+    // Without an id, each first line begins a new run.
     Run& add(std::string_view id)
     {
         const std::string key = id.empty() ? "\n" + std::to_string(numbers_) : std::string(id);
@@ -115,9 +115,9 @@ Unread read_recording(std::span<const std::string> files, const UseRecord& use)
 
 namespace {
 
-constexpr std::string_view begin_of_line = R"({"type":)";
-constexpr std::string_view begin_of_table = R"({"type":"table",)";
-constexpr std::string_view older = ".1"; // suffix
+constexpr std::string_view line_prefix = R"({"type":)";
+constexpr std::string_view table_prefix = R"({"type":"table",)";
+constexpr std::string_view old_suffix = ".1";
 constexpr mode_t mode = 0644;
 
 } // namespace
@@ -125,10 +125,10 @@ constexpr mode_t mode = 0644;
 RecordingFile::RecordingFile(std::string path, uint64_t max)
     : compressor_(compressor_for(path)),
       path_(std::move(path), compressor_ ? fmt::format("{} recording", compressor_->name()) : "recording",
-            compressor_ ? compressor_->magic() : begin_of_line),
+            compressor_ ? compressor_->magic() : line_prefix),
       file_max_(max / 2)
 {
-    path_.open_existing(older); // that is to be replaced later: refused now, not after days
+    path_.open_existing(old_suffix); // rotation will replace it: fail now, not after days
     file_ = path_.open(mode);
     end_last_line();
 }
@@ -145,7 +145,7 @@ void RecordingFile::finish()
         end_packed();
 }
 
-// The last line of a run that was killed may have no end.
+// A killed run may have left its last line without a newline.
 void RecordingFile::end_last_line()
 {
     struct stat st {};
@@ -162,7 +162,7 @@ void RecordingFile::end_last_line()
 
 void RecordingFile::fail(int error)
 {
-    failure_ = fmt::format("the recording '{}' is not whole: it cannot be written: {}", printable(path_.path()),
+    failure_ = fmt::format("the recording '{}' is incomplete: it cannot be written: {}", printable(path_.path()),
                            errno_text(error));
     warn(*failure_);
 }
@@ -189,10 +189,10 @@ void RecordingFile::rotate()
 {
     end_packed();
     try {
-        if (path_.open_existing(older) && !std::exchange(dropped_, true))
-            warn(fmt::format("the recording '{}' has reached its size (--record-max): what is oldest in it goes",
+        if (path_.open_existing(old_suffix) && !std::exchange(dropped_, true))
+            warn(fmt::format("the recording '{}' has reached its maximum size (--record-max); dropping the oldest data",
                              printable(path_.path())));
-        path_.rename(file_, older);
+        path_.rename(file_, old_suffix);
         file_ = path_.create(mode);
     } catch (const Error& error) {
         failure_ = error.what();
@@ -203,10 +203,9 @@ void RecordingFile::rotate()
     write(first_line_ + table_line_);
 }
 
-// Of the last line that says so.
-void RecordingFile::note_table()
+void RecordingFile::remember_table_line()
 {
-    const size_t at = text.rfind(begin_of_table);
+    const size_t at = text.rfind(table_prefix);
     if (at != text.npos && (at == 0 || text[at - 1] == '\n'))
         table_line_ = text.substr(at, text.find('\n', at) + 1 - at);
 }
@@ -219,7 +218,7 @@ void RecordingFile::flush()
         rotate();
     if (!failure_ && !text.empty())
         write(text);
-    note_table();
+    remember_table_line();
     text.clear();
 }
 
@@ -248,25 +247,27 @@ bool is_main_row(std::string_view by)
 
 std::optional<uint64_t> parse_wall_time(std::string_view time)
 {
-    constexpr double most = 530.0 * 365.25 * 86400 * 1e9;
+    constexpr double end_ns = 530.0 * 365.25 * 86400 * 1e9;
     const auto wall_ns = wall_ns_of(time);
-    return wall_ns && *wall_ns >= 0 && *wall_ns < most ? std::optional(static_cast<uint64_t>(*wall_ns)) : std::nullopt;
+    return wall_ns && *wall_ns >= 0 && *wall_ns < end_ns ? std::optional(static_cast<uint64_t>(*wall_ns))
+                                                         : std::nullopt;
 }
 
-Moments::Moments(std::span<const std::string> files, std::string_view tool, size_t most) : tool_(tool), most_(most)
+Moments::Moments(std::span<const std::string> files, std::string_view tool, size_t max_bytes)
+    : tool_(tool), max_bytes_(max_bytes)
 {
     unread_ = read_recording(
-        files, [this](const RecordedRun& of, const Record& record, std::string_view line) { take(of, record, line); });
+        files, [this](const RecordedRun& of, const Record& record, std::string_view line) { add(of, record, line); });
     if (all_.empty() && !other_tools_.empty())
         throw Error(fmt::format("'{}' is a recording of {}, not of {}", printable(files.front()),
                                 printable(joined(other_tools_, ", ")), tool_));
     if (all_.empty())
         throw Error(fmt::format("'{}' has no tables of {}", printable(files.front()), tool_),
-                    fmt::format("record them with an interval, as: {} -j 1 > FILE, or --record FILE", tool_));
+                    fmt::format("record with an interval: {} -j 1 > FILE, or --record FILE", tool_));
     std::ranges::stable_sort(all_, {}, &Moment::wall_ns);
 }
 
-void Moments::take(const RecordedRun& of, const Record& record, std::string_view line)
+void Moments::add(const RecordedRun& of, const Record& record, std::string_view line)
 {
     if (of.tool != tool_) {
         if (!of.tool.empty() && other_tools_.size() < tools_max)
@@ -274,12 +275,12 @@ void Moments::take(const RecordedRun& of, const Record& record, std::string_view
         return;
     }
     if (record.type() == "table")
-        return take_table(of, record);
+        return set_table(of, record);
     lost_ += lost_in(record);
     const auto wall_ns = parse_wall_time(record.text("time"));
     if (record.type() != "row" || !wall_ns)
         return;
-    if (bytes_ + line.size() + beside > most_) {
+    if (bytes_ + line.size() + row_overhead > max_bytes_) {
         left_out_++;
         return;
     }
@@ -287,7 +288,7 @@ void Moments::take(const RecordedRun& of, const Record& record, std::string_view
         runs_.push_back(of);
     const auto found = table_of_run_.find(of.number);
     const auto table = found == table_of_run_.end() ? std::nullopt : std::optional(found->second);
-    // Rows beside the main ones are of the same report, though they have a table of their own.
+    // Rows of GPUs and totals have a table of their own, but belong to the same report.
     const bool main = is_main_row(record.text("by"));
     if (all_.empty() || all_.back().wall_ns != *wall_ns || all_.back().run != runs_.size() - 1 ||
         (main && all_.back().table != table))
@@ -300,7 +301,7 @@ void Moments::take(const RecordedRun& of, const Record& record, std::string_view
         left_out_++;
         return;
     }
-    bytes_ += line.size() + beside;
+    bytes_ += line.size() + row_overhead;
     all_.back().rows.emplace_back(line);
     if (main)
         for (const auto& [key, value] : record.all())
@@ -308,7 +309,7 @@ void Moments::take(const RecordedRun& of, const Record& record, std::string_view
                 keys_.insert(key);
 }
 
-void Moments::take_table(const RecordedRun& of, const Record& record)
+void Moments::set_table(const RecordedRun& of, const Record& record)
 {
     const Record::Texts* columns = record.texts("columns");
     if (!columns)
@@ -334,7 +335,8 @@ size_t Moments::at(const std::string& time) const
     int end = 0;
     if (sscanf(time.c_str(), "%2d:%2d:%2d%n", &local.tm_hour, &local.tm_min, &local.tm_sec, &end) != 3 ||
         static_cast<size_t>(end) != time.size())
-        throw UsageError(fmt::format("--at takes a time such as 10:05:30, or as JSON has it, not '{}'", time));
+        throw UsageError(
+            fmt::format("--at: '{}' is not a time; use 10:05:30, or a time in the format of JSON lines", time));
     local.tm_isdst = -1;
     const uint64_t wall_ns = static_cast<uint64_t>(mktime(&local)) * second_ns;
     return at(wall_ns + second_ns < begin ? wall_ns + day_ns : wall_ns); // past midnight
@@ -344,17 +346,17 @@ std::vector<std::string> Moments::missing() const
 {
     std::vector<std::string> all;
     if (unread_.damage.cut_off)
-        all.emplace_back("the recording is cut off: what was being written is left out");
+        all.emplace_back("the recording is truncated: its incomplete last line was skipped");
     if (const uint64_t lines = unread_.not_json + unread_.damage.long_lines)
-        all.push_back(fmt::format("{} lines of the recording are no JSON of {}", lines, tool_));
+        all.push_back(fmt::format("{} lines of the recording are not JSON of {}", lines, tool_));
     if (unread_.damage.bytes)
         all.push_back(fmt::format("{} bytes of the recording are damaged", unread_.damage.bytes));
     if (unread_.other_schema)
-        all.push_back(fmt::format("{} lines are of a version whose keys mean something else", unread_.other_schema));
+        all.push_back(fmt::format("{} lines of the recording have an unsupported schema", unread_.other_schema));
     if (left_out_)
-        all.push_back(fmt::format("there is no room for {} rows of the recording", left_out_));
+        all.push_back(fmt::format("{} rows of the recording exceed the size limits and were left out", left_out_));
     if (lost_)
-        all.push_back(fmt::format("{} events were lost when it was recorded", lost_));
+        all.push_back(fmt::format("{} events were lost during recording", lost_));
     return all;
 }
 

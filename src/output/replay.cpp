@@ -35,11 +35,9 @@ public:
         : tool_(tool), view_(view), options_(options), moments_(std::span(&options.replay, 1), tool),
           output_(make_text_output(options.timestamps))
     {
-        if (adds_up() && !view.adds_up)
+        if (merges() && !view.adds_up)
             throw UsageError(
-                fmt::format("rows of {} do not add up: --replay shows them as recorded, without --by and an "
-                            "interval",
-                            tool));
+                fmt::format("rows of {} cannot be merged: use --replay without --by and without an interval", tool));
         if (view.by)
             keys_ = row_keys_named(*view.by);
     }
@@ -52,9 +50,9 @@ public:
         uint64_t reports = 0;
         for (size_t from = moments_.at(options_.replay_at); from < all.size();) {
             size_t to = from + 1;
-            while (options_.interval && to < all.size() && is_with(all[to], all[from]))
+            while (options_.interval && to < all.size() && is_in_interval(all[to], all[from]))
                 to++;
-            // Several tables of one report are one.
+            // Tables with the same time belong to one report.
             if (!options_.count || reports < options_.count || (from && all[from].wall_ns == all[from - 1].wall_ns))
                 show(std::span(all).subspan(from, to - from));
             else
@@ -67,12 +65,12 @@ public:
     }
 
 private:
-    bool adds_up() const { return view_.by || options_.interval; }
+    bool merges() const { return view_.by || options_.interval; }
 
     static double begin_of(const Moment& moment) { return static_cast<double>(moment.wall_ns) / 1e9 - moment.seconds; }
 
-    // Whether it belongs to the interval that begins with another one: where its middle is.
-    bool is_with(const Moment& moment, const Moment& first) const
+    // The report belongs to the interval that begins with `first` if its middle is in it.
+    bool is_in_interval(const Moment& moment, const Moment& first) const
     {
         const double length = std::chrono::duration<double>(*options_.interval).count();
         return moment.run == first.run && begin_of(moment) + moment.seconds / 2 < begin_of(first) + length;
@@ -85,14 +83,12 @@ private:
             if (moment.table && (!widest || table_of(moment).size() > table_of(*widest).size()))
                 widest = &moment;
         if (!widest)
-            throw Error(fmt::format("'{}' does not say how its tables were shown: it is of an older version, or of "
-                                    "another program",
+            throw Error(fmt::format("'{}' has no table layouts: it was recorded by an older version or another program",
                                     printable(options_.replay)));
         if (options_.interval && moments.size() == 1 && &moments.front() != &moments_.all().back() &&
             moments.front().seconds > std::chrono::duration<double>(*options_.interval).count() * 1.5)
-            throw UsageError(
-                fmt::format("the reports of the recording are {:.3g} s long: an interval cannot be shorter",
-                            moments.front().seconds));
+            throw UsageError(fmt::format("the interval is too short: the reports of the recording are {:.3g} s long",
+                                         moments.front().seconds));
         const RecordedColumns recorded(table_of(*widest));
         std::vector<Record> rows = rows_of(moments, recorded.all());
         const Moment& last = moments.back();
@@ -114,23 +110,23 @@ private:
     std::vector<Record> rows_of(std::span<const Moment> moments, std::span<const Column> columns)
     {
         std::vector<Record> rows;
-        const std::vector<const RowKey*> told = row_keys_shown(columns);
-        MergedRows added(tool_, view_.by ? keys_ : told, told, !view_.by);
+        const std::vector<const RowKey*> recorded = row_keys_shown(columns);
+        MergedRows merged(tool_, view_.by ? keys_ : recorded, recorded, !view_.by);
         for (size_t number = 0; number < moments.size(); number++)
             for (const std::string& line : moments[number].rows)
                 if (auto row = Record::parse(line)) {
-                    if (adds_up())
-                        added.add(*row, number);
+                    if (merges())
+                        merged.add(*row, number);
                     else
                         rows.push_back(std::move(*row));
                 }
-        if (!adds_up())
+        if (!merges())
             return rows;
-        unmergeable_keys_.insert(added.unmergeable().begin(), added.unmergeable().end());
-        return added.rows();
+        unmergeable_keys_.insert(merged.unmergeable().begin(), merged.unmergeable().end());
+        return merged.rows();
     }
 
-    // Those that were shown, or of rows by something else the figures, and what shows that.
+    // The recorded columns; with --by, the columns of the keys and the recorded columns of figures.
     std::vector<Column> columns_for(std::span<const Column> recorded) const
     {
         std::vector<Column> all;
@@ -142,7 +138,7 @@ private:
         for (const Column& column : recorded)
             if (!view_.by || !row_key_of(column))
                 all.push_back(column);
-        if (view_.by) // names may be long: they come last, as in tables of the tool
+        if (view_.by) // long names come last, as in live tables
             std::stable_partition(all.begin(), all.end(), [](const Column& c) { return c.header != "KERNEL"; });
         const ColumnChoice choice(options_.columns);
         for (Column& column : all)
@@ -163,7 +159,7 @@ private:
         else if (known != std::end(usual))
             all.push_back(*known);
         else if (is_first)
-            throw Error(fmt::format("the recording cannot be shown by what {} has: its rows do not tell", header));
+            throw Error(fmt::format("the recording cannot be grouped by {}: its rows do not have that column", header));
     }
 
     void print(const std::vector<Column>& columns, std::vector<Record> rows, const ShownTable& table, uint64_t wall_ns)
@@ -171,7 +167,7 @@ private:
         std::vector<Line> lines;
         for (const Record& row : rows)
             lines.push_back(line_of(columns, row, table));
-        if (adds_up() || !view_.sort.empty())
+        if (merges() || !view_.sort.empty())
             std::ranges::stable_sort(lines, std::greater<>(), &Line::order);
         output_->begin_table(columns, wall_ns, static_cast<uint64_t>(std::llround(table.seconds * 1e9)));
         for (size_t number = 0; number < lines.size(); number++) {
@@ -186,7 +182,7 @@ private:
                 note_empty(columns[i], i, lines);
     }
 
-    // Why nothing is there.
+    // Notes why a column is empty, for warn_about_missing().
     void note_empty(const Column& column, size_t place, const std::vector<Line>& lines)
     {
         const bool is_empty = std::ranges::any_of(
@@ -207,7 +203,7 @@ private:
             if (column.is_called(sort))
                 line.order = sort_value(line.cells.back());
         }
-        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value) // the last one is next to the row
+        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value) // the last list is shown first
             if (const auto* texts = std::get_if<Record::Texts>(&value->second))
                 line.below.insert(line.below.end(), texts->begin(), texts->end());
         return line;
@@ -216,10 +212,11 @@ private:
     void warn_about_missing() const
     {
         if (!unmergeable_.empty())
-            warn(fmt::format("cannot be told of several rows together, and is not shown (-): {}",
+            warn(fmt::format("these columns cannot be merged over several rows and are shown as '-': {}",
                              joined(unmergeable_, ", ")));
         if (!unrecorded_.empty())
-            warn(fmt::format("is not in a recording, and is not shown (-): {}", joined(unrecorded_, ", ")));
+            warn(
+                fmt::format("these columns are not in recordings and are shown as '-': {}", joined(unrecorded_, ", ")));
     }
 
     std::string_view tool_;
@@ -228,8 +225,8 @@ private:
     Moments moments_;
     std::unique_ptr<Output> output_;
     std::vector<const RowKey*> keys_;
-    std::set<std::string> unmergeable_keys_;         // of rows
-    std::set<std::string> unmergeable_, unrecorded_; // columns
+    std::set<std::string> unmergeable_keys_;         // JSON keys
+    std::set<std::string> unmergeable_, unrecorded_; // column headers
 };
 
 } // namespace

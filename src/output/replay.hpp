@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a recording, shown again: as they were, or their rows added up by fewer keys and over longer times.
+// --replay: shows the tables of a recording, unchanged, or with rows merged by fewer keys or over longer times.
 #pragma once
 
 #include "base/options.hpp"
@@ -8,7 +8,7 @@
 
 namespace gpusnoop {
 
-// options.replay, from options.replay_at on. Throws Error and UsageError.
+// Shows options.replay, starting at options.replay_at. Throws Error and UsageError.
 void replay_tables(std::string_view tool, const ReplayView& view, const Options& options);
 
 } // namespace gpusnoop

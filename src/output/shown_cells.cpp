@@ -60,7 +60,7 @@ double sized(const R& row)
     return row.number("copies").value_or(0) - row.number("unsized").value_or(0);
 }
 
-// Launches, or what they start where kernels of graphs are no column of their own.
+// Launches. Graph launches count as the kernels that they start, unless those have their own column.
 uint64_t calls(const R& row, const T& table)
 {
     const uint64_t graphs = count_in(row, "graph_launches");
@@ -242,14 +242,14 @@ const Derived* derived_of(const Column& column, std::string_view tool)
     return found == std::end(derived) ? nullptr : found;
 }
 
-// What a thread's time is made of, of its row in a table of cudagap: nullptr where the column is another one.
+// The part of a thread's time (cudagap) that a column shows; null for other columns.
 const TimePartName* part_of_time(const Column& column, std::string_view tool)
 {
     const auto* const found = std::ranges::find(time_part_names, column.header, &TimePartName::header);
     return tool == "cudagap" && column.key.empty() && found != time_part_names.end() ? found : nullptr;
 }
 
-// Of the process that is older than the run, or of calls of which a share was seen.
+// Marks lower bounds, of processes that started before tracing, and estimates from sampled calls.
 Cell marked(const Cell& cell, const R& row, const Column& column)
 {
     const auto* count = std::get_if<uint64_t>(&cell);
@@ -269,7 +269,7 @@ Cell plain_cell(const R& row, const Column& column, const T& table)
         if (Cell cell = per_second(row, table, column.key.substr(0, column.key.size() - rate.size()));
             !std::holds_alternative<std::monostate>(cell))
             return cell;
-    // In a table by thread, the column has the thread's name (rows/report.hpp).
+    // In a table grouped by thread, the column shows the thread's name (rows/report.hpp).
     const bool of_thread = table.threads && column.header == "COMM" && row.value("thread_comm");
     const R::Value* value = column.key.empty() ? nullptr : row.value(of_thread ? "thread_comm" : column.key);
     return value ? cell_of(*value, column.unit) : Cell();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table shows in a column, of what a line of JSON has: where people read something else than programs, it is
-// made of the same figures again.
+// Cells of text tables from recorded JSON rows. Columns that JSON does not have, such as rates and percentages, are
+// computed from the figures that it has.
 #pragma once
 
 #include "output/record.hpp"
@@ -11,23 +11,23 @@
 
 namespace gpusnoop {
 
-// What rows of one table have in common.
+// Properties of a table that its cells depend on.
 struct ShownTable {
     std::string_view tool;
     double seconds = 0;
-    std::string_view names = "short"; // how kernels are named
-    bool nvml = false;                // some row has a figure of NVML
-    bool has_graph_kernels = false;   // in a column of their own
-    bool threads = false;             // rows are by thread
+    std::string_view names = "short"; // style of kernel names
+    bool nvml = false;                // some row has a figure from NVML
+    bool has_graph_kernels = false;   // kernels of graphs have their own column
+    bool threads = false;             // rows are grouped by thread
 };
 
-// Empty where the line does not tell.
+// Empty if the row has no such value.
 Cell shown_cell(const Record& row, const Column& column, const ShownTable& table);
 
-// False: such a column is for people only, and what it shows is not in the line.
+// False if the column is for text only and cannot be computed from JSON.
 bool can_be_shown(const Column& column, std::string_view tool);
 
-// A value of JSON as a cell of a column of this unit.
+// Converts a JSON value to a cell of a column with this unit.
 Cell cell_of(const Record::Value& value, Unit unit);
 
 } // namespace gpusnoop

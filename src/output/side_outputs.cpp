@@ -10,8 +10,8 @@ namespace gpusnoop {
 
 namespace {
 
-// Hands on what is written. What only people are shown, it has none of.
-class Several : public Output {
+// Forwards everything except banner() and end_report(), which are for people only.
+class OutputGroup : public Output {
 public:
     void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
     {
@@ -61,23 +61,23 @@ public:
     }
 
 protected:
-    std::vector<Output*> all_; // in the order in which they get it
+    std::vector<Output*> all_; // in the order of calls
 
 private:
     template<class Do>
-    void each(const Do& what)
+    void each(const Do& action)
     {
         for (Output* const one : all_)
-            what(*one);
+            action(*one);
     }
 };
 
-// Those beside, which programs read.
-class Others final : public Several {
+// All side outputs, which programs read.
+class SideOutputs final : public OutputGroup {
 public:
-    explicit Others(std::vector<SideOutput> beside) : beside_(std::move(beside))
+    explicit SideOutputs(std::vector<SideOutput> sides) : sides_(std::move(sides))
     {
-        for (const SideOutput& one : beside_)
+        for (const SideOutput& one : sides_)
             all_.push_back(one.output.get());
     }
 
@@ -86,48 +86,48 @@ public:
 
     void check() const
     {
-        for (const SideOutput& one : beside_)
+        for (const SideOutput& one : sides_)
             if (one.check)
                 one.check();
     }
 
 private:
-    std::vector<SideOutput> beside_;
+    std::vector<SideOutput> sides_;
 };
 
-class OutputWithSides final : public Several {
+class OutputWithSides final : public OutputGroup {
 public:
-    OutputWithSides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside)
-        : shown_(std::move(shown)), others_(std::move(beside))
+    OutputWithSides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides)
+        : shown_(std::move(shown)), sides_(std::move(sides))
     {
-        all_ = {&others_, shown_.get()}; // what is shown may find nobody who reads it
+        all_ = {&sides_, shown_.get()}; // writing to the shown output may throw because its reader has closed the pipe
     }
 
-    // Where JSON is shown, programs read both, and people neither.
+    // If JSON is shown, all outputs are for programs.
     Output* for_people() override { return shown_->for_people(); }
-    Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&others_) : this; }
+    Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&sides_) : this; }
     void banner(std::string_view text) override { shown_->banner(text); }
     void end_report(const Sentence& nothing, uint64_t wall_ns) override { shown_->end_report(nothing, wall_ns); }
 
     void end(uint64_t duration_ns) override
     {
-        Several::end(duration_ns);
+        OutputGroup::end(duration_ns);
         flush();
-        others_.check();
+        sides_.check();
     }
 
 private:
     std::unique_ptr<Output> shown_;
-    Others others_;
+    SideOutputs sides_;
 };
 
 } // namespace
 
-std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside)
+std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides)
 {
-    if (beside.empty())
+    if (sides.empty())
         return shown;
-    return std::make_unique<OutputWithSides>(std::move(shown), std::move(beside));
+    return std::make_unique<OutputWithSides>(std::move(shown), std::move(sides));
 }
 
 namespace {

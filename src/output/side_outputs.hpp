@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown, and files beside it that get all of it, too.
+// Outputs to files, in addition to the normal output.
 #pragma once
 
 #include "rows/output.hpp"
@@ -12,10 +12,10 @@ namespace gpusnoop {
 
 struct SideOutput {
     std::unique_ptr<Output> output;
-    std::function<void()> check{}; // after the end: throws Error where it is not whole
+    std::function<void()> check{}; // after end(): throws Error if the file is incomplete
 };
 
-// end() throws what is wrong with one beside after all has been shown.
-std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> beside);
+// end() throws the errors of side outputs after everything has been shown.
+std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides);
 
 } // namespace gpusnoop

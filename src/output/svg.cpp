@@ -13,15 +13,15 @@
 
 namespace gpusnoop {
 
-// One picture that needs nothing else: the outermost frames on top, a click zooms, a text is searched for.
+// Self-contained SVG: outermost frames on top, zoom by click, and search.
 
 namespace {
 
 constexpr double width = 1200, letter = 6.7;
 constexpr size_t row_height = 17, head_height = 64;
-constexpr size_t frames_max = 20'000; // beyond, browsers are slow
+constexpr size_t frames_max = 20'000; // browsers are slow with more
 
-// Nothing that a name has ends the text or the attribute that it is in.
+// Escapes a name for use in text and attributes.
 std::string escaped(std::string_view text)
 {
     std::string out;
@@ -48,7 +48,7 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-// The same name has the same colour everywhere: warm ones, and blue for the kernel.
+// Hue by name: warm colours, and blue for kernel frames.
 unsigned hue_of(std::string_view name)
 {
     if (name.ends_with(kernel_mark))
@@ -59,7 +59,7 @@ unsigned hue_of(std::string_view name)
     return hash % 65;
 }
 
-// As many code points as there is room for.
+// Truncates at a code point to fit the width.
 std::string fitted(std::string_view name, double pixels)
 {
     const auto room = static_cast<size_t>(std::max(0.0, (pixels - 6) / letter));
@@ -93,7 +93,7 @@ public:
     }
 
 private:
-    // The widest. A frame is as wide as what it calls, at least, and comes before it.
+    // Chooses the widest frames. A frame is at least as wide as its callees and sorts before them.
     void choose()
     {
         chosen_.resize(nodes_.size() - 1);
@@ -105,7 +105,7 @@ private:
         std::ranges::sort(chosen_);
     }
 
-    // Beside each other in the order of their names, so that two pictures can be compared.
+    // Siblings are sorted by name, so that two graphs can be compared.
     void place()
     {
         std::vector<std::vector<uint32_t>> called(nodes_.size());
@@ -141,9 +141,9 @@ private:
 
     void head(std::string& out) const
     {
-        const std::string what = fmt::format("{}: {}, {} in all", flames_.tool, flames_.weight.text,
-                                             weight_text(flames_.weight, totals_[0]));
-        append_format(out, "<text class=\"head\" x=\"3\" y=\"17\">{}</text>\n", escaped(what));
+        const std::string title = fmt::format("{}: {}, {} in total", flames_.tool, flames_.weight.text,
+                                              weight_text(flames_.weight, totals_[0]));
+        append_format(out, "<text class=\"head\" x=\"3\" y=\"17\">{}</text>\n", escaped(title));
         append_format(out, "<text class=\"note\" x=\"3\" y=\"34\">{}</text>\n",
                       escaped(fitted(printable(flames_.command_line), width)));
         std::string note(flames_.missing);
@@ -153,7 +153,7 @@ private:
         if (!totals_[0])
             note += fmt::format("{}there is nothing to show", note.empty() ? "" : "; ");
         append_format(out, "<text class=\"note\" x=\"3\" y=\"50\">{}</text>\n", escaped(note));
-        out += R"(<text id="reset" x="830" y="17" tabindex="0">whole picture</text>)"
+        out += R"(<text id="reset" x="830" y="17" tabindex="0">reset zoom</text>)"
                "\n"
                R"(<text id="share" x="1197" y="34" text-anchor="end"></text>)"
                "\n"

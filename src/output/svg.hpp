@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same in each picture: its colours and what it does. A frame is <g class="f" data-x="" data-w=""
-// data-d=""> with title, rect and text: begin and width as shares of the whole, and depth.
+// Style sheet and script of SVG flame graphs. A frame is <g class="f" data-x="" data-w="" data-d=""> with title, rect
+// and text. x and w are its start and width as shares of the whole; d is its depth.
 #pragma once
 
 #include <string_view>

@@ -17,15 +17,15 @@ namespace gpusnoop {
 
 namespace {
 
-// Lines are called by the first of these that they have: header or key.
+// The name of an event is the first of these columns, by header or key, that the line has.
 constexpr std::string_view names[] = {"KERNEL", "op", "wait", "call", "command", "operation", "kind", "function"};
-// How long what a line tells of has lasted, from its time on.
+// Columns with the duration of an event.
 constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};
-// What is said of tracks, or of nobody.
+// Columns that are shown as names of tracks or not at all.
 constexpr std::string_view left_out[] = {
     "time_ns", "time",    "pid",  "tid", "comm",      "ns_pid",     "latency_ns", "gap_ns", "container", "container_id",
     "runtime", "pod_uid", "unit", "uid", "slurm_job", "slurm_step", "cgroup",     "pod",    "namespace"};
-constexpr size_t tracks_max = 65'536; // more are named again
+constexpr size_t tracks_max = 65'536; // beyond, names are written again
 
 const Cell& cell_of(std::span<const Column> columns, const Row& row, std::string_view name)
 {
@@ -62,10 +62,10 @@ void append_us(std::string& to, std::string_view key, uint64_t ns)
     append_format(to, R"(,"{}":{}.{:03})", key, ns / 1000, ns % 1000);
 }
 
-void append_name(std::string& to, std::string_view what, uint64_t pid, uint64_t tid, std::string_view key,
+void append_name(std::string& to, std::string_view event, uint64_t pid, uint64_t tid, std::string_view key,
                  std::string_view name)
 {
-    append_format(to, R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"{}":)", what, pid, tid, key);
+    append_format(to, R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"{}":)", event, pid, tid, key);
     append_json_string(to, name);
     to += "}},\n";
 }
@@ -76,7 +76,7 @@ TraceEvents::TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock
     : tool_(tool), wall_ns_(wall_ns), clock_ns_(clock_ns), base_ns_(trace_base_ns(wall_ns))
 {}
 
-// Whoever takes over a pid, has another name.
+// A reused pid is recognized by its new name.
 void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, const Row& row, uint64_t pid,
                               uint64_t tid)
 {
@@ -90,7 +90,7 @@ void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, 
         at->second = comm;
         return true;
     };
-    // A process is called as the first of its threads that is seen.
+    // A process is named after the first of its threads in the trace.
     if (!named_.contains({pid, 0}) && is_new(0)) {
         append_name(to, "process_name", pid, 0, "name", comm);
         const std::string_view pod = text_of(columns, row, "pod");
@@ -125,7 +125,7 @@ void TraceEvents::append_arguments(std::string& to, std::span<const Column> colu
             std::ranges::find(left_out, columns[i].key) == std::end(left_out))
             fields_.cell(columns[i].key, columns[i].unit, cell_at(row, i));
     append_list(below);
-    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // without the first comma
+    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // skips the first comma
 }
 
 bool TraceEvents::append(std::string& to, std::span<const Column> columns, const Row& row, const ExtraLines& below)
@@ -152,15 +152,15 @@ bool TraceEvents::append(std::string& to, std::span<const Column> columns, const
         event('X', begin);
         append_us(to, "dur", *duration);
     } else if (skew && offset && *skew >= *offset) {
-        // A thread does not wait in its call: until the last rank comes to one collective, it may have come to the
-        // next.
-        number_++;
+        // Asynchronous, because the call does not block: the thread may start the next collective before the last rank
+        // has joined this one.
+        async_id_++;
         event('b', begin);
-        append_format(to, R"(,"id":{})", number_);
+        append_format(to, R"(,"id":{})", async_id_);
         append_arguments(to, columns, row, below);
         to += "},\n";
         event('e', begin + *skew - *offset);
-        append_format(to, R"(,"id":{}}},)", number_);
+        append_format(to, R"(,"id":{}}},)", async_id_);
         to += '\n';
         return true;
     } else {
@@ -183,14 +183,14 @@ void TraceEvents::append_mark(std::string& to, std::string_view text, uint64_t w
 
 namespace {
 
-constexpr std::string_view begin_of_trace = R"([{"name":"gpusnoop")";
+constexpr std::string_view trace_prefix = R"([{"name":"gpusnoop")";
 constexpr size_t write_above = 256 << 10;
 
 class TraceOutput final : public Output {
 public:
     explicit TraceOutput(const std::string& path)
         : compressor_(path.ends_with(".gz") ? compressor_for(path) : nullptr),
-          file_(path, compressor_ ? compressor_->magic() : begin_of_trace, "trace")
+          file_(path, compressor_ ? compressor_->magic() : trace_prefix, "trace")
     {}
 
     Output* for_people() override { return nullptr; }
@@ -200,7 +200,7 @@ public:
     {
         events_.emplace(tool, clock_ns(CLOCK_REALTIME), clock_ns(CLOCK_MONOTONIC));
         const RunIdentity run = this_run();
-        text_ = begin_of_trace;
+        text_ = trace_prefix;
         text_ += R"(,"ph":"M","pid":0,"tid":0,"args":{"version":)";
         append_json_string(text_, version);
         text_ += R"(,"host":)";
@@ -232,15 +232,15 @@ public:
 
     void end(uint64_t) override
     {
-        // The last event has no comma behind it.
+        // The last event must not end in a comma.
         text_ += R"({"name":"end","ph":"M","pid":0,"tid":0,"args":{}}])"
                  "\n";
         write();
         if (compressor_ && !failure_)
-            write_packed(compressor_->end());
+            write_bytes(compressor_->end());
     }
 
-    // A little at a time cannot be packed.
+    // Small pieces do not compress well.
     void flush() override
     {
         if (!compressor_)
@@ -257,11 +257,11 @@ private:
     void write()
     {
         if (!failure_ && !text_.empty())
-            write_packed(compressor_ ? compressor_->compress(text_) : text_);
+            write_bytes(compressor_ ? compressor_->compress(text_) : text_);
         text_.clear();
     }
-    // A full disk ends the trace, not the run. It is told at once.
-    void write_packed(std::string_view bytes)
+    // A write error ends the trace, not the run, with a warning at once.
+    void write_bytes(std::string_view bytes)
     try {
         file_.write(bytes);
     } catch (const Error& error) {
@@ -269,7 +269,7 @@ private:
         warn(*failure_);
     }
 
-    std::unique_ptr<Compressor> compressor_; // null: plain
+    std::unique_ptr<Compressor> compressor_; // null: not compressed
     ResultFile file_;
     std::optional<TraceEvents> events_;
     std::string text_;

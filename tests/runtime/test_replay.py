@@ -160,7 +160,7 @@ def the_tables_of_tools():
     equal(copied.split("\n")[1].split()[:2], ["-", "12"], f"copies ({copied})")
 
     check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "another tool's")
-    check("do not add up" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "an interval of cudagap")
+    check("cannot be merged" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "an interval of cudagap")
 
 
 def same_tables(tool, run, file, least=1):

@@ -126,12 +126,12 @@ TEST_CASE("a tree has room for so much, and what is too much counts for its call
     StackTree tree({.frames = 4, .name_bytes = 100, .one_name = 5});
     tree.add(std::vector<std::string>{"a", "b", "\xc3\xa4\xc3\xa4\xc3\xa4"}, 1);
     tree.add(std::vector<std::string>{"a", "b", "d"}, 2);
-    CHECK(tree.cut() == 1);
+    CHECK(tree.truncated() == 1);
     CHECK(folded_flames(flames_of(tree)) == "a;b 2\na;b;\xc3\xa4\xc3\xa4 1\n");
     CHECK(tree.totals()[0] == 3);
     StackTree names({.frames = 100, .name_bytes = 3, .one_name = 5});
     names.add(std::vector<std::string>{"aaa", "b"}, 1);
-    CHECK(names.cut() == 1);
+    CHECK(names.truncated() == 1);
     CHECK(names.totals()[0] == 1);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("no name gets out of a picture's text", "[flames]")
     CHECK(svg.find('\x1b') == svg.npos);
     CHECK(svg.find("&lt;script&gt;") != svg.npos);
     CHECK(svg.find("cudalaunch -U &lt;&amp;&gt;") != svg.npos);
-    CHECK(svg.find("launches, 7 in all") != svg.npos);
+    CHECK(svg.find("launches, 7 in total") != svg.npos);
 }
 
 TEST_CASE("the widest frames are shown, and the others are said to be missing", "[flames]")
@@ -295,7 +295,7 @@ TEST_CASE("a flame graph takes the place of an older one, and of nothing else", 
         const captured::Written said = draw();
         CHECK(std::ranges::count(said.out, '\n') == 2); // of those who read it, one row
         const std::string svg = contents(folder.file("--svg"));
-        CHECK(svg.find("cudalaunch: launches, 12 in all") != svg.npos);
+        CHECK(svg.find("cudalaunch: launches, 12 in total") != svg.npos);
         CHECK(svg.ends_with("</svg>\n"));
         CHECK_NOTHROW(captured::json::parse(contents(folder.file("--speedscope"))));
         CHECK(!unpacked(contents(folder.file("--pprof"))).empty());

@@ -100,7 +100,7 @@ TEST_CASE("what is not whole, or too much, is left out and counted")
                     R"({"type":"lost","run":"a","events":41,"ends":1})"
                     "\n" +
                     row("a", 2) + row("a", 3) + R"({"type":"row","ti)");
-    const Moments moments(file.paths, "cudatop", 2 * (row("a", 1).size() + Moments::beside));
+    const Moments moments(file.paths, "cudatop", 2 * (row("a", 1).size() + Moments::row_overhead));
     CHECK(moments.all().size() == 2);
     CHECK(moments.left_out() == 1);
     CHECK(moments.lost() == 42);

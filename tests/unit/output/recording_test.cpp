@@ -208,7 +208,7 @@ TEST_CASE("the end of what is packed is missing where it does not fit, which is 
             why = error.what();
         }
     });
-    CHECK(why.find("is not whole") != why.npos);
+    CHECK(why.find("is incomplete") != why.npos);
 }
 
 TEST_CASE("a full disk ends the recording, and what is shown goes on")
@@ -230,7 +230,7 @@ TEST_CASE("a full disk ends the recording, and what is shown goes on")
         }
     });
     CHECK(std::ranges::count(said.out, '\n') >= 300);
-    CHECK(why.find("is not whole") != why.npos);
+    CHECK(why.find("is incomplete") != why.npos);
     CHECK(said.err.find(why) != said.err.npos);
 }
 
