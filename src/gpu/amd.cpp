@@ -35,7 +35,7 @@ std::optional<uint64_t> number_of(const HostFiles& host, const std::string& path
 
 bool is_card(std::string_view name)
 {
-    return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is where a screen is plugged in
+    return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is a display connector
 }
 
 // 90402 -> "gfx942": version, release and step, of which the last two are hexadecimal digits.
@@ -44,11 +44,12 @@ std::string target_name(uint64_t version)
     return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// What KFD says of it. Parts of one device (MI300's CPX mode) have its address, and their number above bit 28.
+// Adds KFD's facts to a device. Partitions of a device (MI300's CPX mode) have its address, and their number from bit
+// 28 up.
 void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std::string& node)
 {
     const std::string id = line_of(host, node + "/gpu_id");
-    if (id.empty() || id == "0") // a CPU, or one that this container may not use
+    if (id.empty() || id == "0") // a CPU, or a GPU that this container may not use
         return;
     const std::string properties = host.read(node + "/properties").value_or("");
     const auto at = [&](std::string_view key) { return parse_flat(properties, key).value_or(0); };
@@ -70,13 +71,13 @@ void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std:
 std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host)
 {
     for (const std::string& monitor : host.list(device.folder + "/hwmon"))
-        for (const char* file : {"power1_average", "power1_input"}) // microwatts; some chips have but one of them
+        for (const char* file : {"power1_average", "power1_input"}) // microwatts; some chips have only one of them
             if (const auto power = number_of(host, fmt::format("{}/hwmon/{}/{}", device.folder, monitor, file)))
                 return static_cast<double>(*power) / 1e6;
     return std::nullopt;
 }
 
-// Of one that sleeps nothing but what it is: to read more would wake it up.
+// For a suspended device, only its identity: reading more would wake it up.
 NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
 {
     NvmlDeviceState state;
@@ -138,13 +139,13 @@ std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root)
 namespace {
 
 constexpr uint64_t second = 1'000'000'000;
-constexpr uint64_t between_searches = 10 * second; // through all processes, for those that have opened a device
-constexpr uint64_t between_copies = 5 * second;    // reading the copy engines' time makes the kernel ask each queue
+constexpr uint64_t search_interval = 10 * second; // of the search of all processes for open devices
+constexpr uint64_t copies_interval = 5 * second;  // reading copy engine times makes the kernel query each queue
 constexpr size_t clients_max = 1024;
-constexpr size_t files_max = 4096; // of one process
+constexpr size_t files_max = 4096; // per process
 const std::string kfd_processes = "sys/class/kfd/kfd/proc";
 
-// What a descriptor says of a device of amdgpu's; Documentation/gpu/drm-usage-stats.rst.
+// fdinfo of an amdgpu file; see Documentation/gpu/drm-usage-stats.rst.
 struct Descriptor {
     std::string pci, client;
     uint64_t bytes = 0, ns = 0;
@@ -165,10 +166,10 @@ std::optional<uint64_t> bytes_in(std::string_view text)
 std::optional<Descriptor> parse_descriptor(std::string_view text)
 {
     Descriptor found;
-    bool is_ours = false;
+    bool is_amdgpu = false;
     for_each_field(text, [&](std::string_view key, std::string_view value) {
         if (key == "drm-driver")
-            is_ours = value == "amdgpu";
+            is_amdgpu = value == "amdgpu";
         else if (key == "drm-pdev")
             found.pci = value;
         else if (key == "drm-client-id")
@@ -178,7 +179,7 @@ std::optional<Descriptor> parse_descriptor(std::string_view text)
         else if (key == "drm-engine-gfx" || key == "drm-engine-compute")
             found.ns += only_number(value.substr(0, value.find(' '))).value_or(0);
     });
-    return is_ours && !found.pci.empty() ? std::optional(std::move(found)) : std::nullopt;
+    return is_amdgpu && !found.pci.empty() ? std::optional(std::move(found)) : std::nullopt;
 }
 
 std::optional<uint32_t> pid_in(std::string_view name)
@@ -191,13 +192,13 @@ std::optional<uint32_t> pid_in(std::string_view name)
 
 std::optional<double> AmdCount::percent(uint64_t value_ns, uint64_t now_ns)
 {
-    const uint64_t before = most_.value_or(value_ns), then = then_ns_;
-    const bool is_first = !most_;
-    most_ = std::max(before, value_ns);
+    const uint64_t before = max_.value_or(value_ns), then = then_ns_;
+    const bool is_first = !max_;
+    max_ = std::max(before, value_ns);
     then_ns_ = now_ns;
     if (is_first || now_ns <= then)
         return std::nullopt;
-    return 100.0 * static_cast<double>(*most_ - before) / static_cast<double>(now_ns - then);
+    return 100.0 * static_cast<double>(*max_ - before) / static_cast<double>(now_ns - then);
 }
 
 AmdGpus::AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root)
@@ -230,13 +231,13 @@ std::optional<size_t> AmdGpus::device_of_kfd(std::string_view id) const
     return std::nullopt;
 }
 
-// In Linux 7.3 a process may have several contexts, each with the same files below.
-void AmdGpus::look_at_kfd_folder(uint32_t pid, const std::string& folder)
+// Since Linux 7.3, a process may have several contexts, each with the same files below.
+void AmdGpus::read_kfd_folder(uint32_t pid, const std::string& folder)
 {
     for (const std::string& name : host_.list(folder)) {
         if (name.starts_with("context_")) {
             if (folder.find("/context_") == std::string::npos)
-                look_at_kfd_folder(pid, folder + "/" + name);
+                read_kfd_folder(pid, folder + "/" + name);
             continue;
         }
         constexpr std::string_view memory = "vram_";
@@ -258,15 +259,15 @@ void AmdGpus::look_at_kfd_folder(uint32_t pid, const std::string& folder)
     }
 }
 
-void AmdGpus::look_at_kfd()
+void AmdGpus::read_kfd()
 {
     for (const std::string& name : host_.list(kfd_processes))
         if (const auto pid = pid_in(name))
-            look_at_kfd_folder(*pid, kfd_processes + "/" + name);
+            read_kfd_folder(*pid, kfd_processes + "/" + name);
 }
 
-// By the text of their links alone, which the kernel has without asking anybody: that a file called so is one, its
-// description says. False if no file is open.
+// Finds possible DRM files by the text of their links, which never blocks; fdinfo shows later whether they are. Returns
+// false if the process has no open files.
 bool AmdGpus::find_clients_in(const std::string& folder, uint32_t pid)
 {
     std::error_code error;
@@ -289,14 +290,14 @@ void AmdGpus::find_clients()
             continue;
         if (find_clients_in("proc/" + name, *pid))
             continue;
-        // An exited main thread has no files, the other threads of the process have.
+        // If the main thread has exited, only the other threads show the process's files.
         for (const std::string& thread : host_.list("proc/" + name + "/task"))
             if (thread != name && find_clients_in("proc/" + name + "/task/" + thread, *pid))
                 break;
     }
 }
 
-void AmdGpus::look_at_clients()
+void AmdGpus::read_clients()
 {
     std::set<std::tuple<uint32_t, std::string, std::string>> seen; // one client may have many descriptors
     for (const auto& [pid, files] : clients_)
@@ -317,20 +318,20 @@ void AmdGpus::look_at_clients()
 std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
 {
     held_.clear();
-    look_at_kfd();
+    read_kfd();
     if (now_ns >= find_ns_) {
         find_clients();
-        find_ns_ = now_ns + between_searches;
+        find_ns_ = now_ns + search_interval;
     }
-    look_at_clients();
-    // KFD lists who has opened it and no more (ROCm's own tools do), and HIP opens each render node.
+    read_clients();
+    // Drops processes that only have a device open: ROCm's own tools open KFD, and HIP opens every render node.
     std::erase_if(held_, [](const auto& item) {
         const Held& held = item.second;
         return !held.has_queues && !held.kfd_bytes && !held.drm_bytes && !held.drm_ns;
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // whether a descriptor's bytes are among KFD's, no kernel says
+    for (const auto& [place, held] : held_) // fdinfo's bytes may be included in KFD's
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);
@@ -344,7 +345,7 @@ std::vector<NvmlUse> AmdGpus::use(uint64_t now_ns)
         NvmlUse one{.pid = place.first, .device = first_ + static_cast<unsigned>(place.second), .sm_percent = {}};
         Counts& counts = counts_[place];
         std::optional<uint64_t> units, copies_us;
-        const bool reads_copies = now_ns >= counts.copies_read_ns + between_copies;
+        const bool reads_copies = now_ns >= counts.copies_read_ns + copies_interval;
         for (const auto& [folder, id] : held.kfd) {
             const auto number = [&](const std::string& file) { return only_number(host_.read(file).value_or("")); };
             if (const auto now = number(fmt::format("{}/stats_{}/cu_occupancy", folder, id)))
@@ -362,7 +363,7 @@ std::vector<NvmlUse> AmdGpus::use(uint64_t now_ns)
             counts.copies_read_ns = now_ns;
         }
         one.sdma_percent = counts.copies_percent;
-        if (held.is_drm_client && !held.has_queues) // else most of it is KFD's, and in no descriptor
+        if (held.is_drm_client && !held.has_queues) // otherwise fdinfo lacks most of the work
             if (const auto percent = counts.engines.percent(held.drm_ns, now_ns))
                 one.sm_percent = std::min(100.0, *percent);
         if (one.sm_percent || one.cu_percent || one.sdma_percent)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD's GPUs, as the kernel's amdgpu and KFD (ROCm's driver) show them in sysfs: /sys/class/drm/cardN/device and
-// /sys/class/kfd/kfd/topology. No library is needed, nor would one tell more. Linux 6.1 to 7.3.
+// AMD GPUs, read from the sysfs files of the kernel drivers amdgpu and KFD (ROCm): /sys/class/drm/cardN/device and
+// /sys/class/kfd/kfd/topology. No library is needed; ROCm's would report nothing more. Linux 6.1 to 7.3.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -21,38 +21,37 @@ namespace gpusnoop {
 struct AmdDevice {
     std::string pci;               // "0000:03:00.0"
     std::string folder;            // below the root: "sys/class/drm/card0/device"
-    std::string name, uuid;        // printable; "GPU-" and 16 digits, as in ROCR_VISIBLE_DEVICES; empty: not told
-    std::set<std::string> kfd_ids; // KFD's numbers of it: one for each part that it is divided in
-    unsigned compute_units = 0;    // of all parts; 0: not told
+    std::string name, uuid;        // printable; uuid: "GPU-" and 16 digits, as in ROCR_VISIBLE_DEVICES; empty: unknown
+    std::set<std::string> kfd_ids; // KFD's ids of the device, one per partition
+    unsigned compute_units = 0;    // of all partitions; 0: unknown
 };
 
-// In the order of their PCI addresses. root: in whose sys.
+// Sorted by PCI address. root: prefix of /sys.
 std::vector<AmdDevice> find_amd_devices(const std::string& root);
 
-// first: the number of the first device, behind those of NVIDIA's. root: in whose sys and proc. nullptr: there is none
-// that amdgpu, the kernel's driver, serves.
+// Returns nullptr if there is no GPU with the amdgpu driver. first: index of the first device, after NVIDIA's. root:
+// prefix of /sys and /proc.
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root = "");
 
-// One of the kernel's counts: it may stand still or step back, and what it was most is what counts.
+// A counter of the kernel that may stand still or step back: only its maximum so far counts.
 class AmdCount {
 public:
-    // Percent of the time since it was read before; nullopt: this is the first time.
+    // The increase since the last call, in percent of the elapsed time; nullopt on the first call.
     std::optional<double> percent(uint64_t value_ns, uint64_t now_ns);
 
 private:
-    std::optional<uint64_t> most_;
+    std::optional<uint64_t> max_;
     uint64_t then_ns_ = 0;
 };
 
-// The figures of AMD's GPUs behind the same interface as those that NVML has of NVIDIA's.
+// AMD GPUs behind the interface of NVML.
 //
-// What processes hold and use, KFD tells of those that use ROCm (/sys/class/kfd/kfd/proc): memory, the time of the copy
-// engines, and the compute units that hold work now; not for how long they did. Of others (Vulkan, video) the
-// descriptors of what they have open tell (/proc/PID/fdinfo): memory and time. No figure is of both: KFD's queues are
-// in no descriptor.
+// For processes that use ROCm, KFD reports memory, the time of copy engines, and the compute units that are busy at the
+// moment, but not for how long (/sys/class/kfd/kfd/proc). For others (Vulkan, video), the DRM driver reports memory and
+// time (/proc/PID/fdinfo). Figures of the two do not overlap: fdinfo does not include KFD's queues.
 class AmdGpus : public Nvml {
 public:
-    // As open_amd_gpus() has them.
+    // Parameters: see open_amd_gpus().
     AmdGpus(std::vector<AmdDevice> devices, unsigned first, const std::string& root);
 
     unsigned devices() const override { return static_cast<unsigned>(devices_.size()); }
@@ -61,19 +60,19 @@ public:
     std::vector<NvmlDeviceState> states() override;
     std::vector<NvmlUse> process_use() override;
 
-    // Looks at all of them. now_ns: CLOCK_MONOTONIC.
+    // Reads all devices and processes. now_ns: CLOCK_MONOTONIC.
     std::vector<NvmlProcess> held(uint64_t now_ns);
-    // Of those that held() has just found.
+    // For the processes that the last held() has found.
     std::vector<NvmlUse> use(uint64_t now_ns);
 
 private:
-    using Place = std::pair<uint32_t, size_t>; // pid, and which of the devices
+    using Place = std::pair<uint32_t, size_t>; // pid, index of the device
 
     struct Held {
-        std::vector<std::pair<std::string, std::string>> kfd; // folders, and KFD's number of the device in each
+        std::vector<std::pair<std::string, std::string>> kfd; // folders, and KFD's id of the device in each
         bool has_queues = false;
         uint64_t kfd_bytes = 0, drm_bytes = 0;
-        uint64_t drm_ns = 0; // of graphics and compute, not KFD's
+        uint64_t drm_ns = 0; // graphics and compute, without KFD's queues
         bool is_drm_client = false;
     };
     struct Counts {
@@ -82,19 +81,19 @@ private:
         std::optional<double> copies_percent;
     };
 
-    void look_at_kfd();
-    void look_at_kfd_folder(uint32_t pid, const std::string& folder);
+    void read_kfd();
+    void read_kfd_folder(uint32_t pid, const std::string& folder);
     void find_clients();
     bool find_clients_in(const std::string& folder, uint32_t pid);
-    void look_at_clients();
+    void read_clients();
     std::optional<size_t> device_of_kfd(std::string_view id) const;
 
     std::vector<AmdDevice> devices_;
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // descriptions of files that may be of DRM, by pid
-    uint64_t find_ns_ = 0;                                 // when they are looked for again
+    std::map<uint32_t, std::vector<std::string>> clients_; // fdinfo files that may be DRM's, by pid
+    uint64_t find_ns_ = 0;                                 // time of the next search for them
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;
     std::vector<NvmlFailure> none_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where structs of calls into GPU drivers keep what is told of them. From the tables of data/, whose README.md has
-// their sources.
+// Layouts of the structs in calls to GPU drivers: offsets of the fields that are shown. From the tables in data/; its
+// README.md has their sources.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -14,7 +14,7 @@
 
 namespace gpusnoop {
 
-// Of NVIDIA's kernel modules.
+// Version of NVIDIA's kernel modules.
 struct DriverVersion {
     uint32_t major = 0;
     uint32_t minor = 0;
@@ -23,36 +23,36 @@ struct DriverVersion {
     auto operator<=>(const DriverVersion&) const = default;
 };
 
-// As in /sys/module/nvidia/version: "575.51.02", "515.57". White space around it does not matter.
+// text: as in /sys/module/nvidia/version, "575.51.02" or "515.57". Surrounding white space is ignored.
 std::optional<DriverVersion> parse_driver_version(std::string_view text);
 
-// The layouts that hold for a driver, each request once; all of AMD's, which have no such versions. Of an unknown
-// driver each request that some version takes: an offset that differs between versions is then OFFSET_NONE, and the
-// size is the least.
+// The layouts for a driver version, each request once, and all of AMD's, which do not depend on a version. For an
+// unknown version, every request that some version accepts: offsets that differ between versions are OFFSET_NONE, and
+// the size is the smallest.
 std::vector<std::pair<command_key, command_layout>> command_layouts(std::optional<DriverVersion> version);
 
-// Likewise; of an unknown driver those only that hold for all versions of their command.
+// The same for sizes. For an unknown version, only sizes that are valid in all versions of their command.
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
-// What holds for structs of any size, of drivers to come, too: how those of NVIDIA's commands begin that are about
-// something, and sizes behind their pointers. By the command's number alone, and without a status.
+// Layouts that are valid for structs of any size, also of future drivers: the beginnings of NVIDIA's structs that
+// contain a subject, and sizes behind their pointers. The key is the command's number alone; there is no status.
 std::vector<std::pair<command_key, command_layout>> command_heads();
 std::vector<std::pair<size_key, size_layout>> size_heads();
 
-// The kernel side's tables of how the driver's commands are laid out, for the driver that is loaded.
+// The BPF side's tables of command layouts, for the loaded driver.
 class DriverLayouts {
 public:
-    // The maps command_layouts and size_layouts; fills them. Throws Error where they have no room.
+    // Fills the maps command_layouts and size_layouts. Throws Error if they are too small.
     DriverLayouts(int commands_fd, int sizes_fd);
 
-    void refresh(); // for another driver, if one has been loaded since
+    void refresh(); // fills them again if another driver version has been loaded
 
 private:
     void fill() const;
 
     int commands_fd_;
     int sizes_fd_;
-    std::optional<DriverVersion> version_; // that the layouts are of
+    std::optional<DriverVersion> version_; // of the layouts in the maps
 };
 
 } // namespace gpusnoop

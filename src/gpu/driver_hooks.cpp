@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 4> entries{"ioctl", "open", "close", "mmap"};
 constexpr std::array<driver_entry, 4> entry_numbers{ENTRY_IOCTL, ENTRY_OPEN, ENTRY_CLOSE, ENTRY_MMAP};
 
-// By the names in bpf/nvioctl.bpf.c. What opens files are three system calls.
+// Programs of bpf/nvioctl.bpf.c. Files are opened by three system calls.
 struct SystemCall {
     const char* tracepoint;
     const char* program;
@@ -44,7 +44,7 @@ bpf_program* find(bpf_object* object, const std::string& name)
     return program;
 }
 
-// Of these names, those that the kernel and its modules have.
+// The names among `wanted` that the kernel and its modules have.
 std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& wanted)
 {
     std::ifstream file("/proc/kallsyms");
@@ -62,14 +62,14 @@ std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& w
 
 } // namespace
 
-// A driver's functions by entry; several names where they have changed, the outermost first.
+// A driver's functions by entry point. Versions may have different names; the outermost function comes first.
 struct DriverHooks::Driver {
     std::string_view slot; // in the names of the programs
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
-    std::string behind = {}; // a function of another one that takes its calls, too, where there is one
+    std::string front_end = {}; // a function of another driver that receives this driver's calls, if it exists
 
-    bool is_there(const DriverNodes& known) const
+    bool is_loaded(const DriverNodes& known) const
     {
         return std::ranges::any_of(
             known, [this](const auto& one) { return std::ranges::find(nodes, one.second) != nodes.end(); });
@@ -103,15 +103,15 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
 {
     const DriverNodes nodes = driver_nodes();
     for (const Driver& driver : drivers) {
-        // One that comes later has its functions hooked in another way. To find out that the kernel's types lack them
-        // takes 35 ms for all of them.
-        const bool may_be_there = may(DriverHook::fentry) && driver.is_there(nodes);
+        // Drivers that are loaded later are hooked by kprobes. Searching the kernel's BTF for the functions of
+        // missing drivers would take 35 ms.
+        const bool may_be_loaded = is_allowed(DriverHook::fentry) && driver.is_loaded(nodes);
         for (size_t entry = 0; entry < entries.size(); entry++) {
             bool found = false;
             for (const std::string& function : driver.functions[entry]) {
-                if (found || !may_be_there)
+                if (found || !may_be_loaded)
                     break;
-                // A kernel without the function in its BTF, or in that of a module, says no.
+                // Fails if neither the kernel's BTF nor that of a module has the function.
                 found = true;
                 for (std::string_view side : {"entry", "return"})
                     found &= bpf_program__set_attach_target(find(object, program_name(driver.slot, entry, side)), 0,
@@ -124,9 +124,9 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
         }
     }
     for (const char* name : {"function_entry", "function_return"})
-        bpf_program__set_autoload(find(object, name), may(DriverHook::kprobe));
+        bpf_program__set_autoload(find(object, name), is_allowed(DriverHook::kprobe));
     for (const SystemCall& call : system_calls)
-        bpf_program__set_autoload(find(object, call.program), may(DriverHook::tracepoint));
+        bpf_program__set_autoload(find(object, call.program), is_allowed(DriverHook::tracepoint));
 }
 
 void DriverHooks::leave_out(bpf_object* object)
@@ -147,23 +147,23 @@ bool DriverHooks::hook_new_drivers()
     DriverNodes nodes = driver_nodes();
     const bool forced_syscalls = forced_ == DriverHook::tracepoint && syscalls_.empty();
     if (forced_ == DriverHook::tracepoint)
-        add_nvidia_nodes(nodes); // their number is known before the driver is there
+        add_nvidia_nodes(nodes); // their numbers are known before the driver is loaded
     if (nodes == nodes_ && !forced_syscalls)
         return false;
-    // Of a driver that has gone the hooks are dead; it may come again.
-    std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_there(nodes); });
+    // Hooks of an unloaded driver are dead. The driver may be loaded again.
+    std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_loaded(nodes); });
     std::set<const Driver*> present;
     for (const Driver& driver : drivers)
-        if (driver.is_there(nodes) && !hooked_.contains(&driver))
+        if (driver.is_loaded(nodes) && !hooked_.contains(&driver))
             present.insert(&driver);
     std::set<std::string, std::less<>> wanted;
     for (const Driver* driver : present) {
-        wanted.insert(driver->behind);
+        wanted.insert(driver->front_end);
         for (const auto& names : driver->functions)
             wanted.insert(names.begin(), names.end());
     }
     const std::set<std::string> symbols = wanted.empty() ? std::set<std::string>() : kernel_symbols(wanted);
-    // Before anything is hooked: the programs look here.
+    // Before hooking, because the programs read this map.
     publish_nodes(nodes);
     bool by_syscall = forced_syscalls;
     for (const Driver* driver : present)
@@ -175,45 +175,46 @@ bool DriverHooks::hook_new_drivers()
     return true;
 }
 
-// True where system calls need not be looked at for it.
+// Returns true if the driver does not need the system call tracepoints.
 bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::string>& symbols)
 {
-    if (symbols.contains(driver.behind) && hooked(NODE_NVIDIA_CTL)) {
-        hooked_.emplace(&driver, Hooked{hooked_.begin()->second.way, {driver.behind}, {}});
+    if (symbols.contains(driver.front_end) && hooked(NODE_NVIDIA_CTL)) {
+        hooked_.emplace(&driver, Hooked{hooked_.begin()->second.method, {driver.front_end}, {}});
         return true;
     }
-    for (DriverHook way : {DriverHook::fentry, DriverHook::kprobe}) {
-        if (!may(way))
+    for (DriverHook method : {DriverHook::fentry, DriverHook::kprobe}) {
+        if (!is_allowed(method))
             continue;
-        Hooked hooked{.way = way, .functions = {}, .links = {}};
-        std::optional<bool> first; // the one that matters most could be hooked: ioctl, or open where there is none
+        Hooked hooked{.method = method, .functions = {}, .links = {}};
+        std::optional<bool> main_hooked; // the most important entry: ioctl, or open for drivers without ioctl
         for (size_t entry = 0; entry < entries.size(); entry++) {
             const auto& names = driver.functions[entry];
             if (names.empty())
                 continue;
             const auto name = std::ranges::find_if(names, [&](const auto& n) { return symbols.contains(n); });
             const bool done = name != names.end() && hook_function(hooked, driver, entry, *name);
-            first = first.value_or(done);
+            main_hooked = main_hooked.value_or(done);
         }
-        if (first.value_or(false)) {
+        if (main_hooked.value_or(false)) {
             hooked_.emplace(&driver, std::move(hooked));
             return true;
         }
         detach(std::move(hooked.links));
     }
     if (forced_ && *forced_ != DriverHook::tracepoint)
-        throw Error(fmt::format("the functions of the driver behind {} cannot be traced by {} on this kernel",
+        throw Error(fmt::format("the functions of the driver of {} cannot be traced by {} on this kernel",
                                 node_name(driver.nodes[0], 0), driver_hook_names[static_cast<size_t>(*forced_)]),
-                    "leave out --attach: the best way that works is then chosen");
+                    "leave out --attach to use the best method that works");
     return false;
 }
 
 bool DriverHooks::hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function)
 {
     Links links;
-    for (std::string_view side : {"return", "entry"}) { // the return first: a call is seen whole or not at all
+    // The return first, so that no call is traced without its return.
+    for (std::string_view side : {"return", "entry"}) {
         bpf_link* link = nullptr;
-        if (hooked.way == DriverHook::kprobe) {
+        if (hooked.method == DriverHook::kprobe) {
             LIBBPF_OPTS(bpf_kprobe_opts, options);
             options.bpf_cookie = entry_numbers[entry];
             options.retprobe = side == "return";
@@ -241,9 +242,9 @@ void DriverHooks::hook_system_calls()
         if (link)
             syscalls_.push_back(std::move(link));
         else if (std::string_view(call.tracepoint).ends_with("_ioctl"))
-            throw Error(fmt::format("neither the drivers' functions nor the tracepoint syscalls:{} can be traced: {}",
+            throw Error(fmt::format("cannot trace the drivers' functions, nor the tracepoint syscalls:{}: {}",
                                     call.tracepoint, errno_text(errno)),
-                        "a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS is needed; every distribution's is");
+                        "this needs a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS, as every distribution has");
     }
 }
 
@@ -274,12 +275,12 @@ std::string DriverHooks::waits_for() const
     return "no GPU driver is loaded (/proc/devices lists neither NVIDIA nor AMD devices); waiting for one";
 }
 
-// Up to Orin, Jetson has it in place of the driver for computers, which may be there too, for displays (JetPack 6).
+// Jetson up to Orin uses nvgpu for computing. The desktop driver may be loaded, too, for displays (JetPack 6).
 std::string DriverHooks::not_traced() const
 {
     if (access("/sys/module/nvgpu", F_OK) != 0)
         return {};
-    return "the GPU of this machine has Tegra's driver (nvgpu), and calls into that cannot be traced";
+    return "this machine's GPU uses Tegra's driver (nvgpu), whose calls cannot be traced";
 }
 
 unsigned DriverHooks::functions() const
@@ -294,7 +295,7 @@ std::string DriverHooks::ways() const
 {
     std::set<std::string_view> ways;
     for (const auto& [driver, hooked] : hooked_)
-        ways.insert(driver_hook_names[static_cast<size_t>(hooked.way)]);
+        ways.insert(driver_hook_names[static_cast<size_t>(hooked.method)]);
     if (!syscalls_.empty())
         ways.insert(driver_hook_names[static_cast<size_t>(DriverHook::tracepoint)]);
     return ways.empty() ? "none" : joined(ways, ", ");
@@ -305,7 +306,7 @@ std::vector<std::string> DriverHooks::summary() const
     std::vector<std::string> lines;
     for (const auto& [driver, hooked] : hooked_)
         lines.push_back(fmt::format("{}: {} on {}", node_name(driver->nodes[0], 0),
-                                    driver_hook_names[static_cast<size_t>(hooked.way)],
+                                    driver_hook_names[static_cast<size_t>(hooked.method)],
                                     joined(hooked.functions, ", ")));
     if (!syscalls_.empty())
         lines.push_back(fmt::format("system calls: tracepoints on ioctl, close, mmap and open, {} in total; every such "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How calls into GPU drivers are hooked on this kernel. Chosen by trying, driver by driver: the driver's own functions
-// where they can be hooked, for then nothing else on the machine pays; system calls otherwise.
+// Hooks on calls into GPU drivers. The method is chosen per driver, by trying: the driver's own functions if they can
+// be hooked, because then nothing else on the machine is slowed down; system calls otherwise.
 #pragma once
 
 #include "attach/links.hpp"
@@ -20,20 +20,20 @@ struct bpf_object;
 namespace gpusnoop {
 
 enum class DriverHook : uint8_t {
-    fentry,     // a function whose module has BTF
-    kprobe,     // a function
-    tracepoint, // system calls of everybody, of which those on device nodes count
+    fentry,     // the driver's functions, if its module has BTF
+    kprobe,     // the driver's functions
+    tracepoint, // system calls of all processes; those on device nodes are counted
 };
 
 inline constexpr std::string_view driver_hook_names[] = {"fentry", "kprobe", "tracepoint"};
 
 class DriverHooks : public KernelHooks {
 public:
-    // To be called between open and load: chooses the programs. forced: this way, or Error.
+    // To be called between open and load: selects the programs. forced: use this method, or throw Error.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
-    static void leave_out(bpf_object* object); // all of them, instead of the constructor
-    bool hook_new_drivers() override;          // for drivers that are there and are not hooked yet
+    static void leave_out(bpf_object* object); // disables all programs; replaces the constructor
+    bool hook_new_drivers() override;          // hooks drivers that have been loaded since the last call
     std::string waits_for() const override;
     std::string not_traced() const override;
     unsigned functions() const override; // or system calls
@@ -44,12 +44,12 @@ private:
     struct Driver;
     static const Driver drivers[];
     struct Hooked {
-        DriverHook way;
+        DriverHook method;
         std::vector<std::string> functions;
         Links links;
     };
 
-    bool may(DriverHook way) const { return !forced_ || *forced_ == way; }
+    bool is_allowed(DriverHook method) const { return !forced_ || *forced_ == method; }
     bool hook_functions(const Driver& driver, const std::set<std::string>& symbols);
     bool hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function);
     void hook_system_calls();
@@ -59,7 +59,7 @@ private:
     bpf_object* object_;
     std::optional<DriverHook> forced_;
     DriverNodes nodes_;
-    std::set<std::string> with_btf_; // functions that programs have been loaded for
+    std::set<std::string> with_btf_; // functions with a loaded fentry program
     std::map<const Driver*, Hooked> hooked_;
     std::optional<Tracefs> tracefs_;
     Links syscalls_;

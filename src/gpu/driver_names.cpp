@@ -104,12 +104,12 @@ std::string short_name(std::string_view name)
         {"NVOS32_FUNCTION_", "NVOS32_FUNCTION_"},
         {"NV_ERR_", "NV_ERR_"},
         {"NV_WARN_", "NV_"},
-        {"DRM_AMDGPU_", "DRM_"}, // CS says too little
+        {"DRM_AMDGPU_", "DRM_"}, // keeps AMDGPU_, because CS alone is unclear
     };
     for (auto [whole, cut] : starts)
         if (name.starts_with(whole))
             return std::string(name.substr(cut.size()));
-    // A control names the class that takes it: NV2080_CTRL_CMD_. Names after CTRL_ may begin with a digit.
+    // The prefix of a control command contains a class: NV2080_CTRL_CMD_. Short names may begin with a digit.
     if (name.starts_with("NV"))
         for (std::string_view marker : {"_CTRL_CMD_", "_CTRL_"})
             if (auto at = name.find(marker); at != name.npos)
@@ -119,12 +119,12 @@ std::string short_name(std::string_view name)
 
 namespace {
 
-// What is said of the number of a command in its space.
+// The encoding of command numbers in a space.
 struct Space {
     command_space space;
-    char magic; // of encoded numbers; 0: plain ones
+    char magic; // ioctl type of encoded numbers; 0: plain numbers
     uint32_t number(uint32_t request) const { return magic ? _IOC_NR(request) : request; }
-    bool takes(uint32_t request) const { return !magic || _IOC_TYPE(request) == static_cast<unsigned>(magic); }
+    bool matches(uint32_t request) const { return !magic || _IOC_TYPE(request) == static_cast<unsigned>(magic); }
 };
 
 Space space_of(uint8_t node)
@@ -139,7 +139,7 @@ uint32_t request_of(uint64_t subject)
     return static_cast<uint32_t>(subject);
 }
 
-// What the number in a command's struct stands for (bpf/kinds/driver.bpf.h reads it).
+// The meaning of the number in a command's struct, which bpf/kinds/driver.bpf.h reads.
 enum class Subject : uint8_t { none, control, object_class, heap_function };
 
 constexpr uint32_t escape_control = 0x2a, escape_alloc = 0x2b, escape_alloc_memory = 0x27, escape_alloc_object = 0x28,
@@ -163,7 +163,7 @@ Subject subject_of(uint8_t node, uint64_t subject, uint8_t flags)
     }
 }
 
-std::string known(std::string_view name, uint32_t number)
+std::string name_or_hex(std::string_view name, uint32_t number)
 {
     return name.empty() ? fmt::format("0x{:x}", number) : short_name(name);
 }
@@ -177,16 +177,16 @@ std::string command_text(uint8_t kind, uint8_t node, uint64_t subject, uint8_t f
     const uint32_t request = request_of(subject);
     const Space space = space_of(node);
     const std::string_view name =
-        space.takes(request) ? command_name(space.space, space.number(request)) : std::string_view();
-    std::string text = known(name, request);
+        space.matches(request) ? command_name(space.space, space.number(request)) : std::string_view();
+    std::string text = name_or_hex(name, request);
     const auto about = static_cast<uint32_t>(subject >> 32);
     switch (subject_of(node, subject, flags)) {
     case Subject::control:
-        return text + " " + known(control_name(about), about);
+        return text + " " + name_or_hex(control_name(about), about);
     case Subject::object_class:
-        return text + " " + known(class_name(about), about);
+        return text + " " + name_or_hex(class_name(about), about);
     case Subject::heap_function:
-        return text + " " + known(heap_function_name(about), about);
+        return text + " " + name_or_hex(heap_function_name(about), about);
     default:
         return text;
     }
@@ -199,7 +199,7 @@ std::optional<uint32_t> object_class(const call_key& key)
     const auto about = static_cast<uint32_t>(key.subject >> 32);
     switch (subject_of(key.driver.node, key.subject, key.flags)) {
     case Subject::control:
-        return about >> 16; // finn-generated commands begin with the number of their class
+        return about >> 16; // FINN-generated commands begin with the number of their class
     case Subject::object_class:
         return about;
     default:
@@ -209,7 +209,7 @@ std::optional<uint32_t> object_class(const call_key& key)
 
 std::string class_text(std::optional<uint32_t> number)
 {
-    return number ? known(class_name(*number), *number) : std::string();
+    return number ? name_or_hex(class_name(*number), *number) : std::string();
 }
 
 std::string outcome_text(uint8_t outcome, int32_t result)
@@ -224,7 +224,7 @@ std::string outcome_text(uint8_t outcome, int32_t result)
     case OUTCOME_STATUS:
         if (!result)
             return "ok";
-        return known(nv_status_name(static_cast<uint32_t>(result)), static_cast<uint32_t>(result));
+        return name_or_hex(nv_status_name(static_cast<uint32_t>(result)), static_cast<uint32_t>(result));
     default:
         return "ok";
     }

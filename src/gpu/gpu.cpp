@@ -30,7 +30,7 @@ std::string gpu_text(const std::set<Gpu>& gpus)
             ++first;
             continue;
         }
-        auto end = std::next(first), before = first; // of numbers without a gap
+        auto end = std::next(first), before = first; // ends of a range without gaps
         for (; end != gpus.end() && is_next(*before, *end); ++end)
             before = end;
         if (before->number - first->number < 2) // two are no range

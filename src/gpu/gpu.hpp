@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a GPU, and their text.
+// Identifiers of GPUs, and their text.
 #pragma once
 
 #include <compare>
@@ -9,22 +9,22 @@
 
 namespace gpusnoop {
 
-// A GPU, by one of the numbers that it has; they are not the same, and none is taken for another.
+// A GPU, identified in one of several numbering schemes, whose numbers do not match.
 struct Gpu {
     enum class By : uint8_t {
         none,
-        index,   // nvidia-smi's
-        file,    // N of /dev/nvidiaN, if its index is unknown
-        ordinal, // CUDA's: each process counts its own, in an order that CUDA_VISIBLE_DEVICES may change
+        index,   // of nvidia-smi
+        file,    // N of /dev/nvidiaN, if the index is unknown
+        ordinal, // of CUDA: each process has its own, in an order that CUDA_VISIBLE_DEVICES may change
     };
     static constexpr uint16_t whole = UINT16_MAX;
 
     By by = By::none;
     uint16_t number = 0;
-    uint16_t instance = whole; // MIG's (gi), where the process is on one
-    uint16_t compute = whole;  // and the compute instance (ci) in that, where there are several
+    uint16_t instance = whole; // GPU instance of MIG (gi), if the process is on one
+    uint16_t compute = whole;  // compute instance (ci), if the GPU instance has several
 
-    // The same number is the same GPU for every process.
+    // True if the number means the same GPU in all processes.
     bool is_machine_wide() const { return by == By::index || by == By::file; }
     auto operator<=>(const Gpu&) const = default;
 };

@@ -23,10 +23,10 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_files = 4096; // of one process
+constexpr size_t max_files = 4096; // per process
 constexpr uint32_t nvidia_major = 195;
 
-// By its text alone, which the kernel has without asking anybody.
+// Reads only the text of the link, for which the kernel does not ask the file system.
 bool is_called_nvidia(int folder, const char* name)
 {
     std::array<char, 4096> text;
@@ -37,7 +37,8 @@ bool is_called_nvidia(int folder, const char* name)
     return target.substr(target.rfind('/') + 1).starts_with("nvidia");
 }
 
-// A name proves nothing. A FUSE server is not asked (AT_STATX_DONT_SYNC, from Linux 4.20 on): it might not answer.
+// A name proves nothing, so the device number is read. AT_STATX_DONT_SYNC (Linux 4.20) does not ask FUSE servers, which
+// might not answer.
 std::optional<unsigned> minor_of(int folder, const char* name, unsigned major)
 {
     struct statx status {};
@@ -183,10 +184,10 @@ std::string node_name(uint8_t node, uint16_t minor)
 
 namespace {
 
-constexpr size_t largest = 4 << 20; // it has a line for each instance that there can be, of 32 GPUs
+constexpr size_t mig_minors_max = 4 << 20; // bytes; it has a line for each possible instance of 32 GPUs
 
-// Takes "gpu" and a number in front.
-std::optional<unsigned> take_number(std::string_view& text, std::string_view name)
+// Consumes a name and the number after it, as in "gpu0".
+std::optional<unsigned> consume_named_number(std::string_view& text, std::string_view name)
 {
     if (!text.starts_with(name))
         return std::nullopt;
@@ -205,12 +206,12 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
     std::map<unsigned, MigAccess> minors;
     while (!text.empty()) {
         std::string_view line = next_part(text, '\n');
-        const auto gpu = take_number(line, "gpu");
-        const auto instance = gpu ? take_number(line, "/gi") : std::nullopt;
+        const auto gpu = consume_named_number(line, "gpu");
+        const auto instance = gpu ? consume_named_number(line, "/gi") : std::nullopt;
         if (!instance)
             continue; // "config 1", "monitor 2"
-        const auto compute = take_number(line, "/ci");
-        if (const auto minor = take_number(line, "/access "))
+        const auto compute = consume_named_number(line, "/ci");
+        if (const auto minor = consume_named_number(line, "/access "))
             minors[*minor] = {*gpu, static_cast<uint16_t>(*instance),
                               compute ? std::optional(static_cast<uint16_t>(*compute)) : std::nullopt};
     }
@@ -229,7 +230,8 @@ std::set<MigAccess> most_specific(std::set<MigAccess> all)
 
 MigFiles::MigFiles(const std::string& root) : major_(character_major("nvidia-caps", root))
 {
-    if (const auto text = major_ ? read_text(root + "/proc/driver/nvidia-caps/mig-minors", largest) : std::nullopt)
+    if (const auto text =
+            major_ ? read_text(root + "/proc/driver/nvidia-caps/mig-minors", mig_minors_max) : std::nullopt)
         by_minor_ = parse_mig_minors(*text);
 }
 

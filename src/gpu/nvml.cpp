@@ -36,7 +36,8 @@ namespace {
 
 constexpr unsigned max_devices = 256;
 
-// A file that others cannot have made or changed, opened as that file, whatever its name stands for a moment later.
+// Loads a file that only root can have written. It is loaded by its descriptor, so that the file cannot be exchanged
+// after the check.
 void* open_safely(const std::string& path, std::string& why)
 {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -53,7 +54,7 @@ void* open_safely(const std::string& path, std::string& why)
     return library;
 }
 
-// There is no environment variable of ours: it could make root load what a user wrote. LD_LIBRARY_PATH is the loader's.
+// Deliberately has no environment variable: it could make root load a user's file. LD_LIBRARY_PATH is the loader's.
 void* open_library(const NvmlPlaces& places, std::string& why)
 {
     void* library = dlopen(places.library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -151,7 +152,8 @@ public:
 private:
     using Instance = std::pair<uint32_t, uint32_t>;
 
-    // _v2 before the newer _v3, which tells nothing more: _v2 has never had another layout. The first list is a must.
+    // Prefers _v2 to the newer _v3, which reports nothing more: the layout of _v2 has never changed. Only the first
+    // list is required.
     bool find_lists()
     {
         for (const std::string_view list : {"Compute", "Graphics", "MPSCompute"}) {
@@ -165,7 +167,7 @@ private:
         return !lists_.front().empty();
     }
 
-    // The library may have a function that the driver under it has not.
+    // Tries the variants in order: the library may have a function that the driver does not support.
     static std::vector<NvmlElement> read_newest(const std::vector<NvmlList>& variants, NvmlDevice device, int& code)
     {
         std::vector<NvmlElement> elements;
@@ -183,7 +185,7 @@ private:
         for (const auto& [instance, bytes] : instances) {
             process.bytes = process.bytes && bytes ? std::optional(*process.bytes + *bytes) : std::nullopt;
             if (instance == Instance{nvml_no_instance, nvml_no_instance})
-                continue; // of a list that does not tell
+                continue; // from a list without instances
             const auto id = [&](uint32_t value) {
                 return with_mig == 0 && nvml_has_instance(value) ? std::optional(value) : std::nullopt;
             };
@@ -194,14 +196,15 @@ private:
         return process;
     }
 
-    // Adds the processes of one device. The result: NVML_OK if all is known.
+    // Adds the processes of one device. Returns NVML_OK if all of them are known.
     int add_device(unsigned index, std::vector<NvmlProcess>& all) const
     {
         NvmlDevice device = nullptr;
         if (const int code = handle_(index, &device); code != NVML_OK)
             return code;
-        // A list is of those with a certain kind of context, but what it says is all that the process holds: the lists
-        // are not added up. What it holds of each MIG instance is memory of its own. An unknown size is less than any.
+        // Each list has the processes with one kind of context, but its sizes include everything that a process holds:
+        // lists are not added up. MIG instances are, because their memory is separate. An unknown size is less than
+        // any.
         std::map<uint32_t, std::map<Instance, std::optional<uint64_t>>> held;
         int failed = NVML_OK, lacking = NVML_OK;
         bool answered = false;
@@ -239,7 +242,7 @@ private:
     const char* (*error_text_)(int) = nullptr;
     int (*shutdown_)() = nullptr;
     int (*handle_)(unsigned, NvmlDevice*) = nullptr;
-    std::vector<std::vector<NvmlList>> lists_; // of each list, what is tried in turn
+    std::vector<std::vector<NvmlList>> lists_; // variants of each list, in the order to try
     bool started_ = false;
     unsigned devices_ = 0;
     std::vector<NvmlFailure> failures_;
@@ -286,11 +289,11 @@ bool plausible(Room room, unsigned count, size_t size)
     return true;
 }
 
-// The room is filled with it before. No element ends with it: that is the upper end of a size, or of an id.
+// Fills the buffer before a call. No element ends with this byte, which would be the top byte of a size or an id.
 constexpr unsigned char unwritten = 0xa5;
 
-// The size of the elements, 0 if that cannot be told. It is measured, because neither the symbol nor the version tells
-// it: _v3 had 32 bytes from driver 535.43.02 to 535.86.05 (24 before, and again from 535.104.05), and users have
+// The size of the elements; 0 if it cannot be determined. It is measured, because neither the symbol nor the version
+// determines it: _v3 had 32 bytes from driver 535.43.02 to 535.86.05 (24 before, and again from 535.104.05). Users have
 // reported 24 instead of 16 for the list of MPS clients without a suffix, and 16 for _v3 in a container (550.127.08).
 size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
 {
@@ -298,10 +301,10 @@ size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
     const auto written = static_cast<size_t>(room.rend() - last);
     for (const size_t size : {nvml_small_element, sizeof(NvmlElement), nvml_large_element}) {
         const bool fits = written == count * size || (size > nvml_small_element && written == count * size - 8);
-        if (fits && (size == documented || plausible(room, count, size))) // the last 8 bytes may be left out
+        if (fits && (size == documented || plausible(room, count, size))) // the last 8 bytes may be unwritten
             return size;
     }
-    // It may have used more of the room than it says. Then it is as documented, or not at all.
+    // More elements may have been written than are counted. Then only the documented size is accepted.
     return written <= capacity * documented && plausible(room, count, documented) ? documented : 0;
 }
 
@@ -310,9 +313,10 @@ size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
 std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code)
 {
     std::vector<unsigned char> room;
-    unsigned capacity = 0; // the first call asks for the number, so that the second fills the room
+    unsigned capacity = 0; // the first call asks for the count, so that the second one fills the buffer
     for (int i = 0; i < nvml_max_tries; i++) {
-        room.assign((capacity + size_t{1}) * nvml_large_element, unwritten); // what writes too much stays inside
+        room.assign((capacity + size_t{1}) * nvml_large_element,
+                    unwritten); // with room for functions that write too much
         unsigned count = capacity;
         code = list.function(device, &count, capacity ? room.data() : nullptr);
         if (code == NVML_INSUFFICIENT_SIZE) {
@@ -325,7 +329,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
             return {};
         const size_t size = count <= capacity ? measure(room, count, capacity, list.element) : 0;
         if (size == 0) {
-            code = NVML_UNREADABLE; // unless the next try is better: some may have ended since they were counted
+            code = NVML_UNREADABLE; // unless the next try succeeds: processes may have exited after they were counted
             capacity = 0;
             continue;
         }

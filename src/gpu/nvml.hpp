@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's management library (NVML) says of the devices, and of what each process holds and uses of them, to be
-// shown beside our own figures. It is opened at run time where there is one; nothing is linked. AMD's GPUs have the
-// same figures from the kernel (amd.hpp).
+// NVIDIA's management library (NVML): the state of devices, and the memory and time that processes use on them. It is
+// loaded at run time if it exists; nothing is linked. AMD GPUs have the same figures from the kernel (amd.hpp).
 #pragma once
 
 #include "base/machine.hpp"
@@ -18,21 +17,21 @@
 
 namespace gpusnoop {
 
-// Of NVML's interface, what all that ask it need; there is no header of it to build with.
+// The shared part of NVML's interface, declared here because its header is not available at build time.
 
-// nvmlReturn_t, and one of ours.
+// nvmlReturn_t, and one code of ours.
 enum NvmlCode : int {
     NVML_OK = 0,
     NVML_NOT_SUPPORTED = 3,
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_UNREADABLE = -1, // an answer that cannot be read
+    NVML_UNREADABLE = -1, // ours: an answer that cannot be parsed
 };
 
 using NvmlDevice = struct nvmlDevice*;
 
-constexpr int nvml_max_tries = 6;           // for what grows while it is read
+constexpr int nvml_max_tries = 6;           // for lists that grow while they are read
 constexpr unsigned nvml_max_room = 65536;   // elements
 constexpr uint32_t nvml_max_pid = 1U << 22; // the kernel's PID_MAX_LIMIT
 
@@ -41,20 +40,20 @@ constexpr bool nvml_has_pid(uint32_t pid)
     return pid > 0 && pid <= nvml_max_pid;
 }
 
-// The room to ask with when `had` elements were too few and it said that there are `said`. Refused with room for what
-// it had said, it grows while we ask: then more than it says.
-constexpr unsigned nvml_more_room(unsigned had, unsigned said)
+// The capacity to retry with, if `capacity` elements were too few and `needed` were reported. A list that is still too
+// long on a retry grows while it is read, so the next capacity is larger than reported.
+constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 {
-    const uint64_t wanted = had ? uint64_t{std::max(said, had)} * 3 / 2 + 8 : std::max(said, 1u);
+    const uint64_t wanted = capacity ? uint64_t{std::max(needed, capacity)} * 3 / 2 + 8 : std::max(needed, 1u);
     return static_cast<unsigned>(std::min<uint64_t>(wanted, nvml_max_room));
 }
 
-// NVML's functions by name: older libraries lack some, or have them by another name.
+// NVML's functions by name. Older libraries lack some of them, or have other names for them.
 class NvmlSymbols {
 public:
-    explicit NvmlSymbols(void* library) : library_(library) {} // stays open as long as what was found is called
+    explicit NvmlSymbols(void* library) : library_(library) {} // must stay open while found functions are called
 
-    // The first of the names that is there. False, and the function is as it was: there is none.
+    // Finds the first name that exists. Returns false and leaves `function` as it is if there is none.
     template<class Function>
     bool find(Function& function, std::initializer_list<const char*> names) const
     {
@@ -69,37 +68,37 @@ private:
 };
 
 struct NvmlProcess {
-    // Of the reader's pid namespace from driver 535.113.01 on, of the host's before: the same in the host's namespace.
+    // In our pid namespace since driver 535.113.01, in the host's before that. Both are the same in the host's.
     uint32_t pid;
-    unsigned device;               // as nvidia-smi numbers them (PCI order); CUDA may number them differently
-    std::optional<uint64_t> bytes; // of device memory; nullopt: the driver does not tell
-    // Of MIG; nullopt: there is none, the driver does not tell, or the process is on several.
+    unsigned device;               // nvidia-smi's index (PCI order); CUDA's may differ
+    std::optional<uint64_t> bytes; // of device memory; nullopt: not reported
+    // Of MIG. nullopt: no MIG, not reported, or the process is on several.
     std::optional<uint32_t> gpu_instance, compute_instance;
 };
 
-// How much of the hardware was at work since it was asked before, percent; what nobody tells is empty. Of a device or
-// of a MIG instance, never of a process: whoever else was on it is in it.
+// Use of the hardware since the last query, in percent; nullopt: not reported. Covers all processes of a device or a
+// MIG instance: there are no such figures per process.
 struct NvmlEfficiency {
-    std::optional<double> sm_active;     // SMs that had a warp, of all SMs and of the time
-    std::optional<double> sm_occupancy;  // warps that were there, of those that SMs have room for
+    std::optional<double> sm_active;     // time with a resident warp, averaged over all SMs
+    std::optional<double> sm_occupancy;  // resident warps, of the maximum that fits
     std::optional<double> tensor_active; // cycles in which the tensor cores worked
     std::optional<double> dram_active;   // cycles in which memory was read or written
 };
 
-// A GPU instance of MIG: a part of a device with SMs and memory of its own.
-// What programs see as a device.
+// A compute instance of MIG, which programs see as a device.
 struct NvmlComputeInstance {
     uint32_t number = 0;
     std::string uuid;    // printable
-    unsigned slices = 0; // of the device's compute slices; 0: not told
+    unsigned slices = 0; // compute slices; 0: unknown
     bool operator==(const NvmlComputeInstance&) const = default;
 };
 
+// A GPU instance of MIG: a part of a device with its own SMs and memory.
 struct NvmlInstance {
     uint32_t gpu_instance = 0;
-    std::vector<NvmlComputeInstance> parts; // mostly one, which is all of it
+    std::vector<NvmlComputeInstance> parts; // usually one that has all of it
     std::string name;                       // printable: "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
-    unsigned slices = 0;                    // of the device's compute slices; 0: not told
+    unsigned slices = 0;                    // compute slices; 0: unknown
     NvmlEfficiency efficiency;
 
     bool divided() const { return parts.size() > 1; }
@@ -107,46 +106,46 @@ struct NvmlInstance {
 
 enum class GpuVendor : uint8_t { nvidia, amd };
 
-// What the driver does not tell is empty.
+// Fields that the driver does not report are empty.
 struct NvmlDeviceState {
-    unsigned index = 0;            // as nvidia-smi numbers them; AMD's follow, in PCI order
-    std::optional<unsigned> minor; // N of /dev/nvidiaN, which need not be the index
+    unsigned index = 0;            // nvidia-smi's; AMD devices follow in PCI order
+    std::optional<unsigned> minor; // N of /dev/nvidiaN, which may differ from the index
     std::string name;              // printable
     std::string pci;               // "0000:3b:00.0"
     std::string uuid;              // printable: "GPU-..."
-    // Percent of the driver's last sampling period (1/6 to 1 s) in which a kernel ran, at all. Unknown under MIG.
+    // Percent of the driver's last sampling period (1/6 to 1 s) in which any kernel ran. Unknown under MIG.
     std::optional<unsigned> utilization;
-    // Bytes; used is without what the driver keeps for itself where it says so (510 and newer). Unknown where the
-    // device shares the host's memory.
+    // Bytes. memory_used excludes the driver's own reserve with drivers from 510 on. Unknown if the device shares the
+    // host's memory.
     std::optional<uint64_t> memory_used, memory_total;
     std::optional<double> power_watts;
-    std::optional<bool> mig;             // on or off; unknown of those that do not have it
-    NvmlEfficiency efficiency;           // by GPM: Hopper and newer; with MIG its instances have theirs
-    unsigned slices = 0;                 // that MIG can divide it in; 0: it is not divided
-    std::vector<NvmlInstance> instances; // that it is divided in
+    std::optional<bool> mig;   // nullopt: the device does not have MIG
+    NvmlEfficiency efficiency; // from GPM: Hopper and newer; with MIG, see the instances
+    unsigned slices = 0;       // into which MIG divides the device; 0: no MIG
+    std::vector<NvmlInstance> instances;
     GpuVendor vendor = GpuVendor::nvidia;
 };
 
-// A process that the driver took a sample of. It takes none of those that are idle.
+// Use of a device by a process. The driver does not sample idle processes.
 struct NvmlUse {
     uint32_t pid;
     unsigned device;
-    std::optional<double> sm_percent; // of the time since the last call, in which its work ran; not told of ROCm's
-    // Of AMD's GPUs with ROCm: compute units that hold its work at this moment, of all; and of the time since the one
-    // before, in steps of some seconds, that in which an engine copied.
+    std::optional<double> sm_percent; // of the time since the last call in which its work ran; nullopt for ROCm
+    // For ROCm on AMD GPUs: the compute units that have work of the process at the moment; and the time in which copy
+    // engines worked, measured in steps of some seconds.
     std::optional<double> cu_percent{}, sdma_percent{};
 };
 
 struct NvmlFailure {
     unsigned device;
-    std::string why; // a sentence's end: "GPU is lost (error 15)"
+    std::string why; // the end of a message: "GPU is lost (error 15)"
 };
 
-// Where the library is looked for; the defaults are for all but tests.
+// Search paths of the library. Only tests change the defaults.
 struct NvmlPlaces {
-    std::string library = "libnvidia-ml.so.1"; // what dlopen() is asked for: searched for by the loader, or a path
-    // Then here: WSL, a driver in a container (GPU operator), distributions that the loader's cache does not cover.
-    // Only files that root alone can write.
+    std::string library = "libnvidia-ml.so.1"; // for dlopen(): a name that the loader searches for, or a path
+    // Searched next: WSL, a driver in a container (GPU operator), distributions that the loader's cache does not cover.
+    // Only files that only root can write are used.
     std::vector<std::string> folders = {"/usr/lib/" GPUSNOOP_LIBRARIES,
                                         "/usr/lib64",
                                         "/usr/lib/wsl/lib",
@@ -154,40 +153,39 @@ struct NvmlPlaces {
                                         "/run/nvidia/driver/usr/lib64",
                                         "/usr/local/nvidia/lib64",
                                         "/run/opengl-driver/lib"};
-    std::string root{};    // in whose sys and proc AMD's are looked for; empty: "/"
-    bool is_named = false; // by the user: where it is none, AMD's are no replacement
+    std::string root{};    // prefix of /sys and /proc for AMD devices
+    bool is_named = false; // the user chose the library: if it fails, AMD devices do not replace it
 };
 
-// While it is open the driver keeps the devices awake that it has asked. Every call is an ioctl of this process.
+// Interface to the devices of one vendor. While NVML is open, the driver keeps queried devices awake. Every call makes
+// ioctls in this process.
 class Nvml {
 public:
     virtual ~Nvml() = default;
 
-    // nullptr where the library is missing or does not start; `why` then is a sentence for the user.
+    // Returns nullptr if the library is missing or does not start; `why` is then a message for the user.
     static std::unique_ptr<Nvml> open(std::string& why, const NvmlPlaces& places = {});
 
-    virtual unsigned devices() const = 0; // when it was opened
+    virtual unsigned devices() const = 0; // the number of devices when it was opened
 
-    // Those with a compute or graphics context or that are clients of MPS, each (pid, device) once, in the order of
-    // devices and pids. Blocks as long as the driver does: milliseconds, more where a device is failing.
+    // Processes with a compute or graphics context, and clients of MPS; each (pid, device) once, sorted by device and
+    // pid. Blocks as long as the driver does: milliseconds, or longer if a device is failing.
     virtual std::vector<NvmlProcess> processes() = 0;
 
-    // The devices of which the last processes() does not know all.
+    // The devices for which the last processes() was incomplete.
     virtual const std::vector<NvmlFailure>& failures() const = 0;
 
-    // One of each device, in their order; of one that fails only the index. Efficiency is of the time since the last
-    // call: the first one only begins.
+    // One state per device, in order; for a failing device only the index. Efficiency covers the time since the last
+    // call; the first call returns none.
     virtual std::vector<NvmlDeviceState> states() = 0;
 
-    // Each (pid, device) once, in the order of devices and pids. The first call only begins; nothing is of the devices
-    // that the driver does not sample by process: those with MIG, and some GPUs.
+    // Each (pid, device) once, sorted by device and pid. Covers the time since the last call; the first call returns
+    // nothing. Excludes devices that the driver does not sample by process: those with MIG, and some GPUs.
     virtual std::vector<NvmlUse> process_use() = 0;
 };
 
-// A list of processes as NVML's functions fill it, whatever the layout of its elements is.
-
-// The layouts of nvmlProcessInfo_t are each other's beginnings: 16 bytes, 24 with the instances, 32 with the protected
-// memory, which we do not need.
+// An element of NVML's process lists. Each layout of nvmlProcessInfo_t extends the shorter one: 16 bytes, 24 with the
+// instances, 32 with the protected memory, which is not used here.
 struct NvmlElement {
     uint32_t pid;
     uint32_t padding;
@@ -211,8 +209,8 @@ struct NvmlList {
     size_t element; // bytes, as documented
 };
 
-// What the function says of the device; nothing of it, nor the counts, is believed unseen. `code`: NVML_OK, or why
-// there are no elements.
+// The list that the function returns for the device. Counts and elements are validated. code: NVML_OK, or the reason
+// why there are no elements.
 std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code);
 
 } // namespace gpusnoop

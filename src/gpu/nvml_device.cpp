@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr unsigned text_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE
-constexpr uint32_t max_milliwatts = 10'000'000; // of what is still a device
+constexpr uint32_t max_milliwatts = 10'000'000; // more is not plausible for one device
 
 struct Utilization {
     uint32_t gpu, memory; // percent
@@ -31,16 +31,16 @@ struct MemoryV2 {
     uint64_t total, reserved, free, used;
 };
 static_assert(sizeof(MemoryV2) == 40);
-// The size and the number. The documentation's "must be 2" is refused with error 13 (driver 510.39.01).
+// Struct size and version. The documented version, a plain 2, is refused with error 13 (driver 510.39.01).
 constexpr uint32_t memory_v2 = sizeof(MemoryV2) | 2U << 24;
 
-// The beginning of all versions of nvmlPciInfo_t.
+// The common beginning of all versions of nvmlPciInfo_t.
 struct Pci {
     char legacy[16];
     uint32_t domain, bus, device;
 };
 
-constexpr unsigned most_slices = 16; // 7 of A100, H100 and B200, 4 of A30
+constexpr unsigned max_slices = 16; // 7 of A100, H100 and B200, 4 of A30
 
 // nvmlDeviceAttributes_t
 struct Attributes {
@@ -50,15 +50,15 @@ struct Attributes {
 };
 static_assert(sizeof(Attributes) == 40);
 
-// The number before the last such mark.
+// The number before the last occurrence of `mark`.
 unsigned number_before(std::string_view name, std::string_view mark)
 {
-    const size_t behind = name.rfind(mark);
-    if (behind == std::string_view::npos || behind == 0)
+    const size_t end = name.rfind(mark);
+    if (end == std::string_view::npos || end == 0)
         return 0;
-    const size_t from = name.find_last_not_of("0123456789", behind - 1) + 1;
-    const unsigned count = leading_number<unsigned>(name.substr(from, behind - from)).value_or(0);
-    return count <= most_slices ? count : 0;
+    const size_t from = name.find_last_not_of("0123456789", end - 1) + 1;
+    const unsigned count = leading_number<unsigned>(name.substr(from, end - from)).value_or(0);
+    return count <= max_slices ? count : 0;
 }
 
 } // namespace
@@ -74,7 +74,7 @@ NvmlDeviceQueries::NvmlDeviceQueries(const NvmlSymbols& symbols)
     symbols.find(power_, {"nvmlDeviceGetPowerUsage"});
     symbols.find(mig_, {"nvmlDeviceGetMigMode"});
     symbols.find(minor_, {"nvmlDeviceGetMinorNumber"});
-    symbols.find(most_, {"nvmlDeviceGetMaxMigDeviceCount"});
+    symbols.find(max_instances_, {"nvmlDeviceGetMaxMigDeviceCount"});
     symbols.find(mig_handle_, {"nvmlDeviceGetMigDeviceHandleByIndex"});
     symbols.find(gpu_instance_, {"nvmlDeviceGetGpuInstanceId"});
     symbols.find(compute_instance_, {"nvmlDeviceGetComputeInstanceId"});
@@ -92,7 +92,7 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
     state.minor = minor_number(device);
     if (state.mig.value_or(false))
         add_instances(device, state);
-    else // under MIG there is no such figure, whatever a driver answers
+    else // not defined under MIG, even if a driver reports it
         state.utilization = utilization(device);
     state.power_watts = power_watts(device);
     add_memory(device, state);
@@ -101,13 +101,13 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
 
 std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
 {
-    std::array<char, 256> room{}; // for more than was asked for, too
+    std::array<char, 256> room{}; // larger than requested, in case the function writes too much
     if (!function || function(device, room.data(), text_length) != NVML_OK)
         return {};
     return printable({room.data(), strnlen(room.data(), text_length)});
 }
 
-// Of the numbers: the text has a domain of 4 digits in older versions, and of 8 in newer ones.
+// Built from the numbers, because the text's domain has 4 digits in older versions and 8 in newer ones.
 std::string NvmlDeviceQueries::pci(NvmlDevice device) const
 {
     const auto at = nvml_fill<Pci>(pci_, device);
@@ -142,8 +142,8 @@ std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
     return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
 }
 
-// The older function counts as used what the driver keeps for itself; nvidia-smi shows what the newer one says. That
-// may be there and fail (WSL: unknown error, driver 516.59). A device that shares the host's memory has a total of 0.
+// The older function includes the driver's own reserve; nvidia-smi shows the newer one's figure. The newer one may
+// exist and fail (WSL: unknown error, driver 516.59). A device that shares the host's memory has a total of 0.
 void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
 {
     uint64_t total = 0, used = 0;
@@ -160,28 +160,30 @@ void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) co
     state.memory_used = used;
 }
 
-// Else by the profile in its name: "... MIG 1c.3g.40gb" is one of an instance of 3, "... MIG 3g.40gb" all of it.
+// Falls back to the profile in the name: "... MIG 1c.3g.40gb" is one slice of a GPU instance of 3, "... MIG 3g.40gb"
+// all of it.
 NvmlDeviceQueries::Slices NvmlDeviceQueries::slices(NvmlDevice mig, std::string_view name) const
 {
-    const auto told = nvml_fill<Attributes>(attributes_, mig);
-    if (told && told->gpu_instance_slices <= most_slices && told->compute_instance_slices <= told->gpu_instance_slices)
-        return {told->gpu_instance_slices, told->compute_instance_slices};
+    const auto attributes = nvml_fill<Attributes>(attributes_, mig);
+    if (attributes && attributes->gpu_instance_slices <= max_slices &&
+        attributes->compute_instance_slices <= attributes->gpu_instance_slices)
+        return {attributes->gpu_instance_slices, attributes->compute_instance_slices};
     const unsigned all = number_before(name, "g."), part = number_before(name, "c.");
     return {all, part ? std::min(part, all) : all};
 }
 
 void NvmlDeviceQueries::add_instances(NvmlDevice device, NvmlDeviceState& state) const
 {
-    unsigned most = 0;
-    if (!most_ || !mig_handle_ || !gpu_instance_ || most_(device, &most) != NVML_OK)
+    unsigned count = 0;
+    if (!max_instances_ || !mig_handle_ || !gpu_instance_ || max_instances_(device, &count) != NVML_OK)
         return;
-    state.slices = most = std::min(most, most_slices);
+    state.slices = count = std::min(count, max_slices);
     std::map<uint32_t, NvmlInstance> instances;
-    for (unsigned i = 0; i < most; i++) {
+    for (unsigned i = 0; i < count; i++) {
         NvmlDevice mig = nullptr;
         unsigned id = 0;
         if (mig_handle_(device, i, &mig) != NVML_OK || gpu_instance_(mig, &id) != NVML_OK || !nvml_has_instance(id))
-            continue; // the numbers of those that are there need not follow each other
+            continue; // existing instances may have gaps between their indices
         NvmlInstance& instance = instances[id];
         instance.gpu_instance = id;
         const std::string name = nvml_text(name_, mig), uuid = nvml_text(uuid_, mig);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVML says of a device as a whole.
+// NVML's queries about a device as a whole.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -11,10 +11,10 @@
 namespace gpusnoop {
 
 using NvmlTextFunction = int (*)(NvmlDevice, char*, unsigned);
-// Printable; empty: it is not told.
+// Printable; empty: not reported.
 std::string nvml_text(NvmlTextFunction function, NvmlDevice device);
 
-// What a function fills; nullopt where it fails. What writes more than it should stays inside the room behind it.
+// The struct that a function fills; nullopt if it fails. The buffer is larger, in case the function writes too much.
 template<class T>
 std::optional<T> nvml_fill(int (*function)(NvmlDevice, void*), NvmlDevice device, const T& given = {})
 {
@@ -31,7 +31,7 @@ class NvmlDeviceQueries {
 public:
     explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
 
-    // What it does not say, or what cannot be, is left out. GPU instances are in the order of their numbers.
+    // Values that are not reported or impossible are left out. GPU instances are sorted by id.
     NvmlDeviceState ask(unsigned index, NvmlDevice device) const;
 
 private:
@@ -55,7 +55,7 @@ private:
     int (*mig_)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
     Fill pci_ = nullptr, utilization_ = nullptr, memory_ = nullptr, memory_v2_ = nullptr, power_ = nullptr,
          minor_ = nullptr, attributes_ = nullptr;
-    NumberFunction most_ = nullptr, gpu_instance_ = nullptr, compute_instance_ = nullptr;
+    NumberFunction max_instances_ = nullptr, gpu_instance_ = nullptr, compute_instance_ = nullptr;
     int (*mig_handle_)(NvmlDevice, unsigned index, NvmlDevice*) = nullptr;
 };
 

@@ -14,7 +14,7 @@
 namespace gpusnoop {
 namespace {
 
-// What it says of each process, on one device or on all. A process that has called exec is two images.
+// The figures of these images' processes, on one device or on all. A process that has called exec has several images.
 template<class Figure>
 std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
                                  std::optional<unsigned> device = {})
@@ -40,14 +40,14 @@ std::multimap<uint32_t, Figure> by_pid(const std::vector<Figure>& figures)
 }
 
 constexpr std::string_view no_answer = "NVML does not answer: its figures are missing until it does";
-constexpr std::string_view has_died =
-    "the helper that asks NVML has died: its figures are missing until another one answers";
+constexpr std::string_view has_died = "the NVML helper has died; NVML figures are missing until a new helper answers";
 constexpr std::string_view keeps_dying =
-    "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing in "
-    "between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without it";
+    "the NVML helper has died 3 times in a row: it is now restarted once a minute, and NVML figures are missing in "
+    "between; check dmesg for the cause (out of memory, a crash of the library), or disable NVML with --nvml off";
 constexpr unsigned consecutive_deaths = 3;
-constexpr std::chrono::seconds hang_timeout(30);         // eight GPUs without persistence mode take 10 s to wake up
-constexpr std::chrono::milliseconds time_to_start(1000); // GPUs without persistence mode take so long to wake up
+constexpr std::chrono::seconds hang_timeout(30); // eight GPUs without persistence mode wake up in 10 s
+constexpr std::chrono::milliseconds
+    time_to_start(1000); // about the time that a GPU without persistence mode takes to wake up
 constexpr std::chrono::milliseconds time_to_answer(200);
 
 } // namespace
@@ -64,12 +64,12 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     now_ns_ = clock_ns(CLOCK_MONOTONIC);
     start();
     const auto first = ask(time_to_start);
-    if (!first) { // it may come later
-        silent_ = !lost_;
+    if (!first) { // the answer may arrive later
+        is_late_ = !lost_;
         set_warning(lost_ ? has_died : no_answer);
         return;
     }
-    started_ = was_there_ = true;
+    started_ = was_available_ = true;
     if (first->why.empty())
         return;
     reader_.reset();
@@ -79,7 +79,7 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     verbose(why_);
 }
 
-// The library runs with the tool's rights: it opens devices and calls drivers.
+// Without a sandbox: the library opens devices and calls drivers, which needs the tool's privileges.
 void NvmlFigures::start()
 {
     reader_.emplace(Reader::Service{
@@ -106,7 +106,7 @@ void NvmlFigures::on_loss(const Reader::Loss& loss)
     parts_.extract();
     answers_.reset();
     lost_ = true;
-    started_ = silent_ = false;
+    started_ = is_late_ = false;
     if (loss.died)
         set_warning(reader_->consecutive_deaths() >= consecutive_deaths ? keeps_dying : has_died);
 }
@@ -114,7 +114,7 @@ void NvmlFigures::on_loss(const Reader::Loss& loss)
 void NvmlFigures::refresh(uint64_t now_ns)
 {
     now_ns_ = now_ns;
-    // A caller's timer of the same interval is a little early at times.
+    // Allows for a caller whose timer with the same interval fires a little early.
     if (!reader_ || now_ns + questions_.interval_ns / 20 < due_ns_)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
@@ -124,7 +124,7 @@ void NvmlFigures::refresh(uint64_t now_ns)
         answers = ask_for_figures();
     if (!reader_)
         return;
-    silent_ = !answers && reader_->is_pending();
+    is_late_ = !answers && reader_->is_pending();
     if (answers && reader_->consecutive_deaths() < consecutive_deaths)
         set_warning({});
     else if (!answers && warning_.empty())
@@ -132,7 +132,7 @@ void NvmlFigures::refresh(uint64_t now_ns)
     apply(std::move(answers).value_or(NvmlAnswers()));
 }
 
-// A late answer to the last question counts for this one.
+// A late answer to the last question is used for this one.
 std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 {
     reader_->poll();
@@ -146,19 +146,19 @@ std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 
 std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
 {
-    auto answers = ask(silent_ ? std::chrono::milliseconds(0) : time_to_answer);
+    auto answers = ask(is_late_ ? std::chrono::milliseconds(0) : time_to_answer);
     if (!answers || std::exchange(started_, true))
         return answers;
-    // That was the first one, which only says whether NVML is there.
+    // The first answer of a helper reports only whether NVML is available.
     if (answers->why.empty()) {
-        was_there_ = true;
+        was_available_ = true;
         return ask(time_to_answer);
     }
-    if (!was_there_) {
+    if (!was_available_) {
         why_ = answers->why;
         set_warning({});
         reader_.reset();
-    } // or it was there, and may be again: its helper ends, and is replaced
+    } // otherwise it was available before and may be again: the helper exits and is replaced
     return std::nullopt;
 }
 
@@ -179,8 +179,8 @@ void NvmlFigures::apply(NvmlAnswers answers)
     use_ = by_pid(answers.use);
     states_ = std::move(answers.states);
     for (const NvmlFailure& failure : answers.failures)
-        if (complained_.insert(failure.device).second)
-            warn(fmt::format("NVML does not report what processes hold on device {}: {}", failure.device, failure.why));
+        if (warned_devices_.insert(failure.device).second)
+            warn(fmt::format("NVML does not report the processes of device {}: {}", failure.device, failure.why));
 }
 
 bool NvmlFigures::is_divided(unsigned device, uint32_t gpu_instance) const

@@ -11,10 +11,10 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr unsigned patience = 16; // calls
+constexpr unsigned clock_check_calls = 16; // calls without a sample before the driver's clock is checked
 
-// Drivers have been seen to count 100 samples and to write fewer, which leaves what was in the room before, and to
-// write a percentage of 2147483632: room that is zero and a look at each of them take care of both.
+// Some drivers report 100 samples and write fewer, or write a percentage of 2147483632. A zeroed buffer and this check
+// handle both.
 bool believable(const NvmlSample& sample)
 {
     return nvml_has_pid(sample.pid) && sample.time_us > 0 && sample.sm <= 100;
@@ -23,13 +23,13 @@ bool believable(const NvmlSample& sample)
 std::vector<NvmlSample> samples_after(uint64_t after_us, NvmlSamplesFunction function, NvmlDevice device, int& code)
 {
     std::vector<NvmlSample> room;
-    unsigned capacity = 0; // the first call asks for the number
+    unsigned capacity = 0; // the first call asks for the count
     for (int i = 0; i < nvml_max_tries; i++) {
         room.assign(capacity + size_t{1}, {});
         unsigned count = capacity;
         code = function(device, capacity ? room.data() : nullptr, &count, after_us);
-        const bool asked_for_number = code == NVML_OK && capacity == 0 && count > 0;
-        if ((code == NVML_INSUFFICIENT_SIZE && capacity < nvml_max_room) || asked_for_number) {
+        const bool wants_more = code == NVML_OK && capacity == 0 && count > 0;
+        if ((code == NVML_INSUFFICIENT_SIZE && capacity < nvml_max_room) || wants_more) {
             capacity = nvml_more_room(capacity, count);
             continue;
         }
@@ -48,9 +48,8 @@ uint64_t newest_of(const std::vector<NvmlSample>& samples)
     return newest_us;
 }
 
-// The driver makes one sample of a process of all that are new. If it gives several they are each of a part of the time
-// that was asked for, and the mean is of all of it: the newest alone would be of the last part. Two of the same moment
-// are one that was told twice.
+// Drivers merge the new samples of a process into one. If there are several, each covers a part of the time, and their
+// mean covers all of it. Two samples with the same time are duplicates.
 std::map<uint32_t, double> means(const std::vector<NvmlSample>& samples, uint64_t after_us)
 {
     std::map<uint32_t, std::map<uint64_t, uint32_t>> by_time;
@@ -76,23 +75,24 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     int code = NVML_OK;
     const auto samples = samples_after(newest_us_, function, device, code);
     const bool none = code == NVML_NOT_FOUND || (code == NVML_OK && samples.empty());
-    // Idle, or its clock was set back: none will be newer than the newest of before for long. What it has kept says.
-    if (none && newest_us_ > 0 && ++without_ % patience == 0)
+    // The device is idle, or the driver's clock was set back and samples will seem old for a long time. The samples
+    // that the driver has kept show which.
+    if (none && newest_us_ > 0 && ++empty_calls_ % clock_check_calls == 0)
         newest_us_ = newest_of(samples_after(0, function, device, code));
     if (code != NVML_OK && code != NVML_NOT_FOUND) {
         *this = {};
         return {};
     }
     if (none) {
-        begun_ = true;
+        has_started_ = true;
         return {};
     }
     std::map<uint32_t, double> percent;
-    if (begun_)
+    if (has_started_)
         percent = means(samples, newest_us_);
-    newest_us_ = newest_of(samples); // also if that is back in time
-    begun_ = true;
-    without_ = 0;
+    newest_us_ = newest_of(samples); // even if it is older
+    has_started_ = true;
+    empty_calls_ = 0;
     return percent;
 }
 
@@ -114,7 +114,7 @@ struct Metric {
 static_assert(sizeof(Metric) == 40);
 
 // nvmlGpmMetricsGet_t, version 1. Its array has grown with each release (98 in NVML 12.0, 210 in 12.9, 333 in 13) under
-// the same version: the library reads `count` of it, and one that does not stays in this room.
+// the same version. The library should read `count` elements; if it reads all, they are within this array.
 struct MetricsGet {
     uint32_t version, count;
     void *first, *second;
@@ -122,13 +122,13 @@ struct MetricsGet {
 };
 static_assert(offsetof(MetricsGet, metrics) == 24);
 
-constexpr uint32_t version_1 = 1; // of both: a plain number, and not with the size as others have it
+constexpr uint32_t version_1 = 1; // of both structs: a plain number, without the struct size that others include
 
-struct Asked {
+struct GpmFigure {
     uint32_t id; // NVML_GPM_METRIC_...
     std::optional<double> NvmlEfficiency::*figure;
 };
-constexpr Asked asked[] = {
+constexpr GpmFigure gpm_figures[] = {
     {2, &NvmlEfficiency::sm_active},     // SM_UTIL
     {3, &NvmlEfficiency::sm_occupancy},  // SM_OCCUPANCY
     {5, &NvmlEfficiency::tensor_active}, // ANY_TENSOR_UTIL
@@ -153,7 +153,7 @@ bool NvmlGpm::supports(NvmlDevice device)
     return alloc_ && free_ && metrics_ && answer && answer->supported;
 }
 
-NvmlGpm::Sample NvmlGpm::take(NvmlDevice device, uint32_t gpu_instance) const
+NvmlGpm::Sample NvmlGpm::take_sample(NvmlDevice device, uint32_t gpu_instance) const
 {
     Sample sample = nullptr;
     if (alloc_(&sample) != NVML_OK || !sample)
@@ -171,16 +171,16 @@ NvmlGpm::Sample NvmlGpm::take(NvmlDevice device, uint32_t gpu_instance) const
 
 NvmlEfficiency NvmlGpm::between(Sample first, Sample second) const
 {
-    MetricsGet get{version_1, static_cast<uint32_t>(std::size(asked)), first, second, {}};
-    for (size_t i = 0; i < std::size(asked); i++)
-        get.metrics[i].id = asked[i].id;
+    MetricsGet get{version_1, static_cast<uint32_t>(std::size(gpm_figures)), first, second, {}};
+    for (size_t i = 0; i < std::size(gpm_figures); i++)
+        get.metrics[i].id = gpm_figures[i].id;
     NvmlEfficiency efficiency;
     if (metrics_(&get) != NVML_OK)
         return efficiency;
-    for (size_t i = 0; i < std::size(asked); i++) {
+    for (size_t i = 0; i < std::size(gpm_figures); i++) {
         const Metric& metric = get.metrics[i];
-        if (metric.id == asked[i].id && metric.code == NVML_OK && metric.value >= 0 && metric.value <= 100)
-            efficiency.*asked[i].figure = metric.value;
+        if (metric.id == gpm_figures[i].id && metric.code == NVML_OK && metric.value >= 0 && metric.value <= 100)
+            efficiency.*gpm_figures[i].figure = metric.value;
     }
     return efficiency;
 }
@@ -190,7 +190,7 @@ NvmlEfficiency NvmlGpm::since_last(NvmlDevice device, uint32_t gpu_instance)
     if (!supports(device))
         return {};
     Sample& last = last_[{device, gpu_instance}];
-    const Sample now = take(device, gpu_instance);
+    const Sample now = take_sample(device, gpu_instance);
     const NvmlEfficiency efficiency = now && last ? between(last, now) : NvmlEfficiency();
     if (last)
         free_(last);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy processes keep the SMs of one device, from the samples that the driver takes of it.
+// SM utilization by process, from the samples that the driver takes of a device.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -14,48 +14,48 @@ namespace gpusnoop {
 // nvmlProcessUtilizationSample_t
 struct NvmlSample {
     uint32_t pid;
-    uint64_t time_us;                      // the driver's clock; the time of day as far as was seen
+    uint64_t time_us;                      // the driver's clock; the time of day on all drivers seen so far
     uint32_t sm, memory, encoder, decoder; // percent
 };
 static_assert(sizeof(NvmlSample) == 32);
 
-// samples: nullptr to be told how many there may be. Those after a time, 0: all that the driver has kept.
+// samples: nullptr to get the maximum count. after_us: only newer samples; 0: all that the driver has kept.
 using NvmlSamplesFunction = int (*)(NvmlDevice, NvmlSample* samples, unsigned* count, unsigned long long after_us);
 
 class NvmlSamples {
 public:
-    // By pid, percent of the time since the last call; only those that the driver took a sample of. The first call
-    // begins: what the driver has kept until then is of a time that nobody asked for. Empty where the device is not
-    // sampled (MIG, some GPUs). Nothing of it is believed unseen.
+    // By pid, percent of the time since the last call, for processes with samples. The first call returns nothing,
+    // because older samples cover an earlier time. Empty if the device is not sampled (MIG, some GPUs). Samples are
+    // validated.
     std::map<uint32_t, double> read(NvmlSamplesFunction function, NvmlDevice device);
 
 private:
-    uint64_t newest_us_ = 0; // of those that were read
-    bool begun_ = false;
-    unsigned without_ = 0; // calls in a row that there was none for
+    uint64_t newest_us_ = 0; // time of the newest sample read
+    bool has_started_ = false;
+    unsigned empty_calls_ = 0; // consecutive calls without a sample
 };
 
-// GPU performance monitoring (GPM), which Hopper and newer GPUs have: counters that are always there, and take nothing
-// from the profilers. What is told is of the time between two samples.
+// GPU performance monitoring (GPM) of Hopper and newer GPUs: counters that are always available and do not exclude
+// profilers. Figures cover the time between two samples.
 class NvmlGpm {
 public:
     explicit NvmlGpm(const NvmlSymbols& symbols);
     NvmlGpm(const NvmlGpm&) = delete;
     NvmlGpm& operator=(const NvmlGpm&) = delete;
 
-    static constexpr uint32_t whole = UINT32_MAX; // the device, and no instance of it
+    static constexpr uint32_t whole = UINT32_MAX; // the device, not an instance
 
-    // Of a device or of a GPU instance of it. The first call begins, and so does one after a failure: empty. Values
-    // that cannot be are left out.
+    // For a device or one of its GPU instances. Empty on the first call and on the call after a failure. Impossible
+    // values are left out.
     NvmlEfficiency since_last(NvmlDevice device, uint32_t gpu_instance = whole);
-    // Gives all samples back, while the library is still there.
+    // Frees all samples, while the library is still open.
     void end();
 
 private:
     using Sample = struct nvmlGpmSample*;
 
     bool supports(NvmlDevice device);
-    Sample take(NvmlDevice device, uint32_t gpu_instance) const; // null: it fails
+    Sample take_sample(NvmlDevice device, uint32_t gpu_instance) const; // null: it failed
     NvmlEfficiency between(Sample first, Sample second) const;
 
     int (*support_)(NvmlDevice, void*) = nullptr;

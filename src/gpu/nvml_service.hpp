@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper that asks NVML and AMD's drivers. A call to them lasts as long as the driver takes, which is forever where a
-// GPU fails: just then the tool has to go on.
+// Helper process that queries NVML and AMD's drivers. A query may block forever if a GPU fails, and the tool has to
+// keep running just then.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -13,9 +13,9 @@
 
 namespace gpusnoop {
 
-// All that NVML says at a time, as bytes from one process to another.
+// The results of one query, sent between processes.
 struct NvmlAnswers {
-    std::string why; // there is none: a sentence; the rest is empty then
+    std::string why; // a message, if NVML is not available and the rest is empty
     std::vector<NvmlProcess> processes;
     std::vector<NvmlFailure> failures;
     std::vector<NvmlUse> use;
@@ -23,12 +23,12 @@ struct NvmlAnswers {
 };
 
 std::string to_bytes(const NvmlAnswers& answers);
-std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: it is not the whole of one
+std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: incomplete
 
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
-// The first answer of a helper says whether NVML is there, each later one has its figures (reader/message.hpp).
-// devices: their state and the processes that use them, too; measured from the first answer on.
+// The helper's main loop. Its first answer reports whether NVML is available, later ones have its figures. devices:
+// include device state and per-process use, measured from the first answer on.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // driver 575.51.02
 constexpr uint64_t log_patience_ns = 500'000'000;
 constexpr uint64_t log_memory_ns = 3'000'000'000;
-constexpr size_t lines_max = 256; // of the log, that no report has come for
+constexpr size_t lines_max = 256; // log lines without a report so far
 
 // "field:u32 error_code;\toffset:12;\tsize:4;" of a tracepoint's format.
 std::optional<uint32_t> offset_of(std::string_view format, std::string_view field)
@@ -32,7 +32,7 @@ std::optional<uint32_t> offset_of(std::string_view format, std::string_view fiel
     return parse_number<uint32_t>(rest.substr(0, rest.find(';')));
 }
 
-// Takes "WORD" up to the next comma off the front.
+// Consumes the text up to the next comma.
 std::string_view next_part(std::string_view& rest)
 {
     const size_t comma = rest.find(", ");
@@ -41,7 +41,7 @@ std::string_view next_part(std::string_view& rest)
     return part;
 }
 
-// Of one device: "0000:3b:00.0" as the kernel has it, and the log's "0000:3b:00", or "0000:3b:00 GPU-I:05".
+// Compares the kernel's "0000:3b:00.0" with the log's "0000:3b:00" or "0000:3b:00 GPU-I:05".
 bool same_device(std::string_view address, std::string_view in_log)
 {
     const std::string_view log = in_log.substr(0, in_log.find(' '));
@@ -57,7 +57,7 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     if (at == std::string_view::npos)
         return std::nullopt;
     std::string_view rest = record.substr(at + begin.size());
-    rest = rest.substr(0, rest.find('\n')); // what follows are the record's properties
+    rest = rest.substr(0, rest.find('\n')); // the record's properties follow
     const size_t close = rest.find("): ");
     if (close == std::string_view::npos)
         return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     if (!number)
         return std::nullopt;
     line.xid = *number;
-    // pid='<unknown>' where the driver does not know it; name= only behind a pid.
+    // pid='<unknown>' if the driver does not know it; name= follows only a pid.
     if (rest.starts_with("pid=")) {
         line.pid = parse_number<uint32_t>(next_part(rest).substr(4));
         if (rest.starts_with("name="))
@@ -86,7 +86,7 @@ Xids::Xids(bpf_object* object) : object_(object)
         bpf_program__set_autoload(bpf_object__find_program_by_name(object, name), wanted);
     log_ = Fd(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (log_)
-        lseek(log_.get(), 0, SEEK_END); // what comes from now on
+        lseek(log_.get(), 0, SEEK_END); // only new records
 }
 
 void Xids::choose_tracepoint()
@@ -125,11 +125,12 @@ void Xids::attach()
                                                     "nv_report_error"));
     }
     if (!link_)
-        throw Error("neither the tracepoint nvidia:nvidia_dev_xid (drivers from 575 on) nor a kprobe on "
-                    "nv_report_error is available: Xid reports cannot be seen here",
-                    "load NVIDIA's driver first; without kprobes in the kernel, look for 'NVRM: Xid' in its log");
+        throw Error(
+            "cannot trace Xids: neither the tracepoint nvidia:nvidia_dev_xid (drivers from 575 on) nor a kprobe on "
+            "nv_report_error is available",
+            "load NVIDIA's driver first; without kprobes in the kernel, look for 'NVRM: Xid' in the kernel log");
     if (!log_)
-        warn("the kernel log (/dev/kmsg) cannot be read: the process of an Xid stays unknown");
+        warn("cannot read the kernel log (/dev/kmsg): the process of an Xid stays unknown");
 }
 
 void Xids::add(const xid_record& record)
@@ -145,12 +146,12 @@ void Xids::add(const xid_record& record)
 
 void Xids::read_log(uint64_t now_ns)
 {
-    // One whose report was lost must not be taken for that of a later one.
+    // A line whose report was lost must not be matched with a later report.
     std::erase_if(lines_, [&](const XidLogLine& line) { return line.read_ns + log_memory_ns < now_ns; });
     char record[8192]; // PRINTKRB_RECORD_MAX and more
     for (ssize_t size = 0; log_ && (size = read(log_.get(), record, sizeof(record))) != 0;) {
         if (size < 0 && errno == EPIPE)
-            continue; // records were overwritten; the next one is there
+            continue; // records were overwritten; read the next one
         if (size < 0)
             return;
         if (auto line = parse_xid({record, static_cast<size_t>(size)})) {

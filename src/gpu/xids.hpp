@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of a GPU (Xids) as NVIDIA's driver reports them, with the process that the kernel's log names for each: the
-// report itself knows none, and runs anywhere.
+// GPU errors (Xids) reported by NVIDIA's driver. The process of an error comes from the kernel log, because the hooked
+// function does not know it and runs in any context.
 #pragma once
 
 #include "attach/links.hpp"
@@ -18,18 +18,18 @@
 
 namespace gpusnoop {
 
-// "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, text" of the kernel's log. Parts after the number may be
-// missing.
+// A line of the kernel log: "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, text". Parts after the number may
+// be missing.
 struct XidLogLine {
     std::string device; // "0000:3b:00"
     uint32_t xid = 0;
     std::optional<uint32_t> pid;
-    std::string comm; // as the log has it; empty unknown
+    std::string comm; // as logged; empty: unknown
     std::string text;
     uint64_t read_ns = 0; // CLOCK_MONOTONIC
 };
 
-// A record of /dev/kmsg, "6,1234,567890,-;NVRM: Xid ..."; nullopt where it is about something else.
+// record: from /dev/kmsg: "6,1234,567890,-;NVRM: Xid ...". nullopt if it is not about an Xid.
 std::optional<XidLogLine> parse_xid(std::string_view record);
 
 struct XidReport {
@@ -41,7 +41,7 @@ struct XidReport {
     std::string comm;
 };
 
-// Those of one process.
+// Xids of one process.
 struct XidsOf {
     uint32_t last = 0;
     uint64_t count = 0;
@@ -49,17 +49,18 @@ struct XidsOf {
 
 class Xids {
 public:
-    // To be called between open and load: chooses the program.
+    // To be called between open and load: selects the program.
     explicit Xids(bpf_object* object);
 
-    // What the program is to know of the tracepoint's record.
+    // Sets the program's offsets in the tracepoint's record.
     void configure(const BpfObject& bpf) const;
 
-    void attach(); // throws Error where this kernel or this driver has no such hook
+    void attach(); // throws Error if the kernel or the driver has no hook
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }
 
     void add(const xid_record& record);
-    // Those whose process is known, or that the log has said nothing about for a while (or now, if that is all).
+    // Returns the reports whose process is known, or for which the log has had no line for a while. all: returns all of
+    // them now.
     std::vector<XidReport> drain(uint64_t now_ns, bool all);
 
 private:
@@ -78,7 +79,7 @@ private:
     std::deque<XidLogLine> lines_;
 };
 
-// Programs for Xids are not to be loaded.
+// Disables the programs for Xids.
 void leave_out_xids(bpf_object* object);
 
 } // namespace gpusnoop

@@ -213,7 +213,7 @@ def tegra():
         system.bind(modules, "/sys/module")
 
     tool = Tool(attaches=False, preexec=on_jetson)
-    check("the GPU of this machine has Tegra's driver (nvgpu), and calls into that cannot be traced" in tool.error, tool.error)
+    check("this machine's GPU uses Tegra's driver (nvgpu), whose calls cannot be traced" in tool.error, tool.error)
     tool.stop()
     other = Tool(attaches=False)
     check("Tegra" not in other.error, other.error)

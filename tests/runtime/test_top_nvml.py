@@ -113,7 +113,7 @@ def its_helper_is_killed():
         check(time.monotonic() - begun < 4 * harness.patience, f"{time.monotonic() - begun:.1f} s until it is back")
         check(not os.path.exists(f"/proc/{killed}"), "the one that was killed is reaped")
     told = [line for line in tool.error.splitlines() if "NVML" in line]
-    died = "cudatop: the helper that asks NVML has died: its figures are missing until another one answers"
+    died = "cudatop: the NVML helper has died; NVML figures are missing until a new helper answers"
     equal(told, [died] * 2, "what it says")
     os.kill(nvml_helper(tool), signal.SIGKILL)
     wait_until(lambda: not has_figure(), "rows without the figure")
@@ -121,9 +121,9 @@ def its_helper_is_killed():
     wait_until(lambda: len(rows(tool, "pid")) > before + 15, "reports go on")
     equal(nvml_helper(tool), None, "a helper, after the third has died")
     told = [line for line in tool.error.splitlines() if "NVML" in line]
-    equal(told, [died] * 2 + ["cudatop: the helper that asks NVML has died 3 times in a row: it is started once a minute, "
-                              "and its figures are missing in between; dmesg may tell what kills it (out of memory, a "
-                              "crash of the library), and --nvml off does without it"], "what it says")
+    equal(told, [died] * 2 + ["cudatop: the NVML helper has died 3 times in a row: it is now restarted once a minute, and "
+                              "NVML figures are missing in between; check dmesg for the cause (out of memory, a crash "
+                              "of the library), or disable NVML with --nvml off"], "what it says")
     end(workload)
     tool.finish()
 

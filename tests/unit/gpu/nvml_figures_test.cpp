@@ -142,11 +142,10 @@ TEST_CASE("a helper that dies is replaced within a second, and within a minute w
         figures.refresh(now += ns);
         return figures.memory_of(images({11})) == 100;
     };
-    const std::string died = "the helper that asks NVML has died: its figures are missing until another one answers";
+    const std::string died = "the NVML helper has died; NVML figures are missing until a new helper answers";
     const std::string in_a_row =
-        "the helper that asks NVML has died 3 times in a row: it is started once a minute, and its figures are missing "
-        "in between; dmesg may tell what kills it (out of memory, a crash of the library), and --nvml off does without "
-        "it";
+        "the NVML helper has died 3 times in a row: it is now restarted once a minute, and NVML figures are missing in "
+        "between; check dmesg for the cause (out of memory, a crash of the library), or disable NVML with --nvml off";
     REQUIRE(has_figures_after(second));
     kill_helper();
     CHECK(has_figures_after(second));
