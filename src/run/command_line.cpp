@@ -20,10 +20,10 @@ struct OptionGroup {
 };
 
 const OptionGroup groups[] = {
-    {"What is traced",
+    {"Scope",
      {"pid", "tid", "cgroup", "name", "user", "failed", "latency", "least", "interrupts", "cheap", "max-overhead",
       "api", "no-monitor", "xid"}},
-    {"How it is shown",
+    {"Output",
      {"batch",       "why",      "tcp",     "files",         "by",          "per",        "fail-if",      "split",
       "prices",      "teams",    "summary", "storms",        "warm-up",     "events",     "stalled",      "ras",
       "leaks",       "older",    "exited",  "hist",          "per-process", "per-thread", "milliseconds", "nanoseconds",
@@ -31,8 +31,8 @@ const OptionGroup groups[] = {
       "graphs",      "names",    "columns", "extra-columns", "timestamp",   "json",       "csv",          "record",
       "record-max",  "replay",   "at",      "svg",           "pprof",       "speedscope", "folded",       "weight",
       "trace",       "textfile", "listen"}},
-    {"When the run ends", {"duration", "interval", "state"}},
-    {"Rarely needed",
+    {"Duration", {"duration", "interval", "state"}},
+    {"Advanced",
      {"live-entries", "nvml", "dcgm", "no-cache", "no-config", "verbose", "attach", "host-root", "ring-mb",
       "table-rows", "info", "clean", "help", "version"}},
 };

@@ -156,7 +156,7 @@ TEST_CASE("each option has a group in --help, and each line fits a terminal")
         const std::vector<std::string> lines = lines_of(parse(tool, {"--help"}).answer);
         INFO(tool.name);
         CHECK(std::ranges::find(lines, "Other:") == lines.end());
-        CHECK(std::ranges::find(lines, "Examples:") < std::ranges::find(lines, "What is traced:"));
+        CHECK(std::ranges::find(lines, "Examples:") < std::ranges::find(lines, "Scope:"));
         for (const std::string& line : lines) {
             INFO(line);
             CHECK(line.size() <= 100);
@@ -183,10 +183,10 @@ TEST_CASE("help: a long text is wrapped, and an option without a group is listed
           "  INTERVAL                    seconds\n"
           "  PROGRAM [ARG...]            after --: start it, and trace it and its children from the first call\n"
           "\n"
-          "What is traced:\n"
+          "Scope:\n"
           "  -p, --pid PID               only this\n"
           "\n"
-          "How it is shown:\n"
+          "Output:\n"
           "      --by WHAT               a text of enough words that it does not fit beside its option, and\n"
           "                              continues on the next line, below its start\n"
           "\n"
