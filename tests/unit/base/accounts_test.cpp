@@ -5,7 +5,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("accounts by name, else by number", "[accounts]")
+TEST_CASE("accounts are found by name, else by number", "[accounts]")
 {
     constexpr std::string_view passwd =
         "root:x:0:0:root:/root:/bin/bash\n\n:x:1:1::/:\nno:x::2::/:\nshort:x:3\n"
@@ -18,14 +18,14 @@ TEST_CASE("accounts by name, else by number", "[accounts]")
     CHECK(ann->gid == 100);
     CHECK(ann->home == "/home/ann");
     CHECK(ann->shell.empty());
-    CHECK(find_account(passwd, "1000")->name == "ann"); // the first one
-    CHECK(find_account(passwd, "2000")->uid == 1001);   // its name
+    CHECK(find_account(passwd, "1000")->name == "ann"); // the first account with this uid
+    CHECK(find_account(passwd, "2000")->uid == 1001);   // an account with this name
     CHECK(find_account(passwd, "bob")->shell == "/x");
     for (const char* none : {"", "an", "large", "4294967296", "-1", "short", "no", "1000x"})
         CHECK(!find_account(passwd, none));
 }
 
-TEST_CASE("groups of an account", "[accounts]")
+TEST_CASE("groups of an account are found", "[accounts]")
 {
     const UserAccount ann{.name = "ann", .uid = 1000, .gid = 100, .home = {}, .shell = {}};
     CHECK(groups_of("", ann) == std::vector<gid_t>{100});

@@ -14,7 +14,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// The status of a child that does this: it changes what signals do to it.
+// Runs a function in a child process, because it changes signal handling, and returns the exit status.
 template<class Do>
 int status_of(Do what)
 {
@@ -34,10 +34,10 @@ bool readable(int fd)
 
 } // namespace
 
-TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
+TEST_CASE("the first signal is reported, the second one kills", "[util]")
 {
     for (int number : {SIGINT, SIGTERM, SIGHUP}) {
-        ::signal(SIGHUP, SIG_DFL); // also behind nohup
+        ::signal(SIGHUP, SIG_DFL); // in case the tests run under nohup
         const int asked = status_of([number] {
             EndingSignals signals;
             if (signals.arrived() || readable(signals.descriptor()))
@@ -55,7 +55,7 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
         CHECK(WEXITSTATUS(asked) == 42);
         const int again = status_of([number] {
             if (number != SIGHUP)
-                ::signal(number, SIG_IGN); // as a shell does for what it starts in the background
+                ::signal(number, SIG_IGN); // as shells do for background jobs
             EndingSignals signals;
             ::raise(number);
             signals.arrived();
@@ -67,7 +67,7 @@ TEST_CASE("a signal waits to be asked for, and the second one kills", "[util]")
     }
 }
 
-TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
+TEST_CASE("an ignored SIGHUP (nohup) stays ignored", "[util]")
 {
     const int status = status_of([] {
         ::signal(SIGHUP, SIG_IGN);
@@ -93,7 +93,7 @@ TEST_CASE("a hangup that is ignored, as behind nohup, ends nothing", "[util]")
     CHECK(WEXITSTATUS(second) == 42);
 }
 
-TEST_CASE("signals that were inherited ignored or blocked are another program's again, but not ours", "[util]")
+TEST_CASE("inherited signal settings are reset, and restored before exec", "[util]")
 {
     const int status = status_of([] {
         ::signal(SIGCHLD, SIG_IGN);
@@ -120,7 +120,7 @@ TEST_CASE("signals that were inherited ignored or blocked are another program's 
     CHECK(WEXITSTATUS(status) == 42);
 }
 
-TEST_CASE("a write to a file that is too large fails, and a child that execs gets SIGXFSZ back", "[util]")
+TEST_CASE("a write beyond the file size limit fails, and SIGXFSZ is restored before exec", "[util]")
 {
     const auto writes_too_much = [] {
         char name[] = "/tmp/gpusnoop-unit-XXXXXX";
@@ -143,7 +143,7 @@ TEST_CASE("a write to a file that is too large fails, and a child that execs get
     CHECK(WTERMSIG(killed) == SIGXFSZ);
 }
 
-TEST_CASE("what leaves nothing behind is ended at once, by a signal that has come before, too", "[util]")
+TEST_CASE("ExitOnSignal exits at once, also for a pending signal", "[util]")
 {
     const int status = status_of([] {
         EndingSignals signals;

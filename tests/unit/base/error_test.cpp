@@ -15,7 +15,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Standard error is another file as long as this lives.
+// Redirects standard error while it exists.
 class StandardError {
 public:
     explicit StandardError(int to) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) { ::dup2(to, STDERR_FILENO); }
@@ -36,7 +36,7 @@ std::string read_all(int fd)
 
 } // namespace
 
-TEST_CASE("messages that nobody reads are not waited for, and counted", "[util]")
+TEST_CASE("messages to a blocked stderr are dropped and counted", "[util]")
 {
     int fds[2];
     REQUIRE(::pipe2(fds, O_CLOEXEC) == 0);
@@ -57,7 +57,7 @@ TEST_CASE("messages that nobody reads are not waited for, and counted", "[util]"
     CHECK(then.find(" " + std::to_string(2000 - shown) + " messages") != std::string::npos);
 }
 
-TEST_CASE("a message that cannot be written is nobody's fault", "[util]")
+TEST_CASE("a failing write to stderr is ignored", "[util]")
 {
     for (const char* path : {"/dev/full", "/"}) {
         const Fd file(::open(path, path[1] ? O_WRONLY | O_CLOEXEC : O_PATH | O_CLOEXEC));
@@ -67,12 +67,12 @@ TEST_CASE("a message that cannot be written is nobody's fault", "[util]")
     }
 }
 
-TEST_CASE("threads may warn at once where warnings are held", "[util]")
+TEST_CASE("warn() is thread-safe while warnings are deferred", "[util]")
 {
-    std::vector<std::string> told;
-    const WarningRedirect to([&](std::string message) { told.push_back(std::move(message)); });
+    std::vector<std::string> messages;
+    const WarningRedirect to([&](std::string message) { messages.push_back(std::move(message)); });
     {
-        const DeferredWarnings held;
+        const DeferredWarnings deferred;
         std::vector<std::jthread> threads;
         for (int t = 0; t < 8; t++)
             threads.emplace_back([] {
@@ -80,10 +80,10 @@ TEST_CASE("threads may warn at once where warnings are held", "[util]")
                     warn("one of many");
             });
     }
-    CHECK(told.size() == 800);
+    CHECK(messages.size() == 800);
 }
 
-TEST_CASE("an error of a limit names the limit", "[util]")
+TEST_CASE("an error caused by a limit names the limit", "[util]")
 {
     CHECK(errno_text(EMFILE).find("ulimit -n") != std::string::npos);
     CHECK(errno_text(EACCES) == "Permission denied");

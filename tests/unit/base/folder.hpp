@@ -10,7 +10,7 @@
 
 namespace gpusnoop {
 
-// A folder for as long as it lives.
+// A temporary folder, removed by the destructor.
 class Folder {
 public:
     Folder()

@@ -5,7 +5,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("the strings of a JSON text and where they are", "[containers]")
+TEST_CASE("the strings of a JSON text are reported with their paths", "[containers]")
 {
     std::vector<std::string> seen;
     const auto use = [&](const JsonPath& at, const std::string& text) {

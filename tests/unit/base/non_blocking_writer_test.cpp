@@ -14,8 +14,8 @@ using namespace gpusnoop;
 
 namespace {
 
-// What it takes of a megabyte, where nobody reads; the descriptor itself still blocks.
-size_t taken(int fd)
+// Writes up to a megabyte without a reader and returns the bytes written. Checks that the descriptor still blocks.
+size_t bytes_written(int fd)
 {
     const std::string much(1 << 20, 'x');
     const NonBlockingWriter out(fd);
@@ -55,25 +55,25 @@ Ends socket_ends()
 
 } // namespace
 
-TEST_CASE("whoever does not read is not waited for", "[util]")
+TEST_CASE("a write without a reader does not block", "[util]")
 {
     for (Ends (*make)() : {pipe_ends, terminal_ends, socket_ends}) {
         const Ends ends = make();
-        const size_t some = taken(ends.writing.get());
+        const size_t some = bytes_written(ends.writing.get());
         CHECK(some > 0);
         CHECK(some < 1 << 20);
-        CHECK(taken(ends.writing.get()) < some); // a terminal has moved something on
+        CHECK(bytes_written(ends.writing.get()) < some); // a terminal may have consumed something
     }
 }
 
-TEST_CASE("a reader that has gone is an error, and so is a descriptor that cannot be written to", "[util]")
+TEST_CASE("a closed reader and an unwritable descriptor are errors", "[util]")
 {
     ::signal(SIGPIPE, SIG_IGN);
     Ends pipe = pipe_ends(), socket = socket_ends();
     CHECK(NonBlockingWriter(pipe.reading.get()).write("x") == -EBADF);
     pipe.reading = Fd();
     {
-        const Fd gone(std::move(pipe.reading)), gone_too(std::move(socket.reading));
+        const Fd closed(std::move(pipe.reading)), closed_too(std::move(socket.reading));
     }
     CHECK(NonBlockingWriter(pipe.writing.get()).write("x") == -EPIPE);
     CHECK(NonBlockingWriter(socket.writing.get()).write("x") == -EPIPE);
@@ -83,7 +83,7 @@ TEST_CASE("a reader that has gone is an error, and so is a descriptor that canno
     CHECK(NonBlockingWriter(full.get()).write("x") == -ENOSPC);
 }
 
-TEST_CASE("a file takes everything, at the place where it was", "[util]")
+TEST_CASE("a file is written at its current offset", "[util]")
 {
     const Fd file(::memfd_create("out", MFD_CLOEXEC));
     REQUIRE(::write(file.get(), "one ", 4) == 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files are written where their path led when it was opened, and no file that is not the tool's own is touched.
+// Output files: a path cannot be redirected after it is opened, and only the tool's own files are changed.
 #include "base/error.hpp"
 #include "base/fd.hpp"
 #include "base/output_path.hpp"
@@ -51,7 +51,7 @@ void need_root()
 
 } // namespace
 
-TEST_CASE("a link in a path is followed only if no other user can have put it there", "[util]")
+TEST_CASE("a link in a path is followed only if no other user can have created it", "[util]")
 {
     const Folder folder;
     const std::string to = folder.file("to"), at = folder.file("at"), link = at + "/link", file = link + "/in/x";
@@ -59,7 +59,7 @@ TEST_CASE("a link in a path is followed only if no other user can have put it th
     fs::create_directory(at);
     fs::create_directory_symlink("../to", link);
     const auto refused = [&] { return why_not([&] { output(file); }); };
-    SECTION("its own links, absolute ones, too, of /proc, and none")
+    SECTION("own links, relative, absolute and in /proc, and no link")
     {
         const Fd in(open((to + "/in").c_str(), O_PATH | O_CLOEXEC));
         output(file).replace("ours", 0600, Durable::no);
@@ -76,15 +76,15 @@ TEST_CASE("a link in a path is followed only if no other user can have put it th
         need_root();
         REQUIRE(lchown(link.c_str(), other, other) == 0);
     }
-    SECTION("a link in another user's folder, who may rename there")
+    SECTION("a link in a folder that another user may write")
     {
         need_root();
         REQUIRE(chown(at.c_str(), other, other) == 0);
     }
-    SECTION("a link in a folder that all may write")
+    SECTION("a link in a folder with the sticky bit")
     {
         REQUIRE(chmod(at.c_str(), 01777) == 0);
-        CHECK(refused().empty()); // only its owner may rename it
+        CHECK(refused().empty()); // only its owner may rename the link
         REQUIRE(chmod(at.c_str(), 0777) == 0);
     }
     CHECK(refused().find("the recording '" + file +
@@ -93,7 +93,7 @@ TEST_CASE("a link in a path is followed only if no other user can have put it th
     CHECK(fs::is_empty(to + "/in"));
 }
 
-TEST_CASE("a path that leads nowhere", "[util]")
+TEST_CASE("a path to a missing folder is refused", "[util]")
 {
     const Folder folder;
     fs::create_symlink("loop", folder.file("loop"));
@@ -104,7 +104,7 @@ TEST_CASE("a path that leads nowhere", "[util]")
         CHECK_THROWS_AS(output(folder.file(name)).open(0600), Error);
 }
 
-TEST_CASE("once its folder is opened, a file stays in it", "[util]")
+TEST_CASE("an opened folder cannot be redirected", "[util]")
 {
     const Folder folder;
     fs::create_directory(folder.file("a"));
@@ -124,7 +124,7 @@ TEST_CASE("once its folder is opened, a file stays in it", "[util]")
     CHECK(fs::is_empty(folder.file("b")));
 }
 
-TEST_CASE("a file that is not the tool's own is neither written nor replaced nor removed", "[util]")
+TEST_CASE("a file that is not the tool's own is not written, replaced or removed", "[util]")
 {
     const Folder folder;
     const std::string path = folder.file("x");
@@ -133,9 +133,9 @@ TEST_CASE("a file that is not the tool's own is neither written nor replaced nor
         struct stat before {
         }, after{};
         REQUIRE(lstat(path.c_str(), &before) == 0);
-        for (const std::string& said :
+        for (const std::string& message :
              {why_not([&] { out.open(0600); }), why_not([&] { out.replace("ours", 0600, Durable::no); })})
-            CHECK(said.find(why) != said.npos);
+            CHECK(message.find(why) != message.npos);
         out.remove();
         REQUIRE(lstat(path.c_str(), &after) == 0);
         CHECK((before.st_ino == after.st_ino && before.st_size == after.st_size));
@@ -145,13 +145,13 @@ TEST_CASE("a file that is not the tool's own is neither written nor replaced nor
         folder.file("x", "our");
         is_left("'" + path + "' exists and is not a gpusnoop recording; refusing to overwrite it | name another file");
     }
-    SECTION("another user's")
+    SECTION("owned by another user")
     {
         need_root();
         folder.file("x", "ours");
         REQUIRE(chown(path.c_str(), other, other) == 0);
         is_left("exists and belongs to another user");
-        REQUIRE(chown(folder.file("").c_str(), other, other) == 0); // who could remove it as well
+        REQUIRE(chown(folder.file("").c_str(), other, other) == 0); // the folder's owner could remove the file anyway
         CHECK(out.open_existing());
     }
     SECTION("a link")
@@ -167,7 +167,7 @@ TEST_CASE("a file that is not the tool's own is neither written nor replaced nor
     }
 }
 
-TEST_CASE("only the file that was written is renamed, and over nothing but an older one", "[util]")
+TEST_CASE("only the written file is renamed, and it replaces only the tool's own files", "[util]")
 {
     const Folder folder;
     const OutputPath path = output(folder.file("x"));
@@ -181,7 +181,7 @@ TEST_CASE("only the file that was written is renamed, and over nothing but an ol
     CHECK(contents(folder.file("x.1")) == "ours");
 }
 
-TEST_CASE("a file that cannot be replaced stays, and nothing is left beside it", "[util]")
+TEST_CASE("a file that cannot be replaced stays, and no temporary file is left", "[util]")
 {
     const Folder folder;
     const OutputPath path = output(folder.file("x"));

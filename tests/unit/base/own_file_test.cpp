@@ -46,13 +46,13 @@ mode_t mode(const std::string& path)
 
 } // namespace
 
-TEST_CASE("a file of one's own is written as a whole, and nobody else reads it", "[util]")
+TEST_CASE("a settings file is written atomically and is private", "[util]")
 {
     const Root root;
     const OwnFile file(root.path, {".config", "gpusnoop", "x.json"});
     CHECK(file.path() == root.path + "/.config/gpusnoop/x.json");
     CHECK(!file.read());
-    CHECK(!fs::exists(root.path + "/.config")); // reading makes nothing
+    CHECK(!fs::exists(root.path + "/.config")); // reading creates no folders
     const mode_t before = ::umask(0);
     file.write("one");
     ::umask(before);
@@ -66,7 +66,7 @@ TEST_CASE("a file of one's own is written as a whole, and nobody else reads it",
     CHECK(std::distance(fs::directory_iterator(root.path + "/.config/gpusnoop"), {}) == 1);
 }
 
-TEST_CASE("what another could have put there is neither read nor written over", "[util]")
+TEST_CASE("a file that another user could have created is neither read nor replaced", "[util]")
 {
     const Root root;
     const std::string folder = root.path + "/gpusnoop", path = folder + "/x.json", elsewhere = root.path + "/elsewhere";
@@ -116,24 +116,24 @@ TEST_CASE("what another could have put there is neither read nor written over", 
         CHECK_THROWS_AS(file.write("new"), Error);
         CHECK(std::distance(fs::directory_iterator(elsewhere), {}) == 1);
     }
-    SECTION("others may write it")
+    SECTION("the file is writable by others")
     {
         REQUIRE(::chmod(path.c_str(), 0620) == 0);
         is("'" + path + "' can be written by others (chmod go-w)");
     }
-    SECTION("others may write to its folder")
+    SECTION("its folder is writable by others")
     {
         REQUIRE(::chmod(folder.c_str(), 0707) == 0);
         CHECK(why_not(file) == "'" + folder + "' can be written by others (chmod go-w)");
         CHECK_THROWS_AS(file.write("new"), Error);
     }
-    SECTION("others may write to the folder around it")
+    SECTION("the parent folder is writable by others")
     {
         REQUIRE(::chmod(root.path.c_str(), 0770) == 0);
         CHECK(why_not(file) == "'" + root.path + "' can be written by others (chmod go-w)");
         CHECK_THROWS_AS(file.write("new"), Error);
     }
-    SECTION("of another user")
+    SECTION("owned by another user")
     {
         if (::geteuid() != 0)
             SKIP("only root can give files away");
@@ -143,7 +143,7 @@ TEST_CASE("what another could have put there is neither read nor written over", 
         CHECK(why_not(file) == "'" + root.path + "' belongs to another user");
         CHECK_THROWS_AS(file.write("new"), Error);
     }
-    SECTION("no folder to begin with")
+    SECTION("the root folder does not exist")
     {
         const OwnFile nowhere(root.path + "/none", {"x.json"});
         CHECK(!nowhere.read());
@@ -151,7 +151,7 @@ TEST_CASE("what another could have put there is neither read nor written over", 
     }
 }
 
-TEST_CASE("where settings are", "[util]")
+TEST_CASE("the settings folder comes from the environment", "[util]")
 {
     const auto path = [](const char* config, const char* home) {
         config ? ::setenv("XDG_CONFIG_HOME", config, 1) : ::unsetenv("XDG_CONFIG_HOME");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the sanitizers watch: what takes seconds without them takes minutes with them, and shows them nothing new by
-// then.
+// True if built with sanitizers: long tests then run shorter, because they would take minutes and find nothing more.
 #pragma once
 
 namespace gpusnoop {

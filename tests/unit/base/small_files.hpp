@@ -6,7 +6,7 @@
 
 namespace gpusnoop {
 
-// As long as it lives, no file grows beyond that.
+// Limits the size of files (RLIMIT_FSIZE) while it exists.
 class SmallFiles {
 public:
     explicit SmallFiles(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN))

@@ -26,7 +26,7 @@ std::string json_string(std::string_view text)
 
 } // namespace
 
-TEST_CASE("printable text cannot steer a terminal", "[text]")
+TEST_CASE("printable text cannot control a terminal", "[text]")
 {
     CHECK(printable("plain text") == "plain text");
     CHECK(printable("") == "");
@@ -46,10 +46,10 @@ TEST_CASE("printable text cannot steer a terminal", "[text]")
     CHECK(printable("\xf0\x80\x80\xaf") == "\\xF0\\x80\\x80\\xAF"); // overlong
     CHECK(printable("\xed\xa0\x80") == "\\xED\\xA0\\x80");          // surrogate
     CHECK(printable("\xf4\x90\x80\x80") == "\\xF4\\x90\\x80\\x80"); // past U+10FFFF
-    CHECK(printable("\xe4\xb8z") == "\\xE4\\xB8z");                 // cut off
+    CHECK(printable("\xe4\xb8z") == "\\xE4\\xB8z");                 // truncated
 }
 
-TEST_CASE("text is cut to columns, at a character", "[text]")
+TEST_CASE("text is truncated to columns at a character", "[text]")
 {
     CHECK(cut("0123456789", 10) == "0123456789");
     CHECK(cut("0123456789", 9) == "01234567+");
@@ -94,14 +94,14 @@ TEST_CASE("JSON strings are escaped without loss", "[text]")
             CAPTURE(printable(bytes));
             FAIL("not valid JSON");
         }
-        // The other way round: valid UTF-8 comes back as it was.
+        // Valid UTF-8 is unchanged after parsing.
         std::string valid = parsed.get<std::string>();
         if (nlohmann::json::parse(json_string(valid)).get<std::string>() != valid)
             FAIL("not the same text");
     }
 }
 
-TEST_CASE("bytes for people", "[text]")
+TEST_CASE("byte counts are formatted for people", "[text]")
 {
     CHECK(human_bytes(0) == "0");
     CHECK(human_bytes(1023) == "1023");

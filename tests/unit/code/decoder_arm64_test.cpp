@@ -38,9 +38,9 @@ bool simulated(uint32_t word)
 
 } // namespace
 
-TEST_CASE("arguments of arm64 are followed to the call", "[decoder]")
+TEST_CASE("arm64: argument values are known at a call", "[decoder]")
 {
-    SECTION("as gcc sets them")
+    SECTION("code of gcc")
     {
         const auto known = arguments({
             0x90000001, // adrp x1, here
@@ -59,46 +59,46 @@ TEST_CASE("arguments of arm64 are followed to the call", "[decoder]")
         CHECK((*known)[3] == (*known)[2]);
         CHECK((*known)[4] == constant(0xffffffff));
     }
-    SECTION("out of the global offset table")
+    SECTION("loaded from the global offset table")
     {
         const auto known = arguments({0x90000001, 0xf9400821}); // adrp x1, here; ldr x1, [x1, #16]
         REQUIRE(known);
         CHECK((*known)[1] == Argument{Argument::loaded, here + 16});
     }
-    SECTION("a number in pieces")
+    SECTION("a constant set by several instructions")
     {
         const auto known = arguments({0xd2824680, 0xf2aacf00}); // movz x0, #0x1234; movk x0, #0x5678, lsl #16
         REQUIRE(known);
         CHECK((*known)[0] == constant(0x56781234));
     }
-    SECTION("not beyond a call")
+    SECTION("unknown after a call")
     {
         const auto known = arguments({0x12800004, 0x94000000}); // mov w4, #-1; bl
         REQUIRE(known);
         CHECK((*known)[4] == Argument());
     }
-    SECTION("not beyond a load, nor one of two registers, nor where a base moves")
+    SECTION("unknown after a load, a pair load, or a base update")
     {
         CHECK((*arguments({0x12800004, 0xb94003e4}))[4] == Argument()); // ldr w4, [sp]
         CHECK((*arguments({0x12800004, 0xa94013e3}))[4] == Argument()); // ldp x3, x4, [sp]
         CHECK((*arguments({0x12800004, 0xf8008481}))[4] == Argument()); // str x1, [x4], #8
     }
-    SECTION("a vector's number is no general register's")
+    SECTION("a vector load does not change the general register of the same number")
     {
         CHECK((*arguments({0x12800004, 0x3dc003e4}))[4] == constant(0xffffffff)); // ldr q4, [sp]
     }
     CHECK_FALSE(arm64_decoder().arguments({bytes_of({0x12800004}), here + 2}));
 }
 
-TEST_CASE("calls of arm64 are found by their words", "[decoder]")
+TEST_CASE("arm64: calls are found by their instruction words", "[decoder]")
 {
     CHECK(branches({0xd503201f, 0x97ffffff}) == std::vector<Branch>{{Branch::call, here + 4, here + 8, here}});
-    // The linker's stub, and a call through the same pointer.
+    // A PLT stub, and a call through the same pointer.
     CHECK(branches({0x90000010, 0xf9400a11, 0x91004210, 0xd61f0220}) ==
           std::vector<Branch>{{Branch::jump_through, here, here + 16, here + 16}});
     CHECK(branches({0x90000010, 0xf9400a11, 0xd63f0220}) ==
           std::vector<Branch>{{Branch::call_through, here + 8, here + 12, here + 16}});
-    CHECK(branches({0x90000010, 0xf9400a11, 0xd61f0200}).empty()); // of another register
+    CHECK(branches({0x90000010, 0xf9400a11, 0xd61f0200}).empty()); // branches to a different register
     CHECK(arm64_decoder().stub_entries(here + 4, bytes_of({0xd503245f})) ==
           std::array<uint64_t, 3>{here + 4, here + 4, here}); // bti c
     CHECK(arm64_decoder().first_call({bytes_of({0x12800004, 0x94000002}), here})->target == here + 12);
@@ -106,18 +106,18 @@ TEST_CASE("calls of arm64 are found by their words", "[decoder]")
 }
 
 // cuCtxSynchronize of driver 535.
-TEST_CASE("the gate of a driver's function ends in a jump through a pointer", "[decoder]")
+TEST_CASE("arm64: the thunk of a driver function ends in a jump through a pointer", "[decoder]")
 {
     std::vector<uint32_t> gate = {0x90000001, 0x52800020, 0x72a00020, 0xb9400821, 0x6b00003f, 0x540000a0,
                                   0xb0000000, 0xf9400800, 0xaa0003f0, 0xd61f0200, 0x52800080, 0xd65f03c0};
     const auto jump = arm64_decoder().thunk_jump({bytes_of(gate), here});
     REQUIRE(jump);
     CHECK(*jump == Branch{Branch::jump_through, here + 36, here + 40, here + 0x1010});
-    gate[2] = 0xa9bf7bfd; // stp x29, x30, [sp, #-16]!: it does something itself
+    gate[2] = 0xa9bf7bfd; // stp x29, x30, [sp, #-16]!: pushes a frame
     CHECK_FALSE(arm64_decoder().thunk_jump({bytes_of(gate), here}));
 }
 
-TEST_CASE("what arm64's kernel simulates is where a probe is", "[placement]")
+TEST_CASE("arm64: probes stay on the first instruction", "[placement]")
 {
     for (const uint32_t word : {0x90000001U, 0x10000001U, 0x14000004U, 0x94000004U, 0x540000a0U, 0x34000040U,
                                 0xb5000040U, 0x36000040U, 0xb7f80040U, 0xd61f0200U, 0xd63f0200U, 0xd65f03c0U})

@@ -24,9 +24,9 @@ Argument constant(uint64_t value)
 
 } // namespace
 
-TEST_CASE("arguments are followed to the call", "[decoder]")
+TEST_CASE("argument values are known at a call", "[decoder]")
 {
-    SECTION("as gcc sets them")
+    SECTION("code of gcc")
     {
         const Bytes bytes = {
             0x45, 0x31, 0xc9,                         // xor %r9d, %r9d
@@ -44,7 +44,7 @@ TEST_CASE("arguments are followed to the call", "[decoder]")
         CHECK((*known)[3] == (*known)[2]);
         CHECK((*known)[4] == constant(0xffffffff));
     }
-    SECTION("for space")
+    SECTION("code optimized for size")
     {
         const auto known = arguments({0x6a, 0xff, 0x41, 0x58,         // push $-1; pop %r8
                                       0xbe, 0x34, 0x12, 0x40, 0x00}); // mov $0x401234, %esi
@@ -52,13 +52,13 @@ TEST_CASE("arguments are followed to the call", "[decoder]")
         CHECK((*known)[1] == constant(0x401234));
         CHECK((*known)[4] == constant(UINT64_MAX));
     }
-    SECTION("out of the global offset table")
+    SECTION("loaded from the global offset table")
     {
         const auto known = arguments({0x48, 0x8b, 0x35, 0x00, 0x01, 0x00, 0x00}); // mov 0x100(%rip), %rsi
         REQUIRE(known);
         CHECK((*known)[1] == Argument{Argument::loaded, here + 7 + 0x100});
     }
-    SECTION("until something else is known")
+    SECTION("unknown after the register is changed")
     {
         const Bytes lea = {0x48, 0x8d, 0x35, 0x10, 0x00, 0x00, 0x00}; // lea 0x10(%rip), %rsi
         for (const Bytes& then : {Bytes{0xe8, 0, 0, 0, 0},            // call
@@ -75,12 +75,12 @@ TEST_CASE("arguments are followed to the call", "[decoder]")
             CHECK((*known)[1] == Argument());
         }
     }
-    CHECK_FALSE(arguments({0x48, 0x8d, 0x35, 0x10})); // cut
-    CHECK_FALSE(arguments({0x06}));                   // no instruction
+    CHECK_FALSE(arguments({0x48, 0x8d, 0x35, 0x10})); // truncated
+    CHECK_FALSE(arguments({0x06}));                   // invalid
     CHECK(arguments({}));
 }
 
-TEST_CASE("branches are found by their bytes", "[decoder]")
+TEST_CASE("branches are found by byte patterns", "[decoder]")
 {
     const Bytes bytes = {0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff, 0xff, 0x15, 0x10, 0, 0, 0, 0xff, 0x25, 0x20, 0, 0, 0};
     std::vector<Branch> found;
@@ -92,7 +92,7 @@ TEST_CASE("branches are found by their bytes", "[decoder]")
         x86_64_decoder().branches({std::span(bytes).first(size), here}, [](const Branch&) { FAIL("too short"); });
 }
 
-TEST_CASE("a stub of the linker begins at its jump, or in front of it", "[decoder]")
+TEST_CASE("a PLT stub starts at its jump or before it", "[decoder]")
 {
     const Bytes with_endbr = {0x90, 0xf3, 0x0f, 0x1e, 0xfa};
     const Bytes with_bnd = {0xf3, 0x0f, 0x1e, 0xfa, 0xf2};
@@ -102,10 +102,11 @@ TEST_CASE("a stub of the linker begins at its jump, or in front of it", "[decode
     CHECK(x86_64_decoder().stub_entries(here, with_bnd)[2] == here - 5);
 }
 
-TEST_CASE("where a thunk jumps", "[decoder]")
+TEST_CASE("the jump of a thunk is found", "[decoder]")
 {
     const auto jump = [](const Bytes& bytes) { return x86_64_decoder().thunk_jump({bytes, here}); };
-    // As libcuda 535 exports it: cmpl $0x321cba00, there(%rip); je; jmp *slot(%rip). The bytes of a call are in it.
+    // As libcuda 535 exports it: cmpl $0x321cba00, there(%rip); je; jmp *slot(%rip). It contains the opcode byte of a
+    // call.
     const Bytes thunk = {0x81, 0x3d, 0xe8, 0, 0, 0, 0, 0xba, 0x1c, 0x32, 0x74, 0x0c, 0xff, 0x25, 0x20, 0, 0, 0};
     CHECK(jump(thunk) == Branch{Branch::jump_through, here + 12, here + 18, here + 50});
     CHECK(jump({0xff, 0x25, 0x20, 0, 0, 0}) == Branch{Branch::jump_through, here, here + 6, here + 38});
@@ -116,7 +117,7 @@ TEST_CASE("where a thunk jumps", "[decoder]")
     CHECK_FALSE(jump({}));
 }
 
-TEST_CASE("the first call, behind straight code", "[decoder]")
+TEST_CASE("the first call after straight-line code is found", "[decoder]")
 {
     const auto first = [](const Bytes& bytes) { return x86_64_decoder().first_call({bytes, here}); };
     CHECK(first({0x90, 0xe8, 0, 0, 0, 0}) == Branch{Branch::call, here + 1, here + 6, here + 6});
@@ -126,7 +127,7 @@ TEST_CASE("the first call, behind straight code", "[decoder]")
     CHECK_FALSE(first({0x90}));
 }
 
-TEST_CASE("the field that a function returns through a pointer", "[decoder]")
+TEST_CASE("the field that a function returns through a pointer is found", "[decoder]")
 {
     const auto field = [](const Bytes& bytes) { return x86_64_decoder().returned_field({bytes, here}); };
     const Bytes load = {0x41, 0x8b, 0x84, 0x24, 0x50, 0x42, 0x03, 0x00}; // mov 0x34250(%r12), %eax
@@ -140,24 +141,24 @@ TEST_CASE("the field that a function returns through a pointer", "[decoder]")
     const Bytes nop = {0x90}, ret = {0xc3};
 
     CHECK(field(code({load, store, ret})) == 0x34250);
-    // As in NCCL 2.22 and 2.29: the stack is looked at in between.
+    // As in NCCL 2.22 and 2.29: another instruction is between.
     CHECK(field(code({{0x31, 0xdb}, load, {0x31, 0xdb}, store, ret})) == 0x34250);
     CHECK(field(code({load, nop, nop, nop, store, ret})) == std::nullopt);
-    // Twice the same is one; another one is none.
+    // The same field twice is accepted, two different fields are not.
     CHECK(field(code({load, store, load, store, ret})) == 0x34250);
     CHECK(field(code({load, store, {0x8b, 0x47, 0x10}, store, ret})) == std::nullopt);
-    // Another register, another width, a local variable, an element of an array.
+    // Rejected: another register, another width, a local variable, an array element, another store offset.
     CHECK(field(code({load, {0x41, 0x89, 0x4d, 0x00}, ret})) == std::nullopt);
     CHECK(field(code({{0x49, 0x8b, 0x84, 0x24, 0x50, 0x42, 0x03, 0x00}, store, ret})) == std::nullopt);
     CHECK(field(code({{0x8b, 0x44, 0x24, 0x10}, store, ret})) == std::nullopt);
     CHECK(field(code({{0x8b, 0x04, 0x87}, store, ret})) == std::nullopt);
     CHECK(field(code({load, {0x41, 0x89, 0x45, 0x04}, ret})) == std::nullopt);
-    // Code that ends in the middle of an instruction, or is none.
+    // Truncated and empty code.
     CHECK(field(code({load, store, {0x41, 0x8b}})) == std::nullopt);
     CHECK(field({}) == std::nullopt);
 }
 
-TEST_CASE("the number that a function returns through a pointer", "[decoder]")
+TEST_CASE("the constant that a function returns through a pointer is found", "[decoder]")
 {
     const auto number = [](const Bytes& bytes) { return x86_64_decoder().returned_constant({bytes, here}); };
     const Bytes store = {0xc7, 0x07, 0xbb, 0x56, 0x00, 0x00}; // movl $22203, (%rdi)

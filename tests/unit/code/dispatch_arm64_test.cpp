@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that look another one up in a table, and the one that fills it: libamdhip64 6.4.3 as Debian builds it for
+// Functions that forward through a table, and the function that fills the table. Code of Debian's libamdhip64 6.4.3 for
 // arm64.
 #include "code/decoder.hpp"
 #include "words_of_arm64.hpp"
@@ -46,7 +46,7 @@ std::optional<Dispatch> dispatch(const Code32& words)
     return arm64_decoder().dispatch({bytes_of(words), here});
 }
 
-// What fills the table at 0x2010, whose address is at 0x2ff8 then.
+// Fills the table at 0x2010 and stores its address at 0x2ff8.
 constexpr uint64_t filler_at = 0x1000;
 const Code32 filler{
     0xd503245f, // 1000: bti c
@@ -92,7 +92,7 @@ std::vector<Filled> filled(const Code32& words)
 
 } // namespace
 
-TEST_CASE("a function of arm64 that hands on its arguments", "[dispatch]")
+TEST_CASE("arm64: a function that forwards its arguments is recognized", "[dispatch]")
 {
     const auto found = dispatch(thunk);
     REQUIRE(found);
@@ -102,20 +102,21 @@ TEST_CASE("a function of arm64 that hands on its arguments", "[dispatch]")
     CHECK(found->low == 0b1111);
 }
 
-TEST_CASE("what looks like one on arm64, and hands on something else", "[dispatch]")
+TEST_CASE("arm64: functions that change arguments or do more are not forwarders", "[dispatch]")
 {
-    CHECK(dispatch(with(thunk, 9, 0xa9430be1))->whole == 0b0001);  // ldp x1, x2: changed places
-    CHECK(dispatch(with(thunk, 10, 0x2a1303e0))->whole == 0b0110); // mov w0, w19: half of it
+    CHECK(dispatch(with(thunk, 9, 0xa9430be1))->whole == 0b0001);  // ldp x1, x2: swapped
+    CHECK(dispatch(with(thunk, 10, 0x2a1303e0))->whole == 0b0110); // mov w0, w19: only the lower half
     CHECK(dispatch(with(thunk, 10, 0x2a1303e0))->low == 0b1111);
-    CHECK(dispatch(with(thunk, 13, 0xb94033e3))->low == 0b0111); // ldr w3, [sp, #48]: the lower half of another one
+    CHECK(dispatch(with(thunk, 13, 0xb94033e3))->low ==
+          0b0111); // ldr w3, [sp, #48]: the lower half of another argument
     for (const auto& [at, word] : {
-             std::pair<size_t, uint32_t>{0, 0xd503201f}, // not signed, and checked
-             {15, 0xd503201f},                           // signed, and not checked
+             std::pair<size_t, uint32_t>{0, 0xd503201f}, // checked without being signed
+             {15, 0xd503201f},                           // signed, but not checked
              {14, 0xa8c37bfd},                           // ldp x29, x30, [sp], #48
              {14, 0xa8c477de},                           // ldp x30, x29, [x30], #64
              {11, 0xd503201f},                           // x19 is lost
-             {6, 0xa90407e2},                            // stp x2, x1, [sp, #64]: its caller's
-             {12, 0xf94010a4},                           // ldr x4, [x5, #32]: no table
+             {6, 0xa90407e2},                            // stp x2, x1, [sp, #64]: the caller's frame
+             {12, 0xf94010a4},                           // ldr x4, [x5, #32]: not from the table
              {12, 0xb9441084},                           // ldr w4, [x4, #1040]: half a pointer
              {16, 0xaa0003f0},                           // mov x16, x0
              {17, 0xd63f0200},                           // blr x16
@@ -134,34 +135,34 @@ TEST_CASE("what looks like one on arm64, and hands on something else", "[dispatc
     CHECK(!dispatch({push, call, call, take, pop, go}));
     CHECK(!dispatch({0xa9be7bfd, call, take, pop, go})); // 32 bytes
     CHECK(dispatch({more, sign, push, call, take, pop, check, less, go}));
-    CHECK(!dispatch({more, sign, push, call, take, pop, less, check, go})); // with another stack pointer
+    CHECK(!dispatch({more, sign, push, call, take, pop, less, check, go})); // checked with a different stack pointer
     CHECK(!dispatch({sign, sign, push, call, take, pop, check, go}));
     for (size_t size = 0; size < thunk.size(); size++)
         CHECK(!dispatch(Code32(thunk.begin(), thunk.begin() + static_cast<std::ptrdiff_t>(size))));
 }
 
-TEST_CASE("what fills a table of arm64", "[dispatch]")
+TEST_CASE("arm64: entries of a table are found in the code that fills it", "[dispatch]")
 {
     const auto found = filled(filler);
     REQUIRE(found.size() == 2);
     CHECK(found[0] == Filled{8, {Argument::loaded, 0x15c0}});
     CHECK(found[1] == Filled{16, {Argument::loaded, 0x15c8}});
-    // An address that code computes.
+    // An address computed by code.
     CHECK(filled(with(with(filler, second_add, 0x10000005), second_add + 1, 0xd503201f)).at(1) ==
           Filled{16, {Argument::constant, 0x1064}});
 }
 
-TEST_CASE("a table of arm64 of which nothing is sure is not known", "[dispatch]")
+TEST_CASE("arm64: a table with ambiguous stores is unknown", "[dispatch]")
 {
-    CHECK(filled(with(filler, second_store, 0xf9000425)).empty());      // str x5, [x1, #8]: twice the same place
+    CHECK(filled(with(filler, second_store, 0xf9000425)).empty());      // str x5, [x1, #8]: the same slot twice
     CHECK(filled(with(filler, second_store, 0xb9001025)).empty());      // str w5
     CHECK(filled(with(filler, second_store, 0xf8010c25)).empty());      // str x5, [x1, #16]!
-    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // elsewhere than it is loaded from
+    CHECK(filled(with(filler, spill, 0xf9000be3)).empty());             // spilled to a slot that is not loaded
     CHECK(filled(with(filler, 10, 0x34ffffe9)).empty());                // cbz w9, back
     CHECK(filled(with(filler, 6, 0xf9400020)).empty());                 // ldr x0, [x1]
-    CHECK(filled(Code32(filler.begin(), filler.begin() + 20)).empty()); // it is never set
+    CHECK(filled(Code32(filler.begin(), filler.begin() + 20)).empty()); // the pointer is never set
     CHECK(filled({}).empty());
-    // Two ways lead there, and x3 is another one in each.
+    // Two paths lead to the stores, with different values of x3.
     Code32 two = with(filler, 14, 0x340000c0); // cbz w0, 1050
     two[16] = 0xd503201f;
     CHECK(filled(two).size() == 2);
@@ -173,7 +174,7 @@ TEST_CASE("a table of arm64 of which nothing is sure is not known", "[dispatch]"
 
 namespace {
 
-// hipKernelNameRef() of 5.7.1 at 0x1000, and what it calls at 0x2000.
+// hipKernelNameRef() of 5.7.1 at 0x1000, and its callee at 0x2000.
 const Code32 name_of{
     0xd503245f, // bti c
     0xb4000120, // cbz x0
@@ -201,21 +202,22 @@ std::optional<Path> path(const Code32& function, const Code32& called = name_pla
 
 } // namespace
 
-TEST_CASE("the way from an object to its kernel's name on arm64", "[instructions]")
+TEST_CASE("arm64: the path from an object to its kernel's name is found", "[instructions]")
 {
     CHECK(path(name_of) == Path{0x88, 0x28});
-    CHECK(path(with(name_of, 9, 0xd65f0bff)) == Path{0x88, 0x28});              // retaa
-    CHECK(path({0xf9401400, 0xf9401400, 0xd65f03c0}) == Path{0x28, 0x28});      // ldr x0, [x0, #40], twice
-    CHECK(path({0xf9401401, 0xaa0103e0, 0x140003fe}, name_of) == std::nullopt); // b 2000, which goes on from there
+    CHECK(path(with(name_of, 9, 0xd65f0bff)) == Path{0x88, 0x28});         // retaa
+    CHECK(path({0xf9401400, 0xf9401400, 0xd65f03c0}) == Path{0x28, 0x28}); // ldr x0, [x0, #40], twice
+    CHECK(path({0xf9401401, 0xaa0103e0, 0x140003fe}, name_of) ==
+          std::nullopt); // b 2000: a tail call, whose load from x1 is not followed
     CHECK(path({0xf9401401, 0xaa0103e0, 0x140003fe}, {0xf9404400, 0xd65f03c0}) == Path{0x28, 0x88});
     CHECK(!path({}));
     CHECK(!path(Code32(name_of.begin(), name_of.end() - 1))); // no return
     CHECK(!path(name_of, {0xd2800000, 0xd65f03c0}));          // mov x0, #0
-    CHECK(!path(name_of, {0xf9400020, 0xd65f03c0}));          // ldr x0, [x1]: of another argument
+    CHECK(!path(name_of, {0xf9400020, 0xd65f03c0}));          // ldr x0, [x1]: another argument
     CHECK(!path(name_of, {0xf85f8000, 0xd65f03c0}));          // ldur x0, [x0, #-8]
     CHECK(!path(name_of, {0xb9404400, 0xd65f03c0}));          // ldr w0
     CHECK(!path(name_of, {0xf8408400, 0xd65f03c0}));          // ldr x0, [x0], #8
     CHECK(!path(name_of, {0x94000000, 0xd65f03c0}));          // calls itself
     CHECK(!path(with(name_of, 5, 0xd63f0020)));               // blr x1
-    CHECK(!path(name_place));                                 // an address within it
+    CHECK(!path(name_place));                                 // returns an address within the object
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that look another one up in a table, and the one that fills it: libamdhip64 6.4.3 and 7.2.4 as Debian
-// builds them.
+// Functions that forward through a table, and the function that fills the table. Code of Debian's libamdhip64 6.4.3 and
+// 7.2.4.
 #include "code/decoder.hpp"
 
 #include <algorithm>
@@ -39,14 +39,14 @@ std::optional<Dispatch> dispatch(const Bytes& bytes)
     return x86_64_decoder().dispatch({bytes, here});
 }
 
-// With these bytes in place of the ones at this offset.
+// Replaces the bytes at this offset.
 Bytes with(Bytes code, size_t at, const Bytes& bytes)
 {
     std::ranges::copy(bytes, code.begin() + static_cast<std::ptrdiff_t>(at));
     return code;
 }
 
-// What fills the table, up to where it begins to.
+// The beginning of a function that fills a table, up to the stores.
 Bytes begin_of_filler()
 {
     return {
@@ -60,7 +60,7 @@ Bytes begin_of_filler()
     };
 }
 
-// A filler from its stores; lea and mov take it from there to the end of the function.
+// A function that fills a table with these stores. lea and mov then set the pointer to the table.
 std::vector<Filled> filled(const Bytes& stores, uint64_t table)
 {
     Bytes code = begin_of_filler();
@@ -79,7 +79,7 @@ std::vector<Filled> filled(const Bytes& stores, uint64_t table)
 
 } // namespace
 
-TEST_CASE("a function that hands on its arguments", "[dispatch]")
+TEST_CASE("a function that forwards its arguments is recognized", "[dispatch]")
 {
     const auto found = dispatch(thunk);
     REQUIRE(found);
@@ -89,29 +89,29 @@ TEST_CASE("a function that hands on its arguments", "[dispatch]")
     CHECK(found->low == (rdi | rsi | rdx | rcx));
 }
 
-TEST_CASE("what looks like one, and hands on something else", "[dispatch]")
+TEST_CASE("functions that change arguments or do more are not forwarders", "[dispatch]")
 {
-    // Two arguments have changed places.
+    // Two arguments are swapped.
     auto found = dispatch(with(with(thunk, 48, {0x48, 0x8b, 0x74, 0x24, 0x18}), 53, {0x48, 0x8b, 0x7c, 0x24, 0x10}));
     REQUIRE(found);
     CHECK(found->whole == rdx);
-    // Half of one is lost.
+    // The upper half of one is lost.
     found = dispatch(with(thunk, 36, {0x90, 0x8b, 0x54, 0x24, 0x08}));
     REQUIRE(found);
     CHECK(found->whole == (rdi | rsi));
     CHECK(found->low == (rdi | rsi | rdx | rcx));
-    // The stack is not where it was: it would find other arguments there.
+    // The stack pointer is not restored, so the target would read wrong arguments.
     CHECK(!dispatch(with(thunk, 61, {0x20})));
-    // Into the caller's frame
+    // A store to the caller's frame.
     CHECK(!dispatch(with(thunk, 12, {0x28})));
-    // No table
+    // Not a pointer from the table.
     CHECK(!dispatch(with(thunk, 43, {0x81})));
     CHECK(!dispatch(with(thunk, 62, {0xff, 0xe1})));
     for (size_t size = 0; size < thunk.size(); size++)
         CHECK(!dispatch(Bytes(thunk.begin(), thunk.begin() + static_cast<std::ptrdiff_t>(size))));
 }
 
-TEST_CASE("what fills a table by addresses", "[dispatch]")
+TEST_CASE("table entries stored one by one are found", "[dispatch]")
 {
     const Bytes stores{
         0x48, 0xc7, 0x05, 0xe2, 0x1f, 0x00, 0x00, 0x10, 0x00, 0x00, 0x00, // movq $0x10, 0x3008
@@ -124,7 +124,7 @@ TEST_CASE("what fills a table by addresses", "[dispatch]")
     CHECK(found[1] == Filled{0x10, {Argument::constant, 0x112d}});
 }
 
-TEST_CASE("what fills a table with pairs of words", "[dispatch]")
+TEST_CASE("table entries stored by vector instructions are found", "[dispatch]")
 {
     const Bytes stores{
         0xf3, 0x0f, 0x7e, 0x05, 0x00, 0x01, 0x00, 0x00, // movq 0x1123, %xmm0
@@ -138,13 +138,13 @@ TEST_CASE("what fills a table with pairs of words", "[dispatch]")
     CHECK(found[1].slot == found[0].slot + 8);
 }
 
-TEST_CASE("a place of a table that is filled twice is not known", "[dispatch]")
+TEST_CASE("a table slot written twice is unknown", "[dispatch]")
 {
     Bytes stores;
     for (uint8_t i = 0; i < 2; i++) {
         const Bytes one{
             0x48, 0x8d, 0x05, 0x00,
-            0x01, 0x00, 0x00, // lea, another one each time
+            0x01, 0x00, 0x00, // lea, a different address each time
             0x48, 0x89, 0x05, static_cast<uint8_t>(0xe1 - 14 * i),
             0x1f, 0x00, 0x00, // mov %rax, 0x300a
         };
@@ -153,7 +153,7 @@ TEST_CASE("a place of a table that is filled twice is not known", "[dispatch]")
     CHECK(filled(stores, 0x3000).empty());
 }
 
-TEST_CASE("what returns something else has no table", "[dispatch]")
+TEST_CASE("functions that do not fill a table have no entries", "[dispatch]")
 {
     CHECK(x86_64_decoder().filled({begin_of_filler(), 0x1000}).empty());
     CHECK(x86_64_decoder().filled({Bytes{0x31, 0xc0, 0xc3}, 0x1000}).empty());
@@ -162,7 +162,7 @@ TEST_CASE("what returns something else has no table", "[dispatch]")
 
 namespace {
 
-// hipKernelNameRef() of 5.7.1 and later at 0x1000, and what it calls at 0x2000.
+// hipKernelNameRef() of 5.7.1 and later at 0x1000, and its callee at 0x2000.
 const Bytes name_of{
     0xf3, 0x0f, 0x1e, 0xfa,       // endbr64
     0x48, 0x85, 0xff,             // test %rdi, %rdi
@@ -188,17 +188,17 @@ std::optional<Path> path(const Bytes& function, const Bytes& called = name_place
 
 } // namespace
 
-TEST_CASE("the way from an object to its kernel's name", "[instructions]")
+TEST_CASE("the path from an object to its kernel's name is found", "[instructions]")
 {
     CHECK(path(name_of) == Path{0x98, 0x28});
-    const Bytes direct{0x48, 0x8b, 0x47, 0x28, 0x48, 0x8b, 0x40, 0x28, 0xc3}; // as clang might write it
+    const Bytes direct{0x48, 0x8b, 0x47, 0x28, 0x48, 0x8b, 0x40, 0x28, 0xc3}; // as clang might compile it
     CHECK(path(direct) == Path{0x28, 0x28});
     CHECK(!path({}));
     CHECK(!path(Bytes(name_of.begin(), name_of.end() - 1)));                 // no return
     CHECK(!path(name_of, {0x31, 0xc0, 0xc3}));                               // xor %eax, %eax
-    CHECK(!path(name_of, {0x48, 0x8b, 0x06, 0xc3}));                         // of another argument
-    CHECK(!path(name_of, {0x48, 0x83, 0xef, 0x08, 0x48, 0x8b, 0x07, 0xc3})); // sub $8, %rdi: in front of it
+    CHECK(!path(name_of, {0x48, 0x8b, 0x06, 0xc3}));                         // another argument
+    CHECK(!path(name_of, {0x48, 0x83, 0xef, 0x08, 0x48, 0x8b, 0x07, 0xc3})); // sub $8, %rdi: before the object
     CHECK(!path(name_of, {0xe8, 0xfb, 0xff, 0xff, 0xff}));                   // calls itself
     CHECK(!path(with(name_of, 13, {0xff, 0xd0, 0x90, 0x90, 0x90})));         // call *%rax
-    CHECK(!path(name_place));                                                // an address within it, not what is there
+    CHECK(!path(name_place));                                                // returns an address within the object
 }

@@ -29,7 +29,7 @@ std::string error_of(Fd file)
     }
 }
 
-// Calls everything, and counts the functions found; -1 where the file is refused.
+// Calls all methods and returns the number of functions found; -1 if the file is refused.
 int exercise(Fd file)
 {
     try {
@@ -54,7 +54,7 @@ int exercise(Fd file)
 
 } // namespace
 
-TEST_CASE("files that are refused, and why", "[elf]")
+TEST_CASE("invalid files are refused with a reason", "[elf]")
 {
     const auto changed = [](const std::function<void(Elf64_Ehdr&)>& change) {
         auto file = content("stripped.so");
@@ -79,7 +79,7 @@ TEST_CASE("files that are refused, and why", "[elf]")
     CHECK(changed([](auto&) {}).empty());
 }
 
-TEST_CASE("a file cut short is refused or has no symbols", "[elf]")
+TEST_CASE("a truncated file is refused or has no symbols", "[elf]")
 {
     const auto file = content("lib.so");
     REQUIRE(exercise(memory_file(file)) > 0);
@@ -89,7 +89,7 @@ TEST_CASE("a file cut short is refused or has no symbols", "[elf]")
     }
 }
 
-TEST_CASE("a file that shrinks under the reader", "[elf]")
+TEST_CASE("a file may shrink while it is read", "[elf]")
 {
     const auto file = content("lib.so");
     const Fd fd = memory_file(file);
@@ -100,7 +100,7 @@ TEST_CASE("a file that shrinks under the reader", "[elf]")
     CHECK(elf.bytes(0, 200).size() == 100);
 }
 
-TEST_CASE("lies in the tables", "[elf]")
+TEST_CASE("wrong values in header tables are harmless", "[elf]")
 {
     constexpr int most = 14; // 7 functions in two tables
     constexpr uint64_t huge = uint64_t{1} << 40;
@@ -120,7 +120,8 @@ TEST_CASE("lies in the tables", "[elf]")
         for (const auto field : {&Elf64_Shdr::sh_offset, &Elf64_Shdr::sh_size, &Elf64_Shdr::sh_entsize,
                                  &Elf64_Shdr::sh_flags, &Elf64_Shdr::sh_addralign}) {
             CHECK(spoilt(each_section(field, value)) <= most);
-            CHECK(spoilt(each_section(field, value), 4 * huge) <= most); // the file is large enough, being a hole
+            CHECK(spoilt(each_section(field, value), 4 * huge) <=
+                  most); // a sparse file, large enough for the sizes in the header
         }
         CHECK(spoilt([value](Bytes& file) {
                   for (Elf64_Shdr& s : sections(file))
@@ -149,7 +150,7 @@ TEST_CASE("lies in the tables", "[elf]")
     }
 }
 
-TEST_CASE("strings without an end", "[elf]")
+TEST_CASE("unterminated strings are harmless", "[elf]")
 {
     auto file = content("lib.so");
     for (const Elf64_Shdr& s : sections(file))
@@ -158,7 +159,7 @@ TEST_CASE("strings without an end", "[elf]")
     CHECK(exercise(memory_file(file)) == 0);
 }
 
-TEST_CASE("functions outside of an executable segment's part of the file", "[elf]")
+TEST_CASE("functions outside the file contents of executable segments are skipped", "[elf]")
 {
     auto file = content("lib.so");
     for (Elf64_Phdr& s : segments(file))
@@ -172,7 +173,7 @@ TEST_CASE("functions outside of an executable segment's part of the file", "[elf
     CHECK(exercise(memory_file(file)) == 0);
 }
 
-TEST_CASE("random damage to headers and tables", "[elf]")
+TEST_CASE("random damage to headers and tables is harmless", "[elf]")
 {
     const auto original = content("lib.so");
     auto copy = original;
@@ -209,7 +210,7 @@ TEST_CASE("random damage to headers and tables", "[elf]")
     CHECK(accepted > 100);
 }
 
-TEST_CASE("lies in the tables of the loader", "[elf]")
+TEST_CASE("wrong values in the dynamic section are harmless", "[elf]")
 {
     constexpr int most = 7;
     for (const char* name : {"lib.so", "old-hash.so"}) {

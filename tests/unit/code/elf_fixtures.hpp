@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library and programs that are compiled for the tests, and their tables, to be spoilt.
+// A library and programs compiled for the tests, and access to their tables for damaging them.
 #pragma once
 
 #include "code/elf.hpp"
@@ -113,7 +113,7 @@ inline Bytes content(const char* fixture)
     return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-// A file with this content, and then a hole up to `size`.
+// A file with this content, extended to `size` by a hole.
 inline Fd memory_file(std::span<const uint8_t> bytes, off_t size = 0)
 {
     Fd fd(memfd_create("elf-test", MFD_CLOEXEC));
@@ -128,7 +128,7 @@ inline std::vector<Symbol> functions(const Elf& elf, const Names& names)
     return elf.functions(names);
 }
 
-// The tables of a well-formed file, to be spoilt.
+// The tables of a well-formed file.
 template<typename T>
 T* table(Bytes& file, uint64_t offset)
 {
@@ -158,7 +158,7 @@ inline Elf64_Shdr& section(Bytes& file, Elf64_Word type)
     return *found;
 }
 
-// As strip --strip-section-headers leaves it.
+// The file after strip --strip-section-headers.
 inline Bytes without_sections(Bytes file)
 {
     header(file).e_shoff = 0;

@@ -27,7 +27,7 @@ Symbol only(const gpusnoop::Elf& elf, std::string_view name)
 
 } // namespace
 
-TEST_CASE("functions of a shared library, of any binding and visibility", "[elf]")
+TEST_CASE("functions of any binding and visibility are found", "[elf]")
 {
     const auto elf = open_elf("lib.so");
     CHECK(only(elf, "exported").size > 0);
@@ -44,7 +44,7 @@ TEST_CASE("functions of a shared library, of any binding and visibility", "[elf]
     }
 }
 
-TEST_CASE("all versions of a function, each once", "[elf]")
+TEST_CASE("each version of a function is found once", "[elf]")
 {
     for (const char* file : {"lib.so", "stripped.so"}) {
         CAPTURE(file);
@@ -54,7 +54,7 @@ TEST_CASE("all versions of a function, each once", "[elf]")
     }
 }
 
-TEST_CASE("versions are cut off names in .symtab", "[elf]")
+TEST_CASE("versions are removed from names in .symtab", "[elf]")
 {
     auto file = content("lib.so");
     section(file, SHT_DYNSYM).sh_type = SHT_PROGBITS;
@@ -65,7 +65,7 @@ TEST_CASE("versions are cut off names in .symtab", "[elf]")
     CHECK(elf.symbol_at(found[1].address)->name.starts_with("twice"));
 }
 
-TEST_CASE("a stripped library has its .dynsym, a stripped program nothing", "[elf]")
+TEST_CASE("a stripped library keeps .dynsym, a stripped program has no symbols", "[elf]")
 {
     const auto library = open_elf("stripped.so");
     only(library, "exported");
@@ -75,9 +75,9 @@ TEST_CASE("a stripped library has its .dynsym, a stripped program nothing", "[el
     CHECK(functions(open_elf("bare"), {"own", "main", "exported"}).empty());
 }
 
-TEST_CASE("a library without section headers has what the loader finds", "[elf]")
+TEST_CASE("a library without section headers has the symbols that the loader finds", "[elf]")
 {
-    for (const char* file : {"lib.so", "old-hash.so"}) { // DT_GNU_HASH and DT_HASH tell where the symbols end
+    for (const char* file : {"lib.so", "old-hash.so"}) { // the number of symbols comes from DT_GNU_HASH or DT_HASH
         CAPTURE(file);
         const auto whole = open_elf(file);
         const gpusnoop::Elf elf(memory_file(without_sections(content(file))));
@@ -92,7 +92,7 @@ TEST_CASE("a library without section headers has what the loader finds", "[elf]"
     CHECK(functions(program, {"own", "main", "exported"}).empty());
 }
 
-TEST_CASE("an undefined symbol never matches, not even one that has an address", "[elf]")
+TEST_CASE("an undefined symbol never matches, even if it has an address", "[elf]")
 {
     auto file = content("no-pie");
     const auto symbols = entries<Elf64_Sym>(file, SHT_DYNSYM);
@@ -156,7 +156,7 @@ TEST_CASE("the symbol at an address", "[elf]")
         CHECK(found->function);
         CHECK(found->file_offset == exported.file_offset);
         CHECK_FALSE(elf.symbol_at(exported.address + 1));
-        CHECK_FALSE(elf.symbol_at(0)); // where the versions' absolute symbols are
+        CHECK_FALSE(elf.symbol_at(0)); // the absolute symbols of versions have this address
         CHECK_FALSE(elf.symbol_at(~uint64_t{0}));
     }
     CHECK(open_elf("stripped.so").symbol_at(only(open_elf("lib.so"), "exported").address)->name == "exported");
@@ -178,7 +178,7 @@ TEST_CASE("the symbol at an address", "[elf]")
     CHECK(zeroed == 1);
 }
 
-TEST_CASE("what the file says about itself", "[elf]")
+TEST_CASE("soname, build id and sections are read", "[elf]")
 {
     const auto library = open_elf("lib.so");
     CHECK(library.soname() == "libfixture.so.1");

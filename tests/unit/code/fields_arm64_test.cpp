@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that return a number through a pointer, as NCCL 2.22 as Debian builds it for arm64 does.
+// Functions that return a number through a pointer, modelled on Debian's NCCL 2.22 for arm64.
 #include "code/decoder.hpp"
 #include "words_of_arm64.hpp"
 
@@ -28,33 +28,33 @@ std::optional<uint32_t> number(const std::vector<uint32_t>& words)
 
 } // namespace
 
-TEST_CASE("the field that a function of arm64 returns through a pointer", "[decoder]")
+TEST_CASE("arm64: the field that a function returns through a pointer is found", "[decoder]")
 {
     CHECK(field({load, store, finish}) == 592);
     CHECK(field({farther, other, load, store, go}) == 0x34250);
     CHECK(field({0x9140d2a1, 0xaa0103f5, load, store}) == 0x34250); // add x1, x21, ...; mov x21, x1
     CHECK(field({load, other, other, store, finish}) == 592);
     CHECK(field({load, other, other, other, store, finish}) == std::nullopt);
-    // Twice the same is one; another one is none.
+    // The same field twice is accepted, two different fields are not.
     CHECK(field({load, store, load, store, finish}) == 592);
     CHECK(field({load, store, 0xb94012a0, store, finish}) == std::nullopt);
-    // Whether the register is the structure's, or has been moved, is not to be seen here.
+    // It is unknown whether x21 is the structure or has an offset.
     CHECK(field({farther, go, load, store, finish}) == std::nullopt);
     CHECK(field({farther, 0xaa0003f5, load, store, finish}) == std::nullopt); // mov x21, x0
-    // Another register, or it is overwritten; another width; the stack; a frame; a variable; an element of an array.
+    // Rejected: another register; an overwritten one; another width; stack; frame; a variable; an array element.
     CHECK(field({load, 0xb9000321, finish}) == std::nullopt);
     CHECK(field({load, 0x52800000, store, finish}) == std::nullopt);
     CHECK(field({0xf94252a0, store, finish}) == std::nullopt);
     CHECK(field({0xb94253e0, store, finish}) == std::nullopt);
     CHECK(field({0xb94253a0, store, finish}) == std::nullopt);
     CHECK(field({0x90000015, load, store, finish}) == std::nullopt);
-    CHECK(field({0x90000015, 0xf94002b5, load, store, finish}) == std::nullopt); // ... out of the GOT
+    CHECK(field({0x90000015, 0xf94002b5, load, store, finish}) == std::nullopt); // the address is loaded from the GOT
     CHECK(field({0xb8616aa0, store, finish}) == std::nullopt);
     CHECK(field({load, 0xb9000720, finish}) == std::nullopt); // str w0, [x25, #4]
     CHECK(field({}) == std::nullopt);
 }
 
-TEST_CASE("the number that a function of arm64 returns through a pointer", "[decoder]")
+TEST_CASE("arm64: the constant that a function returns through a pointer is found", "[decoder]")
 {
     constexpr uint32_t set = 0x528ad762, put = 0xb9000022; // mov w2, #22203; str w2, [x1]
     CHECK(number({0xaa0003e1, 0xb40000a0, set, 0x52800000, put, finish}) == 22203);

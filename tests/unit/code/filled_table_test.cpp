@@ -21,7 +21,7 @@ Argument loaded(uint64_t from)
 
 } // namespace
 
-TEST_CASE("a table has what was stored behind where its pointer leads to", "[filled_table]")
+TEST_CASE("a table has the values stored after its start", "[filled_table]")
 {
     FilledTable filled;
     CHECK(filled.returned(loaded(pointer)) == FilledTable::Return::not_yet_filled);
@@ -35,7 +35,7 @@ TEST_CASE("a table has what was stored behind where its pointer leads to", "[fil
     CHECK(filled.all() == std::vector<Filled>{{8, constant(3)}, {24, constant(4)}});
 }
 
-TEST_CASE("what is stored twice is not known, but where it is the same", "[filled_table]")
+TEST_CASE("a slot stored twice is unknown unless both values are equal", "[filled_table]")
 {
     FilledTable filled;
     filled.returned(loaded(pointer));
@@ -48,13 +48,13 @@ TEST_CASE("what is stored twice is not known, but where it is the same", "[fille
     CHECK(filled.all() == std::vector<Filled>{{16, constant(5)}});
 }
 
-TEST_CASE("what begins with something else than a pointer from memory fills no table", "[filled_table]")
+TEST_CASE("a function that first returns anything but a loaded pointer fills no table", "[filled_table]")
 {
     CHECK(FilledTable().returned(constant(pointer)) == FilledTable::Return::none);
     CHECK(FilledTable().returned({}) == FilledTable::Return::none);
 }
 
-TEST_CASE("a pointer that is not known, or not set, leads to no table", "[filled_table]")
+TEST_CASE("a pointer that is unknown or unset yields no table", "[filled_table]")
 {
     FilledTable filled;
     filled.returned(loaded(pointer));

@@ -6,7 +6,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("a stack that was found is known by a number of its own")
+TEST_CASE("each unwound stack gets its own id")
 {
     UnwoundStacks stacks;
     const std::vector<uint64_t> one{0x1000, 0x2000}, other{0x1000};
@@ -17,12 +17,12 @@ TEST_CASE("a stack that was found is known by a number of its own")
     CHECK(std::ranges::equal(stacks.of(number), one));
     CHECK(std::ranges::equal(stacks.of(stacks.number_of(other)), other));
     CHECK(stacks.number_of({}) < 0);
-    CHECK_FALSE(UnwoundStacks::is(0x1fffff)); // as the kernel side numbers them
+    CHECK_FALSE(UnwoundStacks::is(0x1fffff)); // an id of the BPF side
     CHECK(stacks.of(17).empty());
     CHECK(stacks.of(number + 2).empty());
 }
 
-TEST_CASE("more stacks than are kept have no number")
+TEST_CASE("stacks beyond the limit get no id")
 {
     UnwoundStacks stacks;
     int32_t last = 0;

@@ -16,11 +16,11 @@ using gpusnoop::Mapping;
 namespace {
 
 const uint64_t page = gpusnoop::machine::page_size();
-const uint64_t base = 1000 * page; // where the loader puts the files
+const uint64_t base = 1000 * page; // load address of the files
 
 enum Permission : bool { data = false, code = true };
 
-// The mapping that the loader makes of a segment: whole pages.
+// The loader's mapping of a segment: whole pages.
 Mapping mapped(const Elf64_Phdr& s, uint64_t bias, Permission permission)
 {
     const uint64_t first = s.p_vaddr / page * page, end = (s.p_vaddr + s.p_filesz + page - 1) / page * page;
@@ -36,7 +36,7 @@ Mapping mapped(const Elf64_Phdr& s, uint64_t bias = base)
     return mapped(s, bias, s.p_flags & PF_X ? code : data);
 }
 
-// The pages from `first` up to `end` of it, counted from its start, as mprotect() splits it.
+// Pages [first, end) of a mapping, as mprotect() splits it.
 Mapping part(Mapping whole, uint64_t first, uint64_t end)
 {
     whole.file_offset += first * page;
@@ -50,7 +50,7 @@ Elf64_Phdr segment(uint32_t flags, uint64_t offset, uint64_t address, uint64_t s
     return {PT_LOAD, flags, offset, address, address, size, size, align};
 }
 
-// As lld lays files out: each segment follows the one before without padding, one page further in memory.
+// A layout like lld's: segments follow each other without padding in the file, one page further in memory.
 struct Unpadded {
     Elf64_Phdr rodata = segment(PF_R, 0, 0, 9 * page + 0x618);
     Elf64_Phdr text = segment(PF_R | PF_X, 9 * page + 0x620, 10 * page + 0x620, 20 * page);
@@ -76,7 +76,7 @@ TEST_CASE("each mapping of an unpadded file has the bias of its own segment", "[
     const Mapping relro = mapped(file.relro), variables = mapped(file.variables);
     all_of(file.all, part(relro, 0, 1), base);
     all_of(file.all, part(variables, 1, 4), base);
-    // Both segments have the page, with one permission: the bytes decide.
+    // Both segments are on this page with equal permissions, so their bytes decide.
     const Mapping first_of_variables = part(variables, 0, 1);
     CHECK(load_bias(file.all, first_of_variables, base + file.variables.p_vaddr) == base);
     const Mapping last_of_relro = part(relro, 1, 2);
@@ -90,7 +90,7 @@ TEST_CASE("parts of a segment that mprotect() has split off have its bias", "[el
     for (const auto& [first, end] :
          std::vector<std::pair<uint64_t, uint64_t>>{{0, 1}, {0, 20}, {1, 2}, {5, 21}, {20, 21}})
         all_of(file.all, part(text, first, end), base);
-    Mapping writable = part(text, 3, 4); // text relocations, breakpoints of a debugger
+    Mapping writable = part(text, 3, 4); // as for text relocations or debugger breakpoints
     all_of(file.all, writable, base);
     writable.executable = false;
     all_of(file.all, writable, base);
@@ -106,7 +106,7 @@ TEST_CASE("a read-only segment that READ_IMPLIES_EXEC makes executable keeps its
     all_of(file.all, mapped(file.text), base);
 }
 
-TEST_CASE("a text segment within one page is told from the segments it shares the page with", "[elf][pages]")
+TEST_CASE("a text segment within one page is distinguished from segments on the same page", "[elf][pages]")
 {
     const std::vector<Elf64_Phdr> all{segment(PF_R, 0, 0, 0x400), segment(PF_R | PF_X, 0x400, page + 0x400, 0x200),
                                       segment(PF_R | PF_W, 0x600, 2 * page + 0x600, 0x100)};
@@ -115,7 +115,7 @@ TEST_CASE("a text segment within one page is told from the segments it shares th
         CHECK(load_bias(all, mapped(s), base + s.p_vaddr) == base);
 }
 
-TEST_CASE("two text segments that share a page are told apart by their extent", "[elf][pages]")
+TEST_CASE("two text segments on one page are distinguished by their extent", "[elf][pages]")
 {
     const std::vector<Elf64_Phdr> all{segment(PF_R | PF_X, 0, 0, 3 * page + 0x800),
                                       segment(PF_R | PF_X, 3 * page + 0x800, 4 * page + 0x800, 3 * page)};
@@ -132,7 +132,7 @@ TEST_CASE("large alignments, prelinked and fixed addresses are part of the bias"
                 segment(PF_R, 0, at, 0x4618, unit), segment(PF_R | PF_X, 0x4620, at + unit + 0x4620, 3 * unit, unit),
                 segment(PF_R | PF_W, 0x4620 + 3 * unit, at + 5 * unit + 0x4620, unit, unit)};
             for (const Elf64_Phdr& s : all)
-                for (const uint64_t bias : {uint64_t{0}, 50 * unit, 0 - at}) // 0: a program that is not moved
+                for (const uint64_t bias : {uint64_t{0}, 50 * unit, 0 - at}) // 0: a program that is not relocated
                     CHECK(load_bias(all, mapped(s, bias), bias + s.p_vaddr) == bias);
         }
     }
@@ -143,11 +143,11 @@ TEST_CASE("a mapping that a loader left between two segments has the bias of the
     const std::vector<Elf64_Phdr> all{segment(PF_R | PF_X, 0, 0, 2 * page),
                                       segment(PF_R | PF_W, 2 * page, 0x200000, page)};
     Mapping text = mapped(all[0]);
-    text.end = base + 0x200000; // musl maps the whole library as its first segment, and the others over it
+    text.end = base + 0x200000; // musl maps the whole library as its first segment, then the others over it
     CHECK(load_bias(all, text, base + page) == base);
 }
 
-TEST_CASE("an address that no segment has in the file has no bias", "[elf][pages]")
+TEST_CASE("an address outside all segments has no bias", "[elf][pages]")
 {
     const Unpadded file;
     Mapping beyond = mapped(file.variables);

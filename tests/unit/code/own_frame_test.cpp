@@ -18,7 +18,7 @@ OwnFrame frame_of(int64_t bytes)
 
 } // namespace
 
-TEST_CASE("a word of a frame is what was stored there", "[own_frame]")
+TEST_CASE("a stored word is loaded again", "[own_frame]")
 {
     OwnFrame frame = frame_of(32);
     CHECK(frame.stack() == -32);
@@ -29,7 +29,7 @@ TEST_CASE("a word of a frame is what was stored there", "[own_frame]")
     CHECK(frame.load(-24, 8) == nothing);
 }
 
-TEST_CASE("half a word is known, but not as a whole", "[own_frame]")
+TEST_CASE("half a word is known, but marked as not whole", "[own_frame]")
 {
     OwnFrame frame = frame_of(16);
     frame.store(-16, 8, one);
@@ -40,7 +40,7 @@ TEST_CASE("half a word is known, but not as a whole", "[own_frame]")
     CHECK(frame.load(-8, 4) == TrackedValue{TrackedValue::entered, 2, false});
 }
 
-TEST_CASE("what is stored over a word's end or begin takes it away", "[own_frame]")
+TEST_CASE("a store that overlaps a word makes it unknown", "[own_frame]")
 {
     for (const int64_t at : {-20, -12}) {
         OwnFrame frame = frame_of(32);
@@ -53,10 +53,10 @@ TEST_CASE("what is stored over a word's end or begin takes it away", "[own_frame
     frame.store(-16, 8, one);
     frame.store(-24, 8, two);
     frame.store(-8, 8, two);
-    CHECK(frame.load(-16, 8) == one); // beside it
+    CHECK(frame.load(-16, 8) == one); // adjacent stores keep it
 }
 
-TEST_CASE("a function does not write where its caller's words are, nor below its own", "[own_frame]")
+TEST_CASE("stores outside the own frame are refused", "[own_frame]")
 {
     OwnFrame frame = frame_of(16);
     CHECK_FALSE(frame.store(0, 8, one));
@@ -65,7 +65,7 @@ TEST_CASE("a function does not write where its caller's words are, nor below its
     CHECK(frame.store(-16, 8, one));
 }
 
-TEST_CASE("words are gone with the stack that they were on", "[own_frame]")
+TEST_CASE("words below the stack pointer are dropped", "[own_frame]")
 {
     OwnFrame frame = frame_of(32);
     frame.store(-32, 8, one);
@@ -76,7 +76,7 @@ TEST_CASE("words are gone with the stack that they were on", "[own_frame]")
     CHECK(frame.load(-16, 8) == two);
 }
 
-TEST_CASE("a stack moves by so much at a time, and not above where it began", "[own_frame]")
+TEST_CASE("stack moves are limited and do not pass the entry", "[own_frame]")
 {
     OwnFrame frame;
     CHECK_FALSE(frame.move_stack(8));

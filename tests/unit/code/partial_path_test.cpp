@@ -5,13 +5,13 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("a way is what is added and loaded", "[ways]")
+TEST_CASE("a path consists of offsets and loads", "[paths]")
 {
-    const std::optional<PartialPath> way = loaded_from(plus(plus(loaded_from(plus(PartialPath(), 16)), 8), 24));
-    CHECK(path_by(way) == Path{16, 32});
+    const std::optional<PartialPath> path = loaded_from(plus(plus(loaded_from(plus(PartialPath(), 16)), 8), 24));
+    CHECK(path_by(path) == Path{16, 32});
 }
 
-TEST_CASE("a way ends with a load", "[ways]")
+TEST_CASE("a path ends with a load", "[paths]")
 {
     CHECK_FALSE(path_by(PartialPath()));
     CHECK_FALSE(path_by(plus(loaded_from(PartialPath()), 8)));
@@ -19,13 +19,13 @@ TEST_CASE("a way ends with a load", "[ways]")
     CHECK(path_by(loaded_from(PartialPath())) == Path{0});
 }
 
-TEST_CASE("a way has so many loads, and places within so many bytes", "[ways]")
+TEST_CASE("the number of loads and the offsets are limited", "[paths]")
 {
-    std::optional<PartialPath> way = PartialPath();
+    std::optional<PartialPath> path = PartialPath();
     for (size_t i = 0; i < PartialPath::max_loads; i++)
-        way = loaded_from(way);
-    CHECK(path_by(way) == Path(PartialPath::max_loads, 0));
-    CHECK_FALSE(loaded_from(way));
+        path = loaded_from(path);
+    CHECK(path_by(path) == Path(PartialPath::max_loads, 0));
+    CHECK_FALSE(loaded_from(path));
     CHECK(plus(PartialPath(), PartialPath::max_offset));
     CHECK_FALSE(plus(PartialPath(), PartialPath::max_offset + 1));
     CHECK_FALSE(plus(plus(PartialPath(), PartialPath::max_offset), 1));

@@ -33,7 +33,7 @@ std::vector<uint8_t> record_of(const python_code& code, std::span<const uint8_t>
 
 } // namespace
 
-TEST_CASE("names have one, two or four bytes for a character, and come as UTF-8")
+TEST_CASE("names with one, two or four bytes per character are converted to UTF-8")
 {
     CHECK(read_python_code(record_of(named("forward", 1)))->function == "forward");
     CHECK(read_python_code(record_of(named("gr\xf6\xdf"
@@ -44,14 +44,14 @@ TEST_CASE("names have one, two or four bytes for a character, and come as UTF-8"
     CHECK(read_python_code(record_of(named(std::string_view("\x00\xf6\x01\x00", 4), 4)))->function == "\U0001f600");
 }
 
-TEST_CASE("of a long name, its end is there")
+TEST_CASE("a long name keeps its end")
 {
     python_code code = named(std::string(PYTHON_TEXT_MAX, 'x'), 1);
     code.name_bytes = 1000;
     CHECK(read_python_code(record_of(code))->function == "..." + std::string(PYTHON_TEXT_MAX, 'x'));
 }
 
-TEST_CASE("what could not be read is not made up")
+TEST_CASE("unreadable parts stay empty")
 {
     python_code code = named("f", 1);
     code.file_bytes = ~0U;
@@ -65,15 +65,15 @@ TEST_CASE("what could not be read is not made up")
     CHECK_FALSE(read_python_code(std::vector<uint8_t>(sizeof(code) - 1)));
 }
 
-TEST_CASE("a name of an unknown form, or with bytes of half a character, reads as what there is")
+TEST_CASE("a name with an unknown kind or an incomplete character is handled")
 {
     CHECK(read_python_code(record_of(named("abc", 3)))->function.empty());
     CHECK(read_python_code(record_of(named("ab", 4)))->function.empty());
 }
 
-TEST_CASE("an instruction is an index, or an address behind that of its code")
+TEST_CASE("an instruction is an index or an address after that of its code")
 {
-    const std::vector<uint8_t> steps = {0x00, 0x02, 0x06, 0x01}; // 3.8: from 0 on +2, from 6 on +1
+    const std::vector<uint8_t> steps = {0x00, 0x02, 0x06, 0x01}; // 3.8: +2 lines at offset 0, +1 at offset 6
     python_code code = named("f", 1);
     code.table_bytes = 4;
     const auto read = *read_python_code(record_of(code, steps));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of threads of interpreters that are made up, and what they say of themselves.
+// Simulated interpreters: thread lists and _Py_DebugOffsets.
 #include "code/python_interpreter.hpp"
 #include "code/python_layout.hpp"
 #include "tests/unit/code/words_of_arm64.hpp"
@@ -14,7 +14,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Memory of words; what is not in it cannot be read.
+// Simulated memory; other addresses are unreadable.
 struct Memory {
     std::map<uint64_t, uint64_t> words;
 
@@ -39,7 +39,7 @@ struct Memory {
     std::vector<uint8_t> get_state = {0xf3, 0x0f, 0x1e, 0xfa, 0x64, 0x48, 0x8b,
                                       0x04, 0x25, 0xd8, 0xff, 0xff, 0xff, 0xc3};
 
-    // A thread whose keys all hold this, but for the one that holds its state.
+    // Adds a thread: `key` holds its state, all other keys hold `others`.
     void add_thread(const PythonVersion& version, uint64_t state, uint64_t thread, uint64_t next, size_t key,
                     uint64_t others = 0)
     {
@@ -79,23 +79,23 @@ std::vector<uint8_t> head_of(uint64_t version, uint64_t free_threaded)
 
 } // namespace
 
-TEST_CASE("the key of the threads' states is the one that holds them in all threads")
+TEST_CASE("the key is the one that holds the state in all threads")
 {
     for (unsigned minor = PythonVersion::first; minor <= 14; minor++) {
         const PythonVersion version = *python_version(minor);
         Memory memory;
         memory.begin(version, 0x30000);
-        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // the first thread has it in all of them
+        memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3, 0x30000); // the first thread has its state in all keys
         memory.add_thread(version, 0x40000, 0x60000, 0, 3);
         CHECK(memory.slot(version) == offset_of_key(3));
     }
 }
 
-TEST_CASE("where memory does not tell one key from another, none is taken")
+TEST_CASE("an ambiguous key is not used")
 {
     const PythonVersion version = *python_version(11);
     Memory memory;
-    CHECK_FALSE(memory.slot(version)); // nothing can be read
+    CHECK_FALSE(memory.slot(version)); // no memory is readable
     memory.begin(version, 0x30000);
     memory.add_thread(version, 0x30000, 0x50000, 0, 3, 0x30000);
     CHECK_FALSE(memory.slot(version));
@@ -103,7 +103,7 @@ TEST_CASE("where memory does not tell one key from another, none is taken")
     CHECK_FALSE(memory.slot(version));
 }
 
-TEST_CASE("of two keys that hold the state, it is the one that the interpreter's own code reads")
+TEST_CASE("the interpreter's code decides between two matching keys")
 {
     const PythonVersion version = *python_version(11);
     Memory memory;
@@ -114,23 +114,23 @@ TEST_CASE("of two keys that hold the state, it is the one that the interpreter's
         memory.words[thread + 0x310 + 16 * 5 + 8] = memory.words[thread + 0x310 + 16 * 3 + 8]; // pybind11's
     CHECK_FALSE(memory.slot(version));
     memory.get_state = {0x48, 0x8d, 0xb8, 0x50, 0x02, 0, 0, 0xe9, 0, 0, 0, 0}; // lea 0x250(%rax),%rdi; jmp
-    CHECK_FALSE(memory.slot(version));                                         // no key is there
+    CHECK_FALSE(memory.slot(version));                                         // the runtime contains no key
     for (const int key : {3, 5}) {
         memory.words[Memory::runtime + 0x250] = static_cast<uint64_t>(key) << 32 | 1;
         CHECK(memory.slot(version) == offset_of_key(key));
     }
-    memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32; // it has not been made
+    memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32; // the key is not created yet
     CHECK_FALSE(memory.slot(version));
-    memory.words[Memory::runtime + 0x250] = uint64_t{4} << 32 | 1; // that has no states
+    memory.words[Memory::runtime + 0x250] = uint64_t{4} << 32 | 1; // this key holds no states
     CHECK_FALSE(memory.slot(version));
-    // mov OFFSET(%rip),%edi; jmp: of a program that is no library
+    // mov OFFSET(%rip),%edi; jmp: in an executable
     constexpr uint32_t offset = Memory::runtime + 0x254 - (Memory::code + 6);
     memory.get_state = {0x8b, 0x3d, offset & 0xff, offset >> 8 & 0xff, offset >> 16, 0, 0xe9, 0, 0, 0, 0};
     memory.words[Memory::runtime + 0x250] = uint64_t{3} << 32 | 1;
     CHECK(memory.slot(version) == offset_of_key(3));
 }
 
-TEST_CASE("on arm64, what belongs to a thread is in front of its thread pointer")
+TEST_CASE("arm64: struct pthread lies before the thread pointer")
 {
     constexpr int32_t block = 0x110 - 0x740;
     PythonVersion version = *python_version(11);
@@ -161,30 +161,30 @@ TEST_CASE("on arm64, what belongs to a thread is in front of its thread pointer"
     CHECK(variable.slot(version) == 0x20);
 }
 
-TEST_CASE("from 3.15 on, the state is in the variable that the interpreter's own code loads")
+TEST_CASE("3.15: the state is in the variable that the interpreter's code loads")
 {
     const PythonVersion version = *python_version(15);
     Memory memory;
     memory.begin(version, 0x30000);
     memory.add_thread(version, 0x30000, 0x50000, 0x40000, 3);
     memory.add_thread(version, 0x40000, 0x60000, 0x70000, 3);
-    memory.add_thread(version, 0x70000, 0x80000, 0, 3); // it is just being made
+    memory.add_thread(version, 0x70000, 0x80000, 0, 3); // a thread that is starting
     CHECK_FALSE(memory.slot(version));
     memory.words[0x50000 - 0x28] = 0x30000;
-    CHECK_FALSE(memory.slot(version)); // most threads have something else there
+    CHECK_FALSE(memory.slot(version)); // most threads have other values there
     memory.words[0x60000 - 0x28] = 0x40000;
     CHECK(memory.slot(version) == -0x28);
-    for (size_t cut = 1; cut <= 5; cut++) { // the code ends before the offset does
+    for (size_t cut = 1; cut <= 5; cut++) { // the code is truncated within the offset
         memory.get_state.pop_back();
         CHECK(memory.slot(version).has_value() == (cut == 1));
     }
-    memory.get_state = {0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0}; // lea; call __tls_get_addr: a library's
+    memory.get_state = {0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0}; // lea; call __tls_get_addr: in a library
     CHECK_FALSE(memory.slot(version));
     memory.get_state.clear();
     CHECK_FALSE(memory.slot(version));
 }
 
-TEST_CASE("lists of threads that never end are left")
+TEST_CASE("endless thread lists are abandoned")
 {
     const PythonVersion version = *python_version(13);
     Memory memory;
@@ -194,19 +194,19 @@ TEST_CASE("lists of threads that never end are left")
     CHECK(memory.slot(version) == offset_of_key(0));
 }
 
-TEST_CASE("from 3.13 on, an interpreter says where it keeps what")
+TEST_CASE("3.13: offsets are read from _Py_DebugOffsets")
 {
-    const auto told = debug_offsets(head_of(0x030d00f0, 0));
-    REQUIRE(told);
-    CHECK_FALSE(told->free_threaded);
-    CHECK(told->version.minor == 13);
-    CHECK(told->version.interpreters == 40 / 8);
-    CHECK(told->version.layout.frame == 184 / 8);
-    CHECK(told->version.layout.file == 280 / 8);
-    CHECK(told->version.layout.text_other == 560 / 8 + 16);
+    const auto offsets = debug_offsets(head_of(0x030d00f0, 0));
+    REQUIRE(offsets);
+    CHECK_FALSE(offsets->free_threaded);
+    CHECK(offsets->version.minor == 13);
+    CHECK(offsets->version.interpreters == 40 / 8);
+    CHECK(offsets->version.layout.frame == 184 / 8);
+    CHECK(offsets->version.layout.file == 280 / 8);
+    CHECK(offsets->version.layout.text_other == 560 / 8 + 16);
 }
 
-TEST_CASE("free-threaded builds and unknown versions are told by what they say")
+TEST_CASE("free-threaded builds and unknown versions are recognized")
 {
     CHECK(debug_offsets(head_of(0x030d00f0, 1))->free_threaded);
     const auto newer = debug_offsets(head_of(0x031000f0, 0));
@@ -214,14 +214,14 @@ TEST_CASE("free-threaded builds and unknown versions are told by what they say")
     CHECK(newer->version.layout.minor == 0);
 }
 
-TEST_CASE("offsets that cannot be are not taken")
+TEST_CASE("impossible offsets are refused")
 {
     std::vector<uint8_t> head = head_of(0x030d00f0, 0);
     const uint64_t far = 1 << 20;
     memcpy(head.data() + 184, &far, 8);
     CHECK_FALSE(debug_offsets(head));
     head = head_of(0x030d00f0, 0);
-    const uint64_t none = PYTHON_NONE; // would mean that there is no such field
+    const uint64_t none = PYTHON_NONE; // reserved: means that there is no such field
     memcpy(head.data() + 264, &none, 8);
     CHECK_FALSE(debug_offsets(head));
     CHECK_FALSE(debug_offsets(std::vector<uint8_t>(7, 'x')));
@@ -229,7 +229,7 @@ TEST_CASE("offsets that cannot be are not taken")
     CHECK_FALSE(debug_offsets(head));
 }
 
-TEST_CASE("what is no Python has no interpreter")
+TEST_CASE("a process without Python has no interpreter")
 {
     const PythonInterpreter found = find_interpreter(getpid());
     CHECK_FALSE(found.layout);

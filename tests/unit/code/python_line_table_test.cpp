@@ -9,12 +9,12 @@ using namespace gpusnoop;
 
 namespace {
 
-// Of one function with steps back and far, handlers and a lambda, compiled by each version, and what dis and co_lines()
-// of that version say of it: from which byte on, which line; -1: none.
+// Line tables of one function with large and backward steps, exception handlers and a lambda, compiled by each version.
+// Expected lines come from dis and co_lines() of that version: first byte, line; -1: none.
 struct Compiled {
     unsigned minor;
     int64_t first_line;
-    int64_t bytes; // of code
+    int64_t bytes; // length of the code
     std::vector<uint8_t> table;
     std::vector<std::pair<int64_t, int64_t>> lines;
 };
@@ -134,7 +134,7 @@ const Compiled compiled[] = {
 
 } // namespace
 
-TEST_CASE("each instruction has the line that the interpreter gives it")
+TEST_CASE("each instruction has the line that CPython reports")
 {
     for (const Compiled& one : compiled) {
         const LineTable table{.minor = one.minor, .first_line = one.first_line, .bytes = one.table};
@@ -149,13 +149,13 @@ TEST_CASE("each instruction has the line that the interpreter gives it")
     }
 }
 
-TEST_CASE("before its first instruction, code is at its first line")
+TEST_CASE("code is at its first line before its first instruction")
 {
     for (const unsigned minor : {8U, 10U, 11U, 14U})
         CHECK(line_at({.minor = minor, .first_line = 7, .bytes = {}}, -8) == 7);
 }
 
-TEST_CASE("behind the end of its table, an instruction has no line")
+TEST_CASE("an instruction beyond the table has no line")
 {
     const std::vector<uint8_t> short_table = {0xd0, 0x09, 0x0a}; // line + 0, one instruction
     CHECK(line_at({.minor = 11, .first_line = 7, .bytes = short_table}, 0) == 7);
@@ -163,10 +163,10 @@ TEST_CASE("behind the end of its table, an instruction has no line")
     CHECK(line_at({.minor = 10, .first_line = 7, .bytes = {}}, 0) == std::nullopt);
 }
 
-TEST_CASE("a table of lines that lies is read to its end, and no further")
+TEST_CASE("a malformed line table is not read beyond its end")
 {
-    const std::vector<uint8_t> endless(1000, 0xf7); // a long form whose numbers all go on
+    const std::vector<uint8_t> endless(1000, 0xf7); // a long form whose numbers never end
     CHECK(line_at({.minor = 13, .first_line = 1, .bytes = endless}, 1 << 20) == std::nullopt);
     const std::vector<uint8_t> far = {0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f};
-    line_at({.minor = 13, .first_line = INT64_MAX, .bytes = far}, 0); // wherever that leads
+    line_at({.minor = 13, .first_line = INT64_MAX, .bytes = far}, 0); // must only not crash
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// glibc's threads as they are here, and code of Debian's Pythons for arm64.
+// Thread-local storage of this system's glibc, and code of Debian's Pythons for arm64.
 #include "code/python_layout.hpp"
 
 #include "tests/unit/code/words_of_arm64.hpp"
@@ -57,7 +57,7 @@ Code32 with(Code32 code, size_t at, uint32_t word)
 
 } // namespace
 
-TEST_CASE("the first block of keys is where glibc has it here", "[python]")
+TEST_CASE("the first block of keys is at its known offset", "[python]")
 {
     pthread_key_t key = 0;
     REQUIRE(pthread_key_create(&key, nullptr) == 0);
@@ -78,32 +78,32 @@ TEST_CASE("the first block of keys is where glibc has it here", "[python]")
 #endif
 }
 
-TEST_CASE("how far pthread_self() is from the thread pointer, its code says", "[python]")
+TEST_CASE("the offset of the thread pointer is read from pthread_self()", "[python]")
 {
     CHECK(thread_pointer({0xd53bd040, 0xd11d0000, 0xd65f03c0}) == 0x740); // 2.36
     CHECK(thread_pointer({0xd503245f, 0xd53bd041, 0xd1400420, 0xd1004000, 0xd65f03c0}) == 0x1010);
     CHECK_FALSE(thread_pointer({0xd53bd040, 0xd11d0000}));             // no return
-    CHECK_FALSE(thread_pointer({0xd11d0000, 0xd65f03c0}));             // of something else
+    CHECK_FALSE(thread_pointer({0xd11d0000, 0xd65f03c0}));             // not the thread pointer
     CHECK_FALSE(thread_pointer({0x90000010, 0xf9400210, 0xd61f0200})); // adrp; ldr; br: libc's before 2.34
-    CHECK_FALSE(thread_pointer({0xd53bd041, 0xd11d0021, 0xd65f03c0})); // of another register
+    CHECK_FALSE(thread_pointer({0xd53bd041, 0xd11d0021, 0xd65f03c0})); // another register
     CHECK_FALSE(thread_pointer({}));
 }
 
-TEST_CASE("where code of arm64 may read", "[python]")
+TEST_CASE("arm64: addresses that code may read are found", "[python]")
 {
-    // Of 3.11: autoTSSkey is at 608, its number behind that.
+    // 3.11: autoTSSkey is at 608, followed by the key.
     CHECK(places({0xb0002e20, 0x91002000, 0xf9412c01, 0xb4000061, 0xb9426400, 0x17feba0e}, 0x471314, 0) ==
           std::set<uint64_t>{0, 0xa36000, 0xa36008, 0xa36008 + 600, 0xa36008 + 612});
-    // Of 3.11 as a library: the runtime's address is out of a table.
+    // 3.11 as a library: the runtime's address is loaded from the GOT.
     CHECK(places({0xb0001bc0, 0xf9466000, 0xf9412c01, 0xb4000061, 0x91098000, 0x140039c6}, 0x2a6a54, 0x700000) ==
           std::set<uint64_t>{0x61f000, 0x61f000 + 3264, 0x700000, 0x700000 + 600, 0x700000 + 608});
-    // Of 3.14
+    // 3.14
     CHECK(places({0xd503245f, 0xb0003920, 0xb945c800, 0x34000080, 0xb0003920, 0x91172000, 0x14023e5b}, 0x42541c, 0) ==
           std::set<uint64_t>{0xb4a000, 0xb4a5c8});
     CHECK(places({0xf9412c01, 0xb9426400}, 0x471314, 0x700000).empty());
 }
 
-TEST_CASE("where code of x86-64 may read", "[python]")
+TEST_CASE("x86-64: addresses that code may read are found", "[python]")
 {
     const std::vector<uint8_t> bytes{0xbf, 0xd0, 0xf1, 0x85, 0x00, 0x8b, 0x3d, 0x50, 0x3d, 0x56, 0x00};
     std::set<uint64_t> found;
@@ -113,14 +113,14 @@ TEST_CASE("where code of x86-64 may read", "[python]")
     CHECK(found.contains(uint64_t{0x700000} + 0x563d50)); // mov 0x563d50(%rax), %edi
 }
 
-TEST_CASE("the variable that code of arm64 returns", "[python]")
+TEST_CASE("arm64: the variable that code returns is found", "[python]")
 {
     CHECK(variable(of_3_15) == 0x20);
     CHECK(variable(with(with(of_3_15, 4, 0x91400400), 9, 0xf9400400)) == 0x1028);
-    CHECK_FALSE(variable(with(of_3_15, 1, 0xd503201f)));               // of no thread
+    CHECK_FALSE(variable(with(of_3_15, 1, 0xd503201f)));               // no thread pointer
     CHECK_FALSE(variable(with(of_3_15, 5, 0xd2800000)));               // mov x0, #0
-    CHECK_FALSE(variable(with(of_3_15, 9, 0xd503201f)));               // its address
+    CHECK_FALSE(variable(with(of_3_15, 9, 0xd503201f)));               // returns the address
     CHECK_FALSE(variable(with(of_3_15, 9, 0xf9400001)));               // ldr x1, [x0]
-    CHECK_FALSE(variable(with(of_3_15, 6, 0xd63f0040)));               // blr x2: a library's
+    CHECK_FALSE(variable(with(of_3_15, 6, 0xd63f0040)));               // blr x2: in a library
     CHECK_FALSE(variable(Code32(of_3_15.begin(), of_3_15.end() - 1))); // no return
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack of this very thread, against what the C library says of it.
+// Unwinds the stack of this thread and compares it with backtrace().
 #include "code/unwinder.hpp"
 
 #include "base/error.hpp"
@@ -20,11 +20,11 @@ namespace {
 
 struct Seen {
     std::vector<StackFrame> frames;
-    std::vector<uint64_t> expected; // return addresses, from the caller's caller on
-    uint64_t own = 0;               // where the function begins
+    std::vector<uint64_t> expected; // return addresses, starting with the caller's caller
+    uint64_t own = 0;               // start of the function
 };
 
-// As getcontext() has stored them.
+// The registers stored by getcontext().
 FrameRegisters registers_in(const ucontext_t& context, bool all_registers)
 {
     using R = FrameRegisters;
@@ -55,7 +55,7 @@ FrameRegisters registers_in(const ucontext_t& context, bool all_registers)
     Seen seen;
     std::array<void*, 64> addresses{};
     const auto count = static_cast<size_t>(backtrace(addresses.data(), addresses.size()));
-    // Before the caller come this function and, with sanitizers, the one that stands for backtrace().
+    // Skip this function and, with sanitizers, the interceptor of backtrace().
     const auto all = std::span(addresses).first(count);
     for (auto at = std::ranges::find(all, __builtin_return_address(0)); at != all.end(); ++at)
         seen.expected.push_back(reinterpret_cast<uint64_t>(*at));
@@ -67,7 +67,7 @@ FrameRegisters registers_in(const ucontext_t& context, bool all_registers)
     return seen;
 }
 
-// Its frame is found by the frame pointer, as its size is not known when it is compiled.
+// Needs a frame pointer, because its frame size is unknown at compile time.
 [[gnu::noinline]] Seen look_from_a_frame_of_any_size(size_t bytes)
 {
     volatile auto* const room = static_cast<volatile char*>(__builtin_alloca(bytes));
@@ -87,14 +87,14 @@ std::vector<uint64_t> callers(const Seen& seen)
 
 } // namespace
 
-TEST_CASE("a stack is unwound as the C library unwinds it", "[stacks]")
+TEST_CASE("a stack is unwound like backtrace() does", "[stacks]")
 {
     const volatile size_t bytes = 5000;
     const Seen seen = look_from_a_frame_of_any_size(bytes);
     REQUIRE(seen.expected.size() >= 5);
     CHECK(callers(seen) == seen.expected);
     CHECK(std::ranges::is_sorted(seen.frames, {}, &StackFrame::stack));
-    // The second frame is that function's.
+    // The second frame belongs to that function.
     const StackFrame& frame = seen.frames[1];
     REQUIRE(frame.code.module);
     const auto start = frame.code.module->frames.function_start(frame.inside() - frame.code.bias);
@@ -105,8 +105,7 @@ TEST_CASE("a stack is unwound as the C library unwinds it", "[stacks]")
 #if defined(__aarch64__)
 namespace {
 
-// Each of these functions signs its return address with its stack pointer, which is another one each time. is_signed:
-// of at least one, as some signatures are 0.
+// Each call signs its return address with a different stack pointer. is_signed: at least one signature is not 0.
 [[gnu::noinline, gnu::target("branch-protection=pac-ret")]] Seen look_behind_signatures(int depth, bool& is_signed)
 {
     Seen seen = depth ? look_behind_signatures(depth - 1, is_signed) : look(true);
@@ -117,14 +116,14 @@ namespace {
 
 } // namespace
 
-TEST_CASE("return addresses that are signed", "[stacks]")
+TEST_CASE("signed return addresses are followed", "[stacks]")
 {
     bool is_signed = false;
     const Seen seen = look_behind_signatures(10, is_signed);
     REQUIRE(seen.expected.size() >= 12);
     CHECK(callers(seen) == seen.expected);
-    // What such a function leaves alone, it does not say to have saved: its word about signatures has the number of a
-    // SPARC's about all registers.
+    // Registers that the function does not save must be `unchanged`: the opcode for signatures
+    // (DW_CFA_AARCH64_negate_ra_state) is a SPARC opcode that concerns all registers (DW_CFA_GNU_window_save).
     REQUIRE(seen.frames.size() > 3);
     const StackFrame& frame = seen.frames[3];
     REQUIRE(frame.code.module);
@@ -133,11 +132,11 @@ TEST_CASE("return addresses that are signed", "[stacks]")
     CHECK(rule->registers[28].kind == FrameRule::Saved::unchanged);
     CHECK(rule->registers[30].kind == FrameRule::Saved::on_stack);
     if (!is_signed)
-        SKIP("this processor signs nothing");
+        SKIP("this processor does not sign return addresses");
 }
 #endif
 
-TEST_CASE("a return probe's own address is that of its call", "[stacks]")
+TEST_CASE("a return probe's trampoline is replaced by the real return address", "[stacks]")
 {
     Modules modules;
     ProcessImage image(getpid(), modules);
@@ -154,13 +153,13 @@ TEST_CASE("a return probe's own address is that of its call", "[stacks]")
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == caller);
-    image.replace_return(top, outer); // of a function that has jumped to the other one
+    image.replace_return(top, outer); // a function that made a tail call to the other
     registers[R::sp] = top;
     unwind_entry(image, registers);
     CHECK(registers[R::ip] == outer);
 }
 
-TEST_CASE("where registers are not known, a stack ends early, but not elsewhere", "[stacks]")
+TEST_CASE("missing registers end a stack early, without wrong frames", "[stacks]")
 {
     const Seen seen = look(false);
     const std::vector<uint64_t> found = callers(seen);
@@ -168,7 +167,7 @@ TEST_CASE("where registers are not known, a stack ends early, but not elsewhere"
     CHECK(std::ranges::equal(found, std::span(seen.expected).first(found.size())));
 }
 
-TEST_CASE("out of the kernel's own code in a process", "[stacks]")
+TEST_CASE("the vdso has unwind rules", "[stacks]")
 {
     Modules modules;
     ProcessImage image(getpid(), modules);
@@ -182,7 +181,7 @@ TEST_CASE("out of the kernel's own code in a process", "[stacks]")
     CHECK(code->module->frames.rule(*function));
 }
 
-TEST_CASE("a stack that is none", "[stacks]")
+TEST_CASE("invalid registers yield no stack", "[stacks]")
 {
     Modules modules;
     ProcessImage image(getpid(), modules);
@@ -198,7 +197,7 @@ TEST_CASE("a stack that is none", "[stacks]")
     }
 }
 
-TEST_CASE("files without a word about frames", "[stacks]")
+TEST_CASE("files without unwind rules are handled", "[stacks]")
 {
     for (const char* const path : {"/dev/null", "/proc/self/status", "/etc/passwd"})
         CHECK_THROWS_AS(Elf(Fd(open(path, O_RDONLY | O_CLOEXEC))), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of arm64 out of its words.
+// Builds arm64 code from instruction words.
 #pragma once
 
 #include <cstdint>

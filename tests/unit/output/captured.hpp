@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an output writes, caught in a file; and a row with one cell of every kind.
+// Captures the text written by an output, and a row with one cell of every kind.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,7 +21,7 @@ namespace gpusnoop::captured {
 
 using nlohmann::json;
 
-// Puts another file in the place of a descriptor for as long as it lives.
+// Replaces a descriptor by another file while it exists.
 class Redirect {
 public:
     Redirect(int fd, int to) : fd_(fd), before_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)) { ::dup2(to, fd); }
@@ -45,7 +45,7 @@ struct Written {
     std::string out, err;
 };
 
-// What `use` makes the output write.
+// Calls `use` and returns the text written.
 template<typename Use>
 Written written(std::unique_ptr<Output> output, Use use)
 {

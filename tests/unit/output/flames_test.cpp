@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame graphs: what is added up, and that no name gets out of its place in any of the forms.
+// Flame graphs: sums of weights, and escaping of names in all formats.
 #include "base/error.hpp"
 #include "output/compression.hpp"
 #include "output/flame_formats.hpp"
@@ -52,7 +52,7 @@ std::string unpacked(std::string_view packed)
     return text;
 }
 
-// The fields of a message: numbers, and bytes.
+// Decoded fields of a Protocol Buffers message: numbers and bytes.
 struct Field {
     uint64_t number = 0;
     std::string bytes;
@@ -100,7 +100,7 @@ Options folded()
 
 } // namespace
 
-TEST_CASE("a stack is whose it is, where in the program, and what happened there", "[flames]")
+TEST_CASE("a stack consists of owner, process, frames and operation", "[flames]")
 {
     const std::vector<std::string> stack = flame_stack(
         columns, {uint64_t{12}, std::string("a"), std::string("ns/p"), Cell(), Cell(), std::string("k<1>")}, frames);
@@ -111,7 +111,7 @@ TEST_CASE("a stack is whose it is, where in the program, and what happened there
     CHECK(flame_stack(by_pod, {Cell(), Cell(), std::string("ns/p")}, {}) == std::vector<std::string>{"ns/p", "?"});
 }
 
-TEST_CASE("what is called counts for those who call it", "[flames]")
+TEST_CASE("callees count for their callers", "[flames]")
 {
     const StackTree tree = tree_of({{{"a", "b", "c"}, 5}, {{"a", "b"}, 2}, {{"a", "d"}, 1}, {{"a", "b", "c"}, 4}});
     std::map<std::string, uint64_t> totals;
@@ -121,7 +121,7 @@ TEST_CASE("what is called counts for those who call it", "[flames]")
     CHECK(folded_flames(flames_of(tree)) == "a;b 2\na;b;c 9\na;d 1\n");
 }
 
-TEST_CASE("a tree has room for so much, and what is too much counts for its callers", "[flames]")
+TEST_CASE("weights that exceed the tree's limits count for their callers", "[flames]")
 {
     StackTree tree({.frames = 4, .name_bytes = 100, .one_name = 5});
     tree.add(std::vector<std::string>{"a", "b", "\xc3\xa4\xc3\xa4\xc3\xa4"}, 1);
@@ -135,7 +135,7 @@ TEST_CASE("a tree has room for so much, and what is too much counts for its call
     CHECK(names.totals()[0] == 1);
 }
 
-TEST_CASE("sums over tables, but of what is held the last", "[flames]")
+TEST_CASE("counts are summed over tables, levels are those of the last table", "[flames]")
 {
     const auto use = [](bool level) {
         return [level](Output& output) {
@@ -157,9 +157,9 @@ TEST_CASE("sums over tables, but of what is held the last", "[flames]")
     CHECK(level.out.ends_with(" 30\n"));
 }
 
-TEST_CASE("lines weigh one each, and gaps as long as they are", "[flames]")
+TEST_CASE("lines weigh one each, gaps weigh their length", "[flames]")
 {
-    const auto said = [](std::string_view key, const Options& options) {
+    const auto written = [](std::string_view key, const Options& options) {
         const Column line[] = {{"PID", "pid"}, {"X", key, Unit::count}};
         return captured::written(make_folded_output(options), [&](Output& output) {
             output.event(line, {uint64_t{1}, uint64_t{700}}, {});
@@ -167,12 +167,12 @@ TEST_CASE("lines weigh one each, and gaps as long as they are", "[flames]")
             output.end(5);
         });
     };
-    CHECK(said("latency_ns", folded()).out == "?-1 2\n");
-    CHECK(said("gap_ns", folded()).out == "?-1 1200\n");
+    CHECK(written("latency_ns", folded()).out == "?-1 2\n");
+    CHECK(written("gap_ns", folded()).out == "?-1 1200\n");
     Options asked = folded();
     asked.weight = "latency_ns";
-    CHECK(said("latency_ns", asked).out == "?-1 1200\n");
-    CHECK_THROWS_AS(said("gap_ns", asked), Error);
+    CHECK(written("latency_ns", asked).out == "?-1 1200\n");
+    CHECK_THROWS_AS(written("gap_ns", asked), Error);
     asked.weight = "latency";
     CHECK_THROWS_AS(check_flame_options(asked), UsageError);
     asked.folded = false;
@@ -180,7 +180,7 @@ TEST_CASE("lines weigh one each, and gaps as long as they are", "[flames]")
     CHECK_THROWS_AS(check_flame_options(asked), UsageError);
 }
 
-TEST_CASE("no name gets out of a picture's text", "[flames]")
+TEST_CASE("names are escaped in SVG", "[flames]")
 {
     const std::vector<std::string> stack = flame_stack(
         columns, {uint64_t{1}, hostile, Cell(), uint64_t{1}, Cell(), hostile}, std::vector<std::string>{hostile});
@@ -206,7 +206,7 @@ TEST_CASE("no name gets out of a picture's text", "[flames]")
     CHECK(svg.find("launches, 7 in total") != svg.npos);
 }
 
-TEST_CASE("the widest frames are shown, and the others are said to be missing", "[flames]")
+TEST_CASE("the widest frames are shown, and the others are reported", "[flames]")
 {
     StackTree tree;
     for (int i = 0; i < 30'000; i++)
@@ -244,7 +244,7 @@ TEST_CASE("a profile has each stack once, the innermost frame first", "[flames]"
     for (auto [at, end] = profile.equal_range(2); at != end; ++at) {
         const auto sample = fields_of(at->second.bytes);
         std::string stack;
-        for (const char id : sample.find(1)->second.bytes) // each fits a byte
+        for (const char id : sample.find(1)->second.bytes) // each id fits in a byte
             stack += locations.at(static_cast<uint64_t>(id)) + ";";
         const std::string value = sample.find(2)->second.bytes;
         samples[stack] = value.size() == 1
@@ -259,7 +259,7 @@ TEST_CASE("a profile has each stack once, the innermost frame first", "[flames]"
     CHECK(profile.find(10)->second.number == 5'000'000'000);
 }
 
-TEST_CASE("speedscope's form is JSON, whatever names are", "[flames]")
+TEST_CASE("the speedscope format is valid JSON for any names", "[flames]")
 {
     const StackTree tree = tree_of({{{"p-1", hostile, "k"}, 3}, {{"p-1"}, 1}});
     const auto file = captured::json::parse(speedscope_flames(flames_of(tree, "total_ns")));
@@ -271,15 +271,14 @@ TEST_CASE("speedscope's form is JSON, whatever names are", "[flames]")
     CHECK(file.at("shared").at("frames").at(2).at("name") == "k");
 }
 
-TEST_CASE("a flame graph takes the place of an older one, and of nothing else", "[flames]")
+TEST_CASE("a flame graph replaces only an older flame graph", "[flames]")
 {
     const Folder folder;
     Options options;
     const auto draw = [&] {
-        std::vector<SideOutput> beside;
-        beside.push_back(make_flames_output(options));
-        return captured::written(make_output_with_sides(make_text_output(false), std::move(beside)), [](Output&
-                                                                                                            output) {
+        std::vector<SideOutput> sides;
+        sides.push_back(make_flames_output(options));
+        return captured::written(make_output_with_sides(make_text_output(false), std::move(sides)), [](Output& output) {
             output.start("cudalaunch", "1.0", std::nullopt);
             output.begin_table(columns, captured::ten_o_clock, 1);
             for (size_t number = 0; number < 3; number++)
@@ -292,8 +291,8 @@ TEST_CASE("a flame graph takes the place of an older one, and of nothing else", 
     for (const FlameFormat& form : flame_formats())
         options.flames.emplace_back(form.option, folder.file(std::string(form.option)));
     for (int i = 0; i < 2; i++) {
-        const captured::Written said = draw();
-        CHECK(std::ranges::count(said.out, '\n') == 2); // of those who read it, one row
+        const captured::Written written = draw();
+        CHECK(std::ranges::count(written.out, '\n') == 2); // the text shows one row
         const std::string svg = contents(folder.file("--svg"));
         CHECK(svg.find("cudalaunch: launches, 12 in total") != svg.npos);
         CHECK(svg.ends_with("</svg>\n"));

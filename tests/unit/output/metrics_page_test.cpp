@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint64_t minute = 60'000'000'000;
 
-const Column pods[] = {{"", "by", Unit::text},        {"", "namespace", Unit::text},   {"", "pod", Unit::text},
-                       {"", "pid", Unit::count}, // which a pod has where it is of one process
-                       {"", "launches", Unit::count}, {"", "blocked_ns", Unit::count}, {"", "live_bytes", Unit::bytes},
-                       {"", "h2d_bytes", Unit::count}};
+const Column pods[] = {{"", "by", Unit::text},          {"", "namespace", Unit::text},
+                       {"", "pod", Unit::text},         {"", "pid", Unit::count}, // set for a pod with one process
+                       {"", "launches", Unit::count},   {"", "blocked_ns", Unit::count},
+                       {"", "live_bytes", Unit::bytes}, {"", "h2d_bytes", Unit::count}};
 const Column sums[] = {{"", "by", Unit::text}, {"", "lost", Unit::count}, {"", "own_cpu_percent", Unit::percent}};
 const Column gpus[] = {{"", "by", Unit::text},
                        {"", "gpu_index", Unit::count},
@@ -38,7 +38,7 @@ Row pod(std::string name, uint64_t launches, uint64_t blocked_ns, const Cell& li
             uint64_t{0}};
 }
 
-// Lines that are no comments, and no families that each page has.
+// The series of a page, without comments and the families that every page has.
 std::string figures(const MetricsPage& page)
 {
     std::string all;
@@ -55,7 +55,7 @@ std::string figures(const MetricsPage& page)
 
 } // namespace
 
-TEST_CASE("metrics: counters add up over reports, gauges are those of the last")
+TEST_CASE("metrics: counters are summed over reports, gauges are those of the last")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
@@ -64,7 +64,7 @@ TEST_CASE("metrics: counters add up over reports, gauges are those of the last")
     page.end_report();
     page.begin_rows(1, 0);
     page.add(pods, pod("a", 5, 20, uint64_t{100}));
-    page.add(pods, pod("a", 2, 0, uint64_t{11})); // a pod of the same name that has begun anew
+    page.add(pods, pod("a", 2, 0, uint64_t{11})); // a restarted pod of the same name
     page.end_report();
     CHECK(figures(page) == "gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"a\"} 17\n"
                            "gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"b\"} 1\n"
@@ -73,7 +73,7 @@ TEST_CASE("metrics: counters add up over reports, gauges are those of the last")
                            "gpusnoop_live_bytes{namespace=\"research\",pod=\"a\"} 111\n");
 }
 
-TEST_CASE("metrics: whoever has no rows any more leaves, and begins anew")
+TEST_CASE("metrics: series without rows expire and restart from zero")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
@@ -84,7 +84,7 @@ TEST_CASE("metrics: whoever has no rows any more leaves, and begins anew")
         page.end_report();
         CHECK(page.text().find("gpusnoop_kernel_launches_total{namespace=\"research\",pod=\"a\"} 10\n") !=
               std::string::npos);
-        CHECK(page.text().find("gpusnoop_live_bytes{") == std::string::npos); // a gauge is not told twice
+        CHECK(page.text().find("gpusnoop_live_bytes{") == std::string::npos); // a gauge is shown only for its report
     }
     page.begin_rows(10 * minute + 1, 0);
     page.end_report();
@@ -98,9 +98,9 @@ TEST_CASE("metrics: sums, GPUs and verdicts")
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 1'795'695'769'595'418'301);
     page.add(sums, {std::string("total"), uint64_t{7}, 12.5});
-    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // so far, not once more
+    page.add(sums, {std::string("total"), uint64_t{9}, 25.0}); // a total, which replaces the older one
     page.add(gpus, {std::string("gpu"), uint64_t{3}, std::string("H100"), 50.0});
-    page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // nobody tells
+    page.add(gpus, {std::string("gpu"), uint64_t{4}, std::string("H100"), Cell()}); // unknown
     for (const uint64_t pid : {1, 2, 3})
         page.add(verdicts, {std::string("diagnosis"), pid, std::string(pid == 3 ? "b" : "a"), std::string("hangs"),
                             std::string("error")});
@@ -114,7 +114,7 @@ TEST_CASE("metrics: sums, GPUs and verdicts")
           std::string::npos);
 }
 
-TEST_CASE("metrics: names that would end a label or a line do not")
+TEST_CASE("metrics: names are escaped in labels")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
@@ -125,7 +125,7 @@ TEST_CASE("metrics: names that would end a label or a line do not")
         CHECK((text.compare(at, 2, "# ") == 0 || text.compare(at, 9, "gpusnoop_") == 0));
 }
 
-TEST_CASE("metrics: more rows than series are kept are counted, and each family is described once")
+TEST_CASE("metrics: rows beyond the limit are counted, and each family is described once")
 {
     MetricsPage page("cudatop", "1");
     page.begin_rows(0, 0);
@@ -137,7 +137,7 @@ TEST_CASE("metrics: more rows than series are kept are counted, and each family 
     CHECK(text.ends_with("\n"));
 }
 
-TEST_CASE("metrics: who held and used GPUs, and what that cost")
+TEST_CASE("metrics: GPU time and cost of owners")
 {
     const Column columns[] = {{"", "of", Unit::text},           {"", "namespace", Unit::text},
                               {"", "team", Unit::text},         {"", "device", Unit::text},

@@ -38,7 +38,7 @@ Fd client_of(const MetricsServer& server, int receive_buffer = 0)
     return fd;
 }
 
-void say(const Fd& client, std::string_view text)
+void send_text(const Fd& client, std::string_view text)
 {
     send(client.get(), text.data(), text.size(), MSG_NOSIGNAL);
 }
@@ -50,7 +50,7 @@ void serve(MetricsServer& server, uint64_t now_ns = 0)
         server.ready(now_ns);
 }
 
-// All that comes until the server closes; "(open)" at the end where it does not.
+// The response until the server closes the connection; ends in "(open)" if it does not.
 std::string answer(MetricsServer& server, const Fd& client)
 {
     std::string all;
@@ -67,68 +67,69 @@ std::string answer(MetricsServer& server, const Fd& client)
     return all;
 }
 
-std::string asked(MetricsServer& server, std::string_view request)
+std::string response_to(MetricsServer& server, std::string_view request)
 {
     const Fd client = client_of(server);
     serve(server);
-    say(client, request);
+    send_text(client, request);
     return answer(server, client);
 }
 
 } // namespace
 
-TEST_CASE("a metrics server answers what Prometheus and a kubelet ask, and nothing else")
+TEST_CASE("the metrics server answers Prometheus and kubelet requests only")
 {
     MetricsServer server("0");
     CHECK(server.is_local());
     server.publish("a 1\n");
-    const std::string page = asked(server, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    const std::string page = response_to(server, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     CHECK(page.starts_with("HTTP/1.1 200 OK\r\n"));
     CHECK(page.find("Content-Length: 4\r\n") != page.npos);
     CHECK(page.ends_with("\r\n\r\na 1\n"));
-    CHECK(asked(server, "GET /metrics?a=b HTTP/1.0\n\n").ends_with("\r\n\r\na 1\n"));
-    CHECK(asked(server, "HEAD /metrics HTTP/1.1\r\n\r\n").ends_with("Content-Length: 4\r\nConnection: close\r\n\r\n"));
-    CHECK(asked(server, "GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
-    CHECK(asked(server, "GET /etc/passwd HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    CHECK(asked(server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    CHECK(asked(server, "\r\n\r\n").starts_with("HTTP/1.1 405 "));
-    CHECK(asked(server, std::string_view("\0\xff \0\r\n\r\n", 8)).starts_with("HTTP/1.1 405 "));
+    CHECK(response_to(server, "GET /metrics?a=b HTTP/1.0\n\n").ends_with("\r\n\r\na 1\n"));
+    CHECK(response_to(server, "HEAD /metrics HTTP/1.1\r\n\r\n")
+              .ends_with("Content-Length: 4\r\nConnection: close\r\n\r\n"));
+    CHECK(response_to(server, "GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    CHECK(response_to(server, "GET /etc/passwd HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    CHECK(response_to(server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    CHECK(response_to(server, "\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    CHECK(response_to(server, std::string_view("\0\xff \0\r\n\r\n", 8)).starts_with("HTTP/1.1 405 "));
 }
 
-TEST_CASE("a metrics server's clients that are slow, many or endless cost only themselves")
+TEST_CASE("slow, endless and too many clients are disconnected")
 {
     MetricsServer server("127.0.0.1:0");
     server.publish(std::string(8 << 20, 'x'));
 
     const Fd endless = client_of(server);
     serve(server);
-    say(endless, std::string(2 * MetricsServer::request_max, 'y'));
+    send_text(endless, std::string(2 * MetricsServer::request_max, 'y'));
     CHECK(answer(server, endless).empty()); // closed
 
-    const Fd slow = client_of(server, 4096); // asks, and does not read
+    const Fd slow = client_of(server, 4096); // sends a request, but does not read
     serve(server);
-    say(slow, "GET /metrics HTTP/1.1\r\n\r\n");
+    send_text(slow, "GET /metrics HTTP/1.1\r\n\r\n");
     serve(server);
     const Fd silent = client_of(server);
     serve(server);
     server.publish("new\n");
-    CHECK(asked(server, "GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nnew\n"));
+    CHECK(response_to(server, "GET /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nnew\n"));
     server.tick(MetricsServer::max_connection_ns);
     CHECK(answer(server, silent) == "(open)");
     server.tick(MetricsServer::max_connection_ns + 1);
     CHECK(answer(server, silent).empty());
-    CHECK(answer(server, slow).size() < 8 << 20); // the rest does not come
+    CHECK(answer(server, slow).size() < 8 << 20); // the rest was dropped
 
     std::vector<Fd> many;
     for (size_t i = 0; i <= MetricsServer::max_clients; i++) {
         many.push_back(client_of(server));
         serve(server, second);
     }
-    CHECK(answer(server, many.front()).empty()); // who came first has to go
+    CHECK(answer(server, many.front()).empty()); // the oldest is disconnected
     CHECK(answer(server, many.at(1)) == "(open)");
 }
 
-TEST_CASE("what a metrics server cannot listen at is told")
+TEST_CASE("invalid and busy addresses are errors")
 {
     for (const char* wrong :
          {"", "x", "70000", "localhost:1", "127.0.0.1:", "127.0.0.1:1x", "[::1:1", "::1:1", "1.2.3:4"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording of tables is read moment by moment.
+// Reports of a recording.
 #include "base/error.hpp"
 #include "output/recording.hpp"
 #include "tests/unit/base/folder.hpp"
@@ -11,7 +11,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A recording, for as long as it lives.
+// A temporary recording.
 struct File {
     explicit File(const std::string& text) : paths{folder.file("recording.json", text)} {}
 
@@ -38,7 +38,7 @@ constexpr uint64_t ten = 1'795'687'200'000'000'000; // 2026-11-26, 10:00
 
 } // namespace
 
-TEST_CASE("rows of one report are one moment")
+TEST_CASE("rows with the same time are one report")
 {
     const File file(start("cudatop", "a") + row("a", 1) + row("a", 1, R"("by":"gpu","gpu_index":0)") + row("a", 2));
     const Moments moments(file.paths, "cudatop");
@@ -48,10 +48,10 @@ TEST_CASE("rows of one report are one moment")
     CHECK(moments.all()[0].wall_ns == ten + 1'500'000'000);
     CHECK(moments.run_of(moments.all()[1]).host == "node1");
     CHECK(moments.keys().contains("pid"));
-    CHECK_FALSE(moments.keys().contains("gpu_index")); // rows are not about GPUs
+    CHECK_FALSE(moments.keys().contains("gpu_index")); // rows of GPUs do not count
 }
 
-TEST_CASE("tables beside the main one are of the same moment")
+TEST_CASE("tables of GPUs and totals belong to the same report")
 {
     const auto table = [](std::string_view columns) {
         return fmt::format(R"({{"type":"table","run":"a","columns":["{}"]}})"
@@ -73,7 +73,7 @@ TEST_CASE("tables beside the main one are of the same moment")
     }
 }
 
-TEST_CASE("moments are in the order of time, whichever run they are of, and other tools are left out")
+TEST_CASE("reports of all runs are sorted by time, without those of other tools")
 {
     const File file(start("cudatop", "a", "one") + start("cudatop", "b", "two") + start("cudalaunch", "c") +
                     row("a", 4) + row("b", 2) + row("c", 1) + row("a", 6));
@@ -84,7 +84,7 @@ TEST_CASE("moments are in the order of time, whichever run they are of, and othe
     CHECK(moments.run_of(moments.all()[2]).host == "one");
 }
 
-TEST_CASE("a time is found, or what is nearest to it")
+TEST_CASE("the report at or after a time is found")
 {
     const File file(start("cudatop", "a") + row("a", 1) + row("a", 5) + row("a", 9));
     const Moments moments(file.paths, "cudatop");
@@ -94,7 +94,7 @@ TEST_CASE("a time is found, or what is nearest to it")
     CHECK(moments.at(ten + 60'000'000'000) == 2);
 }
 
-TEST_CASE("what is not whole, or too much, is left out and counted")
+TEST_CASE("damaged and excess lines are skipped and counted")
 {
     const File file(start("cudatop", "a") + row("a", 1) + "no JSON\n" +
                     R"({"type":"lost","run":"a","events":41,"ends":1})"
@@ -108,7 +108,7 @@ TEST_CASE("what is not whole, or too much, is left out and counted")
     CHECK(moments.unread().damage.cut_off);
 }
 
-TEST_CASE("a moment has no more rows than there is room for on any screen")
+TEST_CASE("the rows of a report are limited")
 {
     std::string text = start("cudatop", "a");
     for (size_t i = 0; i < Moments::rows_max + 3; i++)
@@ -120,7 +120,7 @@ TEST_CASE("a moment has no more rows than there is room for on any screen")
     CHECK(moments.left_out() == 3);
 }
 
-TEST_CASE("times that no clock has are none")
+TEST_CASE("implausible times are refused")
 {
     CHECK_FALSE(parse_wall_time("9999-01-01T00:00:00.000000+00:00"));
     CHECK_FALSE(parse_wall_time("1960-01-01T00:00:00.000000+00:00"));
@@ -141,13 +141,13 @@ TEST_CASE("a recording of another tool is refused by its name")
     const File file(start("cudamemcpy", "a") + row("a", 1));
     try {
         const Moments moments(file.paths, "cudalaunch");
-        FAIL("it was taken");
+        FAIL("no error was thrown");
     } catch (const Error& error) {
         CHECK(std::string(error.what()).ends_with("is a recording of cudamemcpy, not of cudalaunch"));
     }
 }
 
-TEST_CASE("moments know how they were shown, run by run")
+TEST_CASE("reports have the table layout of their run")
 {
     const auto table = [](std::string_view run, std::string_view column) {
         return fmt::format(R"({{"type":"table","run":"{}","columns":["{}"]}})"
@@ -160,6 +160,6 @@ TEST_CASE("moments know how they were shown, run by run")
     REQUIRE(moments.all().size() == 4);
     CHECK_FALSE(moments.all()[0].table);
     CHECK(moments.table(moments.all()[1].table.value()).front() == "A a count 7");
-    CHECK(moments.table(moments.all()[2].table.value()).front() == "C c count 7"); // another table of the same time
+    CHECK(moments.table(moments.all()[2].table.value()).front() == "C c count 7"); // another table with the same time
     CHECK(moments.table(moments.all()[3].table.value()).front() == "B b count 7");
 }

@@ -50,7 +50,7 @@ TEST_CASE("columns line up below wide and combining characters", "[output]")
                           "\u4e2d\u6587+    7\n");
 }
 
-TEST_CASE("a report without anything is a sentence", "[output]")
+TEST_CASE("an empty report is a sentence", "[output]")
 {
     Zone zone("UTC");
     constexpr Column one[] = {{"N", "n", Unit::count, 3}};
@@ -73,7 +73,7 @@ TEST_CASE("a report without anything is a sentence", "[output]")
     CHECK(text_of(use) == "no launch\\x1B in 1 s\n\n  N\n  7\n\nno launch\\x1B in 1 s\n\nno launch\\x1B in 1 s\n");
     CHECK(text_of(use, true).starts_with("10:00:00\nno launch\\x1B in 1 s\n\n10:00:01\n  N\n  7\n"));
     asked = 0;
-    CHECK(json_of(use).size() == 2); // the row, and the histogram
+    CHECK(json_of(use).size() == 2); // one row and one histogram
     CHECK(asked == 0);
     CHECK(text_of([&](Output& output) {
               output.event(one, {uint64_t{7}}, {});
@@ -199,7 +199,7 @@ TEST_CASE("warnings are one harmless line", "[output]")
     CHECK(errno_text(EACCES) == "Permission denied");
 }
 
-TEST_CASE("hostile names break neither output", "[output]")
+TEST_CASE("hostile names break neither text nor JSON", "[output]")
 {
     const std::string names[] = {
         "quote\"back\\slash/",
@@ -247,7 +247,7 @@ TEST_CASE("rows of the wrong length do not read past the end", "[output]")
     CHECK_THROWS(text_of([](Output& output) { output.event(columns, {uint64_t{1}}, {}); }));
 }
 
-TEST_CASE("flush writes everything in spite of a slow non-blocking reader", "[output]")
+TEST_CASE("flush writes everything to a slow non-blocking reader", "[output]")
 {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -284,7 +284,7 @@ TEST_CASE("flush writes everything in spite of a slow non-blocking reader", "[ou
     CHECK(next == count);
 }
 
-TEST_CASE("the buffer goes out by itself above 64 KiB", "[output]")
+TEST_CASE("the buffer is flushed above 64 KiB", "[output]")
 {
     Fd file(::memfd_create("out", MFD_CLOEXEC));
     {
@@ -323,7 +323,7 @@ TEST_CASE("a closed pipe is OutputClosed, once", "[output]")
     CHECK_FALSE(again);
 }
 
-TEST_CASE("a reader who does not read is waited for until that is given up, and what is lost is told", "[output]")
+TEST_CASE("flush waits for a blocked reader until the run gives up, and reports lost lines", "[output]")
 {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
@@ -341,11 +341,11 @@ TEST_CASE("a reader who does not read is waited for until that is given up, and 
     }
     CHECK(asked == 3);
     CHECK(what.find(" lines were not written") != std::string::npos);
-    output->flush(); // nothing is left
+    output->flush(); // the buffer is empty
     CHECK(asked == 3);
 }
 
-TEST_CASE("standard output that is closed is an Error", "[output]")
+TEST_CASE("closed standard output is an Error", "[output]")
 {
     const Fd nothing(::open("/", O_PATH | O_CLOEXEC));
     Redirect stdout_to(STDOUT_FILENO, nothing.get());

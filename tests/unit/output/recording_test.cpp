@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is recorded can be read again, also where it was cut off, damaged or made up.
+// Recordings: writing, rotation, and reading of truncated, damaged and hostile files.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "output/recording.hpp"
@@ -43,7 +43,7 @@ std::vector<std::string> lines_of(const std::string& path, Damage* damage = null
     return all;
 }
 
-// A run that records so many lines after its first.
+// Records a first line and then `lines` more.
 void record(const std::string& path, int lines, uint64_t max = 1 << 30)
 {
     RecordingFile file(path, max);
@@ -69,7 +69,7 @@ std::vector<std::pair<std::string, double>> tools_and_numbers(const std::vector<
 
 } // namespace
 
-TEST_CASE("a recording has what was written, run after run, packed or plain")
+TEST_CASE("a recording keeps the lines of all runs, compressed or not")
 {
     const Folder folder;
     for (const std::string& path : {folder.file("a.json"), folder.file("a.json.gz"), folder.file("a.json.zst")}) {
@@ -87,7 +87,7 @@ TEST_CASE("a recording has what was written, run after run, packed or plain")
     CHECK(contents(folder.file("a.json.zst")).starts_with("\x28\xb5\x2f\xfd"));
 }
 
-TEST_CASE("what was packed before a run was killed is read, and so is what the next one wrote")
+TEST_CASE("a compressed recording is read up to a kill, and from the next run on")
 {
     const Folder folder;
     for (const std::string end : {".gz", ".zst"}) {
@@ -108,7 +108,7 @@ TEST_CASE("what was packed before a run was killed is read, and so is what the n
     }
 }
 
-TEST_CASE("a plain line that was cut off does not take the next run's first line with it")
+TEST_CASE("a truncated line does not damage the next run's first line")
 {
     const Folder folder;
     const std::string path = folder.file("a", "{\"type\":\"row\"}\n{\"type\":\"r");
@@ -118,14 +118,14 @@ TEST_CASE("a plain line that was cut off does not take the next run's first line
     CHECK(unread.not_json == 1);
 }
 
-TEST_CASE("a recording keeps to its size, and each of its files begins with whose run it is")
+TEST_CASE("a recording stays within its size, and each file begins with the run's first line")
 {
     const Folder folder;
     for (const std::string name : {"a.json", "a.json.gz", "a.json.zst"}) {
         const std::string path = folder.file(name);
-        const captured::Written said =
+        const captured::Written result =
             captured::written(make_json_output(), [&](Output&) { record(path, 5000, 20000); });
-        CHECK(said.err.find("--record-max") != said.err.npos);
+        CHECK(result.err.find("--record-max") != result.err.npos);
         CHECK(fs::file_size(path) + fs::file_size(path + ".1") <= 20000 + 100);
         for (const std::string& file : {path + ".1", path})
             CHECK(lines_of(file).front() == R"({"type":"start","schema":1})");
@@ -133,7 +133,7 @@ TEST_CASE("a recording keeps to its size, and each of its files begins with whos
     }
 }
 
-TEST_CASE("a file that goes on in another one says again how its rows are shown")
+TEST_CASE("a rotated file repeats the table line")
 {
     const Folder folder;
     const std::string path = folder.file("a.json"), table = R"({"type":"table","columns":["A a count 7"]})";
@@ -149,7 +149,7 @@ TEST_CASE("a file that goes on in another one says again how its rows are shown"
     CHECK(lines_of(path)[1] == table);
 }
 
-TEST_CASE("nothing but a recording is written to")
+TEST_CASE("only recordings are written to")
 {
     const Folder folder;
     folder.file("other", "int main() {}\n");
@@ -162,18 +162,18 @@ TEST_CASE("nothing but a recording is written to")
     CHECK(contents(folder.file("a.json.1")) == "int main() {}\n");
     fs::remove(folder.file("a.json.1"));
     record(folder.file("a.json"), 1);
-    fs::rename(folder.file("a.json"), folder.file("a.json.gz")); // plain, whatever it is called
+    fs::rename(folder.file("a.json"), folder.file("a.json.gz")); // not compressed, despite its name
     CHECK_THROWS_AS(RecordingFile(folder.file("a.json.gz"), 1 << 20), Error);
     CHECK(contents(folder.file("other")) == "int main() {}\n");
 }
 
-TEST_CASE("a file that appears as FILE.1, or in the place of the recording, ends it and stays")
+TEST_CASE("a foreign file at FILE or FILE.1 ends the recording and is kept")
 {
     const std::string theirs = "precious";
     for (const char* name : {"a.json.1", "a.json"}) {
         const Folder folder;
         std::optional<std::string> failure;
-        const captured::Written said = captured::written(make_json_output(), [&](Output&) {
+        const captured::Written result = captured::written(make_json_output(), [&](Output&) {
             RecordingFile file(folder.file("a.json"), 2000);
             file.text = "{\"type\":\"start\",\"schema\":1}\n";
             file.flush();
@@ -186,11 +186,11 @@ TEST_CASE("a file that appears as FILE.1, or in the place of the recording, ends
         });
         CHECK(contents(folder.file(name)) == theirs);
         REQUIRE(failure);
-        CHECK(said.err.find(*failure) != said.err.npos);
+        CHECK(result.err.find(*failure) != result.err.npos);
     }
 }
 
-TEST_CASE("the end of what is packed is missing where it does not fit, which is a failure")
+TEST_CASE("failing to write the end of a compressed recording is an error")
 {
     const Folder folder;
     const std::string path = folder.file("a.json.gz");
@@ -198,12 +198,12 @@ TEST_CASE("the end of what is packed is missing where it does not fit, which is 
     captured::written(make_json_output(), [&](Output&) {
         auto file = std::make_unique<RecordingFile>(path, 1 << 20);
         RecordingFile& written = *file;
-        const SideOutput beside = make_recorded_output(std::move(file));
+        const SideOutput side = make_recorded_output(std::move(file));
         written.text = "{\"type\":\"start\",\"schema\":1}\n";
         written.flush();
         const SmallFiles limit(fs::file_size(path));
         try {
-            beside.check();
+            side.check();
         } catch (const Error& error) {
             why = error.what();
         }
@@ -211,13 +211,13 @@ TEST_CASE("the end of what is packed is missing where it does not fit, which is 
     CHECK(why.find("is incomplete") != why.npos);
 }
 
-TEST_CASE("a full disk ends the recording, and what is shown goes on")
+TEST_CASE("a full disk ends the recording, but not the output")
 {
     const Folder folder;
-    const SmallFiles limit(64 << 10); // of text there is less, of JSON more
+    const SmallFiles limit(64 << 10); // the text is smaller, the JSON larger
     auto output = recorded(make_text_output(false), folder.file("a"));
     std::string why;
-    const captured::Written said = captured::written(std::move(output), [&](Output& both) {
+    const captured::Written result = captured::written(std::move(output), [&](Output& both) {
         both.start("cudatop", "1.0", {});
         for (int i = 0; i < 300; i++) {
             both.row(captured::columns, captured::full_row, {});
@@ -229,12 +229,12 @@ TEST_CASE("a full disk ends the recording, and what is shown goes on")
             why = error.what();
         }
     });
-    CHECK(std::ranges::count(said.out, '\n') >= 300);
+    CHECK(std::ranges::count(result.out, '\n') >= 300);
     CHECK(why.find("is incomplete") != why.npos);
-    CHECK(said.err.find(why) != said.err.npos);
+    CHECK(result.err.find(why) != result.err.npos);
 }
 
-TEST_CASE("people are shown so many rows of a table, and the recording has all")
+TEST_CASE("text shows some rows of a table, the recording has all")
 {
     const Folder folder;
     const Column columns[] = {{"N", "n"}};
@@ -257,7 +257,7 @@ TEST_CASE("people are shown so many rows of a table, and the recording has all")
     CHECK(tools_and_numbers({path}).size() == 12);
 }
 
-TEST_CASE("each line says whose it is, and when, and the first one how it came about")
+TEST_CASE("each line has run and time, the first one also the command line")
 {
     const RunIdentity run = this_run();
     CHECK(run.run.size() == 12);
@@ -303,7 +303,7 @@ TEST_CASE("each line says whose it is, and when, and the first one how it came a
     CHECK(lost_in(all[7]) == 3);
 }
 
-TEST_CASE("a run whose first line is missing is known by any other")
+TEST_CASE("a run without its first line is identified by any other")
 {
     const Folder folder;
     const std::string rest =
@@ -313,7 +313,7 @@ TEST_CASE("a run whose first line is missing is known by any other")
     CHECK(tools_and_numbers({rest}) == std::vector<std::pair<std::string, double>>{{"one", 1}, {"one", 3}});
 }
 
-TEST_CASE("lines of mixed runs are told apart by their ids, others by order")
+TEST_CASE("interleaved runs are separated by id, others by order")
 {
     const Folder folder;
     const std::string mixed = folder.file("mixed", "{\"type\":\"start\",\"run\":\"a\",\"tool\":\"one\",\"schema\":1}\n"
@@ -333,7 +333,7 @@ TEST_CASE("lines of mixed runs are told apart by their ids, others by order")
     CHECK(unread.other_schema == 2);
 }
 
-TEST_CASE("what is no line of a tool is counted, whatever it is")
+TEST_CASE("invalid lines are counted")
 {
     const Folder folder;
     const std::string deep(100'000, '['), wide = "{\"type\":\"row\"" + [] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table showed is shown again of what its lines of JSON have.
+// Cells of text tables restored from JSON rows.
 #include "output/shown_cells.hpp"
 #include "rows/table.hpp"
 
@@ -16,7 +16,7 @@ Cell cell(std::string_view text, const Column& column, ShownTable table)
 
 } // namespace
 
-TEST_CASE("columns are read as they were recorded, and what is none is left out")
+TEST_CASE("recorded columns are parsed, and invalid ones are skipped")
 {
     const Column columns[] = {{"PID", "pid", Unit::count, 7},
                               {"", "comm", Unit::text},
@@ -37,7 +37,7 @@ TEST_CASE("columns are read as they were recorded, and what is none is left out"
     CHECK(table_columns(read.all()) == std::vector(texts.begin(), texts.begin() + 4));
 }
 
-TEST_CASE("rates and shares are made of the same figures again")
+TEST_CASE("rates and percentages are computed from recorded figures")
 {
     const ShownTable launches{.tool = "cudalaunch", .seconds = 2}, copies{.tool = "cudamemcpy", .seconds = 2};
     const Column rate{"LAUNCH/s", "launches_per_second", Unit::rate, 9}, text{"LAUNCH/s", "", Unit::rate, 9};
@@ -53,7 +53,7 @@ TEST_CASE("rates and shares are made of the same figures again")
     CHECK(cell(R"({"grid":[1,2,3]})", {"GRID", "grid", Unit::dim3}, launches) == Cell(Dim3{1, 2, 3}));
 }
 
-TEST_CASE("kernels, graphs and host functions have the names that they had")
+TEST_CASE("kernels, graphs and host functions have their live names")
 {
     const Column kernel{"KERNEL", "", Unit::text, 6};
     const ShownTable table{.tool = "cudalaunch", .seconds = 1, .names = "short"};
@@ -63,7 +63,7 @@ TEST_CASE("kernels, graphs and host functions have the names that they had")
     CHECK(cell(R"({"kernel":"f","host_functions":1})", kernel, table) == Cell(std::string("[host function f]")));
 }
 
-TEST_CASE("pods and containers are shown as they were")
+TEST_CASE("pods and containers are shown as in live tables")
 {
     const Column pod{"POD", "", Unit::text, 40};
     CHECK(cell(R"({"pod":"a","namespace":"n"})", pod, {.tool = "cudasync"}) == Cell(std::string("n/a")));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces: events that readers of the format take, on their clock, whatever names are, and also where the file is cut
-// off.
+// Timeline files: valid events with the right clock for any names, also in truncated files.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "output/compression.hpp"
@@ -34,7 +33,7 @@ Row launch(uint64_t time_ns, uint64_t tid, const Cell& latency, const std::strin
             latency, kernel,      kernel, uint64_t{0x7f00}};
 }
 
-// As a reader takes a list that may have no end.
+// Parses a list that may lack its end, as trace viewers do.
 json parsed(std::string text)
 {
     while (!text.empty() && text.back() != '}' && text.back() != ']')
@@ -79,9 +78,9 @@ private:
 
 void trace(const std::string& path, const std::function<void(Output&)>& use)
 {
-    std::vector<SideOutput> beside;
-    beside.push_back(make_trace_output(path));
-    const auto output = make_output_with_sides(make_silent_output(), std::move(beside));
+    std::vector<SideOutput> sides;
+    sides.push_back(make_trace_output(path));
+    const auto output = make_output_with_sides(make_silent_output(), std::move(sides));
     output->start("cudalaunch", "1.0", std::nullopt);
     use(*output);
     output->flush();
@@ -113,12 +112,12 @@ TEST_CASE("a call is a complete event on the track of its thread", "[timeline]")
 }
 
 // 1767261600 = 224 * 7889238 + 72288.
-TEST_CASE("a trace counts from where PyTorch's does", "[timeline]")
+TEST_CASE("a trace has the time base of PyTorch's traces", "[timeline]")
 {
     CHECK(trace_base_ns(captured::ten_o_clock) == 1767189312'000'000'000);
 }
 
-TEST_CASE("no name ends an event, and whoever takes over a pid has another name", "[timeline]")
+TEST_CASE("names are escaped, and a reused pid gets its new name", "[timeline]")
 {
     const json all = events_of([](TraceEvents& events, std::string& text) {
         Row row = launch(3500, 8, uint64_t{1}, hostile);
@@ -132,7 +131,7 @@ TEST_CASE("no name ends an event, and whoever takes over a pid has another name"
     CHECK(all[4].at("args").at("name") == "next");
 }
 
-TEST_CASE("what a rank waits for overlaps with what it waits for next", "[timeline]")
+TEST_CASE("waits of a rank are asynchronous events, which may overlap", "[timeline]")
 {
     const Column line[] = {{"", "time_ns"},        {"", "pid"},       {"", "tid"},
                            {"", "op", Unit::text}, {"", "offset_ns"}, {"", "skew_ns"}};
@@ -151,7 +150,7 @@ TEST_CASE("what a rank waits for overlaps with what it waits for next", "[timeli
     CHECK(all[2].at("id") != all[4].at("id"));
 }
 
-TEST_CASE("a gap is named by what most of it was", "[timeline]")
+TEST_CASE("a gap is named by its main reason", "[timeline]")
 {
     const Column line[] = {
         {"", "time_ns"}, {"", "pid"}, {"", "tid"}, {"GAP(us)", "gap_ns"}, {"", "block_reason", Unit::text}};
@@ -164,11 +163,11 @@ TEST_CASE("a gap is named by what most of it was", "[timeline]")
     CHECK(all[3].at("name") == "gap");
 }
 
-TEST_CASE("a trace that is cut off can be read", "[timeline]")
+TEST_CASE("a truncated trace can be read", "[timeline]")
 {
     const File plain(""), packed(".gz");
     for (const File* file : {&plain, &packed}) {
-        for (int run = 0; run < 2; run++) // the second one takes the place of the first
+        for (int run = 0; run < 2; run++) // the second one replaces the first
             trace(file->path, [](Output& output) {
                 for (uint64_t i = 0; i < 5000; i++)
                     output.event(columns, launch(clock_ns(CLOCK_MONOTONIC), 8, i), {});
@@ -191,11 +190,12 @@ TEST_CASE("a trace that is cut off can be read", "[timeline]")
         CHECK(all[5004].at("name") == "3 events lost");
         CHECK(parsed(text.substr(0, text.rfind("},\n", text.size() / 2) + 1)).size() > 2000);
     }
-    trace(plain.path, [](Output& output) { output.event(columns, launch(1, 8, uint64_t{1}), {}); }); // and is killed
+    trace(plain.path,
+          [](Output& output) { output.event(columns, launch(1, 8, uint64_t{1}), {}); }); // killed before the end
     CHECK(parsed(plain.text()).size() == 1 + 3 + 1);
 }
 
-TEST_CASE("a trace takes the place of a trace only", "[timeline]")
+TEST_CASE("a trace replaces only a trace", "[timeline]")
 {
     const File file("");
     std::ofstream(file.path) << "import torch\n";
