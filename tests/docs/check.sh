@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is written about the tools agrees with the tools: check.sh [BUILD], by default build. Needs no privileges.
+# Checks that documents, man pages, examples and shell completion match the tools: check.sh [BUILD] (default: build).
+# Needs no privileges.
 # shellcheck disable=SC2016 # backquotes are Markdown here
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -10,34 +11,34 @@ passed=0 failed=0 skipped=0
 ok() { passed=$((passed + 1)); }
 fail() { failed=$((failed + 1)); printf 'FAIL %s\n' "$1"; [ -z "${2:-}" ] || printf '%s\n' "$2" | sed 's/^/     /'; }
 skip() { skipped=$((skipped + 1)); printf 'skip %s\n' "$1"; }
-# check NAME OUTPUT: passes where there is nothing to say.
+# check NAME OUTPUT: passes if OUTPUT is empty.
 check() { if [ -z "$2" ]; then ok; else fail "$1" "$2"; fi; }
 same() { check "$1" "$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3"))"; }
 
 tracers=$(sed -n 's/^TOOLS *:= *//p' Makefile)
-readers=$(sed -n 's/^READERS *:= *//p' Makefile) # they have no columns, lose nothing, and take no process
+readers=$(sed -n 's/^READERS *:= *//p' Makefile) # read recordings: no columns, no losses, no -p
 tools="$tracers $readers"
 aliases=$(sed -n 's/^ALIASES *:= *//p' Makefile)
 
-# --- what each source says -------------------------------------------------------------------------------------------
+# --- contents of each source -----------------------------------------------------------------------------------------
 
 sorted_words() { tr -s ' ,\t' '\n' | sed '/^$/d' | LC_ALL=C sort -u; }
 
 options_of_help() { _gpusnoop_options "$build/$1" | cut -f 1 | sorted_words; }
 
-# complete_words WORD...: what completion offers for the last one, one per line.
+# complete_words WORD...: completions of the last word, one per line.
 complete_words() {
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
     _gpusnoop "$1" "${!#}" "${COMP_WORDS[COMP_CWORD-1]}"
     [ ${#COMPREPLY[@]} -eq 0 ] || printf '%s\n' "${COMPREPLY[@]}"
 }
 
-# Command lines of the tool in a text, without what belongs to another command.
+# Command lines of the tool in a text, up to a pipe or comment.
 commands_in() {
     grep -oE "(^|[^-./A-Za-z_])$1( [^|#\`]*|$)" "$2" | sed -E "s/^.*$1//"
 }
 
-# Options in command lines of which there is one per line.
+# Options used in command lines; input has one command line per line.
 options_of_commands() {
     sed -E "s/'[^']*'//g" | tr ' ' '\n' |
         sed -nE 's/^(--[a-z][a-z-]*).*/\1/p; s/^-([A-Za-z]+)[.,:;)]*$/\1/p' | while read -r option; do
@@ -50,13 +51,13 @@ options_of_commands() {
 
 unknown_options() { LC_ALL=C comm -23 <(commands_in "$1" "$2" | options_of_commands) <(options_of_help "$1"); }
 
-# Those that stand alone are of some tool.
+# Options in backquotes without a tool's name, if no tool has them.
 unknown_bare_options() {
     LC_ALL=C comm -23 <(grep -oE '`-[^`]*`' "$1" | tr -d '`' | options_of_commands) \
         <(for tool in $tools; do options_of_help "$tool"; done | LC_ALL=C sort -u)
 }
 
-# Links lead from the folder of the text, other paths from the root.
+# Link targets are relative to the text's folder; paths in backquotes are relative to the root.
 paths_in() {
     {
         grep -oE '\]\([^)# ]+' "$1" | sed 's/^](//' | grep -v '://' | sed "s|^|$(dirname "$1")/|"
@@ -88,7 +89,7 @@ missing_targets() {
     done < <(grep -oE '(^|[` ])make [a-z]+' "$1" | sed -E 's/.*make //' | sort -u)
 }
 
-# Rows of the table of messages: "| `message` | what it means |".
+# Messages in the table "| `message` | meaning |" that the sources do not contain.
 unknown_messages() {
     local sources message
     sources=$(cat src/*/*.cpp tools/*.cpp tools/*/*.cpp | tr '\n' ' ' | sed 's/" *"//g')
@@ -97,30 +98,30 @@ unknown_messages() {
     done < <(sed -n '/^| message/,/^$/p' "$1" | sed -nE 's/^\| `([^`]*)` \|.*/\1/p')
 }
 
-# Output of the tools is as wide as it is.
+# Indented lines are excluded: they show output of the tools.
 wide_lines() { awk -v f="$1" '!/^    / && length > 120 { print f ":" NR ": " length " columns" }' "$1"; }
 
-# Headers of the columns of its tables.
+# Column headers of the tool's tables.
 headers_of() { "$build/$1" --columns json | sed -nE 's/^\{"in":"table","header":"([^"]+)".*/\1/p' | sort -u; }
 
 is_tracer() { grep -qw -- "$1" <<<"$tracers"; }
 
 has_option() { options_of_help "$1" | grep -qx -- "$2"; }
 
-# Whether its calls are those of functions of a library; else they are of the kernel.
+# True if the tool counts calls of library functions rather than of the kernel.
 counts_functions() { has_option "$1" --api; }
 
 loss_keys() { sed -nE 's/^ *t\[LOSS_[A-Z]+\] = \{"([a-z_]+)".*/\1/p' src/run/report_notes.cpp; }
 
-# What a letter stands for: "-d --duration end after this time". The text is left out where it tells of the tool: what
-# its lines and histograms are of, what it sorts by, what it measures.
+# Letter, long name and description of each option, such as "-d --duration end after this time". The description is left
+# out for options whose description differs by tool (lines, histograms, sort key, measurement).
 letters_of() {
     _gpusnoop_options "$build/$1" | sed -nE 's/^(-[A-Za-z]),(--[a-z-]+)\t[^\t]*\t(.*)/\1 \2 \3/p' |
         sed -E 's/^(-[HelsU] --[a-z-]+) .*/\1/'
 }
 
-# A letter, or a long name, that means one thing here and another there. cudasync and nvioctl always measure: their -l
-# is a least duration.
+# Letters and long names whose meaning differs between tools. Exception: -l is a minimum duration in cudasync and nvioctl,
+# which always measure.
 letters_of_two_meanings() {
     local all
     all=$(for tool in $tools; do letters_of "$tool"; done | grep -vx -- '-l --least' | LC_ALL=C sort -u)
@@ -141,30 +142,30 @@ not_in_man() {
 # shellcheck source=scripts/completion.bash
 . scripts/completion.bash
 
-check_values() { # TOOL OPTION: what completion offers is what the tool takes
+check_values() { # TOOL OPTION: completion offers exactly the values that the tool accepts
     local offered message value
     offered=$(complete_words "$build/$1" "$2" "")
     # shellcheck disable=SC2046 # two words, or none
     message=$("$build/$1" "$2" no-such-value $(is_tracer "$1" && echo -d 0.01) 2>&1)
     check "$1: completion of $2" "$(
-        [ -n "$offered" ] || echo "nothing is offered"
+        [ -n "$offered" ] || echo "no completions"
         for value in $offered; do
-            grep -qw -- "$value" <<<"$message" || echo "'$value' is offered, and the tool says: $message"
+            grep -qw -- "$value" <<<"$message" || echo "'$value' is offered, but the tool prints: $message"
         done)"
 }
 
-# -s and --columns complete to the headers of tables, and the tool takes what is offered.
+# -s and --columns complete to the headers of tables, and the tool accepts all completions.
 check_columns() {
     local tool=$1 program=$2 sign first name
     for sign in "" + -; do
         check "$tool: completion of --columns ${sign}NAME" "$(
             offered=$(complete_words "$program" --columns "$sign" | sed 's/\\//g')
-            [ -n "$offered" ] || echo "nothing is offered"
+            [ -n "$offered" ] || echo "no completions"
             headers_of "$tool" | sort -u | while read -r name; do
                 grep -qxF -- "$sign$name" <<<"$offered" || echo "$sign$name is not offered"
             done
             while read -r name; do
-                "$program" --columns="$name,help" >/dev/null 2>&1 || echo "$name is offered, and the tool does not take it"
+                "$program" --columns="$name,help" >/dev/null 2>&1 || echo "$name is offered, but the tool does not accept it"
             done <<<"$offered")"
     done
     first=$(headers_of "$tool" | grep -m 1 -x '[A-Z]*')
@@ -183,20 +184,20 @@ check_completion() {
     if has_option "$tool" --hist; then check_values "$tool" -H; fi
     if counts_functions "$tool"; then check_values "$tool" --api; fi
     check_values "$tool" --attach
-    same "$tool: completion goes on behind a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
-    same "$tool: completion behind --" "true" "$(complete_words "$program" -- tru | grep -xF true | head -1)"
+    same "$tool: completion after a comma" "pid,container" "$(complete_words "$program" --by pid,con)"
+    same "$tool: completion after --" "true" "$(complete_words "$program" -- tru | grep -xF true | head -1)"
     same "$tool: completion of --by=" "namespace" "$(complete_words "$program" --by = nam)"
     same "$tool: completion does not offer a value twice" "" "$(complete_words "$program" --by pid,pi)"
-    same "$tool: nothing to complete for a number" "" "$(complete_words "$program" -d "")"
+    same "$tool: no completions for a number" "" "$(complete_words "$program" -d "")"
     check "$tool: -p completes process ids" "$(complete_words "$program" -p "" | grep -vE '^[0-9]+$')"
     check "$tool: -t completes thread ids" "$(complete_words "$program" -t "" | grep -vE '^[0-9]+$')"
     local word
     for word in -p -t -n; do
-        check "$tool: $word completes to something" "$([ -n "$(complete_words "$program" $word "")" ] || echo nothing)"
+        check "$tool: $word has completions" "$([ -n "$(complete_words "$program" $word "")" ] || echo none)"
     done
 }
 
-# complete_by zsh|fish WORD...: the same by that shell; what zsh would be handed is printed instead.
+# complete_by zsh|fish WORD...: completions of that shell. In zsh, a replaced compadd prints its candidates.
 complete_by() {
     local shell=$1 zsh_script fish_script
     shift
@@ -210,24 +211,24 @@ complete_by() {
     esac
 }
 
-# Other shells ask bash's completion; what reaches them is the same.
+# zsh and fish call bash's completion, and must offer the same.
 check_other_shells() {
     local shell line
     for shell in zsh fish; do
         if ! command -v "$shell" >/dev/null; then
-            skip "completion of $shell: there is no $shell"
+            skip "completion of $shell: $shell is not installed"
             continue
         fi
         check "completion of $shell: syntax" "$("$shell" -n "scripts/completion.$shell" 2>&1)"
         for line in "cudalaunch --by pid,con" "cudatop -s L" "cudamemcpy --api r" "gpualloc --le" "cudasync --by=th"; do
             # shellcheck disable=SC2086 # words
-            check "completion of $shell: $line, to something" "$([ -n "$(complete_by $shell $line)" ] || echo nothing)"
+            check "completion of $shell: $line has completions" "$([ -n "$(complete_by $shell $line)" ] || echo none)"
             # shellcheck disable=SC2086 # words
             same "completion of $shell: $line" "$(PATH=$build:$PATH bash scripts/completion.bash $line | cut -f 1 | sort)" \
                 "$(complete_by $shell $line | sort)"
         done
     done
-    same "completion of zsh is of all tools" "#compdef $tools $aliases" "$(head -n 1 scripts/completion.zsh)"
+    same "completion of zsh covers all tools" "#compdef $tools $aliases" "$(head -n 1 scripts/completion.zsh)"
 }
 
 check_man() {
@@ -236,22 +237,22 @@ check_man() {
         fail "$page" "$build/$page is not built"
         return
     fi
-    check "$page: nothing is left to fill in" "$(grep -nE '^\.\\" [a-z]+: |@tool@' "$build/$page" | grep -v 'bench: ')"
+    check "$page: has no placeholders" "$(grep -nE '^\.\\" [a-z]+: |@tool@' "$build/$page" | grep -v 'bench: ')"
     if command -v man >/dev/null; then
         check "$page: man --warnings" "$(man --warnings -l "$build/$page" 2>&1 >/dev/null)"
     else
-        skip "$page: there is no man"
+        skip "$page: man is not installed"
     fi
     if command -v groff >/dev/null; then
         check "$page: groff -ww" "$(groff -man -ww -Tutf8 "$build/$page" 2>&1 >/dev/null)"
     else
-        skip "$page: there is no groff"
+        skip "$page: groff is not installed"
     fi
     check "$page: line width" "$(wide_lines "$build/$page")"
     is_tracer "$tool" || return
     [ "$tool" != cudatop ] || check "$page: has every rule of the diagnosis" \
         "$(sed -nE 's/^    \{"([a-z]+)", .*/\1/p' tools/cudatop/rules.cpp | grep -vxFf <(sed -nE 's/^\.B ([a-z]+)$/\1/p' "$page"))"
-    [ "$tool" != cudatop ] || check "$page and gpuspend's: have every metric" \
+    [ "$tool" != cudatop ] || check "$page and man/gpuspend.8: have every metric" \
         "$(sed -nE 's/^    \{"([a-z0-9_]+)", Kind::.*/\1/p' src/output/metrics_page.cpp |
             grep -vxFf <(sed -nE 's/^\.BR? gpusnoop_(\w+).*/\1/p' "$page" man/gpuspend.8))"
     check "$page: has every loss" "$(loss_keys | not_in_man "$tool")"
@@ -282,28 +283,28 @@ done
 
 check_other_shells
 
-# Second names: the same tool, and its page.
+# Aliases have the help and completion of their tool.
 for alias in $aliases; do
     of=$(sed -n 's/^\.so man8\/\(.*\)\.8$/\1/p' "man/$alias.8")
     same "$alias is $of" "$("$build/$of" --help)" "$("$build/$alias" --help)"
-    [ -n "$(complete_words "$build/$alias" --ve)" ] && ok || fail "completion of $alias offers nothing"
+    [ -n "$(complete_words "$build/$alias" --ve)" ] && ok || fail "$alias has no completions"
 done
 
 parts=$(sed -nE 's/^\.\\" common: //p' man/*.8 | sort)
-same "man/common: each part is in at least four pages" "" "$(
+same "man/common: each part is included in at least four pages" "" "$(
     for part in man/common/*.8; do
         [[ $part == */option-* ]] ||
             [ "$(grep -cx "$(basename "$part" .8)" <<<"$parts")" -ge 4 ] || echo "$part"
     done)"
-check "a letter of an option means the same in every tool" "$(letters_of_two_meanings)"
+check "each option means the same in all tools" "$(letters_of_two_meanings)"
 for page in $pages; do
     check "$page: options that no tool has" "$(unknown_bare_options "$page")"
     check "$page: paths that do not exist" "$(missing_paths "$page")"
-    check "$page: links within it that lead nowhere" "$(missing_anchors "$page")"
+    check "$page: broken links within the page" "$(missing_anchors "$page")"
     check "$page: make targets that do not exist" "$(missing_targets "$page")"
     check "$page: messages that no tool prints" "$(unknown_messages "$page")"
     check "$page: line width" "$(wide_lines "$page")"
-    [ "$page" = README.md ] || check "README.md: leads to $page" "$(grep -qF "($page)" README.md || echo no)"
+    [ "$page" = README.md ] || check "README.md: links to $page" "$(grep -qF "($page)" README.md || echo no)"
 done
 check "README.md: length" "$(awk 'END { if (NR > 150) print NR " lines" }' README.md)"
 
