@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of CUDA's ABI that the stand-in libraries and the workload share: structures passed by pointer, result
-// codes. Offsets are public facts; every one that a tracer reads is asserted here. Handles are plain pointers on both
-// sides.
+// CUDA structures passed by pointer, and result codes, shared by the stand-in libraries and the workload. Offsets are
+// public; every offset that a tracer reads is asserted here. Both sides treat handles as plain pointers.
 #pragma once
 
 #include <compare>
@@ -104,8 +103,8 @@ static_assert(sizeof(UpdateResult) == 24 && offsetof(UpdateResult, error_node) =
 using HostFunction = void (*)(void* argument);
 using StreamCallback = void (*)(void* stream, int status, void* argument);
 
-// Indexes of standin_counts(): calls that reached the implementation, successful or not. A recorded launch counts
-// twice, as a launch and as recorded. A graph call is one that makes, changes or ends a graph or a capture.
+// Indexes of standin_counts(), which counts every call that reached the implementation, successful or not. A launch
+// recorded by a capture counts as a launch and as recorded. A graph call makes, changes or ends a graph or a capture.
 enum class Class { launch, recorded, graph_launch, host, alloc, free, copy, sync, graph_call, count_ };
 
 } // namespace standin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of functions that allocate, share and map memory, and what both sides call the memory that they hold.
+// Structures passed to functions that allocate, share and map memory, and kinds of held memory.
 #pragma once
 
 #include "abi_memory.hpp"
@@ -9,7 +9,7 @@
 
 namespace standin {
 
-// The order of the control surface. The first four are the device's own memory.
+// In the order that standin_holdings() fills. The first four are the device's own memory.
 enum class Holding {
     device,
     array,
@@ -34,7 +34,7 @@ static_assert(std::size(holding_names) == static_cast<size_t>(Holding::count_));
 struct HoldingTally {
     uint64_t bytes, count;
 };
-struct Freed { // physical memory that went with a call
+struct Freed { // physical memory freed by a call
     Holding holding;
     uint64_t bytes;
 };
@@ -50,7 +50,7 @@ struct ChannelFormat { // cudaChannelFormatDesc
     int x, y, z, w, kind;
 };
 
-// CUarray_format: bytes of one channel.
+// Bytes per channel of a CUarray_format.
 inline size_t bytes_of_format(unsigned format)
 {
     switch (format) {
@@ -75,7 +75,7 @@ inline size_t bytes_of(const Array3DDescriptor& d)
     return d.width * at_least_1(d.height) * at_least_1(d.depth) * bytes_of_format(d.format) * d.channels;
 }
 
-// Of all levels: each is half as long in every dimension that there is.
+// Sum over all mipmap levels: each level halves every nonzero dimension.
 inline size_t bytes_of(Array3DDescriptor d, unsigned levels)
 {
     size_t bytes = 0;
@@ -91,23 +91,23 @@ struct PoolProperties { // CUmemPoolProps
     unsigned type, handle_types;
     Location location;
     void* security;
-    size_t most;
+    size_t max_size;
     unsigned char reserved[56];
 };
 static_assert(sizeof(PoolProperties) == 88 && offsetof(PoolProperties, location) == 8 &&
-              offsetof(PoolProperties, most) == 24);
+              offsetof(PoolProperties, max_size) == 24);
 
-// CUipcMemHandle and CUmemPoolPtrExportData: opaque. The stand-in's say how large the memory is, so that any process
-// can open them.
+// Stand-in for CUipcMemHandle and CUmemPoolPtrExportData, which are opaque. Holds the size, so that any process can
+// open it.
 struct Shared {
-    static constexpr uint64_t ours = 0x6e69646e617473;
-    uint64_t magic = ours;
+    static constexpr uint64_t magic_value = 0x6e69646e617473;
+    uint64_t magic = magic_value;
     uint64_t bytes = 0;
     uint64_t reserved[6] = {};
 };
 static_assert(sizeof(Shared) == 64);
 
-struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; the runtime's ends after the flags in 12
+struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; in CUDA 12's runtime it ends after flags
     unsigned type;
     uint64_t handle[2];
     uint64_t bytes;
@@ -116,7 +116,7 @@ struct ExternalMemory { // CUDA_EXTERNAL_MEMORY_HANDLE_DESC; the runtime's ends 
 };
 static_assert(sizeof(ExternalMemory) == 104 && offsetof(ExternalMemory, bytes) == 24);
 
-struct ExternalBuffer { // CUDA_EXTERNAL_MEMORY_BUFFER_DESC; the same
+struct ExternalBuffer { // CUDA_EXTERNAL_MEMORY_BUFFER_DESC; in CUDA 12's runtime it ends after flags
     uint64_t offset, bytes;
     unsigned flags;
     unsigned reserved[16];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of graphs, and what the driver says of those that it made.
+// Structures of graphs, and the driver's records of the graphs it created.
 #pragma once
 
 #include "abi.hpp"
@@ -21,7 +21,7 @@ enum class NodeType : unsigned { // CUgraphNodeType
     free,
     memop,
     conditional,
-    other // no such type: what the stand-in records besides
+    other // not a CUDA type: everything else that the stand-in records
 };
 
 struct MemsetNode { // CUDA_MEMSET_NODE_PARAMS
@@ -58,7 +58,7 @@ struct GenericNode { // CUgraphNodeParams
 };
 static_assert(sizeof(GenericNode) == 256 && offsetof(GenericNode, of_type) == 16);
 
-// Nodes of a graph with those of its child graphs, of the nodes that hold these only how many.
+// Nodes of a graph, including those of its child graphs. Child-graph nodes count in `children` only.
 struct NodeCounts {
     uint64_t kernels = 0, copies = 0, memsets = 0, host = 0, others = 0, children = 0;
 
@@ -75,16 +75,16 @@ struct NodeCounts {
     }
 };
 
-// One graph or executable graph that this process got from the driver. Handles are used again: the pair of a handle and
-// its generation, 1 for the first of its type that had it, names one.
+// A graph or executable graph that the driver returned to this process. Handles are reused, so the key is (handle,
+// generation); the first object of a type with a handle has generation 1.
 struct GraphRecord {
     bool is_exec = false, captured = false, body = false, destroyed = false;
     uintptr_t handle = 0;
     uint64_t generation = 0;
-    uintptr_t graph = 0; // instantiated from, or cloned from
+    uintptr_t graph = 0; // the graph it was instantiated or cloned from
     uint64_t graph_generation = 0;
     NodeCounts counts{};
-    uint64_t disabled = 0; // kernels of `counts` that a launch does not start
+    uint64_t disabled = 0; // disabled kernels among `counts`
     uint64_t launches = 0, failed_launches = 0, uploads = 0, set_params = 0, updates = 0, failed_updates = 0;
     unsigned update_result = 0; // of the last update
 };

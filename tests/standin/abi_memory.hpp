@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of copies and allocations that CUDA's functions take by pointer, or by value where they are small.
+// Structures of copies and allocations, passed by pointer, or by value if small.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace standin {
 
-// Bits of an address in which programs keep what they like, as the processor ignores them.
+// Address bits that the processor ignores, and programs may use as tags.
 #if defined(__aarch64__)
 constexpr uintptr_t ignored_bits = uintptr_t{0xff} << 56;
 #else
@@ -38,7 +38,7 @@ struct Copy3DSide {
     const void* host;
     const void* device;
     const void* array;
-    void* context; // of the peer form
+    void* context; // only in the peer form
     size_t pitch, height;
 };
 struct Copy3D { // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
@@ -85,7 +85,7 @@ struct Location { // CUmemLocation
     int type, id;
 };
 
-struct BatchOperand { // a pointer; an array has its handle in the same place
+struct BatchOperand { // for an array, `pointer` holds its handle
     enum : unsigned { is_pointer = 1, is_array = 2 };
     unsigned type;
     const void* pointer;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the stand-in CUPTI hears of calls into the stand-in driver. NVIDIA's have such an interface, too, which is their
-// own.
+// Interface through which the stand-in CUPTI traces calls into the stand-in driver. NVIDIA's equivalent is private.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +7,12 @@
 namespace standin {
 
 struct TracedCall {
-    unsigned function;         // its number: standin_traced_name() has its name
-    bool leaves;               // or enters
-    const uint64_t* registers; // as they were when it entered, in the order of arguments
-    int* result;               // if it leaves
+    unsigned function;         // index for standin_traced_name()
+    bool is_return;            // false: entry
+    const uint64_t* registers; // at entry, in the order of arguments
+    int* result;               // at return only
 
-    // From 0. Beyond those in registers they are on the stack, above what the trampoline has put there
+    // `n` counts from 0. Arguments beyond the registers are on the stack, above the words that the trampoline pushed
     // (driver/thunks.py).
     uint64_t argument(int n) const { return registers[n < in_registers ? n : n - in_registers + first_on_stack]; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's profiling library as far as tests/gpu/witness uses it: callbacks around the calls into the stand-in driver,
-// and records of what they did. STANDIN_CUPTI_LOSES is a function whose first call it does not tell of,
-// STANDIN_CUPTI_VERSION the version that it says it is.
+// Stand-in for the part of CUPTI that tests/gpu/witness uses: callbacks around calls into the stand-in driver, and
+// activity records. STANDIN_CUPTI_LOSES names a function whose first call it does not report; STANDIN_CUPTI_VERSION
+// sets the version that it reports.
 #include "records.hpp"
 
 #include <cstdlib>
@@ -28,24 +28,24 @@ struct Profiler {
     cupti::Callback callback = nullptr;
     void* argument = nullptr;
     bool calls = false;
-    const char* loses = getenv("STANDIN_CUPTI_LOSES");
+    const char* lost_function = getenv("STANDIN_CUPTI_LOSES");
 
-    std::mutex lock; // over what follows
+    std::mutex lock; // protects the members below
     std::set<cupti::Kind> kinds;
     cupti::BufferRequested requested = nullptr;
     cupti::BufferCompleted completed = nullptr;
     uint8_t* buffer = nullptr;
     size_t bytes = 0, used = 0, dropped = 0;
 
-    bool lost(const char* function)
+    bool drop_once(const char* function)
     {
         std::lock_guard hold(lock);
-        bool is = loses && !strcmp(loses, function);
-        loses = is ? nullptr : loses;
-        return is;
+        bool match = lost_function && !strcmp(lost_function, function);
+        lost_function = match ? nullptr : lost_function;
+        return match;
     }
 
-    void hand_over() // under the lock
+    void hand_over() // requires the lock
     {
         if (buffer)
             completed(nullptr, 0, std::exchange(buffer, nullptr), bytes, used);
@@ -59,8 +59,8 @@ struct Profiler {
             return;
         if (used + stride > bytes) {
             hand_over();
-            size_t most = 0;
-            requested(&buffer, &bytes, &most);
+            size_t max_records = 0;
+            requested(&buffer, &bytes, &max_records);
         }
         if (used + stride > bytes) {
             dropped++;
@@ -73,32 +73,32 @@ struct Profiler {
 
 Profiler& profiler()
 {
-    static Profiler& one = *new Profiler; // the driver calls until the end
+    static Profiler& one = *new Profiler; // never destroyed: the driver calls it until the process exits
     return one;
 }
 
 const char* name_of(unsigned function)
 {
-    static auto ask = reinterpret_cast<const char* (*)(unsigned)>(driver_function("standin_traced_name"));
-    return ask ? ask(function) : nullptr;
+    static auto traced_name = reinterpret_cast<const char* (*)(unsigned)>(driver_function("standin_traced_name"));
+    return traced_name ? traced_name(function) : nullptr;
 }
 
-thread_local bool inside; // what is asked of the driver here is not the program's call
+thread_local bool inside; // true while CUPTI itself calls the driver: these calls are not the program's
 
 void traced(const TracedCall& call)
 {
     Profiler& to = profiler();
     const char* name = name_of(call.function);
-    if (inside || !to.calls || (call.leaves && to.lost(name)))
+    if (inside || !to.calls || (call.is_return && to.drop_once(name)))
         return;
     inside = true;
     cupti::CallData data = {};
-    data.site = call.leaves ? cupti::Site::exit : cupti::Site::enter;
+    data.site = call.is_return ? cupti::Site::exit : cupti::Site::enter;
     data.function = name;
     data.result = call.result;
     data.symbol = kernel_of(call, name);
-    to.callback(to.argument, cupti::Domain::driver, call.function + 1, &data); // 0 is no function
-    if (call.leaves && !*call.result)
+    to.callback(to.argument, cupti::Domain::driver, call.function + 1, &data); // 0 is not a valid function number
+    if (call.is_return && !*call.result)
         records_of(call, name, [&](const AnyRecord& record) { to.add(record); });
     inside = false;
 }
@@ -175,7 +175,7 @@ CUPTI(ActivityGetNextRecord)(uint8_t* buffer, size_t valid, cupti::Record** reco
     return cupti::success;
 }
 
-// From within hand_over(), which has the lock.
+// Called from within hand_over(), which holds the lock.
 CUPTI(ActivityGetNumDroppedRecords)(void*, uint32_t, size_t* records)
 {
     *records = std::exchange(profiler().dropped, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row per function: that of what the workloads of tests/gpu call. Another one has no records here.
+// Activity records: one row per function that the workloads of tests/gpu call. Other functions have no records.
 #include "records.hpp"
 
 #include <dlfcn.h>
@@ -13,14 +13,14 @@ namespace {
 using cupti::Kind;
 
 enum Direction : uint8_t { h2d = 1, d2h = 2, d2d = 8 };
-enum Holder { pinned = 2, device = 3, managed = 5 };
+enum MemoryKind { pinned = 2, device = 3, managed = 5 };
 
 struct Row {
     Kind kind;
-    int what;        // direction, or memory
-    int bytes;       // which argument; of records of memory that is released, the address
-    int unit = 1;    // bytes of each element
-    int stream = -1; // which argument
+    int category;    // Direction or MemoryKind
+    int bytes;       // index of the argument with the number of elements; for releases, with the address
+    int unit = 1;    // bytes per element
+    int stream = -1; // index of the argument
     int operation = 0;
 };
 
@@ -44,7 +44,7 @@ const std::unordered_map<std::string, Row> rows = {
     {"cuMemFreeHost", {Kind::memory, 0, 0, 1, -1, cupti::release}},
 };
 
-// What is held where: a call that releases says only where.
+// Held memory by address: a call that frees passes only the address.
 class Held {
 public:
     void add(const cupti::Memory& memory)
@@ -52,7 +52,7 @@ public:
         std::lock_guard hold(lock_);
         held_[memory.address] = memory;
     }
-    bool take(cupti::Memory& memory)
+    bool remove(cupti::Memory& memory)
     {
         std::lock_guard hold(lock_);
         auto found = held_.extract(memory.address);
@@ -70,17 +70,17 @@ private:
 
 Held& held()
 {
-    static Held& all = *new Held; // programs free in their own destructors
+    static Held& all = *new Held; // never destroyed: programs free in their own destructors
     return all;
 }
 
 bool capturing(uint64_t stream)
 {
-    static auto ask = reinterpret_cast<int (*)(uint64_t)>(driver_function("standin_is_capturing"));
-    return ask(stream);
+    static auto is_capturing = reinterpret_cast<int (*)(uint64_t)>(driver_function("standin_is_capturing"));
+    return is_capturing(stream);
 }
 
-// Per-thread variants are the same functions.
+// Strips the suffix of per-thread variants.
 std::string base_of(std::string name)
 {
     for (const char* suffix : {"_ptsz", "_ptds"})
@@ -89,7 +89,7 @@ std::string base_of(std::string name)
     return name;
 }
 
-// Which argument is the kernel, and which the stream; -1 if it launches none.
+// Indexes of the kernel and stream arguments; -1 if the function launches nothing.
 struct Launch {
     int kernel = -1, stream = -1;
 };
@@ -106,18 +106,18 @@ void* driver_function(const char* name)
 {
     static void* driver = [] {
         void* open = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-        return open ? open : dlopen("$ORIGIN/../libcuda.so.1", RTLD_NOW); // for who only asks for names
+        return open ? open : dlopen("$ORIGIN/../libcuda.so.1", RTLD_NOW); // for callers that only need names
     }();
     return driver ? dlsym(driver, name) : nullptr;
 }
 
 const char* kernel_of(const TracedCall& call, const char* name)
 {
-    static auto ask = reinterpret_cast<int (*)(const char**, void*)>(driver_function("cuFuncGetName"));
+    static auto get_name = reinterpret_cast<int (*)(const char**, void*)>(driver_function("cuFuncGetName"));
     Launch launch = launch_of(base_of(name));
     const char* kernel = nullptr;
     if (launch.kernel >= 0)
-        ask(&kernel, reinterpret_cast<void*>(call.argument(launch.kernel)));
+        get_name(&kernel, reinterpret_cast<void*>(call.argument(launch.kernel)));
     return kernel;
 }
 
@@ -138,16 +138,16 @@ void records_of(const TracedCall& call, const char* name, const std::function<vo
         return;
     uint64_t bytes = call.argument(row.bytes) * row.unit;
     if (row.kind == Kind::memcpy)
-        return each({.copy = {row.kind, static_cast<uint8_t>(row.what), 0, 0, 0, bytes}});
+        return each({.copy = {row.kind, static_cast<uint8_t>(row.category), 0, 0, 0, bytes}});
     if (row.kind == Kind::memset)
         return each({.set = {row.kind, 0, bytes}});
-    cupti::Memory memory = {row.kind, row.operation, row.what, 0, 0, 0};
+    cupti::Memory memory = {row.kind, row.operation, row.category, 0, 0, 0};
     if (row.operation == cupti::allocation) {
         memory.address = *reinterpret_cast<uint64_t*>(call.argument(0));
         memory.bytes = bytes;
         held().add(memory);
         each({.memory = memory});
-    } else if (memory.address = call.argument(row.bytes); memory.address && held().take(memory))
+    } else if (memory.address = call.argument(row.bytes); memory.address && held().remove(memory))
         each({.memory = memory});
 }
 

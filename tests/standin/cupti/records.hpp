@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call has made the device do, as CUPTI's records have it.
+// Activity records (CUPTI's format) of a call.
 #pragma once
 
 #include "../../gpu/witness/cupti_abi.hpp"
@@ -17,13 +17,13 @@ union AnyRecord {
     cupti::Memory memory;
 };
 
-// Of a call that has succeeded: any number of them.
+// Passes any number of records of a successful call to `each`.
 void records_of(const TracedCall&, const char* name, const std::function<void(const AnyRecord&)>& each);
 
-// The name of the kernel that a call launches; null if it launches none.
+// Name of the kernel that a call launches; null if it launches none.
 const char* kernel_of(const TracedCall&, const char* name);
 
-// A function of the stand-in driver.
+// Address of a function of the stand-in driver.
 void* driver_function(const char* name);
 
 } // namespace standin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays: a handle, and the bytes that its descriptor asks for.
+// Arrays: a handle, and the number of bytes in the descriptor.
 #include "memory.hpp"
 
 using namespace standin;

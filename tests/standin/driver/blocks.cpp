@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The map of all memory and objects but the physical memory.
+// The map of all memory and objects except physical memory.
 #include "memory.hpp"
 
 #include "../abi_memory.hpp"
@@ -14,14 +14,14 @@ constinit std::mutex memory_lock;
 
 namespace {
 
-// Where the value comes from that the program gets. Objects of all types share their handles, as they would on a heap.
+// Source of the address or handle that the program receives. All types share one range of handles, as on a heap.
 enum class From { addresses, handles, heap, caller };
 
 struct Row {
     Holding holding;
     From from;
     bool on_device;
-    bool owned; // goes with its context
+    bool owned; // released with its context
 };
 constexpr Row rows[] = {
     // in the order of Type
@@ -39,7 +39,7 @@ struct Block {
     Type type;
     const Context* owner;
     Held held;
-    Arena::Range range; // of what is made up
+    Arena::Range range; // for made-up addresses and handles
 };
 
 // Never destroyed: programs free in their own destructors.
@@ -57,13 +57,13 @@ Arena* arena_of(From from)
     return from == From::addresses ? &addresses : from == From::handles ? &handles : nullptr;
 }
 
-// Under the lock.
+// Requires memory_lock.
 int add(Type type, uintptr_t* out, Held held)
 {
     const Row& row = row_of(type);
     if (row.from == From::caller && blocks.contains(*out))
         return already_registered;
-    if (!hold(held))
+    if (!charge(held))
         return out_of_memory;
     Block block = {type, current_context(), held, {}};
     if (Arena* arena = arena_of(row.from)) {
@@ -74,11 +74,11 @@ int add(Type type, uintptr_t* out, Held held)
     return success;
 }
 
-auto remove(std::unordered_map<uintptr_t, Block>::iterator found, Why why)
+auto remove(std::unordered_map<uintptr_t, Block>::iterator found, Reason reason)
 {
     const Block& block = found->second;
     From from = row_of(block.type).from;
-    let_go(block.held, why);
+    uncharge(block.held, reason);
     if (Arena* arena = arena_of(from))
         arena->give_back(block.range);
     if (from == From::heap)
@@ -143,7 +143,7 @@ int release(uintptr_t value, Types set, int unknown)
     auto found = blocks.find(value & ~ignored_bits);
     if (found == blocks.end() || !is_one_of(found->second.type, set))
         return unknown;
-    remove(found, Why::freed);
+    remove(found, Reason::freed);
     return success;
 }
 
@@ -165,8 +165,8 @@ void release_all(const Context* owner)
 {
     std::lock_guard hold(memory_lock);
     for (auto block = blocks.begin(); block != blocks.end();) {
-        bool goes = block->second.owner == owner && row_of(block->second.type).owned;
-        block = goes ? remove(block, Why::context_gone) : std::next(block);
+        bool release = block->second.owner == owner && row_of(block->second.type).owned;
+        block = release ? remove(block, Reason::context_destroyed) : std::next(block);
     }
 }
 
@@ -184,7 +184,7 @@ DRIVER(cuMemGetInfo_v2)(size_t* available, size_t* total)
     return success;
 }
 
-// Looks at everything: programs hardly ask.
+// A linear search: programs rarely call this.
 DRIVER(cuMemGetAddressRange_v2)(uintptr_t* base, size_t* bytes, uintptr_t address)
 {
     std::lock_guard hold(memory_lock);

@@ -9,11 +9,11 @@ using namespace standin;
 namespace {
 
 enum { mode_global = 0, mode_relaxed = 2 };
-enum { external = 1 }; // flag of recording and waiting: becomes a node
+enum { external = 1 }; // flag of cuEventRecordWithFlags and cuStreamWaitEvent: the call becomes a node
 
-void enter(Stream* stream, const std::shared_ptr<Capture>& capture, const Clock& seen)
+void add_stream(Stream* stream, const std::shared_ptr<Capture>& capture, const Clock& known)
 {
-    capture->streams[stream] = seen;
+    capture->streams[stream] = known;
     stream->capture = capture;
     stream->capturing = true;
 }
@@ -25,7 +25,7 @@ void end(Capture& capture)
     capture.streams.clear();
     for (auto& [stream, clock] : streams) {
         stream->capturing = false;
-        stream->capture = nullptr; // maybe the last reference: nothing of `capture` is used below
+        stream->capture = nullptr; // may be the last reference: `capture` must not be used below
     }
 }
 
@@ -65,7 +65,7 @@ int begin_capture(Stream* stream, int mode, Handle* to = nullptr)
     auto graph = to ? find_graph(*to) : make_graph();
     if (!graph)
         return invalid_value;
-    enter(stream, std::make_shared<Capture>(Capture{graph, !to, stream, mode, gettid(), false, false, {}}), {});
+    add_stream(stream, std::make_shared<Capture>(Capture{graph, !to, stream, mode, gettid(), false, false, {}}), {});
     return success;
 }
 
@@ -125,7 +125,7 @@ int record_event(Event* event, Stream* stream, unsigned flags)
         return capture_invalidated;
     event->recorded = true;
     event->capture = capture;
-    event->seen = capture ? capture->streams[stream] : Clock{};
+    event->known = capture ? capture->streams[stream] : Clock{};
     return success;
 }
 
@@ -143,16 +143,16 @@ int wait_event(Stream* stream, Event& event)
     if (!mine && !is_object(stream))
         return invalidate(*other, capture_implicit);
     if (!mine)
-        enter(stream, other, event.seen);
+        add_stream(stream, other, event.known);
     else if (mine != other)
         return invalidate(*mine, invalidate(*other, capture_merge));
     else
-        merge(mine->streams[stream], event.seen);
+        merge(mine->streams[stream], event.known);
     return success;
 }
 
-// Nothing is ever pending, but an event of a capture does not happen at all.
-int ask_event(Event* event)
+// Events complete at once, except that an event recorded in a capture never occurs.
+int query_event(Event* event)
 {
     if (!event)
         return invalid_handle;
@@ -169,7 +169,7 @@ int standin::record(Stream* stream, Node node)
     std::lock_guard hold(graph_lock);
     auto capture = stream->capture;
     if (!capture)
-        return success; // another thread has just ended it
+        return success; // another thread has just ended the capture
     if (capture->invalid)
         return capture_invalidated;
     append(*capture->graph, std::move(node));
@@ -205,7 +205,7 @@ void standin::leave_captures(Stream* stream)
         drop(*capture->graph);
 }
 
-// Is this stream capturing? No API call, for the truth.
+// Returns whether a stream is capturing. For the truth file; not counted as an API call.
 CONTROL(int, standin_is_capturing)(const Stream* stream)
 {
     return capturing(stream);
@@ -279,9 +279,9 @@ DRIVER(cuStreamWaitEvent)(Stream* stream, Event* event, unsigned flags)
 }
 DRIVER(cuEventSynchronize)(Event* event)
 {
-    return ask_event(event);
+    return query_event(event);
 }
 DRIVER(cuEventQuery)(Event* event)
 {
-    return ask_event(event);
+    return query_event(event);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture: streams that record into a graph. Events carry it from one stream to others, and must bring it back.
+// Stream capture: streams record into a graph. Events add further streams to a capture; these must join again before it
+// ends.
 #pragma once
 
 #include "graph.hpp"
@@ -8,12 +9,12 @@
 
 namespace standin {
 
-// How far each stream of a capture has come, as far as one of them, or an event, knows.
+// Vector clock: for each stream of a capture, how many recorded nodes a stream or event depends on.
 using Clock = std::map<const Stream*, uint64_t>;
 
 struct Capture {
     std::shared_ptr<Graph> graph;
-    bool own_graph; // made for it
+    bool own_graph; // the graph was created for this capture
     Stream* origin;
     int mode, thread;
     bool invalid = false, ended = false;
@@ -23,15 +24,15 @@ struct Capture {
 struct Event {
     unsigned flags = 0;
     bool recorded = false;
-    std::shared_ptr<Capture> capture{}; // where it was recorded last, if that was in one
-    Clock seen{};
+    std::shared_ptr<Capture> capture{}; // the capture it was last recorded in, if any
+    Clock known{};
 };
 
-// What a call on a capturing stream does and returns; each takes the lock.
+// Effect and result of a call on a capturing stream. Each function takes graph_lock.
 int record(Stream*, Node);
-int refuse_under_capture(Stream*); // the call is not allowed there: it invalidates the capture
+int refuse_under_capture(Stream*); // for calls that are not allowed in a capture: invalidates it
 bool invalidated(const Stream*);
-void leave_captures(Stream*);         // the stream is destroyed
-void destroy_streams(const Context*); // with their context
+void leave_captures(Stream*);         // on destruction of the stream
+void destroy_streams(const Context*); // on destruction of their context
 
 } // namespace standin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start-up, devices and contexts. Device N has one primary context; a context belongs to its device for good.
+// Initialization, devices and contexts. Device N has one primary context; a context never changes its device.
 #include "capture.hpp"
 #include "memory.hpp"
 
@@ -111,7 +111,7 @@ DRIVER(cuCtxCreate_v4)(Context** out, void*, unsigned, int device)
     return create(out, device);
 }
 
-// The object stays: another thread may still have it on its stack, and the real handle would dangle there as well.
+// The object is kept: another thread may still have it on its stack. (A real handle would dangle there, too.)
 DRIVER(cuCtxDestroy_v2)(Context* context)
 {
     if (!context)
@@ -133,7 +133,7 @@ DRIVER(cuDevicePrimaryCtxRetain)(Context** out, int device)
     return success;
 }
 
-// The object stays current and usable; what it owned is gone.
+// The context stays current and usable; everything it owned is released.
 DRIVER(cuDevicePrimaryCtxReset_v2)(int device)
 {
     if (device < 0 || device >= device_count)

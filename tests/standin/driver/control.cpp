@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control surface for tests: bend the next call of this thread, read the counters.
+// Control functions for tests: change this thread's next call; read the counters.
 #include "state.hpp"
 
 #include <ctime>
@@ -41,7 +41,7 @@ void count(Class c)
     shards[shard - 1].calls[static_cast<int>(c)].fetch_add(1, std::memory_order_relaxed);
 }
 
-int spend_armed()
+int apply_armed()
 {
     int result = thread.next_result;
     uint64_t end = thread.next_delay_ns ? now_ns() + thread.next_delay_ns : 0;
@@ -57,7 +57,7 @@ int spend_armed()
     if (block) {
         timespec t = {static_cast<time_t>(block / 1'000'000'000), static_cast<long>(block % 1'000'000'000)};
         thread.asleep = true;
-        nanosleep(&t, nullptr); // a signal ends it, as it ends what a script waits for
+        nanosleep(&t, nullptr); // a signal ends it, as it ends the other waits of a script
         thread.asleep = false;
     }
     return result;
@@ -76,7 +76,7 @@ void arm()
 
 } // namespace
 
-// The next launch, graph launch, host function, copy, allocation, free, synchronisation or graph call of this thread
+// The next launch, graph launch, host function, copy, allocation, free, synchronization or graph call of this thread
 // returns `code`.
 CONTROL(void, standin_next_result)(int code)
 {
@@ -84,7 +84,7 @@ CONTROL(void, standin_next_result)(int code)
     arm();
 }
 
-// The same call spends this long, behind its thunk, before anything else happens: busy, or asleep.
+// That call takes this long before it does anything else: spinning (delay) or sleeping (block).
 CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 {
     thread.next_delay_ns = ns;
@@ -97,26 +97,26 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
     arm();
 }
 
-// The same call runs this before anything else happens: it waits for whatever that waits for.
+// That call runs `function` before it does anything else.
 CONTROL(void, standin_next_inside)(void (*function)())
 {
     thread.next_inside = function;
     arm();
 }
 
-// For a signal's handler: whether this thread sleeps in a call. It leaves it then.
-CONTROL(bool, standin_leaves)()
+// For signal handlers: returns true if this thread sleeps in a call, which the signal interrupts.
+CONTROL(bool, standin_interrupts_sleep)()
 {
     return std::exchange(thread.asleep, false);
 }
 
-// The next update of an executable graph by this thread fails, and says this of why.
-CONTROL(void, standin_next_update_result)(unsigned why)
+// This thread's next update of an executable graph fails with this CUgraphExecUpdateResult.
+CONTROL(void, standin_next_update_result)(unsigned result)
 {
-    thread.next_update_result = why;
+    thread.next_update_result = result;
 }
 
-// Fills up to `n` counters in the order of Class; returns how many there are.
+// Fills up to `n` counters in the order of Class; returns the number of classes.
 CONTROL(int, standin_counts)(uint64_t* counts, int n)
 {
     for (int i = 0; i < n && i < standin::classes; i++) {

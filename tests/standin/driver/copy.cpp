@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, fills and prefetches do nothing but count, or become nodes where their stream is capturing. No structure and
-// no array is read, so that they may be anything. A new function is a row.
+// Copies, fills and prefetches: they are only counted, or become nodes if their stream is capturing. Structures and
+// arrays are never read, so their contents do not matter. To add a function, add a row.
 #include "capture.hpp"
 
 using namespace standin;
@@ -17,7 +17,8 @@ int transfer(NodeType type, void* handle)
 
 } // namespace
 
-// The SysV convention lets a function take fewer arguments than it declares: what it does not look at is not there.
+// In the SysV convention a function may declare more arguments than its caller passes, as long as it does not read
+// them.
 #define ARGUMENTS                                                                                                      \
     ([[maybe_unused]] void* a1, [[maybe_unused]] void* a2, [[maybe_unused]] void* a3, [[maybe_unused]] void* a4,       \
      [[maybe_unused]] void* a5, [[maybe_unused]] void* a6, [[maybe_unused]] void* a7, [[maybe_unused]] void* a8,       \
@@ -27,7 +28,7 @@ int transfer(NodeType type, void* handle)
     {                                                                                                                  \
         return begin(Class::copy);                                                                                     \
     }
-// stream: which argument it is, a1 the first.
+// stream: its argument, counted from a1.
 #define ASYNC(name, type, stream)                                                                                      \
     DRIVER(name) ARGUMENTS                                                                                             \
     {                                                                                                                  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs and executable graphs there are, and the ledger of all that there ever were.
+// Existing graphs and executable graphs, and the ledger of all that were ever created.
 #include "graph.hpp"
 
 #include "memory.hpp"
@@ -13,13 +13,15 @@ constinit std::mutex graph_lock;
 
 namespace {
 
-// Never destroyed: programs destroy graphs in their own destructors. Both types share their handles, as on a heap.
+// Never destroyed: programs destroy graphs in their own destructors. Graphs and executable graphs share one range of
+// handles, as on a heap.
 template<class T>
 using Live = std::unordered_map<Handle, std::shared_ptr<T>>;
 auto& graphs = *new Live<Graph>;
 auto& execs = *new Live<GraphExec>;
 auto& handles = *new Arena(0x560000000000, 256);
-auto& generations = *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // of graphs, of executable ones
+auto& generations =
+    *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // [0]: of graphs, [1]: of executable graphs
 auto& ledger = *new std::vector<std::shared_ptr<GraphRecord>>;
 
 template<class T>
@@ -45,25 +47,25 @@ void remove(Live<T>& live, Handle handle)
     handles.give_back({handle, 256});
 }
 
-void enter(const std::shared_ptr<GraphRecord>& record)
+void add_to_ledger(const std::shared_ptr<GraphRecord>& record)
 {
     record->generation = ++generations[record->is_exec][record->handle];
     ledger.push_back(record);
 }
 
 template<class T>
-void settle(const T& object)
+void update_counts(const T& object)
 {
     GraphRecord& r = *object.record;
     r.counts = counts_of(object.nodes);
     r.disabled = 0;
     for (const Node& node : object.nodes)
-        r.disabled += node.type == NodeType::kernel && !node.enabled && !node.gone;
+        r.disabled += node.type == NodeType::kernel && !node.enabled && !node.destroyed;
 }
 
 NodeCounts counts_of(const Node& node)
 {
-    if (node.gone)
+    if (node.destroyed)
         return {};
     switch (node.type) {
     case NodeType::kernel:
@@ -104,11 +106,11 @@ std::shared_ptr<GraphExec> make_exec()
 }
 void publish(Graph& graph)
 {
-    enter(graph.record);
+    add_to_ledger(graph.record);
 }
 void publish(GraphExec& exec)
 {
-    enter(exec.record);
+    add_to_ledger(exec.record);
 }
 void drop(Graph& graph)
 {
@@ -128,7 +130,7 @@ bool destroy_graph(Handle handle)
     auto graph = find_graph(handle);
     if (!graph)
         return false;
-    settle(*graph);
+    update_counts(*graph);
     graph->record->destroyed = true;
     for (const Node& node : graph->nodes)
         for (Handle body : node.bodies)
@@ -142,7 +144,7 @@ bool destroy_exec(Handle handle)
     auto exec = find_exec(handle);
     if (!exec)
         return false;
-    settle(*exec);
+    update_counts(*exec);
     exec->record->destroyed = true;
     remove(execs, handle);
     return true;
@@ -152,7 +154,7 @@ Nodes copy_of(const Nodes& nodes)
 {
     Nodes copy;
     for (const Node& node : nodes)
-        if (!node.gone) {
+        if (!node.destroyed) {
             copy.push_back(node);
             copy.back().graph = nullptr;
             copy.back().bodies.clear();
@@ -183,7 +185,7 @@ int add_node(Node** out, Handle handle, Node node)
 
 using namespace standin;
 
-// How often the handle has stood for a graph, or for an executable one, so far.
+// Number of graphs, or executable graphs, that have had this handle so far.
 CONTROL(uint64_t, standin_graph_generation)(Handle handle, bool is_exec)
 {
     std::lock_guard hold(graph_lock);
@@ -192,30 +194,30 @@ CONTROL(uint64_t, standin_graph_generation)(Handle handle, bool is_exec)
     return found == of_type.end() ? 0 : found->second;
 }
 
-// Kernels that a launch of this executable graph starts.
+// Number of kernels that a launch of this executable graph starts.
 CONTROL(uint64_t, standin_graph_kernels)(Handle handle)
 {
     std::lock_guard hold(graph_lock);
     auto exec = find_exec(handle);
     if (!exec)
         return 0;
-    settle(*exec);
+    update_counts(*exec);
     return exec->record->counts.kernels - exec->record->disabled;
 }
 
-// All graphs and executable graphs there ever were, in the order in which they were made.
+// Calls `each` for every graph and executable graph ever created, in order of creation.
 CONTROL(void, standin_graphs)(void (*each)(const GraphRecord*, void*), void* argument)
 {
     std::lock_guard hold(graph_lock);
     for (const auto& [handle, graph] : graphs)
-        settle(*graph);
+        update_counts(*graph);
     for (const auto& [handle, exec] : execs)
-        settle(*exec);
+        update_counts(*exec);
     for (const auto& record : ledger)
         each(record.get(), argument);
 }
 
-// In a forked child: what there is works on, but is the parent's.
+// For a forked child: existing graphs stay usable, but only the parent lists them.
 CONTROL(void, standin_forget_graphs)()
 {
     std::lock_guard hold(graph_lock);
@@ -272,7 +274,7 @@ DRIVER(cuGraphGetNodes)(Handle handle, Node** nodes, size_t* count)
     size_t room = nodes ? *count : 0;
     *count = 0;
     for (Node& node : graph->nodes)
-        if (!node.gone) {
+        if (!node.destroyed) {
             if (*count < room)
                 nodes[*count] = &node;
             ++*count;

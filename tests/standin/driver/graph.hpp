@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: a list of nodes, filled by capture or node by node. The order of nodes stands for their dependencies.
+// Graphs: lists of nodes, filled by capture or node by node. The order of nodes stands in for their dependencies.
 #pragma once
 
 #include "../abi_graph.hpp"
@@ -11,7 +11,7 @@
 
 namespace standin {
 
-using Handle = uintptr_t; // of a graph or an executable one: made up, and used again as soon as it is free
+using Handle = uintptr_t; // of a graph or executable graph: made up, and reused as soon as it is free
 
 struct Graph;
 struct Contents;
@@ -23,12 +23,12 @@ struct Node {
     unsigned shared = 0;
     HostFunction host = nullptr;
     void* argument = nullptr;
-    std::shared_ptr<const Contents> child{}; // as it was when it was added
+    std::shared_ptr<const Contents> child{}; // a copy of the child graph, made when the node was added
     std::vector<Handle> bodies{};            // of a conditional node
-    Graph* graph = nullptr;                  // the graph it is in; null in an executable one
-    const Node* origin = nullptr;            // in an executable graph: the node that it was made of
+    Graph* graph = nullptr;                  // null in an executable graph
+    const Node* origin = nullptr;            // in an executable graph: the node it was instantiated from
     bool enabled = true;
-    bool gone = false; // destroyed: the others keep their places
+    bool destroyed = false; // kept in the list, so that other nodes keep their addresses
 };
 using Nodes = std::deque<Node>; // a deque: a node's address is its handle
 
@@ -47,7 +47,7 @@ struct GraphExec {
     std::shared_ptr<GraphRecord> record;
 };
 
-extern std::mutex graph_lock; // over everything here and over captures
+extern std::mutex graph_lock; // protects everything here, and captures
 
 inline Node kernel_node(void* function, const Dim3& grid, const Dim3& block, unsigned shared)
 {
@@ -58,10 +58,10 @@ inline Node host_node(HostFunction function, void* argument)
     return {.type = NodeType::host, .host = function, .argument = argument};
 }
 
-// Under graph_lock. A graph that is not published yet has its handle, but nobody got it from the driver.
+// These require graph_lock. An unpublished graph has a handle, but the driver has not returned it to the program.
 std::shared_ptr<Graph> make_graph();
 void publish(Graph&);
-void drop(Graph&); // an unpublished one
+void drop(Graph&); // unpublished graphs only
 std::shared_ptr<Graph> find_graph(Handle);
 std::shared_ptr<GraphExec> find_exec(Handle);
 std::shared_ptr<GraphExec> make_exec();
@@ -69,11 +69,11 @@ void publish(GraphExec&);
 bool destroy_graph(Handle);
 bool destroy_exec(Handle);
 
-Nodes copy_of(const Nodes&); // without those that are gone
+Nodes copy_of(const Nodes&); // without destroyed nodes
 NodeCounts counts_of(const Nodes&);
 void append(Graph&, Node, Node** out = nullptr);
 
-// Takes the lock. Part of a call that is counted already.
+// Takes graph_lock. Counts nothing: the caller has counted the call.
 int add_node(Node** out, Handle graph, Node);
 
 } // namespace standin

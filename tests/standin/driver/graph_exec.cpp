@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executable graphs: instantiating, uploading, launching, updating. A launch runs the host functions; kernels do
-// nothing, as anywhere.
+// Executable graphs: instantiation, upload, launch, update. A launch runs the host functions; kernels do nothing, as
+// everywhere in the stand-in.
 #include "capture.hpp"
 
 #include <utility>
@@ -26,14 +26,14 @@ int instantiate(Handle* out, Handle handle)
     return success;
 }
 
-// CUgraphExecUpdateResult: the shape must be the one that was instantiated.
+// Returns a CUgraphExecUpdateResult: both graphs must have the same shape.
 unsigned compare(const Nodes& have, const Nodes& want)
 {
     if (have.size() != want.size())
-        return 2; // topology
+        return 2; // topology changed
     for (size_t i = 0; i < have.size(); i++) {
         if (have[i].type != want[i].type)
-            return 3; // type of a node
+            return 3; // node type changed
         if (have[i].child && want[i].child)
             if (unsigned why = compare(have[i].child->nodes, want[i].child->nodes))
                 return why;
@@ -48,7 +48,7 @@ unsigned update(GraphExec& exec, const Graph& graph)
     Nodes nodes = copy_of(graph.nodes);
     if (unsigned why = compare(exec.nodes, nodes))
         return why;
-    // Nodes go on by the handles that they were instantiated with, and enabled or not.
+    // Nodes keep the handles that they were instantiated with, and stay enabled or disabled.
     for (size_t i = 0; i < nodes.size(); i++) {
         nodes[i].origin = exec.nodes[i].origin;
         nodes[i].enabled = exec.nodes[i].enabled;
@@ -57,7 +57,7 @@ unsigned update(GraphExec& exec, const Graph& graph)
     return 0;
 }
 
-// `why` is written whenever the call got this far, and says "error" where a test wanted one.
+// `why` is written if the executable graph exists; it is 1 (error) if a test made the call fail.
 int update(Handle exec_handle, Handle graph_handle, unsigned* why)
 {
     int result = begin(Class::graph_call);
@@ -75,7 +75,7 @@ int update(Handle exec_handle, Handle graph_handle, unsigned* why)
     return result || !*why ? result : static_cast<int>(graph_update_failure);
 }
 
-// The one node of this executable graph that was made of `node`.
+// Changes the node of this executable graph that was instantiated from `node`.
 template<class Change>
 int change(Handle handle, const Node* node, Change change)
 {
@@ -110,7 +110,7 @@ int set_params(Handle exec, const Node* node, NodeType type, const void* params)
     });
 }
 
-// Of the nodes that are enabled, those of child graphs included.
+// Collects those of enabled nodes, and of child graphs.
 void collect_host_functions(const Nodes& nodes, std::vector<std::pair<HostFunction, void*>>& out)
 {
     for (const Node& node : nodes) {
@@ -192,7 +192,7 @@ DRIVER(cuGraphUpload)(Handle handle, Stream* stream)
     return success;
 }
 
-// Whoever is in here keeps what it launches: it may be destroyed meanwhile.
+// Holds a reference during the launch: another thread may destroy the executable graph meanwhile.
 DRIVER(cuGraphLaunch)(Handle handle, Stream* stream)
 {
     auto exec = find_now(handle);
@@ -234,7 +234,7 @@ DRIVER(cuGraphExecNodeSetParams)(Handle exec, const Node* node, const GenericNod
     return set_params(exec, node, params ? params->type : NodeType::other, params ? params->of_type : nullptr);
 }
 
-// The child graph must be of the same shape.
+// The new child graph must have the same shape.
 DRIVER(cuGraphExecChildGraphNodeSetParams)(Handle exec, const Node* node, Handle child)
 {
     return change(exec, node, [&](Node& mine, GraphRecord& record) -> int {

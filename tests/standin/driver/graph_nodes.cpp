@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding nodes to graphs, and taking them away. Nodes that allocate and free are in memory.cpp.
+// Adding nodes to graphs, and destroying them. Nodes that allocate and free are in memory.cpp.
 #include "graph.hpp"
 
 #include "../abi_allocation.hpp"
 
 using namespace standin;
 
-// Also called by the generic functions, for which memory is allocated and freed as by these.
+// Also used by cuGraphAddNode, for nodes that allocate and free.
 DRIVER(cuGraphAddMemAllocNode)(Node**, Handle, const void*, size_t, AllocationNode*);
 DRIVER(cuGraphAddMemFreeNode)(Node**, Handle, const void*, size_t, uintptr_t);
 
 namespace {
 
-// The CUDA_KERNEL_NODE_PARAMS of 11 has no place for a CUkernel.
+// CUDA 11's CUDA_KERNEL_NODE_PARAMS has no field for a CUkernel.
 int make_kernel(Node& node, const KernelNodeParams* params, bool with_kernel)
 {
     if (!params)
@@ -43,10 +43,10 @@ int make_child(Node& node, Handle handle)
     return success;
 }
 
-// Its bodies are graphs, which programs fill.
+// Creates the node's bodies: graphs that the program fills.
 int make_conditional(Node& node, ConditionalNode& params)
 {
-    static thread_local std::vector<Handle> given;
+    static thread_local std::vector<Handle> bodies;
     if (!params.size)
         return invalid_value;
     std::lock_guard hold(graph_lock);
@@ -57,8 +57,8 @@ int make_conditional(Node& node, ConditionalNode& params)
         publish(*body);
         node.bodies.push_back(body->record->handle);
     }
-    given = node.bodies;
-    params.bodies = given.data();
+    bodies = node.bodies;
+    params.bodies = bodies.data();
     return success;
 }
 
@@ -136,13 +136,13 @@ DRIVER(cuGraphAddNode_v2)(Node** out, Handle graph, const void*, const void*, si
     return add_generic(out, graph, params);
 }
 
-// Nodes of which nothing is looked at; what they are about must be there.
+// Nodes whose parameters are not read; the pointer to them must not be null.
 #define ADD(name, type_)                                                                                               \
-    DRIVER(name)(Node * *out, Handle graph, const void*, size_t, const void* what)                                     \
+    DRIVER(name)(Node * *out, Handle graph, const void*, size_t, const void* params)                                   \
     {                                                                                                                  \
         return add(out, graph, [&](Node& node) {                                                                       \
             node.type = NodeType::type_;                                                                               \
-            return what ? success : invalid_value;                                                                     \
+            return params ? success : invalid_value;                                                                   \
         });                                                                                                            \
     }
 ADD(cuGraphAddMemcpyNode, memcpy)
@@ -170,9 +170,9 @@ DRIVER(cuGraphDestroyNode)(Node* node)
     if (int result = begin(Class::graph_call))
         return result;
     std::lock_guard hold(graph_lock);
-    if (!node || node->gone || !node->graph)
+    if (!node || node->destroyed || !node->graph)
         return invalid_value;
-    node->gone = true;
+    node->destroyed = true;
     for (Handle body : node->bodies)
         destroy_graph(body);
     return success;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of kernels and host functions. A kernel does nothing, but may take its time; a host function runs at once on
-// the calling thread.
+// Launches of kernels and host functions. A kernel does nothing, but may keep the device busy (spin.hpp); a host
+// function runs at once on the calling thread.
 #include "capture.hpp"
 #include "spin.hpp"
 
@@ -55,7 +55,7 @@ DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, voi
                   static_cast<Stream*>(config->stream));
 }
 
-// One call, one launch, for all the devices: it counts once here as it does for a tracer.
+// One call for all devices: counted as one launch, as tracers count it.
 DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, unsigned devices, unsigned)
 {
     if (!list || !devices)

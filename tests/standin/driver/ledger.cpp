@@ -13,7 +13,7 @@ constexpr int holdings = static_cast<int>(Holding::count_);
 HoldingTally held[holdings], released[holdings];
 uint64_t used[device_count];
 uint64_t own, peak; // of the device's own memory
-unsigned epoch;     // another one after each fork: what is older is the parent's
+unsigned epoch;     // incremented by each fork: memory of an older epoch is the parent's
 
 bool is_own(Holding holding)
 {
@@ -28,7 +28,7 @@ void add(HoldingTally& tally, const Held& h, uint64_t sign)
 
 } // namespace
 
-bool hold(Held& h)
+bool charge(Held& h)
 {
     if (h.on_device && h.bytes > device_memory - used[h.device])
         return false;
@@ -40,14 +40,14 @@ bool hold(Held& h)
     return true;
 }
 
-void let_go(const Held& h, Why why)
+void uncharge(const Held& h, Reason reason)
 {
     used[h.device] -= h.on_device ? h.bytes : 0;
     if (h.epoch != epoch)
         return;
     add(held[static_cast<int>(h.holding)], h, -1);
     own -= is_own(h.holding) ? h.bytes : 0;
-    if (why == Why::context_gone)
+    if (reason == Reason::context_destroyed)
         add(released[static_cast<int>(h.holding)], h, 1);
 }
 
@@ -58,8 +58,8 @@ uint64_t in_use(int device)
 
 } // namespace standin
 
-// Fills both, which have room for one tally per Holding; returns the most that this process ever held of the device's
-// own memory.
+// Fills both arrays, which have one tally per Holding. Returns the peak of the device's own memory held by this
+// process.
 CONTROL(uint64_t, standin_holdings)(standin::HoldingTally* held, standin::HoldingTally* released)
 {
     std::lock_guard hold(standin::memory_lock);
@@ -68,7 +68,7 @@ CONTROL(uint64_t, standin_holdings)(standin::HoldingTally* held, standin::Holdin
     return standin::peak;
 }
 
-// For a forked child: nothing of what is there counts as its own.
+// For a forked child: memory held at the fork does not count as the child's.
 CONTROL(void, standin_forget_holdings)()
 {
     std::lock_guard hold(standin::memory_lock);

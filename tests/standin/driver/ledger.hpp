@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process holds of which kind of memory, for the truth, and how much of it is each device's.
+// Memory held by this process, per kind, for the truth file; and memory in use, per device.
 #pragma once
 
 #include "../abi_allocation.hpp"
@@ -11,14 +11,14 @@ struct Held {
     Holding holding;
     size_t bytes;
     int device;
-    bool on_device; // takes some of its memory
+    bool on_device; // uses the device's memory
     unsigned epoch = 0;
 };
 
-// Under memory_lock.
-bool hold(Held&); // false: the device has not got so much
-enum class Why { freed, context_gone };
-void let_go(const Held&, Why = Why::freed);
+// All require memory_lock.
+bool charge(Held&); // false: the device has too little free memory
+enum class Reason { freed, context_destroyed };
+void uncharge(const Held&, Reason = Reason::freed);
 uint64_t in_use(int device);
 
 } // namespace standin

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory, address ranges, and the one mapped into the other. Physical memory is there as long as somebody has
-// a reference to it or it is mapped; its handle is only there as long as there are references, and the next one to be
-// created gets the same value.
+// Physical memory, address ranges, and mappings between them. Physical memory exists while it is mapped or has
+// references. Its handle is valid only while there are references; the next memory created reuses the handle's value.
 #include "memory.hpp"
 
 #include <map>
@@ -27,7 +26,7 @@ struct Reservation {
     Arena::Range range;
     Held held;
 };
-// Never destroyed, as the rest.
+// Never destroyed: programs free in their own destructors.
 auto& physical = *new std::map<uintptr_t, Physical*>;
 auto& mappings = *new std::map<uintptr_t, Mapping>;
 auto& reservations = *new std::map<uintptr_t, Reservation>;
@@ -35,7 +34,7 @@ auto& addresses = *new Arena(0x760000000000, 2 << 20);
 auto& handles = *new Arena(0x300000000000, 256);
 constexpr size_t handle_bytes = 256;
 
-// On the heap: there is little room for what is thread-local in a library that is opened late.
+// On the heap: a library opened with dlopen has little space for thread-local data.
 thread_local std::vector<Freed>* last_freed;
 
 std::vector<Freed>& freed()
@@ -45,26 +44,26 @@ std::vector<Freed>& freed()
     return *last_freed;
 }
 
-// From here on under the lock.
+// Functions from here on need memory_lock, unless they take it.
 void give_handle(Physical& memory)
 {
     memory.handle = handles.take(handle_bytes).address;
     physical[memory.handle] = &memory;
 }
 
-void unless_used(Physical* memory)
+void free_if_unused(Physical* memory)
 {
     if (memory->references || memory->mappings)
         return;
     freed().push_back({memory->held.holding, memory->held.bytes});
-    let_go(memory->held);
+    uncharge(memory->held);
     delete memory;
 }
 
 int create(uintptr_t* out, Held held)
 {
     std::lock_guard lock(memory_lock);
-    if (!hold(held))
+    if (!charge(held))
         return out_of_memory;
     auto* memory = new Physical{.held = held, .references = 1};
     give_handle(*memory);
@@ -83,7 +82,7 @@ int drop_reference(uintptr_t handle)
         physical.erase(found);
         handles.give_back({handle, handle_bytes});
         memory->handle = 0;
-        unless_used(memory);
+        free_if_unused(memory);
     }
     return success;
 }
@@ -112,7 +111,7 @@ bool is_reserved(uintptr_t start, size_t bytes)
     return start + bytes <= after->first + after->second.bytes;
 }
 
-// Mappings, without gaps, from one's start to one's end.
+// Returns true if contiguous mappings begin at `start` and end at `start + bytes`.
 bool is_mapped(uintptr_t start, size_t bytes)
 {
     uintptr_t address = start;
@@ -129,7 +128,7 @@ int map(uintptr_t start, size_t bytes, size_t offset, uintptr_t handle)
         !is_reserved(start, bytes) || any_mapping(start, bytes))
         return invalid_value;
     Mapping mapping = {bytes, found->second, {Holding::mapped, bytes, found->second->held.device, false}};
-    hold(mapping.held);
+    charge(mapping.held);
     mapping.of->mappings++;
     mappings[start] = mapping;
     return success;
@@ -141,9 +140,9 @@ int unmap(uintptr_t start, size_t bytes)
     if (!is_mapped(start, bytes))
         return invalid_value;
     for (auto m = mappings.find(start); m != mappings.end() && m->first < start + bytes; m = mappings.erase(m)) {
-        let_go(m->second.held);
+        uncharge(m->second.held);
         m->second.of->mappings--;
-        unless_used(m->second.of);
+        free_if_unused(m->second.of);
     }
     return success;
 }
@@ -161,7 +160,7 @@ DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* pr
     return create(out, {host ? Holding::pinned : Holding::vmm, bytes, device, !host});
 }
 
-// Counts as a free where something is freed, or where it fails.
+// Counted as a free if it frees memory or fails.
 DRIVER(cuMemRelease)(uintptr_t handle)
 {
     freed().clear();
@@ -196,7 +195,7 @@ DRIVER(cuMemAddressReserve)(uintptr_t* out, size_t bytes, size_t, uintptr_t, uin
         return invalid_value;
     std::lock_guard lock(memory_lock);
     Reservation reservation = {bytes, addresses.take(bytes), {Holding::reserved, bytes, 0, false}};
-    hold(reservation.held);
+    charge(reservation.held);
     *out = reservation.range.address;
     reservations[*out] = reservation;
     return success;
@@ -210,7 +209,7 @@ DRIVER(cuMemAddressFree)(uintptr_t start, size_t bytes)
     auto found = reservations.find(start);
     if (found == reservations.end() || found->second.bytes != bytes || any_mapping(start, bytes))
         return invalid_value;
-    let_go(found->second.held);
+    uncharge(found->second.held);
     addresses.give_back(found->second.range);
     reservations.erase(found);
     return success;
@@ -250,7 +249,7 @@ constexpr int file_descriptor = 1; // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 } // namespace
 
-// The file says how large the memory is.
+// The exported file holds the memory's size.
 DRIVER(cuMemExportToShareableHandle)(int* out, uintptr_t handle, int type, uint64_t)
 {
     std::lock_guard lock(memory_lock);
@@ -268,12 +267,13 @@ DRIVER(cuMemImportFromShareableHandle)(uintptr_t* out, uintptr_t file, int type)
         return result;
     Shared shared;
     if (!out || type != file_descriptor || pread(static_cast<int>(file), &shared, sizeof shared, 0) != sizeof shared ||
-        shared.magic != Shared::ours)
+        shared.magic != Shared::magic_value)
         return invalid_value;
     return create(out, {Holding::imported, shared.bytes, 0, false});
 }
 
-// What physical memory the last cuMemRelease or cuMemUnmap of this thread freed: up to `n` of it, and how many in all.
+// Fills up to `n` entries with the physical memory that this thread's last cuMemRelease or cuMemUnmap freed; returns
+// the total number of entries.
 CONTROL(int, standin_freed)(Freed* out, int n)
 {
     for (int i = 0; i < n && i < static_cast<int>(freed().size()); i++)

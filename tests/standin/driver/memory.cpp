@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear memory of the device, and memory of the host: device addresses are made up and never touched, host and managed
-// memory is real.
+// Linear device memory, and host memory. Device addresses are made up and never accessed; host and managed memory is
+// real.
 #include "memory.hpp"
 
 #include "../abi_allocation.hpp"
@@ -18,14 +18,14 @@ int free_address(uintptr_t address)
     return address ? release(address, freed_by_address) : begin(Class::free);
 }
 
-// What an invalidated capture refuses still counts as the call that it is.
-int capture_refusal(Class what)
+// Calls that an invalidated capture refuses are counted, too.
+int capture_refusal(Class c)
 {
-    int result = begin(what);
+    int result = begin(c);
     return result ? result : capture_invalidated;
 }
 
-// Under capture no memory moves, but there is an address to build the graph with.
+// A capture allocates nothing, but returns an address to build the graph with.
 int allocate_ordered(uintptr_t* out, size_t bytes, Stream* stream)
 {
     bool recorded = capturing(stream);
@@ -78,7 +78,7 @@ DRIVER(cuMemAllocPitch_v2)(uintptr_t* out, size_t* pitch, size_t width, size_t h
     return result;
 }
 
-// The one kind of device memory that exists.
+// The only device memory that is real.
 DRIVER(cuMemAllocManaged)(uintptr_t* out, size_t bytes, unsigned)
 {
     return allocate(Type::managed, out, bytes);

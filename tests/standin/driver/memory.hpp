@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and the objects that stand for it. Everything is in one map by address or handle, with its type; a row of a
-// table says what a type means. Physical memory, which is counted by references, is in mapping.cpp.
+// Memory and objects: one map by address or handle, and a table of the properties of each type. Physical memory, which
+// has reference counts, is in mapping.cpp.
 #pragma once
 
 #include "ledger.hpp"
@@ -10,9 +10,9 @@
 
 namespace standin {
 
-extern std::mutex memory_lock; // over the map, the addresses and the ledger
+extern std::mutex memory_lock; // protects the map, the arenas and the ledger
 
-// Made-up addresses. What was given back last is taken first, so that programs meet the same addresses again and again.
+// Made-up addresses. Reuses the range freed last, so that programs often receive the same addresses again.
 class Arena {
 public:
     struct Range {
@@ -26,7 +26,7 @@ public:
 private:
     uintptr_t next_;
     size_t grain_;
-    std::vector<Range> free_[64]; // by the order of magnitude
+    std::vector<Range> free_[64]; // by bit width of the size
 };
 
 enum class Type {
@@ -34,8 +34,8 @@ enum class Type {
     managed,
     pinned,
     registered,
-    ordered,  // of a pool
-    recorded, // of a graph
+    ordered,  // from a pool
+    recorded, // in a graph or capture
     array,
     mipmapped,
     pool,
@@ -51,12 +51,13 @@ constexpr Types types(T... list)
     return (0u | ... | (1u << static_cast<unsigned>(list)));
 }
 
-// The whole of a call that makes one, counted as an allocation. `out` is also an argument where memory is registered.
+// Implements a whole call that allocates, and counts it. `out` is also an input for registered memory.
 int allocate(Type, uintptr_t* out, size_t bytes);
-// The same for one that ends it, if it is of one of these types; `unknown` is what the call returns if it is not.
+// Implements a whole call that frees a value of one of these types, and counts it. Returns `unknown` if there is no
+// such value.
 int release(uintptr_t, Types, int unknown = invalid_value);
 bool exists(uintptr_t, Types);
-size_t bytes_at(uintptr_t start); // 0: nothing begins there
-void release_all(const Context*); // the context is gone; counts as nothing
+size_t bytes_at(uintptr_t start); // 0: no memory starts there
+void release_all(const Context*); // for a destroyed context; not counted as calls
 
 } // namespace standin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules, libraries, and the lookups that turn a kernel's name into a handle.
+// Modules, libraries, and lookups of kernel handles by name.
 #include "module.hpp"
 
 #include "spin.hpp"
@@ -10,7 +10,7 @@ using namespace standin;
 
 namespace {
 
-std::mutex lock; // over all modules and libraries: lookups are rare
+std::mutex lock; // protects all modules and libraries: lookups are rare
 
 int load(Module** out, const void* source)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code objects. Any name is found in any module: the stand-in has no device code to look into.
+// Modules and libraries. Every name is found in every module, since the stand-in has no device code.
 #pragma once
 
 #include "state.hpp"
@@ -10,7 +10,7 @@
 
 namespace standin {
 
-// As in the real CUfunc_st, the name is at offset 8.
+// The name is at offset 8, as in the real CUfunc_st.
 struct Function {
     void* module;
     const char* name;
@@ -19,7 +19,7 @@ struct Function {
 };
 static_assert(offsetof(Function, name) == 8);
 
-// Nothing is known about the real CUkernel, so the name is deliberately elsewhere.
+// The layout of the real CUkernel is unknown, so the name is deliberately at another offset.
 struct Kernel {
     void* library;
     uint64_t reserved[3];

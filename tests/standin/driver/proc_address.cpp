@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuGetProcAddress. It takes base names only; the CUDA version picks _v2, _v3..., flag 2 picks the per-thread variants.
-// What it hands out is the address of an exported thunk, as every driver examined does.
+// cuGetProcAddress. Accepts base names only: the CUDA version selects _v2, _v3..., flag 2 selects per-thread variants.
+// Returns the address of an exported thunk, as all examined real drivers do.
 #include "state.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Status find(const char* symbol, int version, bool per_thread, void** out)
     auto less = [](const Proc& a, const Proc& b) { return strcmp(a.base, b.base) < 0; };
     auto [first, last] =
         std::equal_range(standin_procs, standin_procs + standin_proc_count, Proc{symbol, nullptr, 0, 0}, less);
-    // A function without a per-thread variant is served as it is.
+    // A function without a per-thread variant resolves to its only form.
     per_thread &= std::any_of(first, last, [](const Proc& p) { return p.per_thread; });
     *out = nullptr;
     for (auto* p = first; p != last; p++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools, and memory that comes from another process or another API. Importing takes nothing of the device's memory.
+// Memory pools, and memory imported from another process or API. Imports use none of the device's memory.
 #include "memory.hpp"
 
 using namespace standin;
@@ -17,13 +17,13 @@ int export_memory(Shared* out, uintptr_t address)
 
 int import_memory(Type type, uintptr_t* out, const Shared* from)
 {
-    bool valid = from && from->magic == Shared::ours;
+    bool valid = from && from->magic == Shared::magic_value;
     return allocate(type, valid ? out : nullptr, valid ? from->bytes : 0);
 }
 
 } // namespace
 
-// What was allocated from a pool outlives it.
+// Allocations from a pool outlive the pool.
 DRIVER(cuMemPoolCreate)(uintptr_t* out, const PoolProperties* properties)
 {
     return allocate(Type::pool, properties ? out : nullptr, 0);

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::mutex lock; // over both
-auto& takes = *new std::map<const void*, std::chrono::microseconds>;
+std::mutex lock; // protects both variables
+auto& durations = *new std::map<const void*, std::chrono::microseconds>;
 Clock::time_point busy_until;
 
 } // namespace
@@ -27,14 +27,14 @@ void note_kernel(const void* function, const std::string& name)
     if (!name.starts_with("spin_us_"))
         return;
     std::lock_guard hold(lock);
-    takes[function] = std::chrono::microseconds(strtoul(name.c_str() + 8, nullptr, 10));
+    durations[function] = std::chrono::microseconds(strtoul(name.c_str() + 8, nullptr, 10));
     may_spin = true;
 }
 
 void spin(const void* function)
 {
     std::lock_guard hold(lock);
-    if (auto found = takes.find(function); found != takes.end())
+    if (auto found = durations.find(function); found != durations.end())
         busy_until = std::max(busy_until, Clock::now()) + found->second;
 }
 

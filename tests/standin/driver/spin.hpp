@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that take their time: a kernel spin_us_N keeps the device, of which there is one here, busy for N
-// microseconds.
+// Kernels that take time: a kernel named spin_us_N keeps the stand-in's single device busy for N microseconds.
 #pragma once
 
 #include <atomic>
@@ -8,11 +7,11 @@
 
 namespace standin {
 
-extern std::atomic<bool> may_spin; // such a kernel has been looked up
+extern std::atomic<bool> may_spin; // true once such a kernel was looked up
 
 void note_kernel(const void* function, const std::string& name);
 void spin(const void* function);
-void wait_until_idle(); // or until a signal comes, as in other waits
+void wait_until_idle(); // or until a signal arrives, as in other waits
 
 inline void start_kernel(const void* function)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's objects, and what every implementation does first: count the call, and give way to what a test asked
-// for.
+// The driver's objects, and the start of every implementation: count the call, then apply any result, delay or function
+// that a test armed.
 #pragma once
 
 #include "../abi.hpp"
@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <memory>
 
-// An implementation: the thunk of the same name, and of its per-thread variants, jumps to it. See thunks.py.
+// Defines an implementation. The thunk of the same name, and those of its per-thread variants, jump to it (thunks.py).
 #define DRIVER(name) extern "C" int impl_##name
 
-// Part of the control surface for tests, not of CUDA.
+// Defines a control function for tests, which is not part of CUDA.
 #define CONTROL(type, name) extern "C" __attribute__((visibility("default"))) type name
 
 namespace standin {
@@ -37,21 +37,21 @@ struct Stream {
 struct ThreadState {
     Context* stack[16];
     int depth;
-    bool armed; // a result, a delay, a block or a function is waiting for the next call
+    bool armed; // a result, delay, block or function is set for the next call
     int next_result;
     uint64_t next_delay_ns;
     uint64_t next_block_ns;
     void (*next_inside)();
     bool asleep;
     unsigned next_update_result;
-    unsigned shard; // which counters this thread uses, 0 until its first call
+    unsigned shard; // index + 1 of this thread's counters; 0 until its first call
 };
-// Constant, and compiled with -ftls-model=initial-exec: an access is one instruction.
+// Constant-initialized, and compiled with -ftls-model=initial-exec: an access is one instruction.
 extern constinit thread_local ThreadState thread;
 extern std::atomic<bool> initialized;
 
 void count(Class);
-int spend_armed();
+int apply_armed();
 void inject();
 
 inline Context* current_context()
@@ -59,11 +59,11 @@ inline Context* current_context()
     return thread.depth ? thread.stack[thread.depth - 1] : nullptr;
 }
 
-// What a test armed goes first; then what the real driver refuses first.
+// Applies what a test armed, then checks for the errors that the real driver checks first.
 inline int admit()
 {
     if (thread.armed) [[unlikely]]
-        if (int result = spend_armed())
+        if (int result = apply_armed())
             return result;
     if (!initialized.load(std::memory_order_relaxed)) [[unlikely]]
         return not_initialized;
@@ -76,7 +76,7 @@ inline int begin(Class c)
     return admit();
 }
 
-// 0, 1 and 2 are the default, the legacy and the per-thread stream; nothing that small is an address.
+// 0, 1 and 2 mean the default, legacy and per-thread streams; no address is that small.
 inline bool is_object(const void* handle)
 {
     return reinterpret_cast<uintptr_t>(handle) > 4096;

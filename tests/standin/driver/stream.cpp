@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events and waiting. Nothing is ever pending but kernels that take their time: every other wait returns at
-// once, and whoever asks is told that all is done. What capture changes of it is in capture.cpp.
+// Streams, events and waits. Only kernels named spin_us_N take time: every other wait returns at once, and every query
+// reports completion. The effects of capture are in capture.cpp.
 #include "capture.hpp"
 #include "spin.hpp"
 
@@ -47,15 +47,15 @@ int wait_for(Stream* stream)
     return capturing(stream) ? refuse_under_capture(stream) : success;
 }
 
-// A wait that may be made is over once the kernels are.
-int idle(int result)
+// Waits for kernels if the call is permitted.
+int wait_if_ok(int result)
 {
     if (!result)
         wait_until_idle();
     return result;
 }
 
-// Waiting for a value, writing one: a node where the stream is capturing.
+// Wait for a value, or write one: becomes a node if the stream is capturing.
 int memory_operation(int result, Stream* stream)
 {
     return !result && capturing(stream) ? record(stream, {.type = NodeType::memop}) : result;
@@ -108,7 +108,7 @@ DRIVER(cuStreamGetId)(Stream* stream, uint64_t* id)
 
 DRIVER(cuStreamSynchronize)(Stream* stream)
 {
-    return idle(wait_for(stream));
+    return wait_if_ok(wait_for(stream));
 }
 DRIVER(cuStreamQuery)(Stream* stream)
 {
@@ -142,11 +142,11 @@ DRIVER(cuStreamBatchMemOp_v2)(Stream* stream, unsigned, const void*, unsigned)
 }
 DRIVER(cuCtxSynchronize)()
 {
-    return idle(begin(Class::sync));
+    return wait_if_ok(begin(Class::sync));
 }
 DRIVER(cuCtxSynchronize_v2)(Context*)
 {
-    return idle(begin(Class::sync));
+    return wait_if_ok(begin(Class::sync));
 }
 
 DRIVER(cuEventCreate)(Event** out, unsigned flags)

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the assembly of libcuda's exports: python3 thunks.py MACHINE driver_exports.txt > thunks.S
 
-Each export has the exact shape of the real one: compare a state word, return 4 if the driver is gone, else jump through
-a slot in .data. A slot starts out pointing to impl_NAME; a name nobody implements shares one default that returns 0.
-The per-thread variants (_ptsz, _ptds) are exports and slots of their own with the implementation of their base.
-A slot may also point to a trampoline, which tells trace.cpp before and after it calls the implementation.
+Each export has exactly the instructions of the real one: compare a state word, return 4 if the driver is shut down,
+else jump through a slot in .data. A slot initially points to impl_NAME, or to a shared default that returns 0 if there
+is no such implementation. Per-thread variants (_ptsz, _ptds) have their own exports and slots, and share the
+implementation of their base. For tracing, a slot points to a trampoline, which calls trace.cpp before and after the
+implementation.
 """
 import re
 import sys
@@ -25,8 +26,9 @@ X86_64 = {"thunk": """
     .size {name}, 30
 """,
           "nothing": "    xor %eax, %eax\n    ret\n",
-          # Saves the registers that arguments are in, in their order; eight words of the caller's stack are handed on,
-          # more than any function takes (cuLaunchKernel: five). None that is implemented takes a float.
+          # Saves the argument registers in order, and copies eight words of the caller's stack, more than any function
+          # takes
+          # (cuLaunchKernel: five). No implemented function takes a float.
           "trampoline": ".Ltrampoline_{number}: mov ${number}, %r11d\n    jmp .Ltraced\n",
           "traced": """
     .p2align 4
@@ -70,7 +72,7 @@ X86_64 = {"thunk": """
     ret
 """}
 
-# The registers that arguments are not in differ from function to function; these are cuLaunchKernel's (driver 550).
+# Scratch registers differ from function to function; these are cuLaunchKernel's (driver 550).
 ARM64 = {"thunk": """
     .p2align 4
     .globl {name}
@@ -143,7 +145,7 @@ def exports(path):
 
 
 def parts(name):
-    """cuMemcpyHtoD_v2_ptds -> base name, implementation, is it a per-thread variant"""
+    """cuMemcpyHtoD_v2_ptds -> (base name, implementation, whether it is a per-thread variant)"""
     base, version, per_thread = re.fullmatch(r"(.*?)(_v\d+)?(_ptsz|_ptds)?", name).groups()
     return base, base + (version or ""), bool(per_thread)
 
@@ -168,7 +170,7 @@ def main():
     for name, _ in rows:
         out(f".Lslot_{name}: .quad impl_{parts(name)[1]}\n")
 
-    # What cuGetProcAddress hands out, sorted by base name: struct Proc of proc_address.cpp.
+    # Results of cuGetProcAddress, sorted by base name: struct Proc of proc_address.cpp.
     known = sorted((parts(name)[0], version, parts(name)[2], name) for name, version in rows if version)
     out('\n    .section .data.rel.ro, "aw"\n    .p2align 3\n    .globl standin_procs\n    .hidden standin_procs\n')
     out("standin_procs:\n")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For profilers: a library that the environment names comes in with the first cuInit, and a tracer hears of every call
-// from then on. Whoever is not traced pays nothing: the slots of the thunks are changed.
+// Interface for profilers: the first cuInit loads the library named by CUDA_INJECTION64_PATH, and a tracer is called
+// for every call from then on. Without a tracer there is no overhead, since tracing replaces the slots of the thunks.
 #include "../abi_trace.hpp"
 #include "state.hpp"
 
@@ -27,11 +27,11 @@ std::atomic<Tracer> tracer{nullptr};
 extern "C" __attribute__((visibility("hidden"))) const Thunk standin_thunks[];
 extern "C" __attribute__((visibility("hidden"))) const size_t standin_thunk_count;
 
-// What the trampolines call before and after the implementation.
-extern "C" __attribute__((visibility("hidden"))) void standin_traced(unsigned function, bool leaves,
+// Called by the trampolines before and after the implementation.
+extern "C" __attribute__((visibility("hidden"))) void standin_traced(unsigned function, bool is_return,
                                                                      const uint64_t* registers, int* result)
 {
-    tracer.load()({function, leaves, registers, result});
+    tracer.load()({function, is_return, registers, result});
 }
 
 CONTROL(void, standin_trace)(Tracer by)
@@ -41,7 +41,7 @@ CONTROL(void, standin_trace)(Tracer by)
         std::atomic_ref(*standin_thunks[i].slot).store(standin_thunks[i].trampoline);
 }
 
-// Null: there is no such function.
+// Returns null if there is no such function.
 CONTROL(const char*, standin_traced_name)(unsigned function)
 {
     return function < standin_thunk_count ? standin_thunks[function].name : nullptr;

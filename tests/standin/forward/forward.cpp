@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forwarding library does besides: it opens the one behind it, NEXT, a path relative to its own folder.
+// Constructor of a forwarding library: opens the target library NEXT, a path relative to this library's folder, and
+// fills the slots of the thunks.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -44,13 +45,13 @@ void* next = nullptr;
 }
 
 template<class Function>
-[[maybe_unused]] Function* behind(const char* name)
+[[maybe_unused]] Function* next_function(const char* name)
 {
     return reinterpret_cast<Function*>(dlsym(next, name));
 }
 
 #ifdef FORWARDS_LOOKUPS
-// Functions that are looked up are this library's own, too.
+// Makes lookups return this library's function instead of the target's.
 void replace(void** function)
 {
     for (size_t i = 0; i < forward_count; i++)
@@ -65,14 +66,14 @@ void replace(void** function)
 
 extern "C" int cuGetProcAddress(const char* symbol, void** out, int version, uint64_t flags)
 {
-    const int result = behind<decltype(cuGetProcAddress)>(__func__)(symbol, out, version, flags);
+    const int result = next_function<decltype(cuGetProcAddress)>(__func__)(symbol, out, version, flags);
     replace(out);
     return result;
 }
 
 extern "C" int cuGetProcAddress_v2(const char* symbol, void** out, int version, uint64_t flags, int* status)
 {
-    const int result = behind<decltype(cuGetProcAddress_v2)>(__func__)(symbol, out, version, flags, status);
+    const int result = next_function<decltype(cuGetProcAddress_v2)>(__func__)(symbol, out, version, flags, status);
     replace(out);
     return result;
 }
@@ -83,17 +84,17 @@ extern "C" int cuGetProcAddress_v2(const char* symbol, void** out, int version, 
 
 extern "C" int cuStreamQuery(void* stream);
 
-// A launch calls a function of this library, and several of the one behind.
+// A launch first calls a function of this library and several functions of the target.
 extern "C" int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                               unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream,
                               void** parameters, void** extra)
 {
     uint64_t address = 0;
     cuStreamQuery(stream);
-    behind<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&address, 64);
-    behind<int(uint64_t)>("cuMemFree_v2")(address);
-    return behind<decltype(cuLaunchKernel)>(__func__)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                                      shared_bytes, stream, parameters, extra);
+    next_function<int(uint64_t*, size_t)>("cuMemAlloc_v2")(&address, 64);
+    next_function<int(uint64_t)>("cuMemFree_v2")(address);
+    return next_function<decltype(cuLaunchKernel)>(__func__)(function, grid_x, grid_y, grid_z, block_x, block_y,
+                                                             block_z, shared_bytes, stream, parameters, extra);
 }
 
 #endif

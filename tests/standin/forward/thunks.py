@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the assembly of a library whose functions forward to another one's:
+"""Writes the assembly of a library whose functions forward to another library:
 
     python3 thunks.py MACHINE call|tail < NAMES > thunks.S
 
-A line of NAMES is a function, and the one behind it where that has another name. `call`: each function has a frame and
-calls the other one. `tail`: it jumps there, with the stack and the return address of its own caller.
+A line of NAMES is a function, and the name of its target if that differs. `call`: each function sets up a frame and
+calls its target. `tail`: it jumps to its target, with the stack and return address of its own caller.
 """
 import sys
 
-# A call hands on eight words of the caller's stack, more than any function takes (cuIpcOpenMemHandle_v2: eight).
+# A call copies eight words of the caller's stack, more than any function takes (cuIpcOpenMemHandle_v2: eight).
 X86_64 = {"tail": "    jmp *.Lslot_{name}(%rip)\n",
           "call": """    push %rbp
     mov %rsp, %rbp

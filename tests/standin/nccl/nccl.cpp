@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NCCL that moves nothing: calls return at once, as the real ones do, which only enqueue. Its functions call each
-// other where the real ones do, and nothing else of it is looked at from outside but communicators.
+// Stand-in for NCCL. It transfers no data: calls return at once, like the real ones, which only enqueue. Its functions
+// call each other where the real ones do. Only the layout of communicators matters to tracers.
 #include "nccl.hpp"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ ncclResult_t result_of_call()
     return static_cast<Result>(std::exchange(next_result, ok));
 }
 
-// 64 bits of FNV-1a.
+// 64-bit FNV-1a.
 uint64_t hash_of(const void* bytes, size_t size, uint64_t hash = 0xcbf29ce484222325)
 {
     for (size_t i = 0; i < size; i++)
@@ -39,7 +39,7 @@ Comm* make(uint64_t hash, int rank, int ranks, int device)
     return comm;
 }
 
-// What all of them do first.
+// Common part of all operations.
 ncclResult_t enqueue(ncclComm_t comm)
 {
     if (const unsigned block_ms = std::exchange(next_block_ms, 0))
@@ -48,9 +48,9 @@ ncclResult_t enqueue(ncclComm_t comm)
 }
 
 #ifdef HIDDEN_FIELDS
-// A layout that the code of the functions does not tell.
-volatile size_t places[] = {offsetof(Comm, rank) / 4, offsetof(Comm, ranks) / 4, offsetof(Comm, device) / 4};
-#define FIELD(comm, name, number) reinterpret_cast<const int*>(comm)[places[number]]
+// Hides the layout: tracers cannot derive the offsets from the code of the functions.
+volatile size_t offsets[] = {offsetof(Comm, rank) / 4, offsetof(Comm, ranks) / 4, offsetof(Comm, device) / 4};
+#define FIELD(comm, name, number) reinterpret_cast<const int*>(comm)[offsets[number]]
 #else
 #define FIELD(comm, name, number) (comm)->name
 #endif
@@ -101,8 +101,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int devices, const int* list)
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int, ncclComm_t* made, void*)
 {
-    const int of[] = {color, comm->splits++};
-    *made = color < 0 ? nullptr : make(hash_of(of, sizeof(of), comm->hash), split_rank, split_ranks, comm->device);
+    const int key[] = {color, comm->splits++};
+    *made = color < 0 ? nullptr : make(hash_of(key, sizeof(key), comm->hash), split_rank, split_ranks, comm->device);
     return ok;
 }
 
@@ -188,7 +188,7 @@ ncclResult_t ncclBroadcast(const void*, void*, size_t, int, int, ncclComm_t comm
     return enqueue(comm);
 }
 
-// As in NCCL 2.3 to 2.29.
+// Calls ncclBroadcast, as in NCCL 2.3 to 2.29.
 ncclResult_t ncclBcast(void* buffer, size_t count, int type, int root, ncclComm_t comm, CUstream_st* stream)
 {
     return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
@@ -209,7 +209,7 @@ ncclResult_t ncclAlltoAll(const void*, void*, size_t, int, ncclComm_t comm, CUst
     return enqueue(comm);
 }
 
-// RCCL's.
+// In RCCL only.
 ncclResult_t ncclAllToAll(const void* from, void* to, size_t count, int type, ncclComm_t comm, CUstream_st* stream)
 {
     ncclGroupStart();

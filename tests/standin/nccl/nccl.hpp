@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's API as far as the stand-in has it, and its communicator: fields and their order are those of 2.22.
+// The part of NCCL's API that the stand-in implements, and its communicator, with the fields and order of 2.22.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ constexpr uint64_t magic = 0x0280028002800280;
 
 struct Comm {
     uint64_t start_magic;
-    std::array<char, 0x34238> channels; // and what else lies in front
-    uint64_t id;                        // its first bytes
+    std::array<char, 0x34238> channels; // and all other preceding fields
+    uint64_t id;                        // its first 8 bytes
     uint64_t hash;
     int rank, ranks, device, nvml_device;
     uint64_t compute_capability[2];
     int64_t bus_id;
     int splits;
-    Result error; // that it has come to meanwhile
+    Result error; // asynchronous
 };
 static_assert(offsetof(Comm, rank) == 0x34250);
 
@@ -61,10 +61,10 @@ NCCL_API ncclResult_t ncclScatter(const void*, void*, size_t, int type, int root
 NCCL_API ncclResult_t ncclSend(const void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 
-// Of the stand-in: what the next call returns that takes a communicator or makes one, or the next end of a group; what
-// a communicator has come to; and which rank of how many the next split makes of this one, which the real one asks the
-// others for.
+// For tests: the result of the next call that takes or creates a communicator, or ends a group; a delay in the next
+// call that takes a communicator; a communicator's asynchronous error; and the rank and number of ranks after the next
+// split, which the real NCCL agrees on with other ranks.
 NCCL_API void standinNcclReturns(int result);
-NCCL_API void standinNcclBlocks(unsigned milliseconds); // in the next call that takes a communicator
+NCCL_API void standinNcclBlocks(unsigned milliseconds);
 NCCL_API void standinNcclFails(ncclComm_t, int error);
 NCCL_API void standinNcclSplits(int rank, int ranks);

@@ -10,12 +10,12 @@
 
 namespace {
 
-// What may fail.
-const std::set<std::string> questions = {"device",      "compute", "graphics",  "mps",   "name", "pci",
-                                         "utilization", "memory",  "memory_v2", "power", "mig",  "samples",
-                                         "minor",       "gpm",     "uuid",      "migs"};
+// Queries that "fail" lines may name.
+const std::set<std::string> queries = {"device",      "compute", "graphics",  "mps",   "name", "pci",
+                                       "utilization", "memory",  "memory_v2", "power", "mig",  "samples",
+                                       "minor",       "gpm",     "uuid",      "migs"};
 
-// A number, or $NAME: the value of that variable of whoever asks.
+// Reads a number, or $NAME: the value of that environment variable of the calling process.
 bool read_pid(std::istringstream& words, uint32_t& pid)
 {
     std::string word;
@@ -52,7 +52,7 @@ bool read_process(std::istringstream& words, Device& device)
     return true;
 }
 
-// \xNN is that byte.
+// Replaces \xNN by the byte.
 std::string unescaped(const std::string& text)
 {
     std::string bytes;
@@ -72,7 +72,7 @@ bool read_numbers(std::istringstream& words, Numbers&... numbers)
     return static_cast<bool>((words >> ... >> numbers));
 }
 
-// A line about a device; nullopt: it is about none.
+// Reads a line about a device; nullopt if the word is not about devices.
 std::optional<bool> read_figure(const std::string& word, std::istringstream& words, Device& device)
 {
     if (word == "process")
@@ -83,12 +83,12 @@ std::optional<bool> read_figure(const std::string& word, std::istringstream& wor
     }
     if (word == "gpm") {
         uint32_t metric = 0, instance = none;
-        std::string value, of;
+        std::string value, scope;
         const bool read = read_numbers(words, metric, value);
-        if (words >> of)
-            instance = static_cast<uint32_t>(atoi(of.c_str() + of.find('=') + 1));
+        if (words >> scope)
+            instance = static_cast<uint32_t>(atoi(scope.c_str() + scope.find('=') + 1));
         device.gpm[instance][metric] = strtod(value.c_str(), nullptr);
-        return read && (of.empty() || of.starts_with("gi="));
+        return read && (scope.empty() || scope.starts_with("gi="));
     }
     if (word == "instance") {
         Mig& mig = device.migs.emplace_back();
@@ -157,7 +157,7 @@ bool read_line(const std::string& line, Answers& answers, unsigned& device)
         if (!(words >> index >> code))
             return false;
         answers.devices[index].fails[value] = code;
-        return questions.contains(value);
+        return queries.contains(value);
     }
     if (word == "element")
         return static_cast<bool>(words >> answers.element);

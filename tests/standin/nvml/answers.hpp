@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the management library answers: what a file says, read at each call. README.md has the lines of that file.
+// The stand-in NVML's answers, which it reads from a file at each call. ../README.md describes the file's lines.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ enum Result {
 };
 
 constexpr uint32_t none = ~0u;
-constexpr int max_devices = 64, max_instances = 8; // of each
+constexpr int max_devices = 64, max_instances = 8; // instances per device
 
 struct Process {
     std::string list;
     uint32_t pid;
-    uint64_t bytes; // all ones: unknown
+    uint64_t bytes; // UINT64_MAX: unknown
     uint32_t gpu_instance, compute_instance;
 };
 
@@ -49,19 +49,18 @@ struct Pci {
     uint32_t domain, bus, device;
 };
 
-// A device of MIG's: a compute instance in a GPU instance.
+// A MIG device: a compute instance in a GPU instance.
 struct Mig {
-    uint32_t gpu_instance, compute_instance, slices; // 0: not told
+    uint32_t gpu_instance, compute_instance, slices; // 0: not given
     std::string uuid;
 };
 
-// What was not given is not supported.
+// Queries for values that were not given return "not supported".
 struct Device {
-    std::map<std::string, int> fails; // by what is asked, or "device"
+    std::map<std::string, int> fails; // by query, or "device"
     std::vector<Process> processes;
     std::vector<Sample> samples;
-    std::map<uint32_t, std::map<uint32_t, double>>
-        gpm; // by GPU instance (none: of it all) and the number of the metric
+    std::map<uint32_t, std::map<uint32_t, double>> gpm; // by GPU instance (none: whole device) and metric number
     std::vector<Mig> migs;
     std::optional<std::string> name, uuid;
     std::optional<Pci> pci;
@@ -69,10 +68,10 @@ struct Device {
     std::optional<uint32_t> utilization, power, mig, minor, slices;
 };
 
-// One file.
+// The contents of the file.
 struct Answers {
     int driver[3] = {550, 54, 15};
-    int newest = 3; // suffix of the lists
+    int newest = 3; // newest version suffix (_v3) of the process lists
     int init = ok;
     unsigned element = 0, grow = 0;
     int64_t claim = -1, need = -1;
@@ -89,16 +88,16 @@ struct Answers {
 
 Answers read_answers();
 
-// Of this process, between nvmlInit and nvmlShutdown.
+// State of this process: nvmlInit calls without nvmlShutdown, and device handles.
 extern int opened;
 extern char handles[max_devices], mig_handles[max_devices][max_instances];
 
-// The one of MIG's devices that a handle stands for; nullptr: it stands for none, or for a whole device.
+// The MIG device of a handle; nullptr if the handle is invalid, or a whole device's.
 const Mig* mig_of(const Answers& answers, const void* handle);
 
-// Answers a question about a device, unless it fails: answer(answers, device).
+// Answers a query about a device, unless it should fail: answer(answers, device).
 template<class Answer>
-int of_device(void* handle, const char* question, Answer&& answer)
+int of_device(void* handle, const char* query, Answer&& answer)
 {
     if (!opened)
         return uninitialized;
@@ -109,7 +108,7 @@ int of_device(void* handle, const char* question, Answer&& answer)
     const auto device = answers.devices.find(static_cast<unsigned>(place - handles));
     if (device == answers.devices.end() || !answers.good)
         return gpu_is_lost;
-    if (const auto fails = device->second.fails.find(question); fails != device->second.fails.end())
+    if (const auto fails = device->second.fails.find(query); fails != device->second.fails.end())
         return fails->second;
     return answer(answers, device->second);
 }

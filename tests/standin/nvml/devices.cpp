@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a device as a whole, and the samples of its processes.
+// Queries about whole devices, and utilization samples of their processes.
 #include "answers.hpp"
 
 #include <cstring>
@@ -40,10 +40,10 @@ int pci_info(void* handle, PciInfo* info, size_t size)
     });
 }
 
-// A number as it is, or not supported.
-int number(void* handle, const char* question, std::optional<uint32_t> Device::*figure, unsigned* to)
+// Returns a number, or not_supported.
+int number(void* handle, const char* query, std::optional<uint32_t> Device::*figure, unsigned* to)
 {
-    return of_device(handle, question, [&](const Answers&, const Device& device) -> int {
+    return of_device(handle, query, [&](const Answers&, const Device& device) -> int {
         if (!(device.*figure))
             return not_supported;
         *to = *(device.*figure);
@@ -51,10 +51,10 @@ int number(void* handle, const char* question, std::optional<uint32_t> Device::*
     });
 }
 
-// Not terminated where it is as long as the room.
-int text(void* handle, const char* question, std::optional<std::string> Device::*figure, char* to, unsigned length)
+// Not null-terminated if the text fills the buffer.
+int text(void* handle, const char* query, std::optional<std::string> Device::*figure, char* to, unsigned length)
 {
-    return of_device(handle, question, [&](const Answers&, const Device& device) -> int {
+    return of_device(handle, query, [&](const Answers&, const Device& device) -> int {
         if (!(device.*figure))
             return not_supported;
         strncpy(to, (device.*figure)->c_str(), length);
@@ -100,7 +100,7 @@ EXPORT int nvmlDeviceGetPciInfo_v3(void* handle, PciInfo* info)
 
 EXPORT int nvmlDeviceGetUtilizationRates(void* handle, unsigned* rates)
 {
-    rates[1] = 1; // of the memory
+    rates[1] = 1; // of memory
     return number(handle, "utilization", &Device::utilization, rates);
 }
 
@@ -153,9 +153,9 @@ EXPORT int nvmlDeviceGetProcessUtilization(void* handle, ProcessSample* samples,
                 found.push_back({sample.pid, sample.time_us, sample.sm, 1, 2, 3});
         if (found.empty())
             return not_found;
-        const unsigned room = *count;
+        const unsigned capacity = *count;
         *count = static_cast<unsigned>(answers.need >= 0 ? answers.need : static_cast<int64_t>(found.size()));
-        if (!samples || room < found.size())
+        if (!samples || capacity < found.size())
             return insufficient_size;
         memcpy(samples, found.data(), found.size() * sizeof(found[0]));
         *count = static_cast<unsigned>(answers.claim >= 0 ? answers.claim : static_cast<int64_t>(found.size()));

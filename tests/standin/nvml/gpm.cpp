@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What performance monitors of a device say, of the time between two samples.
+// GPM: performance metrics of a device between two samples.
 #include "answers.hpp"
 
 namespace {
@@ -17,14 +17,14 @@ struct Metric {
 static_assert(sizeof(Metric) == 40);
 
 struct GpmSample {
-    void* handle;      // of the device
-    uint32_t instance; // none: all of it
+    void* handle;      // the device
+    uint32_t instance; // none: whole device
 };
 
 struct MetricsGet {
     uint32_t version, count;
     const GpmSample *first, *second;
-    Metric metrics[1]; // and more
+    Metric metrics[1]; // actually `count` of them
 };
 
 } // namespace
@@ -66,13 +66,13 @@ EXPORT int nvmlGpmMetricsGet(MetricsGet* get)
     if (get->version != 1 || get->first->handle != get->second->handle || get->first->instance != get->second->instance)
         return get->version != 1 ? version_mismatch : invalid_argument;
     return of_device(get->second->handle, "gpm", [&](const Answers&, const Device& device) -> int {
-        const auto of = device.gpm.find(get->second->instance);
-        if (of == device.gpm.end())
+        const auto metrics = device.gpm.find(get->second->instance);
+        if (metrics == device.gpm.end())
             return not_supported;
         for (Metric* metric = get->metrics; metric != get->metrics + get->count; metric++) {
-            const auto found = of->second.find(metric->id);
-            metric->result = found == of->second.end() ? not_supported : ok;
-            metric->value = found == of->second.end() ? 0 : found->second;
+            const auto found = metrics->second.find(metric->id);
+            metric->result = found == metrics->second.end() ? not_supported : ok;
+            metric->value = found == metrics->second.end() ? 0 : found->second;
         }
         return ok;
     });

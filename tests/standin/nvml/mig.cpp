@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that MIG makes of one.
+// MIG devices of a GPU.
 #include "answers.hpp"
 
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A management library that answers what a file says: its start, and its lists of processes.
+// Stand-in for NVML, with answers from a file: initialization, and process lists.
 #include "answers.hpp"
 
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace {
 
 unsigned list_calls;
 
-// The elements of all layouts: each is the beginning of this one.
+// List element; the elements of all versions are prefixes of this one.
 struct Element {
     uint32_t pid;
     uint32_t padding;
@@ -32,11 +32,11 @@ int list(const Answers& answers, const Device& device, const char* name, int suf
         for (unsigned i = 0, more = answers.grow * list_calls++; i < more; i++)
             found.push_back({name, 100000 + i, 4096, none, none});
 
-    const unsigned room = *count;
+    const unsigned capacity = *count;
     *count = static_cast<unsigned>(answers.need >= 0 ? answers.need : static_cast<int64_t>(found.size()));
-    if (room < found.size())
+    if (capacity < found.size())
         return insufficient_size;
-    if (!infos && room > 0)
+    if (!infos && capacity > 0)
         return invalid_argument;
     const size_t size = answers.element                         ? answers.element
                         : suffix == 1                           ? 16
@@ -44,7 +44,7 @@ int list(const Answers& answers, const Device& device, const char* name, int suf
                                                                 : 24;
     for (size_t i = 0; i < found.size(); i++) {
         const Process& process = found[i];
-        // What is behind the 24 bytes looks like a pid, for those that read with the wrong stride.
+        // The field after the 24 bytes looks like a pid to readers with the wrong stride.
         const Element element{process.pid, 0, process.bytes, process.gpu_instance, process.compute_instance, 4242};
         memcpy(static_cast<char*>(infos) + i * size, &element, size < sizeof(element) ? size : sizeof(element));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations that take a structure, arrays, pools, and what comes from elsewhere. Each is one call of the driver.
+// Allocations described by structures, arrays, pools, and imported memory. Each makes one driver call.
 #include "../abi_allocation.hpp"
 #include "runtime.hpp"
 
@@ -7,7 +7,7 @@ using namespace standin;
 
 namespace {
 
-// As the driver wants it: all channels are alike.
+// Converts to the driver's CUarray_format; assumes that all channels are alike.
 unsigned format_of(const ChannelFormat& c)
 {
     static constexpr unsigned formats[3][3] = {{0x08, 0x09, 0x0a}, {0x01, 0x02, 0x03}, {0x00, 0x10, 0x20}};
@@ -20,7 +20,7 @@ Array3DDescriptor describe(const ChannelFormat& c, const Extent& extent, unsigne
     return {extent.width, extent.height, extent.depth, format_of(c), channels, flags};
 }
 
-// Of a temporary: it lives until the call that takes it is over.
+// Address of a temporary, valid until the end of the full expression.
 template<class T>
 T* at(T&& value)
 {
@@ -57,7 +57,7 @@ STANDIN_ONE(cudaIpcGetMemHandle, (Shared * out, void* address), cuIpcGetMemHandl
 STANDIN_ONE(cudaIpcOpenMemHandle, (void** out, Shared handle, unsigned flags), cuIpcOpenMemHandle, out, handle, flags)
 STANDIN_ONE(cudaIpcCloseMemHandle, (void* address), cuIpcCloseMemHandle, address)
 
-// The runtime's structures end before those of the driver.
+// The runtime's structures are shorter than the driver's.
 STANDIN_ONE(cudaImportExternalMemory, (void** out, const ExternalMemory* from), cuImportExternalMemory, out,
             at(ExternalMemory{from->type, {from->handle[0], from->handle[1]}, from->bytes, from->flags, {}}))
 STANDIN_ONE(cudaExternalMemoryGetMappedBuffer, (void** out, void* memory, const ExternalBuffer* part),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything else the runtime can do: mostly one driver call each.
+// All other runtime functions: mostly one driver call each.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -41,7 +41,7 @@ RUNTIME(cudaRuntimeGetVersion)(int* version)
 
 namespace {
 
-// Flag 0 means what the caller was compiled for.
+// Flag 0 means the default stream that the caller was compiled for.
 [[gnu::always_inline]] inline int entry_point(StreamKind kind, const char* symbol, void** out, unsigned version,
                                               uint64_t flags, int* status)
 {

@@ -3,10 +3,10 @@
 """Writes the generated parts of the runtime from runtime_exports.txt:
 
     defaults.py map MAJOR EXPORTS              the version script of libcudart.so.MAJOR
-    defaults.py global MACHINE MAJOR EXPORTS OBJECT... assembly of what the objects leave out
-    defaults.py hidden MACHINE MAJOR EXPORTS OBJECT... the same for the static library
+    defaults.py global MACHINE MAJOR EXPORTS OBJECT... assembly of the functions that the objects lack
+    defaults.py hidden MACHINE MAJOR EXPORTS OBJECT... the same, hidden, for the static library
 
-Each function left out is one of its own that begins as the real ones do, with push or stp, and returns 0.
+Each missing function becomes a separate function that begins like the real ones, with push or stp, and returns 0.
 """
 import os
 import subprocess
@@ -24,7 +24,7 @@ FUNCTION = """
 RETURN_0 = {
     "x86_64": "    push %rbp\n    mov %rsp, %rbp\n    xor %eax, %eax\n    pop %rbp\n    ret",
     "aarch64": "    stp x29, x30, [sp, #-16]!\n    mov x29, sp\n    mov w0, #0\n    ldp x29, x30, [sp], #16\n    ret"}
-# The real ones do exactly this: the call arrives at the other function with the same registers and stack.
+# Same instructions as in the real runtime: the target receives the same registers and stack.
 JUMP = {
     "x86_64": "    push %rbp\n    mov %rsp, %rbp\n    pop %rbp\n    jmp {to}",
     "aarch64": "    sub sp, sp, #16\n    mov x8, x0\n    mov x0, x8\n    add sp, sp, #16\n    b {to}"}
@@ -55,13 +55,13 @@ def print_assembly(machine, names, visibility, objects):
 
 
 def main():
-    what, *rest = sys.argv[1:]
-    if what == "map":
+    command, *rest = sys.argv[1:]
+    if command == "map":
         major, path = rest
         print_map(major, exports(path, major))
     else:
         machine, major, path, *objects = rest
-        print_assembly(machine, exports(path, major), what, objects)
+        print_assembly(machine, exports(path, major), command, objects)
 
 
 main()

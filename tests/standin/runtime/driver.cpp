@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the runtime reaches the driver, and the calling thread's device. As the real one: dlopen on the first call that
-// needs it, then everything by base name through cuGetProcAddress_v2, then cuInit.
+// The runtime's access to the driver, and each thread's device. Like the real runtime: dlopen on the first call that
+// needs the driver, all functions by base name through cuGetProcAddress_v2, then cuInit.
 #include "runtime.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constinit thread_local Thread thread;
 template<class Pointer>
 bool resolve(Pointer (&out)[2], const char* name, int version)
 {
-    // Per-thread variants begin with CUDA 7.
+    // Per-thread variants exist since CUDA 7.
     return !table.get_proc_address(name, reinterpret_cast<void**>(&out[legacy]), version, 0, nullptr) &&
            !table.get_proc_address(name, reinterpret_cast<void**>(&out[per_thread]), std::max(version, 7000), 2,
                                    nullptr) &&
@@ -84,7 +84,7 @@ int prepare()
     std::call_once(opened, [] { open_result = open_driver(); });
     if (open_result)
         return open_result;
-    // A context that the program made current through the driver API stays.
+    // Keeps a context that the program made current through the driver API.
     void* context = nullptr;
     if (!table.cuCtxGetCurrent[legacy](&context) && context) {
         thread.current = true;
@@ -138,8 +138,8 @@ RUNTIME(cudaGetDeviceCount)(int* count)
     STANDIN_FORWARD(cuDeviceGetCount, legacy, count);
 }
 
-// For tests: the next call of this thread that would reach the driver, start-up apart, fails inside the runtime,
-// without reaching the driver.
+// For tests: this thread's next call that would use the driver (except for initialization) returns `code` without
+// calling the driver.
 extern "C" void standin_runtime_next_result(int code)
 {
     thread.armed_result = code;

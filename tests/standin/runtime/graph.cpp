@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs and capture. Each is one call of the driver, which wants kernels as functions, and copies as it describes
-// them.
+// Graphs and capture. Each function makes one driver call, after translating kernels to functions, and copies to the
+// driver's structure.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -10,14 +10,14 @@ namespace {
 #define NODE void **out, void *graph, const void *dependencies, size_t count
 #define PASS_NODE out, graph, dependencies, count
 
-// Of a temporary: it lives until the call that takes it is over.
+// Address of a temporary, valid until the end of the full expression.
 template<class T>
 const T* at(const T& value)
 {
     return &value;
 }
 
-// Of the runtime's structure only what both have: it ends after `extra`.
+// Copies only the fields common to both: the runtime's structure ends after `extra`.
 int translate(KernelNodeParams& out, const KernelNodeParams* p)
 {
     if (int result = before_call())
@@ -26,7 +26,7 @@ int translate(KernelNodeParams& out, const KernelNodeParams* p)
     return find_function(p->function, &out.function);
 }
 
-// A kernel becomes a function; what else nodes have is for the driver to read or not.
+// Replaces the kernel by its function; other parameters are passed unchanged.
 int translate(GenericNode& out, const GenericNode* p)
 {
     if (int result = before_call())
@@ -36,8 +36,8 @@ int translate(GenericNode& out, const GenericNode* p)
     return p->type == NodeType::kernel ? find_function(p->as<KernelNodeParams>().function, &kernel.function) : success;
 }
 
-// What the driver gives through the structure.
-void give_back(GenericNode& to, const GenericNode& from)
+// Copies the driver's output fields back to the caller's structure.
+void copy_outputs(GenericNode& to, const GenericNode& from)
 {
     if (to.type == NodeType::alloc)
         to.as<AllocationNode>().address = from.as<AllocationNode>().address;
@@ -55,7 +55,7 @@ RuntimeCopy3D line(const void* destination, const void* source, size_t bytes, in
     return copy;
 }
 
-// No variable is registered, so a symbol's address stands for the variable's.
+// Variables are not registered, so the symbol's address is used as the variable's.
 const void* variable(const void* symbol, size_t offset)
 {
     return static_cast<const char*>(symbol) + offset;
@@ -109,7 +109,7 @@ STANDIN_ONE(cudaGraphAddExternalSemaphoresWaitNode, (NODE, const void* params), 
 STANDIN_ONE(cudaGraphAddMemAllocNode, (NODE, AllocationNode* node), cuGraphAddMemAllocNode, PASS_NODE, node)
 STANDIN_ONE(cudaGraphAddMemFreeNode, (NODE, void* address), cuGraphAddMemFreeNode, PASS_NODE, address)
 
-// 12 has the form without edge data, and that with it under another name; 13 has the latter only.
+// CUDA 12 has cudaGraphAddNode without edge data, and cudaGraphAddNode_v2 with it; CUDA 13's cudaGraphAddNode has it.
 #if CUDART < 13
 RUNTIME(cudaGraphAddNode)(NODE, GenericNode* params)
 {
@@ -118,7 +118,7 @@ RUNTIME(cudaGraphAddNode)(NODE, GenericNode* params)
     if (!result)
         result = driver().add_node(PASS_NODE, &translated);
     if (!result)
-        give_back(*params, translated);
+        copy_outputs(*params, translated);
     return finish(result);
 }
 #define WITH_EDGES cudaGraphAddNode_v2
@@ -133,11 +133,11 @@ RUNTIME(WITH_EDGES)
     if (!result)
         result = driver().add_node_with_edges(out, graph, dependencies, data, count, &translated);
     if (!result)
-        give_back(*params, translated);
+        copy_outputs(*params, translated);
     return finish(result);
 }
 
-// The form of 12 and 13: flags where 11 had three more arguments.
+// As in CUDA 12 and 13: flags instead of the last three arguments of 11.
 STANDIN_ONE(cudaGraphInstantiate, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags, exec, graph,
             flags)
 STANDIN_ONE(cudaGraphInstantiateWithFlags, (void** exec, void* graph, uint64_t flags), cuGraphInstantiateWithFlags,
@@ -147,7 +147,7 @@ STANDIN_PTSZ(cudaGraphInstantiateWithParams, (void** exec, void* graph, Instanti
 STANDIN_PTSZ(cudaGraphUpload, (void* exec, void* stream), cuGraphUpload, exec, stream)
 STANDIN_PTSZ(cudaGraphLaunch, (void* exec, void* stream), cuGraphLaunch, exec, stream)
 STANDIN_ONE(cudaGraphExecDestroy, (void* exec), cuGraphExecDestroy, exec)
-// Of 12 and 13: 11 had a node and a result instead of one structure.
+// As in CUDA 12 and 13; 11 had a node and a result instead of a structure.
 STANDIN_ONE(cudaGraphExecUpdate, (void* exec, void* graph, void* info), cuGraphExecUpdate, exec, graph, info)
 STANDIN_ONE(cudaGraphNodeSetEnabled, (void* exec, void* node, unsigned enabled), cuGraphNodeSetEnabled, exec, node,
             enabled)

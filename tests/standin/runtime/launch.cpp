@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches. Each makes exactly one driver launch on the same thread, unless it fails before: no driver, an unregistered
-// kernel, or a result that a test asked for. __cudaLaunchKernel, which jumps to cudaLaunchKernel, is in defaults.py.
+// Launches. Each makes exactly one driver launch on the same thread, unless it fails first: no driver, an unregistered
+// kernel, or a result armed by a test. __cudaLaunchKernel, which jumps to cudaLaunchKernel, is in defaults.py.
 #include "runtime.hpp"
 
 using namespace standin;
 
-// The function that calls the driver, or one behind that, as in NVIDIA's 11.8.
+// With FRAMES_BETWEEN, the exported function calls the driver through an inner function, as in NVIDIA's 11.8.
 #ifdef FRAMES_BETWEEN
-#define BEHIND_LAUNCH [[gnu::noinline]]
+#define INNER_LAUNCH [[gnu::noinline]]
 #else
-#define BEHIND_LAUNCH [[gnu::always_inline]] inline
+#define INNER_LAUNCH [[gnu::always_inline]] inline
 #endif
 
 namespace {
 
-// What can go wrong before the driver is called.
+// Errors before the driver is called.
 inline int before_launch(const void* kernel, void** function)
 {
     if (int result = before_call()) [[unlikely]]
@@ -22,8 +22,8 @@ inline int before_launch(const void* kernel, void** function)
     return find_function(kernel, function);
 }
 
-BEHIND_LAUNCH int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared,
-                         void* stream)
+INNER_LAUNCH int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments, size_t shared,
+                        void* stream)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function)) [[unlikely]]
@@ -32,8 +32,8 @@ BEHIND_LAUNCH int launch(StreamKind kind, const void* kernel, Dim3 grid, Dim3 bl
                                                 static_cast<unsigned>(shared), stream, arguments, nullptr));
 }
 
-BEHIND_LAUNCH int launch_cooperative(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
-                                     size_t shared, void* stream)
+INNER_LAUNCH int launch_cooperative(StreamKind kind, const void* kernel, Dim3 grid, Dim3 block, void** arguments,
+                                    size_t shared, void* stream)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function))
@@ -42,7 +42,7 @@ BEHIND_LAUNCH int launch_cooperative(StreamKind kind, const void* kernel, Dim3 g
                                                            static_cast<unsigned>(shared), stream, arguments));
 }
 
-BEHIND_LAUNCH int launch_ex(StreamKind kind, const LaunchConfig* config, const void* kernel, void** arguments)
+INNER_LAUNCH int launch_ex(StreamKind kind, const LaunchConfig* config, const void* kernel, void** arguments)
 {
     void* function = nullptr;
     if (int result = before_launch(kernel, &function))
@@ -50,13 +50,13 @@ BEHIND_LAUNCH int launch_ex(StreamKind kind, const LaunchConfig* config, const v
     return finish(driver().cuLaunchKernelEx[kind](config, function, arguments, nullptr));
 }
 
-BEHIND_LAUNCH int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
+INNER_LAUNCH int launch_host(StreamKind kind, void* stream, HostFunction function, void* argument)
 {
     int result = before_call();
     return finish(result ? result : driver().cuLaunchHostFunc[kind](stream, function, argument));
 }
 
-BEHIND_LAUNCH int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument, unsigned flags)
+INNER_LAUNCH int add_callback(StreamKind kind, void* stream, StreamCallback callback, void* argument, unsigned flags)
 {
     int result = before_call();
     return finish(result ? result : driver().cuStreamAddCallback[kind](stream, callback, argument, flags));
@@ -97,7 +97,8 @@ RUNTIME(cudaLaunchCooperativeKernel_ptsz)
 }
 
 #if CUDART < 13
-// The runtime is not known to use the driver's multi-device call: one cooperative launch per entry, until one fails.
+// It is unknown whether the real runtime uses the driver's multi-device call. Here: one cooperative launch per entry,
+// until one fails.
 RUNTIME(cudaLaunchCooperativeKernelMultiDevice)(const RuntimeLaunchParams* list, unsigned devices, unsigned)
 {
     void* function = nullptr;

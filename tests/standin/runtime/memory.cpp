@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations, copies and fills. Each ends in the one driver function that the real runtime has for it: the kind of
-// what is linear in its name, of the rest in the structure it takes.
+// Allocations, copies and fills. Each calls the same driver function as the real runtime. The direction of linear
+// copies is in the driver function's name, that of other copies in its structure.
 #include "runtime.hpp"
 
 using namespace standin;
@@ -48,7 +48,7 @@ enum Kind { host_to_host = 0, host_to_device = 1, device_to_host = 2, device_to_
     STANDIN_FORWARD(cuMemcpyAsync, stream_kind, to, from, bytes, stream);
 }
 
-// No variable is registered, so a symbol's address stands for the variable's.
+// Variables are not registered, so the symbol's address is used as the variable's.
 void* variable(const void* symbol, size_t offset)
 {
     return static_cast<char*>(const_cast<void*>(symbol)) + offset;
@@ -68,7 +68,7 @@ MemoryType target_type(int kind)
                                                                 : MemoryType::unified;
 }
 
-// One side of a plane: pitched memory, or an array.
+// One side of a 2D copy: pitched memory, or an array.
 Copy2DSide rows(MemoryType type, const void* address, size_t pitch)
 {
     bool host = type == MemoryType::host;
@@ -106,7 +106,7 @@ Copy3D volume(const RuntimePeerCopy3D& c)
             c.extent.height, c.extent.depth};
 }
 
-// Of a temporary: it lives until the call that takes it is over.
+// Address of a temporary, valid until the end of the full expression.
 template<class T>
 const T* at(const T& value)
 {
@@ -120,7 +120,8 @@ unsigned char byte(int value)
 
 } // namespace
 
-// Each of these is four functions: with and without a stream, and the twins of both. The driver's come in twos as well.
+// Each row defines four functions: with and without a stream, and the per-thread variants of both. The driver functions
+// are pairs, too.
 #define UNPACK(...) __VA_ARGS__
 #define COPIES(name, parameters, function, async_function, ...)                                                        \
     STANDIN_PTDS(name, (UNPACK parameters), function, __VA_ARGS__)                                                     \
@@ -149,7 +150,7 @@ LINEAR(cudaMemcpyToSymbol, (const void* symbol, const void* from, size_t bytes, 
 LINEAR(cudaMemcpyFromSymbol, (void* to, const void* symbol, size_t bytes, size_t offset, int kind), to,
        variable(symbol, offset))
 
-// These two have no twins.
+// These two have no per-thread variants.
 STANDIN_ONE(cudaMemcpyPeer, (void* to, int, const void* from, int, size_t bytes), cuMemcpyPeer, to, nullptr, from,
             nullptr, bytes)
 STANDIN_ONE(cudaMemcpyPeerAsync, (void* to, int, const void* from, int, size_t bytes, void* stream), cuMemcpyPeerAsync,
@@ -185,7 +186,7 @@ COPIES(cudaMemcpy3DPeer, (const RuntimePeerCopy3D* copy), cuMemcpy3DPeer, cuMemc
 COPIES(cudaMemset, (void* to, int value, size_t bytes), cuMemsetD8, cuMemsetD8Async, to, byte(value), bytes)
 COPIES(cudaMemset2D, (void* to, size_t pitch, int value, size_t width, size_t height), cuMemsetD2D8, cuMemsetD2D8Async,
        to, pitch, byte(value), width, height)
-// Slices that follow each other are one plane.
+// Consecutive slices form one plane.
 COPIES(cudaMemset3D, (PitchedPointer to, int value, Extent extent), cuMemsetD2D8, cuMemsetD2D8Async, to.pointer,
        to.pitch, byte(value), extent.width, extent.height* extent.depth)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that programs register in their ELF constructors, and the call configuration of <<<>>>. A kernel's code is
-// loaded and looked up in the driver at its first launch, as with lazy loading.
+// Kernels that programs register in ELF constructors, and call configurations of <<<>>>. A kernel is loaded and looked
+// up in the driver at its first launch, as with lazy loading.
 #include "runtime.hpp"
 
 #include <atomic>
@@ -31,13 +31,14 @@ struct Kernel {
 
 struct Registry {
     std::shared_mutex lock;
-    std::deque<Binary> binaries; // a deque: addresses stay
+    std::deque<Binary> binaries; // a deque: addresses stay valid
     std::deque<Kernel> kernels;
     std::unordered_map<const void*, Kernel*> by_key; // by stub and by handle
-    std::atomic<unsigned> generation{1};             // changes when a key is removed
+    std::atomic<unsigned> generation{1};             // incremented when a key is
 };
 
-// Never destroyed: constructors register before, and destructors unregister after, the lifetime of any static.
+// Never destroyed: programs register in constructors before, and unregister in destructors after, the lifetime of any
+// static object.
 Registry& registry()
 {
     static auto& r = *new Registry;
@@ -46,7 +47,7 @@ Registry& registry()
 
 Kernel* find(const void* key)
 {
-    // Programs launch the same kernel over and over.
+    // Cache: programs launch the same kernel repeatedly.
     static thread_local struct {
         const void* key;
         Kernel* kernel;
@@ -164,7 +165,7 @@ RUNTIME(__cudaPopCallConfiguration)(Dim3* grid, Dim3* block, size_t* shared, voi
     return finish(success);
 }
 
-// Up to CUDA 12 the handle is the stub's address; 13 has an opaque one, and falls back to the stub without a driver.
+// Up to CUDA 12, the handle is the stub's address. In 13 it is opaque, or the stub's address if there is no driver.
 RUNTIME(__cudaGetKernel)(const void** handle, const void* stub)
 {
     *handle = stub;
@@ -190,8 +191,8 @@ RUNTIME(cudaFuncGetName)(const char** name, const void* stub)
     return finish(kernel ? success : invalid_device_function);
 }
 
-// For tests: what a launch of `stub` passes to the driver on this thread's device, and what __cudaGetKernel gave; null
-// if nothing has asked yet. Neither makes an API call.
+// For tests: the CUfunction that a launch of `stub` on this thread's device passes to the driver, and the handle that
+// __cudaGetKernel returned; null if not loaded yet. Makes no API call.
 extern "C" void* standin_runtime_function(const void* stub)
 {
     Kernel* kernel = find(stub);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the stand-in runtime share. One source for libcudart.so.12 (CUDART 12), libcudart.so.13 (CUDART 13)
+// Shared by all parts of the stand-in runtime. One source for libcudart.so.12 (CUDART 12), libcudart.so.13 (CUDART 13)
 // and libcudart_static.a (CUDART 12 with hidden symbols).
 #pragma once
 
@@ -9,13 +9,13 @@
 
 #include <cstdint>
 
-// An exported function of the runtime; a version script or -fvisibility=hidden decides who sees it. Not inlined, so
-// that calls inside the library arrive at it too.
+// Defines an exported function; a version script or -fvisibility=hidden sets its visibility. Not inlined, so that calls
+// inside the library reach it, too.
 #define RUNTIME(name) extern "C" [[gnu::noinline]] int name
 
 namespace standin {
 
-// These differ between versions; each runtime wants the form of its own.
+// Functions whose form differs between CUDA versions: each runtime uses its own version's.
 #if CUDART < 13
 #define STANDIN_DRIVER_VERSIONED(X)                                                                                    \
     X(cuMemcpyBatchAsync, 12080, (void**, void**, size_t*, size_t, void*, size_t*, size_t, size_t*, void*))            \
@@ -29,7 +29,7 @@ namespace standin {
     X(cuMemPrefetchBatchAsync, 13000, (void**, size_t*, size_t, Location*, size_t*, size_t, uint64_t, void*))
 #endif
 
-// Of graphs: the same rows, as below.
+// Graph functions, in the format described below.
 #define STANDIN_GRAPH_FUNCTIONS(X)                                                                                     \
     X(cuStreamBeginCapture, 10010, (void*, int))                                                                       \
     X(cuStreamBeginCaptureToGraph, 12030, (void*, void*, const void*, const void*, size_t, int))                       \
@@ -72,8 +72,8 @@ namespace standin {
     X(cuGraphExecExternalSemaphoresSignalNodeSetParams, 11020, (void*, void*, const void*))                            \
     X(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, (void*, void*, const void*))
 
-// Driver functions the runtime uses: base name, CUDA version of the wanted form, parameters. Each is resolved for the
-// legacy and for the per-thread default stream; where the driver has one form only, both are the same.
+// Driver functions that the runtime uses: base name, CUDA version of the required form, parameters. Each is resolved
+// for the legacy and for the per-thread default stream; both are the same if the driver has one form only.
 #define STANDIN_DRIVER_FUNCTIONS(X)                                                                                    \
     X(cuDriverGetVersion, 2020, (int*))                                                                                \
     X(cuInit, 2000, (unsigned))                                                                                        \
@@ -162,32 +162,32 @@ struct Driver {
     STANDIN_DRIVER_FUNCTIONS(STANDIN_POINTER)
 #undef STANDIN_POINTER
     int (*get_proc_address)(const char*, void**, int, uint64_t, int*);
-    // Two forms of cuGraphAddNode: the runtime of 12 has use for both.
+    // The runtime of CUDA 12 uses both forms of cuGraphAddNode.
     int (*add_node)(void**, void*, const void*, size_t, GenericNode*);
     int (*add_node_with_edges)(void**, void*, const void*, const void*, size_t, GenericNode*);
 };
 
 enum StreamKind { legacy = 0, per_thread = 1 };
 
-// Opens the driver on the first call; makes this thread's device current on each thread's first. 0, or why it failed.
+// Opens the driver on the first call, and makes the device current on each thread's first call. Returns 0 or an error.
 int prepare();
 const Driver& driver(); // after prepare()
 
 int current_device();
 int& last_error();
 
-// Takes the result that a test armed for the next call of this thread that would reach the driver: 0 if none.
+// Returns and clears the result armed by a test for this thread's next call that would use the driver; 0 if none.
 int take_armed_result();
 
-// Makes the function it ends up in set up a frame, which gcc otherwise leaves out where nothing needs the stack.
-// Helpers that end here are always inlined, so that it is the exported function's.
+// Forces the containing function to set up a frame, which gcc otherwise omits if nothing needs the stack. Helpers that
+// use it are always inlined, so that the exported function has the frame.
 [[gnu::always_inline]] inline void framed()
 {
     asm volatile("" : : "r"(__builtin_frame_address(0)));
 }
 
-// Every runtime call ends here. It also keeps the compiler from turning the call of the driver into a jump: nested
-// driver calls run on a deeper stack, as with the real runtime.
+// Common end of every runtime call. Also prevents a tail call of the driver: nested driver calls run on a deeper stack,
+// as in the real runtime.
 [[gnu::always_inline]] inline int finish(int result)
 {
     framed();
@@ -196,7 +196,7 @@ int take_armed_result();
     return result;
 }
 
-// What can go wrong before the driver is called: a result that a test armed, no driver.
+// Errors before the driver is called: a result armed by a test, or no driver.
 inline int before_call()
 {
     int result = take_armed_result();
@@ -210,25 +210,26 @@ inline int before_call()
         return standin::finish(result ? result : standin::driver().name[kind](__VA_ARGS__));                           \
     } while (0)
 
-Copy3D volume(const RuntimeCopy3D&); // as the driver wants it
+Copy3D volume(const RuntimeCopy3D&); // converts to the driver's structure
 
-// The driver's function of a kernel, given as the stub's address or as a handle of __cudaGetKernel. Loads on first use.
+// Looks up the driver's function of a kernel, given as the stub's address or a handle of __cudaGetKernel. Loads the
+// kernel on first use.
 int find_function(const void* stub_or_handle, void** function);
 
 } // namespace standin
 
-// Functions that are one driver call each: alone, or with a twin for the per-thread default stream, whose name says
-// whether the function takes a stream (_ptsz) or not (_ptds).
+// Functions that make one driver call each: without a variant, or with one for the per-thread default stream, whose
+// suffix depends on whether the function takes a stream (_ptsz) or not (_ptds).
 #define STANDIN_ONE(name, parameters, function, ...)                                                                   \
     RUNTIME(name) parameters                                                                                           \
     {                                                                                                                  \
         STANDIN_FORWARD(function, standin::legacy __VA_OPT__(, ) __VA_ARGS__);                                         \
     }
-#define STANDIN_TWINS(name, twin, parameters, function, ...)                                                           \
+#define STANDIN_WITH_VARIANT(name, variant, parameters, function, ...)                                                 \
     STANDIN_ONE(name, parameters, function, __VA_ARGS__)                                                               \
-    RUNTIME(twin) parameters                                                                                           \
+    RUNTIME(variant) parameters                                                                                        \
     {                                                                                                                  \
         STANDIN_FORWARD(function, standin::per_thread, __VA_ARGS__);                                                   \
     }
-#define STANDIN_PTSZ(name, ...) STANDIN_TWINS(name, name##_ptsz, __VA_ARGS__)
-#define STANDIN_PTDS(name, ...) STANDIN_TWINS(name, name##_ptds, __VA_ARGS__)
+#define STANDIN_PTSZ(name, ...) STANDIN_WITH_VARIANT(name, name##_ptsz, __VA_ARGS__)
+#define STANDIN_PTDS(name, ...) STANDIN_WITH_VARIANT(name, name##_ptds, __VA_ARGS__)

@@ -42,7 +42,7 @@ double now()
 
 std::vector<std::thread> in_background; // of the first thread
 thread_local sigjmp_buf left_by;
-bool (*leaves)() = nullptr;
+bool (*interrupts_sleep)() = nullptr;
 thread_local const Steps* interrupting = nullptr;
 
 // A signal for this thread in so many milliseconds, and then as often; 0: once.
@@ -200,9 +200,9 @@ void exec_image(const Step& step)
 // crash handler does, or an interpreter's Ctrl-C. The truth has nothing of that call.
 void leave(const Step& step)
 {
-    leaves = reinterpret_cast<bool (*)()>(symbol("standin_leaves"));
+    interrupts_sleep = reinterpret_cast<bool (*)()>(symbol("standin_interrupts_sleep"));
     const Alarm alarm(step.number(0), 1, [](int) {
-        if (leaves())
+        if (interrupts_sleep())
             siglongjmp(left_by, 1);
     });
     if (sigsetjmp(left_by, 1) == 0) {
