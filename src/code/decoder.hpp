@@ -107,10 +107,10 @@ public:
     // The first call in this code, if no branch precedes it.
     virtual std::optional<Branch> first_call(const Code& code) const = 0;
 
-    // The jump through a pointer at the end of a thunk: a function that only makes a check before it.
+    // The jump through a pointer that ends a thunk, a function that does nothing else except a check.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
-    // Set if the function does nothing but forward its arguments.
+    // How the function forwards its arguments; nullopt if it does anything else.
     virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
     // Entries that a function writes into a table on its first call, before it returns the table. Slots that are
     // written with two different pointers are left out. Empty for any other function.

@@ -43,8 +43,8 @@ public:
 
     struct Damaged {
         uint64_t bytes = 0; // bytes that were skipped
-        std::string
-            reread{}; // bytes consumed before that may be the start of the next member; prepend them to the input
+        // Input consumed earlier that may contain the start of the next member: prepend it to the rest of the input.
+        std::string reread{};
     };
     // Valid after State::damaged.
     const Damaged& damaged() const { return damaged_; }

@@ -21,9 +21,9 @@ namespace {
 
 std::unique_ptr<Output> recorded(std::unique_ptr<Output> shown, const std::string& path)
 {
-    std::vector<SideOutput> beside;
-    beside.push_back(make_recorded_output(std::make_unique<RecordingFile>(path, 1 << 30)));
-    return make_output_with_sides(std::move(shown), std::move(beside));
+    std::vector<SideOutput> sides;
+    sides.push_back(make_recorded_output(std::make_unique<RecordingFile>(path, 1 << 30)));
+    return make_output_with_sides(std::move(shown), std::move(sides));
 }
 
 std::string contents(const std::string& path)
