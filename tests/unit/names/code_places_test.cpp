@@ -7,7 +7,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// Stacks 0 and 1 read alike; 2 is another line of the same function.
+// Stacks 0 and 1 print alike; 2 is another line of the same function.
 CodePlaces::Source made_up()
 {
     return {[](const ImageId&, int32_t stack, uint64_t) {
@@ -20,7 +20,7 @@ CodePlaces::Source made_up()
 
 } // namespace
 
-TEST_CASE("stacks that read alike are one")
+TEST_CASE("stacks that print alike share a number")
 {
     CodePlaces places(CodePlaces::By::stack, made_up());
     const int32_t first = places.number_of({}, 0, 7);
@@ -29,7 +29,7 @@ TEST_CASE("stacks that read alike are one")
     CHECK(places.frames(first).lines.front() == "f (a.py:1)");
 }
 
-TEST_CASE("calls are told apart by line, or by function")
+TEST_CASE("places are distinguished by line, or by function")
 {
     CodePlaces lines(CodePlaces::By::line, made_up());
     CHECK(lines.number_of({}, 0, 7) == lines.number_of({}, 1, 7));
@@ -40,7 +40,7 @@ TEST_CASE("calls are told apart by line, or by function")
     CHECK(line_text(functions.place(0)) == "a.py f");
 }
 
-TEST_CASE("a report begins with no places")
+TEST_CASE("clear() restarts the numbering")
 {
     CodePlaces places(CodePlaces::By::line, made_up());
     places.number_of({}, 2, 7);
@@ -49,7 +49,7 @@ TEST_CASE("a report begins with no places")
     CHECK(places.place(0).line == 1);
 }
 
-TEST_CASE("a place reads as file, line and function, as far as they are known")
+TEST_CASE("line_text() shows file, line and function, as far as they are known")
 {
     CHECK(line_text({}).empty());
     CHECK(line_text({.function = "f", .file = "<string>", .line = 3}) == "<string>:3 f");

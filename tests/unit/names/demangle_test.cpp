@@ -29,12 +29,12 @@ void serve_demangling(Helper::Task& task)
 
 double seconds_of(auto work)
 {
-    std::clock_t start = std::clock(); // of the processor: others may be busy too
+    std::clock_t start = std::clock(); // CPU time, as the machine may be busy
     work();
     return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-// Function types that each hold the one before twice: the result doubles with every level.
+// Function types that each contain the previous one twice: the result doubles with every level.
 std::string doubling_name(int levels)
 {
     auto reference = [](int id) {
@@ -70,7 +70,7 @@ TEST_CASE("names are demangled", "[demangle]")
         {"__device_stub__", "__device_stub__"},
         {"_Z24__device_stub__templatedIfLi4EEvPT_", "void templated<float, 4>(float*)"},
         {"_ZL30__device_stub__Z6vecaddPfS_S_iPfS_S_i", "vecadd(float*, float*, float*, int)"},
-        // what c++filt says
+        // as c++filt prints them
         {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEEEviT0_T1_",
          "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> "
          ">(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"},
@@ -101,7 +101,7 @@ TEST_CASE("names are demangled", "[demangle]")
     CHECK((demangle(std::string_view("_Z1fv\0", 6)) == std::string_view("_Z1fv\0", 6)));
 }
 
-TEST_CASE("of names longer than the library takes, scopes are demangled", "[demangle]")
+TEST_CASE("names that are too long for the library have their scopes demangled", "[demangle]")
 {
     std::string arguments = "J4TileI6half_tLi0EE";
     for (int i = 1; i < 200; ++i)
@@ -119,10 +119,10 @@ TEST_CASE("of names longer than the library takes, scopes are demangled", "[dema
         CHECK(demangle(start + arguments) == start + arguments);
 }
 
-TEST_CASE("hostile names cost only those of their process", "[demangle]")
+TEST_CASE("hostile names block only their own process", "[demangle]")
 {
-    std::string said;
-    const WarningRedirect here([&said](const std::string& text) { said += text; });
+    std::string warnings;
+    const WarningRedirect here([&warnings](const std::string& text) { warnings += text; });
     std::vector<std::string> answers;
     Reader helper({.sandbox = process_reading_sandbox(256 << 20),
                    .serve = serve_demangling,
@@ -132,7 +132,8 @@ TEST_CASE("hostile names cost only those of their process", "[demangle]")
                            return true;
                        },
                    .consequence = "its kernels have no names"});
-    const std::string endless = "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // loops in GCC 12's
+    const std::string endless =
+        "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // endless loop in GCC 12's demangler
     const Child hostile({}, [] { pause(); });
     for (const std::string& name : {doubling_name(60), doubling_name(500), endless}) {
         helper.post(hostile.pid(), name);
@@ -140,18 +141,19 @@ TEST_CASE("hostile names cost only those of their process", "[demangle]")
     }
     CHECK((helper.is_blocked(hostile.pid()) || answers.size() == 3));
     CHECK_FALSE(helper.is_blocked(getpid()));
-    std::this_thread::sleep_for(1100ms); // another one may begin
+    std::this_thread::sleep_for(1100ms); // then another helper may start
     CHECK(helper.post(getpid(), "_Z6vecaddPfPKfi"));
     CHECK(helper.wait_until(std::chrono::steady_clock::now() + 20s));
     CHECK(answers.back() == "vecadd(float*, float const*, int)");
-    CHECK((said.empty() ||
-           said.find(fmt::format("process {}: it cannot be read within 3 s", hostile.pid())) != std::string::npos));
+    CHECK((warnings.empty() ||
+           warnings.find(fmt::format("process {}: it cannot be read within 3 s", hostile.pid())) != std::string::npos));
 }
 
-TEST_CASE("a kernel of a hostile process keeps its mangled name, and others have theirs", "[demangle]")
+TEST_CASE("a hostile process keeps mangled names, while other names are demangled", "[demangle]")
 {
     const WarningRedirect here([](const std::string&) {});
-    const std::string endless = "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // loops in GCC 12's
+    const std::string endless =
+        "_Z1fIiENSt9enable_ifIXsr16has_ScalarTrait4DeclES3_EE"; // endless loop in GCC 12's demangler
     const Child hostile({}, [] { pause(); });
     const ImageId its{.pid = static_cast<uint32_t>(hostile.pid()), .serial = 1};
     const ImageId ours{.pid = static_cast<uint32_t>(getpid()), .serial = 2};
@@ -178,7 +180,7 @@ TEST_CASE("a kernel of a hostile process keeps its mangled name, and others have
     CHECK(names.name(its, 1).value().text == endless);
 }
 
-TEST_CASE("names that are refused cost little", "[demangle]")
+TEST_CASE("rejecting hostile names takes little time", "[demangle]")
 {
     auto repeated = [](std::string_view part, size_t count) {
         std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of real kernels, as tables show them.
+// Names of real kernels as tables show them.
 #include "names/demangle.hpp"
 #include "names/kernel_text.hpp"
 
@@ -20,7 +20,7 @@ constexpr std::pair<std::string_view, std::string_view> kernels[] = {
 
 } // namespace
 
-TEST_CASE("names of real kernels are told apart when they are short", "[text]")
+TEST_CASE("shortened names of real kernels stay distinct", "[text]")
 {
     static_assert(std::size(kernels) >= 100);
     std::set<std::string> distinct;
@@ -32,7 +32,7 @@ TEST_CASE("names of real kernels are told apart when they are short", "[text]")
     }
 }
 
-TEST_CASE("a kernel's own name", "[text]")
+TEST_CASE("the base name of a kernel", "[text]")
 {
     const std::pair<std::string_view, std::string_view> names[] = {
         {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> "

@@ -19,7 +19,7 @@ constexpr auto text = "ffffffff81000200 T schedule\nffffffff81000100 t __schedul
 
 } // namespace
 
-TEST_CASE("what leaves a CPU, without who has looked")
+TEST_CASE("kernel stacks start where the thread leaves its CPU, without the tracer's frames")
 {
     const std::vector<uint64_t> stack{0xffffffff81000999, 0xffffffff81000110, 0xffffffff81000205,
                                       0xffffffff81000404, 0xffffffffc0000010, 0x1000};
@@ -27,7 +27,7 @@ TEST_CASE("what leaves a CPU, without who has looked")
                                                                   "nvidia_poll+0x10 (kernel)", "0x1000 (kernel)"});
 }
 
-TEST_CASE("where the kernel hides its addresses, or has none")
+TEST_CASE("addresses stay numbers if the kernel hides its symbols or has none")
 {
     const std::vector<uint64_t> stack{0xffffffff81000205};
     for (const char* hidden : {"0000000000000000 T schedule\n", "", "ffffffff81000200\n", "ffffffff81000200 T\n"})

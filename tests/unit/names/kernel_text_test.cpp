@@ -18,7 +18,7 @@ size_t code_points(std::string_view text)
 
 double seconds_of(auto work)
 {
-    std::clock_t start = std::clock(); // of the processor: others may be busy too
+    std::clock_t start = std::clock(); // CPU time, as the machine may be busy
     work();
     return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
@@ -113,7 +113,7 @@ TEST_CASE("kernel names are shortened", "[text]")
             }
 }
 
-TEST_CASE("shortening hostile names costs little", "[text]")
+TEST_CASE("shortening hostile names takes little time", "[text]")
 {
     auto both = [](std::string name) {
         CHECK(seconds_of([&] { CHECK(code_points(shorten_kernel(name, 50)) <= 50); }) < 2);

@@ -31,7 +31,7 @@ struct Folder {
     fs::path path;
 };
 
-// tests/fuzz/seed.cpp in one of its forms.
+// Compiles tests/fuzz/seed.cpp with these flags.
 fs::path compiled(const Folder& folder, const std::string& flags)
 {
     fs::path file = folder.path / "registering";
@@ -59,7 +59,7 @@ const std::string id = "0123456789abcdef0123456789abcdef01234567";
 
 } // namespace
 
-TEST_CASE("registrations are read out of code", "[registrations]")
+TEST_CASE("registrations are found in code", "[registrations]")
 {
     const std::map<std::string, std::string> forms = {
         {"a library", "-O2 -fPIC -shared"},
@@ -98,7 +98,7 @@ TEST_CASE("registrations are read out of code", "[registrations]")
     }
 }
 
-TEST_CASE("a file is scanned in a process of its own", "[registrations]")
+TEST_CASE("a helper process scans a file", "[registrations]")
 {
     const Folder folder;
     const auto answer_of = [](const Fd& file) {
@@ -115,7 +115,7 @@ TEST_CASE("a file is scanned in a process of its own", "[registrations]")
     CHECK_FALSE(answer_of(Fd()));
 }
 
-TEST_CASE("registrations as bytes", "[registrations]")
+TEST_CASE("registrations are serialized, and invalid bytes are rejected", "[registrations]")
 {
     const std::string bytes = encode(few());
     const auto back = decode_registrations(bytes);
@@ -128,7 +128,7 @@ TEST_CASE("registrations as bytes", "[registrations]")
     for (size_t size = 0; size < bytes.size(); size++)
         CHECK_FALSE(decode_registrations(std::span(bytes).first(size)));
     CHECK_FALSE(decode_registrations(bytes + "x"));
-    for (size_t at = 24; at < 40; at++) { // the count of kernels, and the stub of the first one
+    for (size_t at = 24; at < 40; at++) { // the number of kernels, and the stub of the first one
         std::string spoilt = bytes;
         spoilt[at] = '\x7f';
         CHECK_FALSE(decode_registrations(spoilt));
@@ -138,7 +138,7 @@ TEST_CASE("registrations as bytes", "[registrations]")
     CHECK_FALSE(decode_registrations(encode(unsorted)));
 }
 
-TEST_CASE("what was found is kept by build-id", "[registrations]")
+TEST_CASE("scan results are cached by build-id", "[registrations]")
 {
     const Folder folder;
     const fs::path path = folder.path / "cache";
@@ -152,13 +152,13 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
     CHECK_FALSE(cache.find("fedcba9876543210", 100));
     CHECK((fs::status(path).permissions() & fs::perms::all) == fs::perms::owner_all);
 
-    SECTION("not without one")
+    SECTION("nothing is cached without a valid build-id")
     {
         cache.keep("", 100, few());
         cache.keep("../../../etc/passwd", 100, few());
         CHECK(std::distance(fs::directory_iterator(path), {}) == 1);
     }
-    SECTION("not what others may have written")
+    SECTION("files that others may have written are ignored")
     {
         fs::permissions(*fs::directory_iterator(path), fs::perms::all);
         CHECK_FALSE(cache.find(id, 100));
@@ -169,7 +169,7 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
         fs::create_directory_symlink(folder.path, folder.path / "link");
         CHECK_FALSE(ScanCache(folder.path / "link").find(id, 100));
     }
-    SECTION("no more than there is room for")
+    SECTION("the size of the cache is limited")
     {
         Registrations many;
         for (uint64_t i = 0; i < registrations_max; i++)
@@ -186,7 +186,7 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
             CHECK(cache.find(id, 1000 + i));
         }
     }
-    SECTION("no more files than that, and the oldest go first")
+    SECTION("the number of files is limited, and the oldest are removed")
     {
         fs::last_write_time(*fs::directory_iterator(path), fs::file_time_type::clock::now() - std::chrono::hours(1));
         for (size_t i = 1; i < ScanCache::files_max; i++)
@@ -197,7 +197,7 @@ TEST_CASE("what was found is kept by build-id", "[registrations]")
         CHECK_FALSE(cache.find(id, 100));
         CHECK(cache.find(id, 200));
     }
-    SECTION("none at all")
+    SECTION("without a folder, nothing is cached")
     {
         const ScanCache none("");
         none.keep(id, 100, few());

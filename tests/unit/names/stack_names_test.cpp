@@ -127,7 +127,7 @@ private:
 const Fixtures& fixtures()
 {
     if (gpusnoop::host != gpusnoop::Machine::x86_64)
-        SKIP("the program whose functions are named is in x86-64's assembly");
+        SKIP("the fixture is in x86-64 assembly");
     static const Fixtures all;
     return all;
 }
@@ -137,7 +137,7 @@ ImageId id_of(pid_t pid, uint32_t serial = 1)
     return ::image{static_cast<uint32_t>(pid), serial};
 }
 
-// A running fixture, which has told where its functions are.
+// A running fixture, which has printed the addresses of its functions.
 class Program {
 public:
     Program(const char* name, const std::string& library = "", const char* symbol = "", bool (*prepare)() = nullptr)
@@ -222,7 +222,7 @@ void wait_for_refresh()
     std::this_thread::sleep_for(std::chrono::milliseconds(1050));
 }
 
-// A file as this process maps it.
+// A file mapped by this process.
 class Mapped {
 public:
     Mapped(const std::string& path, size_t size)
@@ -251,7 +251,7 @@ std::vector<char> content(const std::string& path)
 
 } // namespace
 
-TEST_CASE("a program and a library whose file was deleted")
+TEST_CASE("a program, and a library whose file was deleted, are symbolized")
 {
     const std::string path = fixtures().copy("libfirst.so", "libgone.so");
     const Program program("program", path, "first_call");
@@ -268,14 +268,14 @@ TEST_CASE("a program and a library whose file was deleted")
     CHECK(frame(symbols, id_of(program.pid()), UINT64_MAX) == "0xffffffffffffffff");
 }
 
-TEST_CASE("a program at a fixed address")
+TEST_CASE("a program at a fixed address is symbolized")
 {
     const Program program("fixed");
     StackNames symbols;
     CHECK(frame(symbols, id_of(program.pid()), program.at("outer") + 4) == "outer+0x4 (fixed)");
 }
 
-TEST_CASE("return addresses belong to the call in front of them")
+TEST_CASE("return addresses belong to the call before them")
 {
     const Program program("program");
     StackNames symbols;
@@ -286,7 +286,7 @@ TEST_CASE("return addresses belong to the call in front of them")
     CHECK(frame(symbols, id_of(program.pid()), program.at("asm_label") + 1) == "asm_label+0x1 (program)");
 }
 
-TEST_CASE("of several names of an address, the one that covers most")
+TEST_CASE("the largest of several symbols at an address is used")
 {
     const Program program("program");
     StackNames symbols;
@@ -295,12 +295,12 @@ TEST_CASE("of several names of an address, the one that covers most")
               "asm_long+0x" + std::to_string(offset) + " (program)");
 }
 
-TEST_CASE("a stripped program gives virtual addresses")
+TEST_CASE("addresses in a stripped program are shown as virtual addresses")
 {
     const Program named("program");
     const Program bare("bare");
     StackNames symbols;
-    // Both are the same program: the offset is what nm says.
+    // Both are the same program: nm prints the offset.
     const std::string list = fixtures().path("symbols");
     REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
     uint64_t outer = 0;
@@ -313,7 +313,7 @@ TEST_CASE("a stripped program gives virtual addresses")
     CHECK(frame(symbols, id_of(named.pid()), named.at("outer") + 4) == "outer+0x4 (program)");
 }
 
-TEST_CASE("symbols from .gnu_debugdata")
+TEST_CASE("symbols in .gnu_debugdata are used")
 {
     if (!fixtures().try_run(
             "cp program mini && objcopy --only-keep-debug program debug && strip -g debug 2>/dev/null && "
@@ -324,7 +324,7 @@ TEST_CASE("symbols from .gnu_debugdata")
     CHECK(frame(symbols, id_of(program.pid()), program.at("local") + 4) == "local+0x4 (mini)");
 }
 
-TEST_CASE("a dead process")
+TEST_CASE("known mappings of an exited process are still used")
 {
     Program program("program", fixtures().path("libfirst.so"), "first_call");
     const ImageId id = id_of(program.pid());
@@ -341,20 +341,20 @@ TEST_CASE("a dead process")
     CHECK(frame(symbols, id, program.at("outer") + 4).starts_with("0x"));
 }
 
-TEST_CASE("a library loaded later")
+TEST_CASE("a library that is loaded later is found after a second")
 {
     Program program("program");
     const ImageId id = id_of(program.pid());
     StackNames symbols;
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
     const uint64_t loaded = program.load(fixtures().path("libfirst.so"), "first_call");
-    CHECK(frame(symbols, id, loaded).starts_with("0x")); // once per second
+    CHECK(frame(symbols, id, loaded).starts_with("0x")); // mappings are read once per second
     wait_for_refresh();
     CHECK(frame(symbols, id, loaded) == "first_call+0x0 (libfirst.so)");
     CHECK(frame(symbols, id, program.at("outer")) == "outer+0x0 (program)");
 }
 
-TEST_CASE("another program in the same process does not answer for the first one")
+TEST_CASE("after exec, addresses of the first program keep its symbols")
 {
     Program program("program");
     const ImageId id = id_of(program.pid());
@@ -366,13 +366,13 @@ TEST_CASE("another program in the same process does not answer for the first one
     CHECK(frame(symbols, id, program.at("local")) == "local+0x0 (program)");
 }
 
-TEST_CASE("a process with other files at the same paths")
+TEST_CASE("a process's own mount namespace is used")
 {
     if (geteuid() != 0)
         SKIP("needs root");
     struct statx root {};
     if (statx(AT_FDCWD, "/", 0, STATX_BASIC_STATS, &root) != 0 || !(root.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-        SKIP("in a chroot, which is no mount, mounts cannot be kept private");
+        SKIP("mounts cannot be private in a chroot that is not a mount point");
     const std::string path = fixtures().path("libfirst.so");
     const auto bind = [] {
         return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -386,7 +386,7 @@ TEST_CASE("a process with other files at the same paths")
     CHECK(frame(symbols, id_of(outside.pid()), outside.at("first_call") + 4) == "first_call+0x4 (libfirst.so)");
 }
 
-TEST_CASE("the vdso, libc, and data")
+TEST_CASE("the vdso and libc have symbols, data has none")
 {
     StackNames symbols;
     const ImageId id = id_of(getpid());
@@ -396,14 +396,14 @@ TEST_CASE("the vdso, libc, and data")
         CHECK(frame(symbols, id, reinterpret_cast<uint64_t>(function)) == "__vdso_clock_gettime+0x0 ([vdso])");
     const auto libc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
     CHECK(frame(symbols, id, libc + 1) == "gnu_get_libc_version+0x1 (libc.so.6)");
-    const auto data = reinterpret_cast<uint64_t>(program_source); // no code
+    const auto data = reinterpret_cast<uint64_t>(program_source); // not code
     CHECK(frame(symbols, id, data).starts_with("0x"));
     CHECK(symbols.frames(id, std::array{libc + 1, data, uint64_t{0x7070610065637564}}) ==
           Strings{"gnu_get_libc_version+0x1 (libc.so.6)"});
-    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // in the middle, it stays
+    CHECK(symbols.frames(id, std::array{libc + 1, data, libc + 2}).size() == 3); // kept between two code addresses
 }
 
-TEST_CASE("many images and many addresses")
+TEST_CASE("many images and many addresses are symbolized")
 {
     const Program program("program");
     StackNames symbols;
@@ -415,7 +415,7 @@ TEST_CASE("many images and many addresses")
     CHECK(symbols.frames(id_of(program.pid(), 300), addresses).size() == addresses.size());
 }
 
-TEST_CASE("files that are not what they should be")
+TEST_CASE("malformed files do no harm")
 {
     const std::string path = fixtures().path("strange.so");
     const std::vector<char> good = content(fixtures().path("libfirst.so"));
@@ -425,7 +425,7 @@ TEST_CASE("files that are not what they should be")
         const Mapped mapped(path, size);
         for (uint64_t offset = 0; offset < size; offset += 64) {
             std::string text;
-            // A helper's answer may be late: on a busy machine, the next question has it.
+            // On a busy machine, a helper's answer may be late and serve the next question.
             for (int tries = 0; tries < 250 && text.find("strange.so") == std::string::npos; tries++) {
                 if (tries)
                     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -439,21 +439,21 @@ TEST_CASE("files that are not what they should be")
         std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(size));
     };
 
-    SECTION("no ELF file")
+    SECTION("not an ELF file")
     {
         put(std::vector<char>(8192, 'x'), 8192);
         StackNames symbols;
         const Mapped mapped(path, 8192);
         CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1234) == "strange.so+0x1234");
     }
-    SECTION("cut off")
+    SECTION("truncated")
     {
         for (size_t size = 1; size < good.size(); size += 97) {
             put(good, size);
             ask(size);
         }
     }
-    SECTION("larger than anything")
+    SECTION("larger than the limit")
     {
         put(good, good.size());
         std::filesystem::resize_file(path, (uint64_t(4) << 30) + 1);
@@ -461,7 +461,7 @@ TEST_CASE("files that are not what they should be")
         const Mapped mapped(path, 8192);
         CHECK(frame(symbols, id_of(getpid()), mapped.address() + 0x1100) == "strange.so+0x1100");
     }
-    SECTION("names without an end")
+    SECTION("unterminated names")
     {
         auto bad = good;
         Elf64_Ehdr header;
@@ -475,13 +475,13 @@ TEST_CASE("files that are not what they should be")
         put(bad, bad.size());
         ask(bad.size());
     }
-    SECTION("damaged anywhere")
+    SECTION("random damage")
     {
         Elf64_Ehdr header;
         std::memcpy(&header, good.data(), sizeof(header));
         for (int round = 0; round < 100; round++) {
             auto bad = good;
-            // Half of the damage goes to the headers.
+            // Half of the damage is in the headers.
             for (int i = 0; i < 1 + round % 8; i++) {
                 const size_t table = header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr));
                 bad[i % 2 ? table : random() % bad.size()] = static_cast<char>(random());
@@ -492,7 +492,7 @@ TEST_CASE("files that are not what they should be")
     }
 }
 
-TEST_CASE("the function that calls into CUDA is the first that is not CUDA's own", "[stack_names]")
+TEST_CASE("the calling function is the first one outside of CUDA", "[stack_names]")
 {
     using gpusnoop::calling_function;
     CHECK(calling_function(Strings{"cuMemcpyHtoD_v2+0x20 (libcuda.so.1)", "cudaMemcpy+0xba (libcudart.so.12)",

@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// What looks like mounted hierarchies.
+// A folder that looks like mounted hierarchies.
 class Hierarchies {
 public:
     Hierarchies() { REQUIRE(mkdtemp(folder_)); }
@@ -35,7 +35,7 @@ private:
 
 } // namespace
 
-TEST_CASE("quotas in CPUs")
+TEST_CASE("quotas are parsed as numbers of CPUs")
 {
     CHECK(parse_quota("20000 100000\n") == 0.2);
     CHECK(parse_quota("400000\n100000\n") == 4);
@@ -43,20 +43,20 @@ TEST_CASE("quotas in CPUs")
         CHECK(!parse_quota(none));
 }
 
-TEST_CASE("lines of a key and a number")
+TEST_CASE("lines of a key and a number are parsed")
 {
     CHECK(parse_flat("nr_periods 9\nnr_throttled 7\nnr_throttled_more 1\n", "nr_throttled") == 7);
     CHECK(!parse_flat("nr_throttled_more 1\nnr_throttled\n", "nr_throttled"));
 }
 
-TEST_CASE("pressure of some tasks")
+TEST_CASE("the total of the line \"some\" is parsed")
 {
     CHECK(parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=4711\nfull avg10=0.00 total=9\n") == 4711);
     CHECK(!parse_pressure("full avg10=0.00 total=9\n"));
     CHECK(!parse_pressure(""));
 }
 
-TEST_CASE("v2: the least quota of a cgroup and those above it, and how often any of them was used up")
+TEST_CASE("v2: the lowest quota of a cgroup and its ancestors, and their throttled periods")
 {
     Hierarchies of;
     of.write("v2/pod/cpu.max", "200000 100000\n");
@@ -75,7 +75,7 @@ TEST_CASE("v2: the least quota of a cgroup and those above it, and how often any
     CHECK(!facts.machine_wide);
 }
 
-TEST_CASE("v1, beside a v2 without controllers")
+TEST_CASE("v1 is used beside a v2 without controllers")
 {
     Hierarchies of;
     of.write("cpu/box/cpu.cfs_quota_us", "150000\n");
@@ -89,7 +89,7 @@ TEST_CASE("v1, beside a v2 without controllers")
     CHECK(facts.machine_wide);
 }
 
-TEST_CASE("the cgroup that freezes, which may be one above")
+TEST_CASE("the frozen cgroup is found, also if it is an ancestor")
 {
     Hierarchies of;
     CgroupMount freezer = of.mount("freezer", false);
@@ -100,13 +100,13 @@ TEST_CASE("the cgroup that freezes, which may be one above")
     of.write("v2/pod/cgroup.freeze", "0\n");
     of.write("v2/pod/box/cgroup.freeze", "1\n");
     of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
-    CHECK(files.frozen_by(lines).empty()); // not yet
+    CHECK(files.frozen_by(lines).empty()); // still freezing
     of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 1\n");
     CHECK(files.frozen_by(lines) == "/pod/box");
     of.write("v2/pod/box/cgroup.freeze", "0\n");
     of.write("v2/pod/cgroup.freeze", "1\n");
     CHECK(files.frozen_by(lines) == "/pod");
-    of.write("v2/pod/cgroup.freeze", "0\n"); // above what is mounted here
+    of.write("v2/pod/cgroup.freeze", "0\n"); // the frozen cgroup is above the mount
     CHECK(files.frozen_by(lines) == "/pod/box");
     of.write("v2/pod/box/cgroup.events", "populated 1\nfrozen 0\n");
 
@@ -118,7 +118,7 @@ TEST_CASE("the cgroup that freezes, which may be one above")
     CHECK(files.frozen_by(lines) == "/jobs");
 }
 
-TEST_CASE("a cgroup outside of what is mounted is not known")
+TEST_CASE("a cgroup outside of the mounted ones has no facts")
 {
     Hierarchies of;
     of.write("v2/cpu.max", "50000 100000\n");

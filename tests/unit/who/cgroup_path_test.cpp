@@ -10,7 +10,7 @@
 
 using namespace gpusnoop;
 
-// Rows name the fields they are about; the others are empty.
+// Rows set the fields that they test; the others are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace {
@@ -19,7 +19,7 @@ const std::string id = "3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f901234
 const std::string node = "b7c1d2e3f40516273849506a7b8c9daebfc0d1e2f30415263748596a7b8c9d0e";
 const std::string middle = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 const std::string pod = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
-const std::string pod_unit = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"; // as systemd has it
+const std::string pod_unit = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"; // in a slice's name
 const std::string other_pod = "ffffffff-0000-1111-2222-333333333333";
 const std::string static_pod = "9b8a7c6d5e4f30211203f4e5d6c7a8b9";
 const std::string garden = "6f4d3c2b-1a09-4877-a655-443322110ffe";
@@ -83,7 +83,7 @@ CgroupOwner in_job(std::string unit, std::string job, std::string step)
 
 } // namespace
 
-TEST_CASE("containers of docker, podman and containerd on a plain host", "[cgroup]")
+TEST_CASE("containers of docker, podman and containerd without Kubernetes", "[cgroup]")
 {
     const std::string user = "/user.slice/user-1000.slice/user@1000.service/user.slice/";
     check({
@@ -158,7 +158,7 @@ TEST_CASE("containers in containers", "[cgroup]")
          {.runtime = "docker", .container_id = node},
          {.uid = {}, .nodes = false}},
         {kind + "/kubepods.slice:cri-containerd:" + id, {.runtime = "docker", .container_id = node}},
-        // What a container creates is the container's.
+        // Cgroups created by a container belong to it.
         {"/docker/" + id + "/docker/" + middle, container("docker")},
         {"/docker/" + id + "/docker/" + middle + "/docker/" + node, container("docker")},
         {"/docker/" + id + "/a/kubepods/pod" + pod + "/" + middle, container("docker")},
@@ -168,7 +168,7 @@ TEST_CASE("containers in containers", "[cgroup]")
         {"/kubepods/pod" + pod + "/pod" + other_pod + "/" + id, in_pod("")},
         {"/docker/" + id + "/user.slice/user-1000.slice/session-2.scope", container("docker")},
         {"/docker/" + id + "/slurm/uid_1000/job_7/step_0", container("docker")},
-        // A system container of sysbox is the container: what runs inside is its own affair.
+        // A system container of sysbox is the container, whatever runs inside of it.
         {"/docker/" + id + "/syscont-cgroup-root/init.scope", container("docker")},
         {"/docker/" + id + "/syscont-cgroup-root/docker/" + middle, container("docker")},
         {"/kubepods/pod" + pod + "/crio-" + id + "/syscont-cgroup-root/kubepods/pod" + other_pod + "/" + middle,
@@ -176,7 +176,7 @@ TEST_CASE("containers in containers", "[cgroup]")
     });
 }
 
-TEST_CASE("paths as a process in a cgroup namespace sees them", "[cgroup]")
+TEST_CASE("paths in a cgroup namespace", "[cgroup]")
 {
     check({
         {"/../../pod" + pod + "/" + id, in_pod("")},
@@ -216,7 +216,7 @@ TEST_CASE("systemd units and users", "[cgroup]")
         {"/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope",
          {.unit = "vte-spawn-1.scope", .uid = 1000, .named_by_user = true}},
         {"/user.slice/user-0.slice/user@0.service/app.slice/a.service", {.unit = "a.service", .uid = 0}},
-        // Users name the cgroups below their own service; the slice above it is systemd's.
+        // Users choose the names of cgroups below their own service; the slice above it is systemd's.
         {"/user.slice/user-1000.slice/user@1000.service/user-0.slice", {.unit = "user@1000.service", .uid = 1000}},
         {"/user.slice/user-4294967295.slice", {.uid = 4294967295}},
         {"/user.slice/user-4294967296.slice", {}},
@@ -249,7 +249,7 @@ TEST_CASE("Slurm jobs", "[cgroup]")
          in_job("node01_slurmstepd.scope", "s0000000000001", "extern")},
         {"/slurm/uid_1000/job_1234/step_0/task_0", {.uid = 1000, .slurm_job = "1234", .slurm_step = "0"}},
         {"/slurm_node01/uid_1000/job_99+1/step_batch", {.uid = 1000, .slurm_job = "99+1", .slurm_step = "batch"}},
-        // Names that mean something only below Slurm's cgroup, and only in this order.
+        // These names are valid only below Slurm's cgroup, and only in this order.
         {"/job_1234/step_0", {}},
         {"/uid_1000/job_1234", {}},
         {v2 + "/step_0/job_1234", in_job("slurmstepd.scope", "1234", "")},
@@ -258,7 +258,7 @@ TEST_CASE("Slurm jobs", "[cgroup]")
         {"/s5K1KX0M7QR2ZT/step_0", {}},
         {v2 + "/s5K1KX0M7QR2Z/step_0", in_job("slurmstepd.scope", "", "")},   // too short
         {v2 + "/s5K1KX0M7QR2ZTT/step_0", in_job("slurmstepd.scope", "", "")}, // too long
-        {v2 + "/s5K1KX0M7QR2ZU/step_0", in_job("slurmstepd.scope", "", "")},  // no such digit
+        {v2 + "/s5K1KX0M7QR2ZU/step_0", in_job("slurmstepd.scope", "", "")},  // an invalid digit
         {v2 + "/sG000000000000/step_0", in_job("slurmstepd.scope", "", "")},  // more than 64 bits
         {v2 + "/S5K1KX0M7QR2ZT/step_0", in_job("slurmstepd.scope", "", "")},
         {v2 + "/job_1;rm", in_job("slurmstepd.scope", "", "")},
@@ -266,7 +266,7 @@ TEST_CASE("Slurm jobs", "[cgroup]")
     });
 }
 
-TEST_CASE("names below a cgroup of a user's are that user's", "[cgroup]")
+TEST_CASE("names below a user's cgroup belong to that user", "[cgroup]")
 {
     const std::string slice = "/user.slice/user-1000.slice", manager = slice + "/user@1000.service";
     const std::string in_kubepods =
@@ -277,13 +277,13 @@ TEST_CASE("names below a cgroup of a user's are that user's", "[cgroup]")
         {manager + in_kubepods, its_container, {manager.size(), 1000}},
         {manager + "/kubepods/pod" + pod, {.unit = "user@1000.service", .uid = 1000}},
         {manager + "/slurmstepd.scope/job_1/step_0", {.unit = "slurmstepd.scope", .uid = 1000, .named_by_user = true}},
-        {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // kind of a user's
+        {manager + "/docker-" + node + ".scope/kubelet/kubepods/pod" + pod + "/" + id, // kind, run by a user
          with_user({.runtime = "docker", .container_id = node}, "user@1000.service", 1000)},
-        {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // wherever root has put it
+        {"/user.slice/user-1000.slice/a/user@1000.service/b.service", // root may have put it anywhere
          {.unit = "b.service", .uid = 1000, .named_by_user = true}},
         {"/user@1000.service/kubepods/pod" + pod + "/" + id, with_unit(in_pod(""), "user@1000.service")},
 
-        // A service whose cgroup systemd has given to its user.
+        // A service whose cgroup systemd has delegated to its user.
         {"/system.slice/train.service" + in_kubepods,
          with_user(container("containerd"), "train.service", 999),
          {27, 999}},
@@ -296,7 +296,7 @@ TEST_CASE("names below a cgroup of a user's are that user's", "[cgroup]")
         {"/a/" + id, {.container_id = id, .uid = 999, .named_by_user = true}, {0, 999}},
         {"/a" + in_kubepods, in_pod("containerd"), {2 + in_kubepods.size(), 999}},
 
-        // What the owner of a container, of a pod or of a job creates is the container's, the pod's or the job's.
+        // Cgroups created inside of a container, a pod or a job belong to it.
         {"/kubepods/pod" + pod + "/" + middle, {.pod_uid = pod}, {13 + pod.size(), 999}},
         {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {8 + id.size(), 999}},
         {"/docker/" + id + "/kubepods/pod" + pod + "/" + middle, container("docker"), {17 + id.size(), 999}},
@@ -306,7 +306,7 @@ TEST_CASE("names below a cgroup of a user's are that user's", "[cgroup]")
     });
 }
 
-TEST_CASE("what only looks like a container", "[cgroup]")
+TEST_CASE("names that only look like containers", "[cgroup]")
 {
     std::string upper = id;
     upper.back() = 'C';
@@ -346,7 +346,7 @@ TEST_CASE("what only looks like a container", "[cgroup]")
     });
 }
 
-TEST_CASE("megabytes of path", "[cgroup]")
+TEST_CASE("a path of megabytes takes linear time", "[cgroup]")
 {
     const std::clock_t start = std::clock();
     std::string deep;
@@ -356,17 +356,17 @@ TEST_CASE("megabytes of path", "[cgroup]")
     CHECK(parse_cgroup_path(std::string(4 << 20, '/') + "docker/" + id) == container("docker"));
     CHECK(parse_cgroup_path(std::string(4 << 20, ':')) == CgroupOwner{});
     CHECK(parse_cgroup_path("/" + std::string(4 << 20, 'a')) == CgroupOwner{});
-    // Far from the milliseconds it takes, near enough to fail where the time is quadratic.
+    // It takes milliseconds. Quadratic time would exceed this limit.
     CHECK((std::clock() - start) / CLOCKS_PER_SEC < 20);
 }
 
-TEST_CASE("any bytes are a path", "[cgroup]")
+TEST_CASE("any bytes are accepted as a path", "[cgroup]")
 {
     const std::array<std::string, 24> pieces = {
         "/",     "/",       ":",       "-",      "..",     "docker",   "docker-", "cri-containerd-",
         "crio-", "libpod-", "conmon-", ".scope", ".slice", ".service", "pod",     "kubepods-pod",
         "user-", "job_",    "step_",   "slurm",  id,       pod_unit,   garden,    " (deleted)"};
-    std::mt19937 random(20240607); // NOLINT(cert-msc51-cpp): the same paths in every run
+    std::mt19937 random(20240607); // NOLINT(cert-msc51-cpp): same paths in every run
     size_t containers = 0;
     for (int round = 0; round < 50000; round++) {
         std::string path;

@@ -48,7 +48,7 @@ const std::string id(64, 'c');
 
 } // namespace
 
-TEST_CASE("cgroup mounts: v2 first, then the v1 hierarchies that can be looked at")
+TEST_CASE("cgroup mounts: v2 first, then the v1 hierarchies that the BPF side can read")
 {
     const std::vector<CgroupMount> expected{
         {"/sys/fs/cgroup/unified", "/", true, CONTROLLER_NONE},
@@ -61,7 +61,7 @@ TEST_CASE("cgroup mounts: v2 first, then the v1 hierarchies that can be looked a
     CHECK(v1_controller({expected[0]}) == CONTROLLER_NONE);
 }
 
-TEST_CASE("cgroup mounts: below the host's root only, and the whole of a hierarchy before a part")
+TEST_CASE("cgroup mounts: only below the host's root, and whole hierarchies rather than parts")
 {
     constexpr std::string_view text = R"(1 0 0:1 /../.. /sys/fs/cgroup ro - cgroup2 cgroup rw
 2 0 0:1 / /host/sys/fs/cgroup ro - cgroup2 cgroup rw
@@ -73,7 +73,7 @@ TEST_CASE("cgroup mounts: below the host's root only, and the whole of a hierarc
     CHECK(parse_cgroup_mounts(text, "/")[0].path == "/host/sys/fs/cgroup");
 }
 
-TEST_CASE("cgroup mounts: escapes and broken lines")
+TEST_CASE("cgroup mounts: escapes and malformed lines")
 {
     const auto mounts =
         parse_cgroup_mounts("1 0 0:1 / /a\\040b\\134 rw - cgroup2 none rw\nbroken\n - \n1 2 3 - cgroup2\n"
@@ -83,10 +83,10 @@ TEST_CASE("cgroup mounts: escapes and broken lines")
     CHECK(mounts[0].path == "/a b\\");
 }
 
-TEST_CASE("the owner of a cgroup's directory says whose the names below are")
+TEST_CASE("names below a cgroup belong to the owner of its directory")
 {
     if (geteuid() != 0)
-        SKIP("only root gives directories away");
+        SKIP("only root can change the owner of directories");
     const std::string root = (std::filesystem::temp_directory_path() / "cgroup-test").string();
     std::filesystem::remove_all(root);
     const std::string service = "/system.slice/train.service", scope = "/docker-" + id + ".scope";
@@ -114,35 +114,35 @@ TEST_CASE("the owner of a cgroup's directory says whose the names below are")
     CHECK(unit_and_container(line) == "train.service ");
     REQUIRE(chmod((root + service).c_str(), 0755) == 0);
     CHECK(unit_and_container("0::/system.slice/gone.service" + scope) == "gone.service ");
-    CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // gone, too, but root named it
+    CHECK(unit_and_container("0::/system.slice" + scope) == " c"); // removed, too, but root chose its name
     std::filesystem::remove_all(root);
 }
 
-TEST_CASE("-c: what can be no name is a usage error")
+TEST_CASE("-c: a malformed argument is a usage error")
 {
-    for (const char* what : {"", "pod:", "pod:x", "pod:/x", "pod:x/", "pod:a/b/c"}) {
-        CAPTURE(what);
-        CHECK_THROWS_AS(CgroupTarget(what, "/"), UsageError);
+    for (const char* argument : {"", "pod:", "pod:x", "pod:/x", "pod:x/", "pod:a/b/c"}) {
+        CAPTURE(argument);
+        CHECK_THROWS_AS(CgroupTarget(argument, "/"), UsageError);
     }
 }
 
-TEST_CASE("-c: what does not exist is an error with a sentence")
+TEST_CASE("-c: an argument without a match is an error")
 {
-    for (const char* what :
+    for (const char* argument :
          {"/etc", "/nonexistent", "no-such-cgroup", "deadbeefdeadbeef", "pod:no/such", "../../etc"}) {
-        CAPTURE(what);
-        CHECK_THROWS_AS(CgroupTarget(what, "/"), Error);
+        CAPTURE(argument);
+        CHECK_THROWS_AS(CgroupTarget(argument, "/"), Error);
     }
 }
 
-TEST_CASE("an owner is told by the hierarchy that says more")
+TEST_CASE("the owner comes from the more informative hierarchy")
 {
     Attribution attribution("/nonexistent");
     const std::string scope = "docker-" + id + ".scope";
     attribution.learn(record({1, 2}, path_of({}), path_of({id, "docker"})));
     attribution.learn(record({3, 4}, path_of({scope, "system.slice"}), path_of({"user.slice"})));
     attribution.learn(record({5, 6}, path_of({"a"}), path_of({"b"})));
-    attribution.learn(record({7, 0}, path_of({}), path_of({id, "docker"}))); // v1 is not looked at
+    attribution.learn(record({7, 0}, path_of({}), path_of({id, "docker"}))); // v1 is not used
 
     CHECK(attribution.owner({1, 2}).cgroup == "/docker/" + id);
     CHECK(attribution.owner({1, 2}).where.container_id == id);
@@ -154,7 +154,7 @@ TEST_CASE("an owner is told by the hierarchy that says more")
     CHECK(attribution.owner({8, 9}).cgroup.empty());
 }
 
-TEST_CASE("what a user named counts less than what root named")
+TEST_CASE("names chosen by root take precedence over names chosen by a user")
 {
     Attribution attribution("/nonexistent");
     cgroup_path of_user = path_of({"docker-" + id + ".scope", "a", "train.service"});
@@ -169,12 +169,12 @@ TEST_CASE("what a user named counts less than what root named")
     CHECK(attribution.owner({5, 6}).text() == "train.service");
 }
 
-TEST_CASE("a path that was cut says so; one that was never ended is read to its end")
+TEST_CASE("a truncated path is marked, and an unterminated one is bounded")
 {
     Attribution attribution("/nonexistent");
     attribution.learn(record({1, 0}, path_of({id, "docker"}, false)));
     CHECK(attribution.owner({1, 0}).cgroup == ".../docker/" + id);
-    CHECK(!attribution.owner({1, 0}).container()); // a user may be above
+    CHECK(!attribution.owner({1, 0}).container()); // a user's cgroup may be above it
     cgroup_path inner_cut = path_of({"middle", "a.service"});
     inner_cut.cut = 1;
     attribution.learn(record({3, 0}, inner_cut));
@@ -188,7 +188,7 @@ TEST_CASE("a path that was cut says so; one that was never ended is read to its 
     CHECK(attribution.owner({2, 0}).cgroup == "/" + std::string(sizeof(full.names), 'x'));
 }
 
-TEST_CASE("owners in one line")
+TEST_CASE("the text of an owner")
 {
     Owner owner;
     CHECK(owner.text().empty());
@@ -215,7 +215,7 @@ TEST_CASE("owners in one line")
     CHECK(owner.text() == "serving/llm/web");
 }
 
-TEST_CASE("a row of several owners shows what they agree on")
+TEST_CASE("a row of several owners shows the fields that are equal")
 {
     Owner a, b;
     a.where.container_id = std::string(64, 'a');
@@ -226,11 +226,11 @@ TEST_CASE("a row of several owners shows what they agree on")
     seen.owners = {&a, &b};
     CHECK(owner_cell(seen, OwnerPart::pod_namespace) == Cell(std::string("research")));
     CHECK(owner_cell(seen, OwnerPart::container_id) == Cell());
-    CHECK(owner_cell(seen, OwnerPart::pod) == Cell()); // only one of them has one
+    CHECK(owner_cell(seen, OwnerPart::pod) == Cell()); // only one of them has a pod
     CHECK(owner_cell(WhoSeen{}, OwnerPart::cgroup) == Cell());
 }
 
-TEST_CASE("a cgroup column is cut from the left, between characters, with short ids")
+TEST_CASE("a cgroup cell is cut from the left, between characters, and has short ids")
 {
     Owner owner;
     owner.cgroup = "/docker/" + id;

@@ -14,7 +14,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// A program with this argument, which sleeps.
+// A sleeping program with this argument.
 class Sleeping {
 public:
     explicit Sleeping(const std::string& argument) : pid_(fork())
@@ -47,7 +47,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a command line is words with blanks between them", "[who]")
+TEST_CASE("a command line is shown as words separated by blanks", "[who]")
 {
     CommandLines lines;
     const Sleeping program("first");
@@ -57,14 +57,14 @@ TEST_CASE("a command line is words with blanks between them", "[who]")
     CHECK(lines.last_known(program.image()).empty());
 }
 
-TEST_CASE("a command line is cut after 4 KiB", "[who]")
+TEST_CASE("a command line is truncated at 4 KiB", "[who]")
 {
     CommandLines lines;
     const Sleeping program(std::string(100'000, 'x'));
     CHECK(lines.of(program.image()).size() == 4096);
 }
 
-TEST_CASE("the command line of a process that has ended is the last that was seen", "[who]")
+TEST_CASE("an exited process keeps its last known command line", "[who]")
 {
     CommandLines lines;
     Sleeping program("first");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host in a temporary folder, and the files that runtimes keep about containers on it.
+// A fake host in a temporary folder, with the records that runtimes keep about containers.
 #pragma once
 
 #include "who/containers.hpp"
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-// Owners and expectations name the fields they are about; the others are empty.
+// Owners and expectations set the fields that they test; the others are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace gpusnoop::container_host {
@@ -24,7 +24,7 @@ inline const std::string other_id = "b7c1d2e3f40516273849506a7b8c9daebfc0d1e2f30
 inline const std::string pause_id = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 inline const std::string pod_uid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 
-// The root of a host, in a temporary folder.
+// The root of a fake host, in a temporary folder.
 class Host {
 public:
     Host()
@@ -78,7 +78,7 @@ inline std::string docker(const std::string& container, const std::string& root 
     return root + "/containers/" + container + "/config.v2.json";
 }
 
-// An OCI runtime's configuration as large as they are, cut down to what stands around the annotations.
+// An OCI runtime's configuration of realistic size, reduced to the parts around the annotations.
 inline std::string oci_config(const json& annotations)
 {
     return json{{"ociVersion", "1.1.0"},

@@ -9,10 +9,10 @@
 using namespace gpusnoop;
 using namespace gpusnoop::container_host;
 
-TEST_CASE("an id that is none becomes no path", "[containers]")
+TEST_CASE("an invalid id is not used in a path", "[containers]")
 {
     const Host host;
-    // Where the paths would lead if they were made.
+    // The files that such paths would lead to.
     host.write("run/containerd/io.containerd.runtime.v2.task/config.json", oci_config(cri_annotations()));
     host.write("run/containerd/io.containerd.runtime.v2.task/k8s.io/config.json", oci_config(cri_annotations()));
     host.write("var/lib/docker/config.v2.json", docker_config("/web", nullptr));
@@ -27,12 +27,12 @@ TEST_CASE("an id that is none becomes no path", "[containers]")
     CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
 }
 
-TEST_CASE("files that are not what they should be", "[containers]")
+TEST_CASE("unsuitable files are ignored", "[containers]")
 {
     const Host host;
     std::filesystem::create_directories(host.path(task(id)).parent_path());
     std::filesystem::create_directories(host.path(docker(id)).parent_path());
-    SECTION("a FIFO that nobody writes to")
+    SECTION("a FIFO without a writer")
     {
         REQUIRE(mkfifo(host.path(task(id)).c_str(), 0600) == 0);
         REQUIRE(mkfifo(host.path(docker(id)).c_str(), 0600) == 0);
@@ -48,7 +48,7 @@ TEST_CASE("files that are not what they should be", "[containers]")
         host.link(task(id), "/elsewhere");
         host.link(docker(id), "/dev/zero");
     }
-    SECTION("a link from a folder to one outside the root")
+    SECTION("a folder that is a link to one outside of the root")
     {
         const Host outside;
         outside.write(id + "/config.json", oci_config(cri_annotations()));
@@ -73,7 +73,7 @@ TEST_CASE("files that are not what they should be", "[containers]")
     CHECK(host.containers().find_pod("ml-team", "trainer-0").container_ids.empty());
 }
 
-TEST_CASE("JSON that is not what it should be", "[containers]")
+TEST_CASE("malformed JSON is ignored, and takes linear time", "[containers]")
 {
     const Host host;
     const std::clock_t start = std::clock();
@@ -127,12 +127,11 @@ TEST_CASE("JSON that is not what it should be", "[containers]")
         CHECK(host.find(id).container.empty());
         CHECK(host.find(id).pod.empty());
     }
-    // What takes a square of a text's length takes hours. The sanitizers' build needs 40 seconds, as far as nobody else
-    // is on the machine, which is not counted here.
+    // Quadratic time would take hours. The build with sanitizers needs 40 seconds of CPU time.
     CHECK((std::clock() - start) / CLOCKS_PER_SEC < 300);
 }
 
-TEST_CASE("values of other types than strings", "[containers]")
+TEST_CASE("values that are not strings are ignored", "[containers]")
 {
     const Host host;
     for (const json& value : std::vector<json>{nullptr, true, -1, 1e300, json::array({"x"}), {{"x", "y"}}}) {
@@ -162,7 +161,7 @@ TEST_CASE("values of other types than strings", "[containers]")
     }
 }
 
-TEST_CASE("names are bounded, and otherwise as they were given", "[containers]")
+TEST_CASE("names are limited in length and otherwise unchanged", "[containers]")
 {
     const Host host;
     const std::string odd = "\x1b[2J\n\"\\\u202e\u0007";
@@ -182,11 +181,11 @@ TEST_CASE("names are bounded, and otherwise as they were given", "[containers]")
                          "\xff"
                          R"("}})");
     check(host.find(id), {});
-    // A key that comes twice.
+    // A duplicate key.
     host.write(task(id), R"({"annotations":{"nerdctl/name":"first","nerdctl/name":"second"}})");
     CHECK(host.find(id).container == "first");
 
-    // File names may have any bytes.
+    // File names may contain any bytes.
     host.link("var/log/containers/\xff\x1b_\n_\xfe-" + other_id + ".log", "/nowhere");
     check(host.find(other_id), {.container = "\xfe", .pod = "\xff\x1b", .pod_namespace = "\n"});
 }

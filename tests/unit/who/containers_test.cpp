@@ -116,7 +116,7 @@ TEST_CASE("a container of CRI-O", "[containers]")
     check(host.find(id), trainer("cri-o", "quay.io/ml/trainer:7"));
     check(host.find(pause_id), sandbox("cri-o", ""));
 
-    SECTION("labels of the pod are with its sandbox")
+    SECTION("the pod's labels are in the record of its sandbox")
     {
         const json labels = {{"team", "speech"}, {"io.kubernetes.pod.name", "trainer-0"}};
         host.write(stored(pause_id), oci_config({{"io.container.manager", "cri-o"},
@@ -136,7 +136,7 @@ TEST_CASE("a container of CRI-O", "[containers]")
                    oci_config({{"io.container.manager", "cri-o"}, {"io.kubernetes.cri-o.Labels", labels.dump()}}));
         check(host.find(id), trainer("cri-o", ""));
     }
-    SECTION("only the name that CRI-O itself gives")
+    SECTION("only CRI-O's own name")
     {
         host.write(stored(id),
                    oci_config({{"io.container.manager", "cri-o"},
@@ -157,10 +157,10 @@ TEST_CASE("a container of CRI-O", "[containers]")
     }
 }
 
-TEST_CASE("the kubelet's names of logs", "[containers]")
+TEST_CASE("names of the kubelet's log files", "[containers]")
 {
     const Host host;
-    SECTION("a link, whose target does not matter")
+    SECTION("a link, whatever its target is")
     {
         host.link(log_link, "/nowhere");
         check(host.find(id), {.container = "trainer", .pod = "trainer-0", .pod_namespace = "ml-team"});
@@ -170,7 +170,7 @@ TEST_CASE("the kubelet's names of logs", "[containers]")
         host.link("var/log/containers/a-b-c_d-e_f-g-" + id + ".log", "/nowhere");
         check(host.find(id), {.container = "f-g", .pod = "a-b-c", .pod_namespace = "d-e"});
     }
-    SECTION("names that are no such links")
+    SECTION("other file names")
     {
         for (const std::string& name : {"trainer-0_ml-team_trainer-" + id, "trainer-0_ml-team-" + id + ".log",
                                         "trainer-" + id + ".log", "a_b-c_" + id + ".log", "-" + id + ".log"})
@@ -189,7 +189,7 @@ TEST_CASE("the kubelet's names of logs", "[containers]")
         check(host.containers().find({.runtime = "containerd", .container_id = id, .pod_uid = static_uid}),
               {.pod = "etcd-n1", .pod_namespace = "kube-system", .pod_uid = static_uid, .runtime = "containerd"});
     }
-    SECTION("a sandbox stays one without a container")
+    SECTION("a sandbox has no container name")
     {
         std::filesystem::create_directories(host.path("var/log/pods/ml-team_trainer-0_" + pod_uid + "/trainer"));
         host.write(task(pause_id), oci_config({{"io.kubernetes.cri.container-type", "sandbox"}}));
@@ -231,7 +231,7 @@ TEST_CASE("a container of docker", "[containers]")
         CHECK(pod.uids == std::set<std::string>{pod_uid});
         CHECK(pod.container_ids == std::set<std::string>{id, pause_id});
     }
-    SECTION("names with underscores that are no kubelet's")
+    SECTION("names with underscores that are not from a kubelet")
     {
         host.write(docker(id, root), docker_config("/k8s_my_test_box", json::object()));
         check(host.find(id), {.container = "k8s_my_test_box", .runtime = "docker", .image = "pytorch:2.3"});
@@ -240,12 +240,12 @@ TEST_CASE("a container of docker", "[containers]")
     }
 }
 
-TEST_CASE("a late answer about a user's container is not taken for root's with the same id", "[containers]")
+TEST_CASE("a late answer about a user's container is not used for root's with the same id", "[containers]")
 {
     const Host host;
     host.write(docker(id), docker_config("/of_root", nullptr));
     WaitBudget waits;
-    waits.use(0, 0, 1h, WaitBudget::Clock::now()); // no answer is waited for
+    waits.use(0, 0, 1h, WaitBudget::Clock::now()); // so that find() does not wait
     ContainerLookup lookup(host.path("").string(), &waits);
     const auto answer_to = [&](const CgroupOwner& owner) {
         std::optional<ContainerNames> names;
@@ -254,21 +254,21 @@ TEST_CASE("a late answer about a user's container is not taken for root's with t
         return names;
     };
     CHECK_FALSE(lookup.find({.container_id = id, .uid = 1000, .named_by_user = true}));
-    REQUIRE(answer_to({.container_id = other_id})); // answers come in turn: the user's is there, too
+    REQUIRE(answer_to({.container_id = other_id})); // answers are in order: the user's has arrived, too
     const auto names = answer_to({.container_id = id});
     REQUIRE(names);
     CHECK(names->container == "of_root");
 }
 
-TEST_CASE("docker's data somewhere else", "[containers]")
+TEST_CASE("docker's data in another folder", "[containers]")
 {
     const Host host;
-    SECTION("by the daemon's configuration")
+    SECTION("set in the daemon's configuration")
     {
         host.write("etc/docker/daemon.json", R"({"debug": true, "data-root": "/data/docker"})");
         host.write(docker(id, "data/docker"), docker_config("/web", nullptr));
     }
-    SECTION("by a link, which is relative to the root of the host")
+    SECTION("behind a link, which is relative to the host's root")
     {
         host.link("var/lib/docker", "/data/docker");
         host.write(docker(id, "data/docker"), docker_config("/web", nullptr));
@@ -294,7 +294,7 @@ TEST_CASE("a container of podman", "[containers]")
     CHECK(host.containers().find_named("other") == std::set<Named>{{other_id, {}}});
 }
 
-TEST_CASE("containers without root are in the home of their user", "[containers]")
+TEST_CASE("rootless containers are recorded in the home of their user", "[containers]")
 {
     const Host host;
     const std::string alice = "home/alice/.local/share/";
@@ -317,13 +317,13 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
     CHECK(containers.find_named("tuner") == std::set<Named>{{id, 1000}});
     CHECK(containers.find_named("web") == std::set<Named>{{other_id, 1000}});
 
-    SECTION("the folder that is home may be a link")
+    SECTION("the home folder itself may be a link")
     {
         std::filesystem::rename(host.path("home"), host.path("homes"));
         host.link("home", "/homes");
         check(find(other_id, 1000), {.container = "web", .runtime = "docker", .image = "pytorch:2.3"});
     }
-    SECTION("a link in a home leads nowhere")
+    SECTION("links inside of a home are not followed")
     {
         const std::string target = GENERATE_COPY(as<std::string>{}, "../../../../../secret", "/secret", "docker2");
         host.write(docker(other_id, "secret"), docker_config("/secret", nullptr));
@@ -334,7 +334,7 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
         check(find(other_id, 1000), {});
         CHECK(containers.find_named("secret").empty());
     }
-    SECTION("neither names a pod, nor changes what root's files say")
+    SECTION("they cannot name a pod, or change root's records")
     {
         const json labels = {{"io.kubernetes.container.name", "trainer"},
                              {"io.kubernetes.pod.name", "trainer-0"},
@@ -352,14 +352,14 @@ TEST_CASE("containers without root are in the home of their user", "[containers]
         CHECK(containers.find({.container_id = other_id}).container == "train-0");
         CHECK(containers.find({.container_id = other_id, .node_id = pause_id}).container.empty());
     }
-    SECTION("users without a session have nothing that runs")
+    SECTION("homes of users without a session are not searched")
     {
         std::filesystem::remove_all(host.path("run/user/1000"));
         CHECK(containers.find_named("tuner").empty());
     }
 }
 
-TEST_CASE("later sources fill what earlier ones left empty", "[containers]")
+TEST_CASE("later sources fill fields that earlier ones left empty", "[containers]")
 {
     const Host host;
     host.write(task(id), oci_config({{"io.kubernetes.cri.container-type", "container"},
@@ -370,7 +370,7 @@ TEST_CASE("later sources fill what earlier ones left empty", "[containers]")
           trainer("containerd", "image-of-docker"));
 }
 
-TEST_CASE("the processes of a pod", "[containers]")
+TEST_CASE("the ids of a pod", "[containers]")
 {
     const Host host;
     const std::string second_uid = "ffffffff-0000-1111-2222-333333333333";
@@ -401,7 +401,7 @@ TEST_CASE("the processes of a pod", "[containers]")
     }
 }
 
-TEST_CASE("a host without containers, and no host", "[containers]")
+TEST_CASE("a host without containers, and a missing root", "[containers]")
 {
     const Host host;
     check(host.containers().find({.runtime = "docker", .container_id = id, .pod_uid = pod_uid}),
@@ -414,7 +414,7 @@ TEST_CASE("a host without containers, and no host", "[containers]")
     CHECK(nowhere.find_named("web").empty());
 }
 
-TEST_CASE("GPUs that a container's configuration names", "[containers]")
+TEST_CASE("GPUs in a container's configuration", "[containers]")
 {
     Host host;
     json config = json::parse(oci_config(cri_annotations()));

@@ -6,7 +6,7 @@
 using namespace gpusnoop;
 using Pids = std::vector<pid_t>;
 
-TEST_CASE("who descends from a process is known in whatever order forks are told", "[who]")
+TEST_CASE("descendants are found in any order of fork events", "[who]")
 {
     Descendants family(10);
     CHECK(family.on_fork(21, 20) == Pids());
@@ -19,7 +19,7 @@ TEST_CASE("who descends from a process is known in whatever order forks are told
     CHECK(!family.contains(31));
 }
 
-TEST_CASE("a pid that comes again belongs to whoever forks it then", "[who]")
+TEST_CASE("a reused pid belongs to its new parent", "[who]")
 {
     Descendants family(10);
     family.on_fork(11, 10);

@@ -10,7 +10,7 @@
 using gpusnoop::HostFiles;
 using gpusnoop::container_host::Host;
 
-TEST_CASE("only regular files are read, and only what is not hidden is listed", "[containers]")
+TEST_CASE("only regular files are read, and hidden files are not listed", "[containers]")
 {
     const Host host;
     host.write("folder/file", "text");
@@ -20,7 +20,7 @@ TEST_CASE("only regular files are read, and only what is not hidden is listed", 
     const HostFiles files(host.path("").string());
     CHECK(files.read("folder/file") == "text");
     CHECK(files.read("/folder/file") == "text");
-    CHECK(files.read("../folder/../../folder/file") == "text"); // there is nothing above the root
+    CHECK(files.read("../folder/../../folder/file") == "text"); // paths cannot leave the root
     for (const char* name : {"folder", "folder/link", "folder/fifo", "folder/none", "", "folder/file/below"})
         CHECK(!files.read(name));
     auto names = files.list("folder");

@@ -8,23 +8,23 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("a process is called as any of its threads")
+TEST_CASE("a process matches once any of its threads had the name")
 {
     NamedProcesses needles("needl");
     CHECK_FALSE(needles.on_rename(10, "hay"));
     CHECK(needles.on_rename(10, "a-needle"));
-    CHECK_FALSE(needles.on_rename(10, "needle")); // is one already
+    CHECK_FALSE(needles.on_rename(10, "needle")); // already added
     CHECK_FALSE(needles.on_rename(10, "hay"));
-    CHECK(needles.contains(10)); // what it has allocated, it still frees
+    CHECK(needles.contains(10)); // so that it can still free its allocations
     CHECK_FALSE(needles.on_exec(10, "needle-2"));
     CHECK(needles.on_exec(10, "hay"));
     CHECK_FALSE(needles.on_exec(10, "hay"));
     CHECK(needles.pids().empty());
 }
 
-TEST_CASE("processes are found by the names of their threads")
+TEST_CASE("rescan() finds processes by the names of their threads")
 {
-    NamedProcesses mine("q\x01zq thread"), others("q\x01zq nobody");
+    NamedProcesses mine("q\x01zq thread"), others("q\x01zq other");
     char before[16];
     ::prctl(PR_GET_NAME, before);
     std::thread([&] {

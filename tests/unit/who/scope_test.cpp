@@ -8,7 +8,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("who has ended is asked for no more, or the next one with its pid would be; but the last one stays")
+TEST_CASE("exited processes leave the scope, because pids are reused; the last one stays")
 {
     const pid_t child = fork();
     if (!child)
