@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of AMD's GPUs out of a made-up /sys and /proc: what is there, what is not, and what makes no sense.
+// AMD GPUs in a fake /sys and /proc: existing, missing and invalid figures.
 #include "gpu/amd.hpp"
 
 #include "tests/unit/gpu/amd_host.hpp"
@@ -57,7 +57,7 @@ std::string description(int client, const std::string& more, const char* pci = p
 
 } // namespace
 
-TEST_CASE("AMD's devices as sysfs has them", "[nvml]")
+TEST_CASE("AMD devices are read from sysfs", "[nvml]")
 {
     const AmdHost host;
     const std::string root = host.path("").string();
@@ -80,7 +80,7 @@ TEST_CASE("AMD's devices as sysfs has them", "[nvml]")
     CHECK(!open_amd_gpus(0, host.path("nothing").string()));
 }
 
-TEST_CASE("what AMD's devices do not tell, or tell wrongly, is unknown", "[nvml]")
+TEST_CASE("missing and invalid figures of AMD devices are unknown", "[nvml]")
 {
     const AmdHost host;
     const std::string root = host.path("").string();
@@ -99,7 +99,7 @@ TEST_CASE("what AMD's devices do not tell, or tell wrongly, is unknown", "[nvml]
     CHECK(find_amd_devices(root).at(0).kfd_ids.empty());
 }
 
-TEST_CASE("an AMD device that sleeps is not woken up", "[nvml]")
+TEST_CASE("a suspended AMD device is not woken up", "[nvml]")
 {
     const AmdHost host;
     host.device(pci_0, "gpu_busy_percent", "0\n");
@@ -109,27 +109,27 @@ TEST_CASE("an AMD device that sleeps is not woken up", "[nvml]")
     CHECK(states.at(0).name == "AMD gfx942");
 }
 
-TEST_CASE("what processes hold of AMD's devices", "[nvml]")
+TEST_CASE("memory of processes on AMD devices", "[nvml]")
 {
     Watched watched;
     const AmdHost& host = watched.host;
     CHECK(watched.held().empty());
     host.kfd(11, "vram_41000", "4096\n");
     host.kfd(11, "vram_42000", "0\n");
-    host.kfd(12, "vram_41000", "0\n"); // has opened KFD, as rocm-smi does
+    host.kfd(12, "vram_41000", "0\n"); // has only opened KFD, like rocm-smi
     host.kfd(13, "vram_41000", "0\n");
     host.kfd(13, "queues/0/gpuid", "42000"); // no newline
-    host.kfd(14, "vram_99999", "7\n");       // of a device that is not there
+    host.kfd(14, "vram_99999", "7\n");       // of a missing device
     host.kfd(15, "vram_41000", "nonsense\n");
     host.kfd(16, "vram_41000", "1000\n"); // Linux 7.3: two contexts
     host.kfd(16, "context_1/vram_41000", "500\n");
-    host.kfd(16, "context_1/context_2/vram_41000", "1\n"); // no such thing
+    host.kfd(16, "context_1/context_2/vram_41000", "1\n"); // contexts do not nest
     CHECK(watched.held() == "11@4=4096 16@4=1500 13@5=0");
     host.kfd(11, "vram_41000", "8192\n");
     CHECK(watched.held() == "11@4=8192 16@4=1500 13@5=0");
 }
 
-TEST_CASE("what processes without ROCm hold and use of AMD's devices", "[nvml]")
+TEST_CASE("memory and use of processes without ROCm on AMD devices", "[nvml]")
 {
     Watched watched;
     const AmdHost& host = watched.host;
@@ -138,17 +138,17 @@ TEST_CASE("what processes without ROCm hold and use of AMD's devices", "[nvml]")
     host.descriptor(21, 4, description(7, memory)); // the same client
     host.descriptor(21, 5, description(8, "drm-memory-vram:\t1 MiB\n"));
     host.descriptor(22, 3, description(9, memory, "0000:00:02.0", "i915"));
-    host.descriptor(23, 3, description(10, memory), "/tmp/file"); // not called so
+    host.descriptor(23, 3, description(10, memory), "/tmp/file"); // not named like a DRM file
     host.descriptor(24, 3, description(11, "drm-memory-vram:\t10 GB\n"));
     CHECK(watched.held() == fmt::format("21@4={}", 10240 + 1048576));
-    CHECK(watched.used().empty()); // which only begins
+    CHECK(watched.used().empty()); // the first call only starts the measurement
     watched.now_ns += 2 * second;
     host.descriptor(21, 3,
                     description(7, memory + "drm-engine-gfx:\t5500000000 ns\ndrm-engine-compute:\t100000000 ns\n"));
     watched.held();
     CHECK(watched.used() == "21@4: 30 - -");
     watched.now_ns += second;
-    host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t1 ns\n")); // steps back
+    host.descriptor(21, 3, description(7, memory + "drm-engine-gfx:\t1 ns\n")); // the counter steps back
     watched.held();
     CHECK(watched.used() == "21@4: 0 - -");
     // A process that opens a device later is found within seconds.
@@ -158,7 +158,7 @@ TEST_CASE("what processes without ROCm hold and use of AMD's devices", "[nvml]")
     CHECK(watched.held().find("25@5=2048") != std::string::npos);
 }
 
-TEST_CASE("what a process holds of AMD's devices whose main thread has exited", "[nvml]")
+TEST_CASE("memory on AMD devices of a process whose main thread has exited", "[nvml]")
 {
     Watched watched;
     const AmdHost& host = watched.host;
@@ -169,7 +169,7 @@ TEST_CASE("what a process holds of AMD's devices whose main thread has exited", 
     CHECK(watched.held() == "26@4=10240");
 }
 
-TEST_CASE("how processes with ROCm use AMD's devices", "[nvml]")
+TEST_CASE("use of AMD devices by processes with ROCm", "[nvml]")
 {
     Watched watched;
     const AmdHost& host = watched.host;
@@ -178,20 +178,20 @@ TEST_CASE("how processes with ROCm use AMD's devices", "[nvml]")
     host.kfd(11, "stats_41000/cu_occupancy", "19\n");
     host.kfd(11, "sdma_41000", "1000000\n"); // us
     host.descriptor(11, 3, description(7, "drm-memory-vram:\t1 MiB\ndrm-engine-compute:\t1 ns\n"));
-    CHECK(watched.held() == "11@4=1048576"); // the larger one: who counts the other's is not known
+    CHECK(watched.held() == "11@4=1048576"); // the larger one, as they may overlap
     CHECK(watched.used() == "11@4: - 25 -");
     host.kfd(11, "sdma_41000", "3000000\n");
     watched.now_ns += 2 * second;
     watched.held();
-    CHECK(watched.used() == "11@4: - 25 -"); // not asked yet
+    CHECK(watched.used() == "11@4: - 25 -"); // copy engines were not read yet
     watched.now_ns += 6 * second;
     watched.held();
     CHECK(watched.used() == "11@4: - 25 25");
     host.kfd(11, "stats_41000/cu_occupancy", "0\n");
     watched.now_ns += second;
     watched.held();
-    CHECK(watched.used() == "11@4: - 0 25");                                 // of the last some seconds
-    remove(host.path("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA has none
+    CHECK(watched.used() == "11@4: - 0 25");                                 // over the last seconds
+    remove(host.path("sys/class/kfd/kfd/proc/11/stats_41000/cu_occupancy")); // RDNA does not have this file
     host.kfd(11, "sdma_41000", "2000000\n");
     watched.now_ns += 5 * second;
     watched.held();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine with two GPUs of AMD's: /sys and /proc as Linux 6.12's amdgpu and KFD make them (amdgpu_pm.c,
-// kfd_topology.c, kfd_process.c, Documentation/gpu/drm-usage-stats.rst), in a temporary folder.
+// A fake machine with two AMD GPUs: /sys and /proc in a temporary folder, as amdgpu and KFD of Linux 6.12 create them
+// (amdgpu_pm.c, kfd_topology.c, kfd_process.c, Documentation/gpu/drm-usage-stats.rst).
 #pragma once
 
 #include "tests/unit/who/container_host.hpp"
@@ -28,17 +28,17 @@ struct AmdHost : container_host::Host {
         write("sys/class/kfd/kfd/proc/README", "not a process\n");
     }
 
-    // As the device has it, whose card it is.
+    // Writes a file of a device.
     void device(const std::string& pci, const std::string& file, const std::string& text) const
     {
         write("sys/devices/" + pci + "/" + file, text);
     }
-    // KFD's of a process; value: a number, as it is told.
+    // Writes KFD's file of a process.
     void kfd(unsigned pid, const std::string& file, const std::string& value) const
     {
         write(fmt::format("sys/class/kfd/kfd/proc/{}/{}", pid, file), value);
     }
-    // A descriptor of a render node, and what the kernel says of it.
+    // Adds an open render node to a process, with the kernel's text about it.
     void descriptor(unsigned pid, int fd, const std::string& text,
                     const std::string& file = "/dev/dri/renderD128") const
     {

@@ -31,7 +31,7 @@ std::optional<command_layout> layout(std::optional<DriverVersion> driver, comman
     return std::nullopt;
 }
 
-// -1 for a request that the driver does not take.
+// -1 for a request that the driver does not accept.
 int status(std::string_view driver, command_space space, uint32_t request)
 {
     auto found = layout(version(driver), space, request);
@@ -50,7 +50,7 @@ std::optional<size_layout> size(std::optional<DriverVersion> driver, command_spa
 
 } // namespace
 
-TEST_CASE("driver versions are read from what the module says")
+TEST_CASE("driver versions are parsed")
 {
     CHECK(parse_driver_version("575.51.02") == DriverVersion{575, 51, 2});
     CHECK(parse_driver_version("515.57\n") == DriverVersion{515, 57, 0});
@@ -63,7 +63,7 @@ TEST_CASE("driver versions are read from what the module says")
     }
 }
 
-TEST_CASE("a control keeps its struct in all versions")
+TEST_CASE("the struct of a control command is the same in all versions")
 {
     for (auto driver : {"515.43.04", "535.43.02", "595.45.04", "620.06.00"}) {
         auto found = layout(version(driver), SPACE_NVIDIA, 0xc020462a);
@@ -73,7 +73,7 @@ TEST_CASE("a control keeps its struct in all versions")
     CHECK(layout(std::nullopt, SPACE_NVIDIA, 0xc020462a)->status == 28);
 }
 
-TEST_CASE("layouts change with the driver version, at its first release")
+TEST_CASE("layouts change with the first driver release that has the change")
 {
     auto alloc = [](uint32_t bytes) { return nvidia(0x2b, bytes); };
     CHECK(status("530.41.03", SPACE_NVIDIA, alloc(32)) == 24);
@@ -106,7 +106,7 @@ TEST_CASE("layouts change with the driver version, at its first release")
     CHECK(status("580.65.06", SPACE_UVM, 80) == 24);
 }
 
-TEST_CASE("of an unknown driver an offset that differs is not guessed")
+TEST_CASE("for an unknown driver, offsets that differ between versions are not guessed")
 {
     for (uint32_t bytes : {32u, 40u}) {
         auto found = layout(std::nullopt, SPACE_NVIDIA, nvidia(0x2b, bytes));
@@ -128,7 +128,7 @@ TEST_CASE("of an unknown driver an offset that differs is not guessed")
     CHECK(size(std::nullopt, SPACE_NVIDIA, nvidia(0x58, 48)));
 }
 
-TEST_CASE("sizes are found where a call keeps them")
+TEST_CASE("sizes are at the place where a call has them")
 {
     auto driver = version("575.51.02");
     auto local = size(driver, SPACE_NVIDIA, nvidia(0x2b, 48), 0x40);
@@ -163,7 +163,7 @@ TEST_CASE("sizes are found where a call keeps them")
     CHECK(size(driver, SPACE_AMDGPU, static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x40, 32)))->offset == 0);
 }
 
-TEST_CASE("AMD's calls have layouts whatever NVIDIA's driver is, in the direction that their driver takes")
+TEST_CASE("AMD's layouts do not depend on NVIDIA's driver, and have the direction that amdgpu accepts")
 {
     auto create_queue = [](uint32_t bytes) {
         return static_cast<uint32_t>(_IOC(_IOC_READ | _IOC_WRITE, 'K', 2, bytes));
@@ -176,7 +176,7 @@ TEST_CASE("AMD's calls have layouts whatever NVIDIA's driver is, in the directio
     }
 }
 
-TEST_CASE("a driver of any version has each request once, with offsets within the struct")
+TEST_CASE("every driver version has each request once, with offsets within the struct")
 {
     for (auto text : {"", "515.43.04", "525.47.04", "535.43.02", "550.40.53", "560.28.03", "580.65.06", "595.45.04"}) {
         CAPTURE(text);
@@ -206,7 +206,7 @@ TEST_CASE("a driver of any version has each request once, with offsets within th
     }
 }
 
-TEST_CASE("structs of drivers to come begin as all did, whatever their size")
+TEST_CASE("heads of structs are valid for future drivers, whatever the struct's size")
 {
     std::map<uint32_t, command_layout> heads;
     for (auto [key, head] : command_heads()) {
@@ -214,7 +214,7 @@ TEST_CASE("structs of drivers to come begin as all did, whatever their size")
         CHECK(key.space == SPACE_NVIDIA);
         CHECK(heads.emplace(key.request, head).second);
         CHECK(command_name(SPACE_NVIDIA, key.request) != "");
-        CHECK(head.status == OFFSET_NONE); // stands at the end
+        CHECK(head.status == OFFSET_NONE); // it is at the end of the struct
         REQUIRE(head.subject != OFFSET_NONE);
         const int end = head.parameters == OFFSET_NONE ? head.subject + 4 : head.parameters + 8;
         CHECK(head.size == end);
@@ -227,20 +227,20 @@ TEST_CASE("structs of drivers to come begin as all did, whatever their size")
         return std::tuple(heads[number].size, heads[number].subject, heads[number].parameters);
     };
     CHECK(head(0x2a) == std::tuple(24, 8, 16));                     // RM_CONTROL
-    CHECK(head(0x2b) == std::tuple(24, 12, 16));                    // RM_ALLOC, which three sizes of struct agree on
+    CHECK(head(0x2b) == std::tuple(24, 12, 16));                    // RM_ALLOC, the same in three sizes of its struct
     CHECK(head(0x27) == std::tuple(16, 12, uint16_t{OFFSET_NONE})); // RM_ALLOC_MEMORY
     CHECK(head(0x4a) == std::tuple(12, 8, uint16_t{OFFSET_NONE}));  // RM_VID_HEAP_CONTROL
-    CHECK(!heads.contains(0x29));                                   // RM_FREE is about nothing but a handle
+    CHECK(!heads.contains(0x29));                                   // RM_FREE has only a handle
 }
 
-TEST_CASE("sizes behind a pointer are found in structs of drivers to come")
+TEST_CASE("sizes behind a pointer are found in structs of future drivers")
 {
     std::map<std::pair<uint32_t, uint32_t>, size_layout> found;
     for (auto [key, size] : size_heads()) {
         CAPTURE(key.command.request, key.subject);
         CHECK(key.command.space == SPACE_NVIDIA);
         CHECK(key.zero == 0);
-        CHECK(size.in_parameters); // others stand where a longer struct may have moved them
+        CHECK(size.in_parameters); // a longer struct may have moved the others
         CHECK(found.emplace(std::pair(key.command.request, key.subject), size).second);
         CHECK(std::ranges::any_of(command_heads(), [&](const auto& head) {
             return head.first.request == key.command.request && head.second.parameters != OFFSET_NONE;

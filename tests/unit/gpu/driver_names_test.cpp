@@ -9,7 +9,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("well-known numbers of drivers have their names")
+TEST_CASE("well-known numbers have their names")
 {
     CHECK(command_name(SPACE_NVIDIA, 0x2a) == "NV_ESC_RM_CONTROL");
     CHECK(command_name(SPACE_NVIDIA, 0x2b) == "NV_ESC_RM_ALLOC");
@@ -31,12 +31,12 @@ TEST_CASE("well-known numbers of drivers have their names")
     CHECK(std::size(statuses) == 151);
 }
 
-TEST_CASE("a command whose number had another name before goes by the later one")
+TEST_CASE("a command that was renamed has its later name")
 {
     CHECK(command_name(SPACE_NVIDIA, 0x5f) == "NV_ESC_RM_LOCKLESS_DIAGNOSTIC");
 }
 
-TEST_CASE("numbers that drivers do not have are without a name")
+TEST_CASE("unknown numbers have no name")
 {
     for (uint32_t number : {0x1fu, 0xffu, 0x100u, 0xc020462au, 0xffffffffu}) {
         CAPTURE(number);
@@ -52,7 +52,7 @@ TEST_CASE("numbers that drivers do not have are without a name")
     CHECK(!xid(0xffffffff));
 }
 
-TEST_CASE("classes tell memory, addresses and what submits work")
+TEST_CASE("kinds of classes distinguish memory, addresses and work submission")
 {
     CHECK(class_kind(0x40) == ClassKind::memory);
     CHECK(class_kind(0x3e) == ClassKind::memory);
@@ -68,7 +68,7 @@ TEST_CASE("classes tell memory, addresses and what submits work")
         CHECK(!submits_work(class_kind(idle)));
 }
 
-TEST_CASE("an Xid has a mnemonic and a meaning, and an action where there is one")
+TEST_CASE("an Xid has a mnemonic, a meaning and possibly an action")
 {
     REQUIRE(xid(79));
     CHECK(xid(79)->name == "ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS");
@@ -98,7 +98,7 @@ static void check_rows(const auto& rows, auto name)
     }
 }
 
-TEST_CASE("tables have each number once and names that can be printed")
+TEST_CASE("tables have each number once, and printable names")
 {
     auto name = [](const auto& row) { return row.name; };
     check_rows(nvidia_commands, name);
@@ -113,7 +113,7 @@ TEST_CASE("tables have each number once and names that can be printed")
     check_rows(xids, [](const XidRow& row) { return row.xid.name; });
 }
 
-TEST_CASE("short names leave out what all of a kind begin with")
+TEST_CASE("short names omit the common prefix of their kind")
 {
     CHECK(short_name("NV_ESC_RM_CONTROL") == "RM_CONTROL");
     CHECK(short_name("NV2080_CTRL_CMD_FB_GET_INFO_V2") == "FB_GET_INFO_V2");
@@ -131,7 +131,7 @@ TEST_CASE("short names leave out what all of a kind begin with")
     CHECK(short_name("") == "");
 }
 
-TEST_CASE("short names tell the commands of a driver apart")
+TEST_CASE("short names of a driver's commands are distinct")
 {
     std::set<std::string> seen;
     for (const NameRow& row : nvidia_commands)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What scripts/driver-tables says of tables with an error.
+// Error messages of scripts/driver-tables.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -55,22 +55,22 @@ public:
 
     void remove(const std::string& file) const { fs::remove(dir_ / file); }
 
-    // Of its last line.
+    // FILE:LINE of its last line.
     std::string place(const std::string& file) const
     {
         auto text = read(dir_ / file);
         return file + ":" + std::to_string(std::count(text.begin(), text.end(), '\n')) + ": ";
     }
 
-    // "" where the tables are right; else what is said, without the folder.
+    // The error message without the folder; "" if the tables are valid.
     std::string refusal() const
     {
-        auto said = dir_ / "said";
+        auto errors = dir_ / "errors";
         auto command =
-            (root() / "scripts/driver-tables").string() + " " + dir_.string() + " >/dev/null 2>" + said.string();
+            (root() / "scripts/driver-tables").string() + " " + dir_.string() + " >/dev/null 2>" + errors.string();
         int code = std::system(command.c_str());
-        auto text = read(said);
-        fs::remove(said);
+        auto text = read(errors);
+        fs::remove(errors);
         CHECK((WIFEXITED(code) && WEXITSTATUS(code) == (text.empty() ? 0 : 1)));
         auto start = "driver-tables: " + dir_.string() + "/";
         return text.starts_with(start) ? text.substr(start.size()) : text;
@@ -82,17 +82,17 @@ private:
 
 } // namespace
 
-TEST_CASE("tables as they are are taken")
+TEST_CASE("the tables in data/ are accepted")
 {
     CHECK(Tables().refusal() == "");
 }
 
-TEST_CASE("an error in a table is refused with its file and line")
+TEST_CASE("an error in a table is reported with its file and line")
 {
     struct Bad {
         const char* file;
         const char* row;
-        const char* why;
+        const char* message;
     };
     const Bad rows[] = {
         {"nvidia-escapes.tsv", "0x2a\tNV_ESC_RM_CONTROL\t32\t28\t8\t16\t590.44.01\t-",
@@ -129,14 +129,14 @@ TEST_CASE("an error in a table is refused with its file and line")
         CAPTURE(bad.row);
         Tables tables;
         tables.append(bad.file, bad.row);
-        auto said = tables.refusal();
-        CAPTURE(said);
-        CHECK(said.starts_with(tables.place(bad.file)));
-        CHECK(said.find(bad.why) != said.npos);
+        auto error = tables.refusal();
+        CAPTURE(error);
+        CHECK(error.starts_with(tables.place(bad.file)));
+        CHECK(error.find(bad.message) != error.npos);
     }
 }
 
-TEST_CASE("a table that lacks a column, or lacks, is refused")
+TEST_CASE("a missing column or table is an error")
 {
     Tables tables;
     tables.replace("nvidia-xids.tsv", "number\tname\tmeaning", "number\tname\twords");

@@ -18,27 +18,27 @@ namespace {
 
 using Minors = std::set<unsigned>;
 
-// A node that no driver is asked for: it is opened by its path alone.
+// Creates a device node and opens it with O_PATH, which needs no driver.
 Fd node(const std::filesystem::path& path, unsigned major, unsigned number)
 {
     if (mknod(path.c_str(), S_IFCHR | 0600, makedev(major, number)) != 0)
-        SKIP("device files cannot be made here");
+        SKIP("cannot create device files here");
     return Fd(open(path.c_str(), O_PATH | O_CLOEXEC));
 }
 
 } // namespace
 
-TEST_CASE("which GPUs' files a process holds open", "[driver]")
+TEST_CASE("open GPU files of a process are found by their device numbers", "[driver]")
 {
     const gpusnoop::container_host::Host folder;
     CHECK(open_gpu_files(getpid()) == Minors{});
-    const Fd three = node(folder.path("nvidia0"), 195, 3); // by another name, as a container may have it
+    const Fd three = node(folder.path("nvidia0"), 195, 3); // a container may have another name for it
     CHECK(open_gpu_files(getpid()) == Minors{3});
     const Fd again(dup(three.get())), other = node(folder.path("nvidia1"), 195, 1);
     CHECK(open_gpu_files(getpid()) == Minors{1, 3});
 }
 
-TEST_CASE("open files of a process whose main thread has exited", "[driver]")
+TEST_CASE("open GPU files of a process whose main thread has exited", "[driver]")
 {
     const gpusnoop::container_host::Host folder;
     const Fd three = node(folder.path("nvidia0"), 195, 3);
@@ -47,7 +47,7 @@ TEST_CASE("open files of a process whose main thread has exited", "[driver]")
     CHECK(open_gpu_files(child.pid()) == Minors{3});
 }
 
-TEST_CASE("files that are called like a GPU's and are none", "[driver]")
+TEST_CASE("files that are only named like a GPU's are ignored", "[driver]")
 {
     const gpusnoop::container_host::Host folder;
     folder.write("nvidia5", "");
@@ -56,7 +56,7 @@ TEST_CASE("files that are called like a GPU's and are none", "[driver]")
     CHECK(open_gpu_files(getpid()) == Minors{});
 }
 
-TEST_CASE("open files of a process that is gone, or that has too many", "[driver]")
+TEST_CASE("open GPU files are unknown if the process has exited or has too many files", "[driver]")
 {
     CHECK(!open_gpu_files(1 << 30));
     const gpusnoop::container_host::Host folder;

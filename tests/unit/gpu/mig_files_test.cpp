@@ -24,7 +24,7 @@ Fd node(const std::filesystem::path& path, unsigned major, unsigned number)
 
 } // namespace
 
-TEST_CASE("numbers of capability files", "[driver]")
+TEST_CASE("minor numbers of capability files are parsed", "[driver]")
 {
     const auto minors =
         parse_mig_minors("config 1\nmonitor 2\ngpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\n"
@@ -35,10 +35,10 @@ TEST_CASE("numbers of capability files", "[driver]")
           All{{0, 1, 0}, {0, 1, 2}, {0, 2}, {1, 2, 3}});
 }
 
-TEST_CASE("which instances of MIG a process may use", "[driver]")
+TEST_CASE("MIG instances that a process may use", "[driver]")
 {
     const container_host::Host host;
-    CHECK(MigFiles(host.path("").string()).access_of(getpid()).empty()); // no such driver
+    CHECK(MigFiles(host.path("").string()).access_of(getpid()).empty()); // the driver is not loaded
     host.write("proc/devices", "Character devices:\n195 nvidia\n236 nvidia-caps\n\nBlock devices:\n");
     host.write("proc/driver/nvidia-caps/mig-minors",
                "config 1\ngpu0/gi1/access 12\ngpu0/gi1/ci0/access 13\ngpu3/gi2/access 30\n");
@@ -46,7 +46,7 @@ TEST_CASE("which instances of MIG a process may use", "[driver]")
     CHECK(files.access_of(getpid()).empty());
     const Fd instance = node(host.path("nvidia-cap12"), 236, 12), compute = node(host.path("nvidia-cap13"), 236, 13),
              config = node(host.path("nvidia-cap1"), 236, 1), gpu = node(host.path("nvidia3"), 195, 30);
-    CHECK(files.access_of(getpid()) == All{{0, 1, 0}}); // of the GPU instance, too, which is not told
+    CHECK(files.access_of(getpid()) == All{{0, 1, 0}}); // without the GPU instance, whose file is open, too
     const Fd other = node(host.path("nvidia-cap30"), 236, 30);
     CHECK(files.access_of(getpid()) == All{{0, 1, 0}, {3, 2}});
 }

@@ -16,7 +16,7 @@ std::string text(const std::optional<Figure>& figure)
     return figure ? fmt::to_string(*figure) : "-";
 }
 
-// "index name pci percent used/total watts mig", a line for each device.
+// Lines of "index name pci percent used/total watts mig", one per device.
 std::string shown(const std::string& path)
 {
     std::string lines;
@@ -33,7 +33,7 @@ const std::string two = "device 0\nname NVIDIA H100 80GB HBM3\npci 0 3b 0\nutili
 
 } // namespace
 
-TEST_CASE("what devices do", "[nvml]")
+TEST_CASE("state of devices", "[nvml]")
 {
     const Answers answers(two);
     const std::string newer = "0 NVIDIA H100 80GB HBM3 0000:3b:00.0 97% 3000/80000 123.456W false\n"
@@ -44,13 +44,13 @@ TEST_CASE("what devices do", "[nvml]")
     CHECK(shown(answers.without({"PciInfo_v3"})) == newer);
     CHECK(shown(answers.without({"PciInfo_v3", "PciInfo_v2"})) == newer);
     CHECK(shown(answers.without({"MemoryInfo_v2"})) == older);
-    for (const int code : {13, 25, 999}) { // in the library, but not in the driver
+    for (const int code : {13, 25, 999}) { // supported by the library, but not by the driver
         answers.set(fmt::format("fail memory_v2 0 {0}\nfail memory_v2 1 {0}\n{1}", code, two));
         CHECK(shown(standin()) == older);
     }
 }
 
-TEST_CASE("what a driver does not tell of a device is unknown", "[nvml]")
+TEST_CASE("fields that the driver does not report are unknown", "[nvml]")
 {
     const Answers answers("device 0\ndevice 1\nutilization 5\n");
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n1 - - 5% -/- -W -\n");
@@ -77,21 +77,21 @@ TEST_CASE("what a driver does not tell of a device is unknown", "[nvml]")
           "0 - - -% -/- -W -\n1 - - -% -/- -W -\n");
 }
 
-TEST_CASE("under MIG there is no utilization of a device", "[nvml]")
+TEST_CASE("a device with MIG has no utilization", "[nvml]")
 {
     const Answers answers("device 0\nutilization 50\nmig 1\n");
     CHECK(shown(standin()) == "0 - - -% -/- -W true\n");
-    answers.set("device 0\nutilization 50\nmig 2\n"); // no mode
+    answers.set("device 0\nutilization 50\nmig 2\n"); // invalid mode
     CHECK(shown(standin()) == "0 - - 50% -/- -W -\n");
 }
 
-TEST_CASE("the device file of a GPU", "[nvml]")
+TEST_CASE("minor number of a GPU's device file", "[nvml]")
 {
     const Answers answers("device 0\nminor 3\ndevice 1\nminor 0\ndevice 2\ndevice 3\nminor 255\n");
     const auto states = open(standin())->states();
     CHECK(states.at(0).minor == 3);
     CHECK(states.at(1).minor == 0);
-    CHECK(!states.at(2).minor); // not told
+    CHECK(!states.at(2).minor); // not reported
     CHECK(!states.at(3).minor); // /dev/nvidiactl
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("the UUID of a GPU", "[nvml]")
     CHECK(states.at(2).uuid == "GPU-\\x1B");
 }
 
-TEST_CASE("figures of a device that cannot be", "[nvml]")
+TEST_CASE("impossible figures of a device are left out", "[nvml]")
 {
     const Answers answers("device 0\nutilization 101\npower 4294967295\nmemory 100 101 0\npci 0 100 0\n");
     CHECK(shown(standin()) == "0 - - -% -/- -W -\n");
@@ -114,7 +114,7 @@ TEST_CASE("figures of a device that cannot be", "[nvml]")
     CHECK(shown(standin()) == "0 - ffffffff:ff:1f.0 -% 18446744073709551615/18446744073709551615 -W -\n");
 }
 
-TEST_CASE("names of devices are harmless", "[nvml]")
+TEST_CASE("names of devices are made printable", "[nvml]")
 {
     const Answers answers("device 0\nname A\\x1b[31mB\\x07\\xff\\x0aC\n");
     CHECK(open(standin())->states().at(0).name == "A\\x1B[31mB\\x07\\xFF\\x0AC");

@@ -25,7 +25,7 @@ std::set<ImageId> images(std::initializer_list<uint32_t> pids)
     return set;
 }
 
-// Of the helper, the only child there is.
+// The helper is the only child process.
 void kill_helper()
 {
     std::ifstream children("/proc/thread-self/children");
@@ -77,19 +77,19 @@ TEST_CASE("figures of NVML for the processes of a row", "[nvml]")
 
     CHECK(figures.instance_of(images({11})) == "gi 7 ci 0");
     CHECK(figures.instance_of(images({15})) == "gi 9");
-    CHECK(!figures.instance_of(images({11, 13}))); // several
-    CHECK(!figures.instance_of(images({11, 16}))); // of two devices
-    CHECK(!figures.instance_of(images({12})));     // and a device without MIG
+    CHECK(!figures.instance_of(images({11, 13}))); // several instances
+    CHECK(!figures.instance_of(images({11, 16}))); // on two devices
+    CHECK(!figures.instance_of(images({12})));     // on a device without MIG
     CHECK(!figures.instance_of(images({14})));
     CHECK(!figures.instance_of(images({99})));
 
-    CHECK(figures.memory_of(images({12}), 1) == 1000); // of one device
+    CHECK(figures.memory_of(images({12}), 1) == 1000); // on one device
     CHECK(!figures.memory_of(images({11}), 1));
     CHECK(figures.sm_percent_of(images({12}), 0) == 40);
     CHECK(figures.processes().count(12) == 2);
 }
 
-TEST_CASE("NVML is asked at most once per interval", "[nvml]")
+TEST_CASE("NVML is queried at most once per interval", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto with = [](unsigned time, unsigned percent) {
@@ -114,7 +114,7 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
     figures.refresh(now + second - second / 25); // a timer that is a little early
     shows(20);
     answers.set(with(3000, 30));
-    figures.refresh(now + 2 * second - second * 7 / 100); // does not make it more often
+    figures.refresh(now + 2 * second - second * 7 / 100); // does not increase the rate
     shows(20);
     figures.refresh(now + 2 * second);
     shows(30);
@@ -122,7 +122,7 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
     figures.refresh(now + 100 * second);
     shows(40);
     answers.set(with(5000, 50));
-    figures.refresh(now + 100 * second + second / 2); // what was missed is not made up for
+    figures.refresh(now + 100 * second + second / 2); // missed intervals are not made up for
     shows(40);
     answers.set("device 0\n");
     figures.refresh(now + 101 * second);
@@ -131,7 +131,7 @@ TEST_CASE("NVML is asked at most once per interval", "[nvml]")
     CHECK(!figures.states().at(0).utilization);
 }
 
-TEST_CASE("a helper that dies is replaced within a second, and within a minute where it dies in a row", "[nvml]")
+TEST_CASE("a helper that dies is replaced within a second, or within a minute after three deaths in a row", "[nvml]")
 {
     std::vector<std::string> warnings;
     const gpusnoop::WarningRedirect to([&](std::string message) { warnings.push_back(std::move(message)); });
@@ -163,7 +163,7 @@ TEST_CASE("a helper that dies is replaced within a second, and within a minute w
     CHECK(!has_figures_after(2 * second));
     CHECK(warnings == std::vector{died, died, in_a_row});
     CHECK(has_figures_after(60 * second));
-    CHECK(has_figures_after(60 * second)); // it is well
+    CHECK(has_figures_after(60 * second)); // the helper survives
     kill_helper();
     CHECK(has_figures_after(second));
     CHECK(warnings == std::vector{died, died, in_a_row, died});
@@ -181,10 +181,10 @@ TEST_CASE("a helper that dies before its first answer is replaced", "[nvml]")
     const uint64_t now = gpusnoop::clock_ns(CLOCK_MONOTONIC);
     figures.refresh(now + second);
     CHECK(figures.memory_of(images({11})) == 100);
-    CHECK(warnings.size() == 2); // no answer, and the death
+    CHECK(warnings.size() == 2); // one about the missing answer, one about the death
 }
 
-TEST_CASE("only what processes hold", "[nvml]")
+TEST_CASE("without device queries, only memory of processes is known", "[nvml]")
 {
     const Answers answers("device 0\n");
     NvmlFigures figures(standin(), {.devices = false, .interval_ns = 0});
@@ -198,7 +198,7 @@ TEST_CASE("only what processes hold", "[nvml]")
     CHECK(figures.memory_of(images({11})) == 7);
 }
 
-TEST_CASE("why there are no figures of NVML", "[nvml]")
+TEST_CASE("reasons why NVML's figures are not available", "[nvml]")
 {
     NvmlFigures off("off");
     CHECK(!off.available());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well the hardware is used, and what MIG divides it in: as NVML tells it, fails to, or lies.
+// GPM figures and MIG instances: valid, missing and invalid answers of NVML.
 #include "tests/unit/gpu/nvml_standin.hpp"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@ std::string text(const NvmlEfficiency& e)
     return all;
 }
 
-// Of device 0, at the second look.
+// Device 0, at the second query.
 std::string efficiency(const std::string& path)
 {
     const auto nvml = open(path);
-    CHECK(text(nvml->states().at(0).efficiency) == "- - - -"); // which only begins
+    CHECK(text(nvml->states().at(0).efficiency) == "- - - -"); // the first query only starts the measurement
     return text(nvml->states().at(0).efficiency);
 }
 
@@ -51,16 +51,16 @@ const std::string all_four = "gpm 2 61.5\ngpm 3 40\ngpm 5 12.25\ngpm 10 100\n";
 
 } // namespace
 
-TEST_CASE("how well a device is used", "[nvml]")
+TEST_CASE("efficiency of a device", "[nvml]")
 {
     const Answers answers("device 0\n" + all_four + "device 1\n");
     CHECK(efficiency(standin()) == "61.5 40 12.25 100");
     CHECK(text(open(standin())->states().at(1).efficiency) == "- - - -");
-    answers.set("device 0\ngpm 2 0\n"); // a library that has not all metrics
+    answers.set("device 0\ngpm 2 0\n"); // a library without some metrics
     CHECK(efficiency(standin()) == "0 - - -");
 }
 
-TEST_CASE("performance monitors that are not there, fail or lie", "[nvml]")
+TEST_CASE("missing, failing and invalid performance monitors yield nothing", "[nvml]")
 {
     const Answers answers("device 0\n");
     CHECK(efficiency(standin()) == "- - - -"); // older than Hopper
@@ -72,7 +72,7 @@ TEST_CASE("performance monitors that are not there, fail or lie", "[nvml]")
     for (const char* symbol :
          {"GpmQueryDeviceSupport", "GpmSampleAlloc", "GpmSampleFree", "GpmSampleGet", "GpmMetricsGet"})
         CHECK(efficiency(answers.without({symbol})) == "- - - -");
-    // What fails in between begins anew.
+    // A failure restarts the measurement.
     const auto nvml = open(standin());
     nvml->states();
     answers.set("fail gpm 0 15\ndevice 0\n" + all_four);
@@ -82,7 +82,7 @@ TEST_CASE("performance monitors that are not there, fail or lie", "[nvml]")
     CHECK(text(nvml->states().at(0).efficiency) == "61.5 40 12.25 100");
 }
 
-TEST_CASE("what a device with MIG is divided in, and how well its parts are used", "[nvml]")
+TEST_CASE("MIG instances of a device and their efficiency", "[nvml]")
 {
     const std::string parts =
         "instance 2 0 4 MIG-b\ninstance 1 0 2 MIG-a\ninstance 7 0 0 MIG-c\ninstance 7 1 0 MIG-d\ninstance 3 4 2 "
@@ -91,7 +91,7 @@ TEST_CASE("what a device with MIG is divided in, and how well its parts are used
                           "gpm 2 30 gi=1\ngpm 2 50\ndevice 1\nmig 0\ninstance 1 0 1 MIG-x\n");
     CHECK(instances(standin()) == "0:7 1 2g 0:MIG-a 2c [30 - - -] 2 4g 0:MIG-b 4c [- - - -] "
                                   "3 3g 4:MIG-e 2c+1:MIG-f 1c [- - - -] 7 3g 0:MIG-c 3c+1:MIG-d 3c [- - - -]\n1:0\n");
-    // The profile in its name says the same as the attributes, where those are not there.
+    // Without attributes, the profile in the name yields the same.
     CHECK(instances(answers.without({"GetAttributes_v2"})).find("2 4g 0:MIG-b 4c") != std::string::npos);
     CHECK(instances(answers.without({"GpmMigSampleGet"})).find("1 2g 0:MIG-a 2c [- - - -]") != std::string::npos);
     answers.set("fail migs 0 999\ndevice 0\nmig 1\n" + parts);

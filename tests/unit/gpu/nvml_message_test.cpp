@@ -50,7 +50,7 @@ NvmlAnswers everything()
 
 } // namespace
 
-TEST_CASE("what NVML says arrives as it was said", "[nvml]")
+TEST_CASE("NVML's answers are transferred unchanged", "[nvml]")
 {
     const auto got = answers_from(to_bytes(everything()));
     REQUIRE(got);
@@ -80,7 +80,7 @@ TEST_CASE("what NVML says arrives as it was said", "[nvml]")
     CHECK(to_bytes(*got) == to_bytes(everything()));
 }
 
-TEST_CASE("half a message of NVML's, or another one, is none", "[nvml]")
+TEST_CASE("truncated and foreign messages are rejected", "[nvml]")
 {
     const std::string whole = to_bytes(everything());
     for (size_t size = 0; size < whole.size(); size++)

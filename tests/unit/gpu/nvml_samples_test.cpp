@@ -28,29 +28,29 @@ const std::string before = "device 0\nsample 11 1000 90\nsample 12 2000 80\n";
 
 } // namespace
 
-TEST_CASE("use is of the time since the last call", "[nvml]")
+TEST_CASE("use covers the time since the last call", "[nvml]")
 {
     const Answers answers(before + "device 1\n");
     const auto nvml = open(standin());
-    CHECK(shown(*nvml).empty()); // what the driver had kept
-    CHECK(shown(*nvml).empty()); // nothing new
+    CHECK(shown(*nvml).empty()); // older samples are ignored
+    CHECK(shown(*nvml).empty()); // no new samples
     answers.set(before + "sample 11 3000 40\nsample 12 2500 7\ndevice 1\nsample 11 500 100\n");
-    CHECK(shown(*nvml) == "0:11=40 0:12=7 1:11=100"); // each device has its own times
+    CHECK(shown(*nvml) == "0:11=40 0:12=7 1:11=100"); // times are kept per device
     CHECK(shown(*nvml).empty());
     answers.set(before + "sample 11 3000 40\nsample 11 4000 0\ndevice 1\nsample 11 600 100\nsample 7 550 1\n");
     CHECK(shown(*nvml) == "0:11=0 1:7=1 1:11=100");
 }
 
-TEST_CASE("a device that had no samples when it was asked first", "[nvml]")
+TEST_CASE("a device without samples at the first call", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
     CHECK(shown(*nvml).empty());
-    answers.set("device 0\nsample 11 1000 90\n"); // so these are new
+    answers.set("device 0\nsample 11 1000 90\n"); // these are new
     CHECK(shown(*nvml) == "0:11=90");
 }
 
-TEST_CASE("several samples of one process", "[nvml]")
+TEST_CASE("several samples of one process are averaged", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
@@ -58,10 +58,10 @@ TEST_CASE("several samples of one process", "[nvml]")
     answers.set("device 0\nsample 11 3000 10\nsample 11 1000 30\nsample 11 2000 21\n");
     CHECK(fmt::format("{:.3f}", nvml->process_use().at(0).sm_percent.value_or(-1)) == "20.333");
     answers.set("device 0\nsample 11 4000 10\nsample 11 4000 10\nsample 11 4000 12\nsample 11 5000 20\n");
-    CHECK(shown(*nvml) == "0:11=16"); // the same moment counts once
+    CHECK(shown(*nvml) == "0:11=16"); // samples with the same time count once
 }
 
-TEST_CASE("devices that are not sampled by process", "[nvml]")
+TEST_CASE("devices without samples by process yield nothing", "[nvml]")
 {
     const Answers answers("fail samples 0 3\ndevice 0\ndevice 1\n");
     const auto nvml = open(standin());
@@ -81,7 +81,7 @@ TEST_CASE("devices that are not sampled by process", "[nvml]")
     CHECK(shown(*older).empty());
 }
 
-TEST_CASE("a device that comes back begins anew", "[nvml]")
+TEST_CASE("a device that has failed restarts the measurement", "[nvml]")
 {
     const Answers answers("device 0\nsample 11 1000 1\n");
     const auto nvml = open(standin());
@@ -93,7 +93,7 @@ TEST_CASE("a device that comes back begins anew", "[nvml]")
         INFO(why);
         answers.set(fmt::format("{}\ndevice 0\nsample 11 {} 3\n", why, time + 10));
         CHECK(shown(*nvml).empty());
-        answers.set(fmt::format("device 0\nsample 11 {} 4\n", time + 20)); // of all the time that it failed
+        answers.set(fmt::format("device 0\nsample 11 {} 4\n", time + 20)); // covers the time of the failure
         CHECK(shown(*nvml).empty());
         answers.set(fmt::format("device 0\nsample 11 {} 5\n", time + 30));
         CHECK(shown(*nvml) == "0:11=5");
@@ -101,7 +101,7 @@ TEST_CASE("a device that comes back begins anew", "[nvml]")
     }
 }
 
-TEST_CASE("samples that cannot be", "[nvml]")
+TEST_CASE("impossible samples are ignored", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
@@ -109,13 +109,13 @@ TEST_CASE("samples that cannot be", "[nvml]")
     answers.set("device 0\nsample 0 1000 5\nsample 4194305 1000 5\nsample 4294967295 1000 5\n"
                 "sample 11 2000 2147483632\nsample 12 18446744073709551615 101\nsample 13 1500 100\n");
     CHECK(shown(*nvml) == "0:13=100");
-    answers.set("device 0\nsample 13 1600 50\n"); // their times have not moved what is new
+    answers.set("device 0\nsample 13 1600 50\n"); // the times of ignored samples do not count
     CHECK(shown(*nvml) == "0:13=50");
     answers.set("device 0\nsample 11 3000 101\n");
     CHECK(shown(*nvml).empty());
 }
 
-TEST_CASE("the number of samples is not believed", "[nvml]")
+TEST_CASE("the reported number of samples is not trusted", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
@@ -131,7 +131,7 @@ TEST_CASE("the number of samples is not believed", "[nvml]")
     answers.set(fmt::format("claim 0\ndevice 0\nsample 11 {} 5\n", time + 1000));
     CHECK(shown(*nvml).empty());
 
-    // Never enough, and the number at once where it should be refused.
+    // One function never has enough room, the other one reports the count instead of an error.
     NvmlSamples never, polite;
     static unsigned calls;
     calls = 0;
@@ -152,22 +152,22 @@ TEST_CASE("the number of samples is not believed", "[nvml]")
     CHECK(polite.read(ready, nullptr).at(11) == 5);
 }
 
-TEST_CASE("times of samples that go back", "[nvml]")
+TEST_CASE("times of samples may go back", "[nvml]")
 {
     const std::string late = "device 0\nsample 11 9000 90\n", early = "device 0\nsample 11 100 10\n";
     const Answers answers("stale\n" + late);
     const auto nvml = open(standin());
     shown(*nvml);
-    CHECK(shown(*nvml).empty()); // the same again
+    CHECK(shown(*nvml).empty()); // unchanged
 
-    SECTION("the driver tells")
+    SECTION("the driver returns older samples")
     {
         answers.set("stale\n" + early);
         CHECK(shown(*nvml).empty());
         answers.set("stale\n" + early + "sample 11 200 20\nsample 12 50 30\n");
         CHECK(shown(*nvml) == "0:11=20");
     }
-    SECTION("the driver has none that are newer")
+    SECTION("the driver returns only newer samples")
     {
         answers.set(early);
         for (int i = 0; i < 16; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The management library's stand-in, which answers what a file says: tests/standin/README.md.
+// Stand-in for the management library, whose answers are in a file (tests/standin/README.md).
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -17,14 +17,14 @@
 
 namespace gpusnoop::nvml_standin {
 
-// Beside the program: build/unit and build/standin.
+// The program is in build/unit, the stand-in in build/standin.
 inline std::string standin()
 {
     return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
            "standin/nvml/libnvidia-ml.so.1";
 }
 
-// What the stand-in answers from now on, and the copies that are made of it.
+// Sets the answers of the stand-in, and makes copies of it.
 class Answers {
 public:
     explicit Answers(const std::string& text)
@@ -38,7 +38,7 @@ public:
 
     void set(const std::string& text) const { folder.write("answers", text); }
 
-    // A copy without the symbols that contain a text.
+    // A copy without the symbols that contain one of these texts.
     std::string without(const std::vector<std::string>& symbols) const
     {
         std::ifstream file(standin(), std::ios::binary);

@@ -19,7 +19,7 @@ using gpusnoop::nvml_standin::standin;
 
 namespace {
 
-// "device:pid=bytes ..." with what the devices did not tell.
+// "device:pid=bytes ..." and failures as "[device: why]".
 std::string shown(Nvml& nvml)
 {
     std::string text;
@@ -49,7 +49,7 @@ const std::string three_shown = "0:11=1048576 0:12=2097152 0:13=3145728 1:12=409
 
 } // namespace
 
-TEST_CASE("all versions of the lists say the same", "[nvml]")
+TEST_CASE("all versions of the lists yield the same", "[nvml]")
 {
     for (const char* symbols : {"v3", "v2", "none"}) {
         const Answers answers(fmt::format("symbols {}\n{}", symbols, three));
@@ -63,10 +63,10 @@ TEST_CASE("all versions of the lists say the same", "[nvml]")
     CHECK(shown(answers.without({"Processes_v2", "Processes_v3"})) == three_shown);
     CHECK(shown(answers.without({"Init_v2", "Count_v2", "ByIndex_v2"})) == three_shown);
     CHECK(shown(answers.without({"MPSComputeRunningProcesses"})) ==
-          three_shown.substr(0, three_shown.rfind(' '))); // older than MPS lists
+          three_shown.substr(0, three_shown.rfind(' '))); // a library without MPS lists
 }
 
-TEST_CASE("the size of the elements is seen, not believed", "[nvml]")
+TEST_CASE("the size of the elements is measured", "[nvml]")
 {
     for (const char* driver : {"535.43.02", "535.54.03", "535.86.05"}) {
         const Answers answers(fmt::format("driver {}\n{}", driver, three));
@@ -85,7 +85,7 @@ TEST_CASE("the size of the elements is seen, not believed", "[nvml]")
     CHECK(shown(standin()) == "[0: the layout of its process list is unknown]");
 }
 
-TEST_CASE("a process is listed once for each device", "[nvml]")
+TEST_CASE("a process is listed once per device", "[nvml]")
 {
     const Answers answers("device 0\n"
                           "process 11 4096\nprocess 11 4096 list=graphics\nprocess 11 4096 list=mps\n"
@@ -93,7 +93,7 @@ TEST_CASE("a process is listed once for each device", "[nvml]")
                           "process 13 0\n");
     CHECK(shown(standin()) == "0:11=4096 0:12=8192 0:13=0");
 
-    SECTION("what it holds of MIG instances is added up")
+    SECTION("memory on several MIG instances is added up")
     {
         answers.set("device 0\n"
                     "process 11 4096 gi=1 ci=0\nprocess 11 8192 gi=2 ci=0\nprocess 11 8192 gi=2 ci=0 list=mps\n"
@@ -101,7 +101,7 @@ TEST_CASE("a process is listed once for each device", "[nvml]")
                     "process 13 4096 gi=13 ci=1\n");
         CHECK(shown(standin()) == "0:11=12288 0:12=unknown 0:13=4096");
     }
-    SECTION("what cannot be a process is left out")
+    SECTION("impossible pids are left out")
     {
         answers.set("device 0\nprocess 0 4096\nprocess 11 4096\nprocess 4194305 4096\nprocess 4294967295 1\n");
         CHECK(shown(standin()) == "0:11=4096");
@@ -130,7 +130,7 @@ TEST_CASE("the MIG instance of a process", "[nvml]")
     CHECK(instances(answers.without({"Processes_v2", "Processes_v3"})) == "11:-,- 12:-,- 13:-,- 14:-,- 15:-,- 16:-,- ");
 }
 
-TEST_CASE("what the file says is seen during a run", "[nvml]")
+TEST_CASE("changes are seen while the library is open", "[nvml]")
 {
     const Answers answers("device 0\n");
     const auto nvml = open(standin());
@@ -143,7 +143,7 @@ TEST_CASE("what the file says is seen during a run", "[nvml]")
     CHECK(shown(*nvml).empty());
 }
 
-TEST_CASE("a list that grows while it is read", "[nvml]")
+TEST_CASE("a list may grow while it is read", "[nvml]")
 {
     const Answers answers("grow 1\ndevice 0\nprocess 11 4096\n");
     CHECK(shown(standin()) == "0:11=4096 0:100000=4096 0:100001=4096");
@@ -155,7 +155,7 @@ TEST_CASE("a list that grows while it is read", "[nvml]")
     CHECK(nvml->failures().size() == 2);
 }
 
-TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
+TEST_CASE("the reported number of elements is not trusted", "[nvml]")
 {
     const Answers answers("claim 4000000000\ndevice 0\nprocess 11 4096\n");
     CHECK(shown(standin()) == "[0: the layout of its process list is unknown]");
@@ -166,7 +166,7 @@ TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
     answers.set("claim 2\n" + three);
     CHECK(shown(standin()).starts_with("0:11=1048576 0:12=2097152 "));
 
-    // It says 5 and writes 2: then 3, as two elements of 24 bytes have the length of three of 16.
+    // It reports 5 elements and writes 2; then it reports 3, as two of 24 bytes are as long as three of 16.
     static unsigned claim;
     const auto liar = [](gpusnoop::NvmlDevice, unsigned* count, void* elements) -> int {
         if (*count < claim) {
@@ -177,8 +177,8 @@ TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
         memcpy(elements, two, sizeof(two));
         return gpusnoop::NVML_OK;
     };
-    for (const unsigned said : {5u, 3u}) {
-        claim = said;
+    for (const unsigned reported : {5u, 3u}) {
+        claim = reported;
         int code = 0;
         CHECK(gpusnoop::read_nvml_list({liar, sizeof(NvmlElement)}, nullptr, code).empty());
         CHECK(code == gpusnoop::NVML_UNREADABLE);
@@ -189,7 +189,7 @@ TEST_CASE("the number that a list claims to have is not believed", "[nvml]")
     CHECK(code == gpusnoop::NVML_OK);
 }
 
-TEST_CASE("a device that is lost hides no other", "[nvml]")
+TEST_CASE("a lost device does not hide the others", "[nvml]")
 {
     const Answers answers("fail device 0 15\n" + three);
     const auto nvml = open(standin());
@@ -199,7 +199,7 @@ TEST_CASE("a device that is lost hides no other", "[nvml]")
     answers.set(three);
     CHECK(shown(*nvml) == three_shown);
 
-    SECTION("a list that a device does not have is no failure, unless it has none")
+    SECTION("a missing list is not a failure, unless all are missing")
     {
         answers.set("fail graphics 1 3\n" + three);
         CHECK(shown(*nvml) == "0:11=1048576 0:12=2097152 0:13=3145728 1:12=4096 1:15=8192");
@@ -208,7 +208,7 @@ TEST_CASE("a device that is lost hides no other", "[nvml]")
     }
 }
 
-TEST_CASE("why there is no NVML", "[nvml]")
+TEST_CASE("reasons why NVML cannot be opened", "[nvml]")
 {
     const Answers answers(three);
     CHECK(refused({"libgpusnoop-none.so.1", {}}).starts_with("NVML cannot be opened: libgpusnoop-none.so.1: "));
@@ -245,7 +245,7 @@ TEST_CASE("the library is shut down and closed again", "[nvml]")
     CHECK(!loaded());
 }
 
-TEST_CASE("in other folders only what root alone can write is opened", "[nvml]")
+TEST_CASE("in other folders, only files that only root can write are opened", "[nvml]")
 {
     if (geteuid() != 0)
         SKIP("needs root");
@@ -269,6 +269,6 @@ TEST_CASE("in other folders only what root alone can write is opened", "[nvml]")
     REQUIRE(chown(copy.c_str(), 1000, 0) == 0);
     CHECK(is_refused());
     REQUIRE(unlink(copy.c_str()) == 0);
-    REQUIRE(mkfifo(copy.c_str(), 0600) == 0); // does not block
+    REQUIRE(mkfifo(copy.c_str(), 0600) == 0); // opening it does not block
     CHECK(is_refused());
 }

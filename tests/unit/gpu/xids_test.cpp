@@ -5,7 +5,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("a line of the kernel's log about an Xid")
+TEST_CASE("an Xid line of the kernel log is parsed")
 {
     const auto line = parse_xid("6,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, MMU Fault: "
                                 "ENGINE GRAPHICS, at 0x7f00\n SUBSYSTEM=pci\n");
@@ -17,7 +17,7 @@ TEST_CASE("a line of the kernel's log about an Xid")
     CHECK(line->text == "MMU Fault: ENGINE GRAPHICS, at 0x7f00");
 }
 
-TEST_CASE("parts of it may be missing, or not known")
+TEST_CASE("parts of an Xid line may be missing or unknown")
 {
     const auto bare = parse_xid("4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.");
     REQUIRE(bare);
@@ -38,12 +38,12 @@ TEST_CASE("parts of it may be missing, or not known")
     CHECK(alone->text.empty());
 }
 
-TEST_CASE("lines that are none")
+TEST_CASE("other lines are ignored")
 {
     for (const char* text : {"", "6,1,2,-;usb 1-1: new device", "NVRM: Xid (PCI:", "NVRM: Xid (PCI:0000:3b:00): ",
                              "NVRM: Xid (PCI:0000:3b:00): many, pid=1", "NVRM: Xid (PCI:0000:3b:00\n): 31"})
         CHECK_FALSE(parse_xid(text));
-    // A name with a comma in it ends there; nothing is read behind the end.
+    // A name ends at its first comma; nothing is read after the end.
     const auto comma = parse_xid("NVRM: Xid (PCI:0000:3b:00): 31, pid=1, name=a, b");
     REQUIRE(comma);
     CHECK(comma->comm == "a");
