@@ -33,7 +33,7 @@ std::string gpu_text(const std::set<Gpu>& gpus)
         auto end = std::next(first), before = first; // ends of a range without gaps
         for (; end != gpus.end() && is_next(*before, *end); ++end)
             before = end;
-        if (before->number - first->number < 2) // two are no range
+        if (before->number - first->number < 2) // two numbers are not shown as a range
             end = std::next(before = first);
         if (last == first->by)
             text += ',';

@@ -40,7 +40,7 @@ struct Pci {
     uint32_t domain, bus, device;
 };
 
-constexpr unsigned max_slices = 16; // 7 of A100, H100 and B200, 4 of A30
+constexpr unsigned max_slices = 16; // A100, H100 and B200 have 7, A30 has 4
 
 // nvmlDeviceAttributes_t
 struct Attributes {

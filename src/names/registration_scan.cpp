@@ -25,7 +25,7 @@ constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// By API. HIP (5 to 7) has no get-kernel call: its handles are variables, which the loader makes read-only.
+// By API. HIP (5 to 7) needs only one function: its handles are variables, which the loader makes read-only.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };

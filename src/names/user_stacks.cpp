@@ -121,10 +121,10 @@ UserStacks::UserStacks(const Kernel& kernel, StackView view, WaitBudget* waits)
         python_.emplace(*kernel.python, *kernel.pythons_known, waits);
 }
 
-void UserStacks::begin(std::span<const pid_t> named)
+void UserStacks::begin(std::span<const pid_t> targets)
 {
     if (python_)
-        for (const pid_t pid : named)
+        for (const pid_t pid : targets)
             python_->track(pid, true);
 }
 

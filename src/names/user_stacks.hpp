@@ -63,9 +63,10 @@ public:
 
     explicit UserStacks(const Kernel& kernel, StackView view = {}, WaitBudget* waits = nullptr); // waits: see Reader
 
-    // Python interpreters of targets (-p) and of running processes that may call are found before their first traced
-    // call; other processes are tracked from their first call on. wait: for all of them together, up to 50 ms.
-    void begin(std::span<const pid_t> named);
+    // Finds the Python interpreters of targets (-p) before their calls are traced, and waits for each result.
+    void begin(std::span<const pid_t> targets);
+    // The same for all running processes that may call; others are tracked from their first call on. wait: waits for
+    // all results together, up to 50 ms.
     void track(const std::vector<pid_t>& running, bool wait);
     // record: from the ring buffer. Returns false if the caller has to handle it, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);

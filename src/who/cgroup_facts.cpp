@@ -134,7 +134,7 @@ std::string CgroupFiles::frozen_by(std::string_view lines) const
         if (own.empty() || mount->v2 != (controller == CONTROLLER_NONE))
             continue;
         const std::string state = text_of(own + (mount->v2 ? "/cgroup.events" : "/freezer.state")).value_or("");
-        if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN, FREEZING; or THAWED
+        if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN or FREEZING, not THAWED
             continue;
         const std::string_view file = mount->v2 ? "/cgroup.freeze" : "/freezer.self_freezing";
         std::string by = own; // if the frozen one above it is not visible

@@ -96,7 +96,7 @@ private:
     struct Thread {
         std::string name;
         bool fresh = false; // read since the last refresh()
-        bool used = true;   // since then
+        bool used = true;   // used since the last refresh()
     };
 
     int map_fd_;
