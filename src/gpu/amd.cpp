@@ -331,7 +331,7 @@ std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // fdinfo's bytes may be included in KFD's
+    for (const auto& [place, held] : held_) // fdinfo's bytes may be among KFD's
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);

@@ -48,7 +48,7 @@ private:
 //
 // For processes that use ROCm, KFD reports memory, the time of copy engines, and the compute units that are busy at the
 // moment, but not for how long (/sys/class/kfd/kfd/proc). For others (Vulkan, video), the DRM driver reports memory and
-// time (/proc/PID/fdinfo). Figures of the two do not overlap: fdinfo does not include KFD's queues.
+// time (/proc/PID/fdinfo). No time is counted twice: fdinfo does not include KFD's queues.
 class AmdGpus : public Nvml {
 public:
     // Parameters: see open_amd_gpus().
