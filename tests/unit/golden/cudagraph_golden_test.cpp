@@ -10,7 +10,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// The kernel side's tables of what there is.
+// A kernel map of live objects.
 struct Table {
     Fd fd;
 
@@ -92,7 +92,7 @@ struct CudaGraph {
         "-H launch --by graph",
         "-H launch -L -N",
         "-H launch -x"};
-    static constexpr const char* usual = "--by pid";
+    static constexpr const char* full_table = "--by pid";
     static constexpr const char* by[] = {"comm",      "thread", "stream",    "device", "api",
                                          "container", "pod",    "namespace", "cgroup"};
     static constexpr const char* sums[] = {"launches",       "kernels_launched", "unknown_launches",
@@ -101,7 +101,7 @@ struct CudaGraph {
                                            "updates",        "failed_updates",   "uploads",
                                            "parameter_sets", "destroyed",        "errors"};
 
-    static bool own(Settings& s, std::string_view word, std::istream&)
+    static bool parse_option(Settings& s, std::string_view word, std::istream&)
     {
         s.summary |= word == "--summary";
         return word == "--summary";
@@ -139,7 +139,7 @@ struct CudaGraph {
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 1, 17, 400'000),
             graph_calls(trainer, KIND_GRAPH_UPDATE, "cuGraphExecUpdate_v2", 2, 2, 300'000, 910),
             graph_calls(trainer, KIND_GRAPH_SET, "cuGraphExecKernelNodeSetParams_v2", 2, 29, 5'000),
-            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // from before tracing began
+            graph_calls(solver, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 3, 7, 19'000), // instantiated before tracing
             graph_calls(solver, KIND_GRAPH_UPLOAD, "cuGraphUpload", 3, 5, 40'000),
             graph_calls(solver, KIND_LAUNCH, "cuLaunchKernel", 0, 36, 4'000),
             graph_calls(server, KIND_GRAPH_LAUNCH, "cuGraphLaunch", 4, 2, 9'000), // under capture
@@ -169,10 +169,10 @@ struct CudaGraph {
             record.exec.handle = 0x7f0000002000 + number;
             execs.ended(record);
         }
-        People processes;
+        TestProcesses processes;
         GraphGroups groups(settings, processes, &execs);
         for (const CallDelta& call : calls)
-            if (settings.summary || call.key.kind != KIND_LAUNCH) // which nobody else looks at
+            if (settings.summary || call.key.kind != KIND_LAUNCH) // only the summary counts direct launches
                 groups.add(call);
         const cudagraph::Context context{
             {options, settings, processes, 2.0, all_probes(), golden::frames_of(settings)}, 31'000'000'000, execs};
@@ -182,9 +182,9 @@ struct CudaGraph {
 
 } // namespace
 
-TEST_CASE("cudagraph shows calls as it did", "[golden]")
+TEST_CASE("cudagraph output matches the golden file", "[golden]")
 {
     if (geteuid() != 0)
-        SKIP("only root may make maps");
+        SKIP("creating BPF maps needs root");
     golden::check<CudaGraph>();
 }

@@ -59,14 +59,14 @@ struct CudaLaunch {
         "-H latency -P -m",
         "-H grid --by kernel,stream,device",
         "-H latency -x"};
-    static constexpr const char* usual = "-l --by pid,kernel -r 0";
+    static constexpr const char* full_table = "-l --by pid,kernel -r 0";
     static constexpr const char* by[] = {"comm",      "thread", "stream",    "device", "api",
                                          "container", "pod",    "namespace", "cgroup"};
     static constexpr const char* sums[] = {
         "launches",       "captured", "graph_launches",  "graph_kernels", "graph_launches_unknown",
         "host_functions", "errors",   "latency_total_ns"};
 
-    static bool own(Settings& s, std::string_view word, std::istream& more)
+    static bool parse_option(Settings& s, std::string_view word, std::istream& more)
     {
         if (word == "--names")
             return static_cast<bool>(more >> s.names.form);
@@ -114,7 +114,7 @@ struct CudaLaunch {
             launches(trainer, "cuLaunchKernel", 0x1020, 53, 5'100, small),
             launches(solver, "cuLaunchKernelEx", 0x1010, 7, 6'000, wide, 719),
             launches(solver, "cuLaunchKernel", 0x1030, 29, 900'000, large),
-            launches(server, "cuLaunchKernel", 0x1040, 17, 3'300, small), // nobody knows its name
+            launches(server, "cuLaunchKernel", 0x1040, 17, 3'300, small), // has no name
             launches(server, "cuLaunchKernel", 0x1020, 11, 3'000, small), // under capture
             launches(server, "cudaLaunchKernel", 0x1020, 13, 7'700, small),
             launches(server, "cudaLaunchKernel", 0x1020, 3, 1'100, small, 98),
@@ -146,7 +146,7 @@ struct CudaLaunch {
                       const std::vector<CallDelta>& calls)
     {
         using namespace golden;
-        People processes;
+        TestProcesses processes;
         KernelNames names("");
         for (const image& who : {trainer, solver, server}) {
             learn(names, who, 0x1010, "_Z6vecaddPKfS0_Pfi", NAME_LOOKUP);
@@ -167,12 +167,12 @@ struct CudaLaunch {
 
 } // namespace
 
-TEST_CASE("cudalaunch shows calls as it did", "[golden]")
+TEST_CASE("cudalaunch output matches the golden file", "[golden]")
 {
     golden::check<CudaLaunch>();
 }
 
-TEST_CASE("with --graphs expand the largest figure of LAUNCHES comes first")
+TEST_CASE("--graphs expand sorts by LAUNCHES, largest first")
 {
     for (const char* sort : {"launches", "launches_per_second", "LAUNCHES"}) {
         INFO(sort);

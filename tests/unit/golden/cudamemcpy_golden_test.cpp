@@ -52,13 +52,13 @@ struct CudaMemcpy {
         "-H size --by memory,form",
         "-H latency -L -N",
         "-H size -P -x"};
-    static constexpr const char* usual = "-l --by pid,kind,memory";
+    static constexpr const char* full_table = "-l --by pid,kind,memory";
     static constexpr const char* by[] = {"kind",   "memory", "form",      "api", "comm",      "thread",
                                          "stream", "device", "container", "pod", "namespace", "cgroup"};
     static constexpr const char* sums[] = {"copies",       "calls",   "captured",    "errors", "bytes",
                                            "failed_bytes", "unsized", "synchronous", "small",  "latency_total_ns"};
 
-    static bool own(Settings&, std::string_view, std::istream&) { return false; }
+    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
     static golden::Measures measures(const Settings& s, const Options& o)
     {
         return {s.latency, s.latency || o.failed_only};
@@ -67,7 +67,7 @@ struct CudaMemcpy {
     struct Copy {
         direction way;
         memory from, to;
-        uint64_t bytes; // of each; 0: not known
+        uint64_t bytes; // per copy; 0: unknown
     };
 
     static CallDelta copies(const image& who, std::string_view symbol, Copy copy, uint64_t n, uint64_t ns_each,
@@ -116,10 +116,10 @@ struct CudaMemcpy {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        golden::People processes;
+        golden::TestProcesses processes;
         CopyGroups groups(settings, processes);
         for (CallDelta call : calls) {
-            // Megabytes a second of synchronous copies, in place of their time.
+            // The kernel side stores MB/s of synchronous copies instead of their duration.
             if (settings.histogram_of == cudamemcpy::Measure::rate) {
                 const bool timed = !(call.key.flags & CALL_ASYNCHRONOUS) && !call.key.result && call[COPY_BYTES];
                 call.key.duration =
@@ -136,7 +136,7 @@ struct CudaMemcpy {
 
 } // namespace
 
-TEST_CASE("cudamemcpy shows calls as it did", "[golden]")
+TEST_CASE("cudamemcpy output matches the golden file", "[golden]")
 {
     golden::check<CudaMemcpy>();
 }

@@ -44,12 +44,12 @@ struct CudaSync {
         "-H duration -P -m",
         "-H duration --by wait,api",
         "-H duration -x"};
-    static constexpr const char* usual = "--by thread,api,wait";
+    static constexpr const char* full_table = "--by thread,api,wait";
     static constexpr const char* by[] = {"wait",   "comm",      "thread", "api",       "stream",
                                          "device", "container", "pod",    "namespace", "cgroup"};
     static constexpr const char* sums[] = {"calls", "not_ready", "errors", "waiting", "total_ns"};
 
-    static bool own(Settings&, std::string_view, std::istream&) { return false; }
+    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
     static golden::Measures measures(const Settings&, const Options&) { return {true, true}; }
 
     static CallDelta waits(const image& who, wait what, std::string_view symbol, uint64_t n, uint64_t ns_each,
@@ -84,12 +84,13 @@ struct CudaSync {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        golden::People processes;
+        golden::TestProcesses processes;
         WaitGroups groups(settings, processes);
         for (const CallDelta& call : calls)
             groups.add(call);
         if (!settings.histogram() && !options.failed_only && settings.driver) {
-            // One that has not returned, begun before the interval, and one that did after it had ended.
+            // A wait that began before the interval and is pending, one that returned after the interval, and one that
+            // began before tracing.
             const call_key still = waits(golden::solver, WAIT_STREAM, "cuStreamSynchronize", 1, 1, 0, 0x10).key;
             groups.add(Waiting::Part{still, 5'250'000'000, 2'000'000'000, true});
             groups.add(Waiting::Part{waits(golden::trainer, WAIT_CONTEXT, "cuCtxSynchronize", 1, 1).key, 700'000'000,
@@ -108,7 +109,7 @@ struct CudaSync {
 
 } // namespace
 
-TEST_CASE("cudasync shows calls as it did", "[golden]")
+TEST_CASE("cudasync output matches the golden file", "[golden]")
 {
     golden::check<CudaSync>();
 }

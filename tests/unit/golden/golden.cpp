@@ -24,7 +24,7 @@ namespace {
 
 using captured::json;
 
-// Names from the innermost directory outwards, as the kernel side sends them.
+// The kernel side sends names from the innermost directory outwards.
 cgroup_path path_of(std::initializer_list<std::string_view> names)
 {
     cgroup_path path{};
@@ -36,7 +36,7 @@ cgroup_path path_of(std::initializer_list<std::string_view> names)
     return path;
 }
 
-void introduce(Processes& processes, const image& who, std::string_view comm, const cgroup_path& path)
+void add_process(Processes& processes, const image& who, std::string_view comm, const cgroup_path& path)
 {
     process_record record{};
     record.image = who;
@@ -47,7 +47,7 @@ void introduce(Processes& processes, const image& who, std::string_view comm, co
     record.cgroups = {who.pid, 0};
     record.v2 = path;
     processes.learn(record);
-    processes.learn_thread(who, who.pid + 10, std::to_array("pt_autograd_0\0\0"), false); // which calls_of() are of
+    processes.learn_thread(who, who.pid + 10, std::to_array("pt_autograd_0\0\0"), false); // the thread in calls_of()
 }
 
 std::vector<std::string> list_of(std::istream& stream)
@@ -82,19 +82,19 @@ std::string difference(const std::filesystem::path& want, const std::string& got
 
 } // namespace
 
-People::People() : Processes(-1, "/nowhere")
+TestProcesses::TestProcesses() : Processes(-1, "/nowhere")
 {
-    introduce(*this, trainer, "trainer",
-              path_of({"cri-containerd-3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abc.scope",
-                       "kubepods-burstable-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods-burstable.slice",
-                       "kubepods.slice"}));
-    introduce(*this, solver, "solver",
-              path_of({"task_0", "user", "step_0", "job_77", "slurmstepd.scope", "system.slice"}));
-    introduce(*this, server, "server", path_of({"triton.service", "user-1000.slice", "user.slice"}));
+    add_process(*this, trainer, "trainer",
+                path_of({"cri-containerd-3f2a91c07bd84e6655d0a1b2c3d4e5f60718293a4b5c6d7e8f90123456789abc.scope",
+                         "kubepods-burstable-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods-burstable.slice",
+                         "kubepods.slice"}));
+    add_process(*this, solver, "solver",
+                path_of({"task_0", "user", "step_0", "job_77", "slurmstepd.scope", "system.slice"}));
+    add_process(*this, server, "server", path_of({"triton.service", "user-1000.slice", "user.slice"}));
 }
 
-void ask(const std::string& words, Options& options, CallSettings& settings,
-         const std::function<bool(std::string_view word, std::istream& more)>& own)
+void parse_words(const std::string& words, Options& options, CallSettings& settings,
+                 const std::function<bool(std::string_view word, std::istream& more)>& parse_option)
 {
     const std::map<std::string_view, bool*> flags = {
         {"-T", &options.timestamps},  {"-X", &options.extra_columns}, {"-x", &options.failed_only},
@@ -118,7 +118,7 @@ void ask(const std::string& words, Options& options, CallSettings& settings,
             for (const auto& name : list_of(stream))
                 options.columns.push_back(name);
         else
-            REQUIRE(own(word, stream));
+            REQUIRE(parse_option(word, stream));
     }
     settings.apply(options);
 }
@@ -160,8 +160,8 @@ CallDelta calls_of(const image& who, uint8_t kind, std::string_view symbol, uint
 
 namespace {
 
-std::optional<CallDelta> as_counted(CallDelta call, const Options& options, const CallSettings& settings,
-                                    Measures measures)
+std::optional<CallDelta> as_measured(CallDelta call, const Options& options, const CallSettings& settings,
+                                     Measures measures)
 {
     call_key& key = call.key;
     if ((key.layer == LAYER_DRIVER && !settings.driver) || (key.layer == LAYER_RUNTIME && !settings.runtime) ||
@@ -180,12 +180,12 @@ std::optional<CallDelta> as_counted(CallDelta call, const Options& options, cons
 
 } // namespace
 
-std::vector<CallDelta> as_counted(const std::vector<CallDelta>& calls, const Options& options,
-                                  const CallSettings& settings, Measures measures)
+std::vector<CallDelta> as_measured(const std::vector<CallDelta>& calls, const Options& options,
+                                   const CallSettings& settings, Measures measures)
 {
     std::vector<CallDelta> counted;
     for (const CallDelta& call : calls)
-        if (const auto one = as_counted(call, options, settings, measures))
+        if (const auto one = as_measured(call, options, settings, measures))
             counted.push_back(*one);
     return counted;
 }
@@ -194,7 +194,7 @@ std::string written(const Options& options, const std::function<void(Output&)>& 
 {
     if (!options.json)
         return captured::written(make_text_output(options.timestamps), print).out;
-    // The time of day of a call is told from now.
+    // Removes the time of day of events: it is computed from the current time.
     static const std::regex of_call(R"re(("type":"event",)"time":"[^"]*",("time_ns"))re");
     return std::regex_replace(captured::written(make_json_output(), print).out, of_call, "$1$2");
 }
@@ -205,16 +205,16 @@ void compare(const std::string& name, const std::string& shown)
     const char* mode = std::getenv("GPUSNOOP_GOLDEN");
     if (mode && std::string_view(mode) == "write") {
         REQUIRE(std::ofstream(file) << shown);
-        WARN(file.string() << " is written anew");
+        WARN(file.string() << " was rewritten");
     } else if (contents(file) != shown) {
-        FAIL(difference(file, shown) << "Where that is as it should be: GPUSNOOP_GOLDEN=write build/unit/unit-tests "
-                                        "'[golden]', at the root of the sources");
+        FAIL(difference(file, shown) << "If this change is intended, run at the root of the sources: "
+                                        "GPUSNOOP_GOLDEN=write build/unit/unit-tests '[golden]'");
     }
 }
 
 namespace {
 
-// The rest adds up, which is checked; and a difference is to be read.
+// Cuts the text after n lines, so that differences stay readable. Another section checks the totals of all rows.
 std::string first_lines(const std::string& text, size_t n)
 {
     size_t end = 0;
@@ -224,8 +224,8 @@ std::string first_lines(const std::string& text, size_t n)
     return text.substr(0, end) + (more ? fmt::format("... and {} more\n", more) : "");
 }
 
-// These say how a table of text looks.
-bool of_text_alone(const std::string& words)
+// True if the options only affect tables of text.
+bool is_text_only(const std::string& words)
 {
     static const std::regex options("(^|.* )(-T|-r|-X|-s|--columns|--names)( .*|$)");
     return std::regex_match(words, options);
@@ -235,7 +235,7 @@ std::string shown(const Subject& tool, const std::string& words)
 {
     std::string text =
         fmt::format("=== {}{}{}\n{}", tool.name, words.empty() ? "" : " ", words, tool.run(words, false));
-    if (!of_text_alone(words))
+    if (!is_text_only(words))
         text += "--- JSON\n" + first_lines(tool.run(words, true), 3);
     return text;
 }
@@ -243,13 +243,13 @@ std::string shown(const Subject& tool, const std::string& words)
 std::vector<json> records(const Subject& tool, const std::string& more)
 {
     std::vector<json> all;
-    std::istringstream text(tool.run(tool.usual + more, true));
+    std::istringstream text(tool.run(tool.full_table + more, true));
     for (std::string line; std::getline(text, line);)
         all.push_back(json::parse(line));
     return all;
 }
 
-// What --columns help prints.
+// The output of --columns help.
 std::string columns_help(const Subject& tool)
 {
     Options options;
@@ -262,7 +262,7 @@ std::string columns_help(const Subject& tool)
     return {};
 }
 
-std::vector<std::string> columns_on_offer(const Subject& tool)
+std::vector<std::string> available_columns(const Subject& tool)
 {
     std::vector<std::string> names;
     std::istringstream lines(columns_help(tool));
@@ -282,7 +282,7 @@ std::map<std::string, double> sums(const Subject& tool, const std::vector<json>&
     return total;
 }
 
-std::vector<std::string> in_any_order(const std::vector<json>& rows)
+std::vector<std::string> sorted_dumps(const std::vector<json>& rows)
 {
     std::vector<std::string> all;
     for (const json& row : rows)
@@ -299,7 +299,7 @@ double sum_of(const json& row, std::span<const char* const> keys)
     return sum;
 }
 
-// The keys that are numbers in some row.
+// Keys with a number in at least one row.
 std::set<std::string> numbers_of(const std::vector<json>& rows)
 {
     std::set<std::string> keys;
@@ -316,7 +316,7 @@ void check(const Subject& tool)
 {
     const captured::Zone zone("UTC");
 
-    SECTION("tables and histograms are as recorded")
+    SECTION("tables and histograms match the golden file")
     {
         std::string all;
         for (const char* words : tool.modes)
@@ -324,7 +324,7 @@ void check(const Subject& tool)
         compare(tool.name, all + "=== " + tool.name + " --columns help\n" + columns_help(tool));
     }
 
-    SECTION("however rows are cut, they add up to the same")
+    SECTION("totals are the same for every --by")
     {
         const auto whole = sums(tool, records(tool, " --by pid"));
         for (const auto& [key, sum] : whole) {
@@ -338,40 +338,40 @@ void check(const Subject& tool)
             }
     }
 
-    SECTION("what is for text changes no JSON")
+    SECTION("options for text do not change JSON")
     {
-        const std::string plain = tool.run(tool.usual, true);
+        const std::string plain = tool.run(tool.full_table, true);
         for (const char* more : {" -T", " -r 1", " -X", " --columns PID", " --columns +COMM,-PID"})
-            CHECK(tool.run(tool.usual + more, true) == plain);
+            CHECK(tool.run(tool.full_table + more, true) == plain);
     }
 
-    SECTION("rows come by the column asked for, the largest first")
+    SECTION("-s sorts rows by any column, largest first")
     {
         const std::vector<json> rows = records(tool, "");
         REQUIRE(rows.size() > 2);
         for (const std::string& key : numbers_of(rows)) {
-            if (key == "interval_ns" || key == tool.sort) // of the whole table; not by its value alone
+            if (key == "interval_ns" || key == tool.sort) // the same in all rows; not sorted by its value alone
                 continue;
             INFO(key);
             const std::vector<json> sorted = records(tool, " -s " + key);
-            CHECK(in_any_order(sorted) == in_any_order(rows));
+            CHECK(sorted_dumps(sorted) == sorted_dumps(rows));
             CHECK(std::ranges::is_sorted(sorted, std::greater<>(), [&](const json& row) {
                 if (key == tool.rate)
                     return sum_of(row, tool.rate_of);
-                return row.value(key, -std::numeric_limits<double>::infinity()); // what is not known comes last
+                return row.value(key, -std::numeric_limits<double>::infinity()); // unknown values sort last
             }));
         }
     }
 
-    SECTION("each column can be had alone")
+    SECTION("--columns can select each column alone")
     {
-        const auto names = columns_on_offer(tool);
+        const auto names = available_columns(tool);
         REQUIRE(names.size() > 8);
         for (const std::string& name : names) {
-            const std::string text = tool.run(tool.usual + " --columns " + name, false);
+            const std::string text = tool.run(tool.full_table + " --columns " + name, false);
             std::istringstream header(text.substr(0, text.find('\n')));
             const std::set<std::string> headers{std::istream_iterator<std::string>(header), {}};
-            CHECK(headers == std::set{name}); // which several may share
+            CHECK(headers == std::set{name}); // a set, since several columns may have the same header
             CHECK(std::ranges::count(text, '\n') > 2);
         }
     }

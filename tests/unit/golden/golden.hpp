@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool's tables and histograms of the same few calls, for each way of asking: golden/TOOL.txt has them as text and as
-// JSON, and the tests say how they differ. GPUSNOOP_GOLDEN=write writes the files anew; read the difference before it
-// is checked in.
+// Golden tests: a tool's tables and histograms of a few fixed calls, for many command lines. golden/TOOL.txt has the
+// expected text and JSON. GPUSNOOP_GOLDEN=write rewrites these files; review the difference before committing it.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -23,36 +22,36 @@
 
 namespace gpusnoop::golden {
 
-// Of a pod, of a Slurm job and of a service. No process has such pids: the kernel's largest is 4194304.
+// Processes of a pod, a Slurm job and a service. Their pids cannot exist: the kernel's limit is 4194304.
 inline constexpr image trainer{5000001, 1}, solver{5000002, 1}, server{5000003, 1};
-struct People : Processes {
-    People();
+struct TestProcesses : Processes {
+    TestProcesses();
 };
 
-// The words of a command line, as far as they say what is shown. own: takes the tool's own, and gives what follows it.
-void ask(const std::string& words, Options& options, CallSettings& settings,
-         const std::function<bool(std::string_view word, std::istream& more)>& own);
+// Parses a command line of options that affect the output. parse_option: parses an option that only this tool has;
+// `more` is the rest of the line.
+void parse_words(const std::string& words, Options& options, CallSettings& settings,
+                 const std::function<bool(std::string_view word, std::istream& more)>& parse_option);
 
-// n calls of this many nanoseconds each; the symbol is one of the probe table, or empty.
+// n calls of ns_each each. symbol: a function of the probe table, or empty.
 CallDelta calls_of(const image& who, uint8_t kind, std::string_view symbol, uint64_t n, uint64_t ns_each);
-// All of the probe table that calls here are numbered by.
+// The whole probe table; the calls' function numbers are indices into it.
 std::span<const Probe> all_probes();
 
-// What else the kernel side counts.
+// Optional measurements of the kernel side that this run enables.
 struct Measures {
-    bool durations; // in this run
+    bool durations;
     bool results;
 };
 
-// When the interval ended, in UTC: 2026-01-01 10:00:00.123456.
+// End of the interval: 2026-01-01 10:00:00.123456 UTC.
 inline constexpr uint64_t wall_ns = 1767261600'123456789;
 
-// As the kernel side has counted them in this run: what is not measured is not there, nor are calls that the run leaves
-// out.
-std::vector<CallDelta> as_counted(const std::vector<CallDelta>& calls, const Options& options,
-                                  const CallSettings& settings, Measures measures);
+// The calls as the kernel side would count them in this run: without measurements and calls that the run excludes.
+std::vector<CallDelta> as_measured(const std::vector<CallDelta>& calls, const Options& options,
+                                   const CallSettings& settings, Measures measures);
 
-// The stacks of rows, where there are any.
+// Stacks of rows, if stacks are shown.
 inline auto frames_of(const CallSettings& settings)
 {
     return [&settings](const CallKey& key, const WhoSeen&) -> Frames {
@@ -63,36 +62,36 @@ inline auto frames_of(const CallSettings& settings)
     };
 }
 
-// What an output writes: JSON, or text.
+// The text or JSON that print() writes.
 std::string written(const Options& options, const std::function<void(Output&)>& print);
 
-// Compares with golden/NAME.txt, or writes it.
+// Compares with golden/NAME.txt, or rewrites it (GPUSNOOP_GOLDEN=write).
 void compare(const std::string& name, const std::string& shown);
 
-// A tool as it is tested.
+// The tool under test.
 struct Subject {
     std::string name;
-    std::string sort;                   // what rows come by where nobody says otherwise
+    std::string sort;                   // default sort key
     std::span<const char* const> modes; // command lines
-    std::string usual;                  // the one whose table has all that is measured
+    std::string full_table;             // options for the table with all measurements
     std::span<const char* const> by;    // dimensions of --by
-    std::span<const char* const> sums;  // JSON keys that add up, however rows are cut
+    std::span<const char* const> sums;  // JSON keys whose totals are the same for every --by
     std::function<std::string(const std::string& words, bool json)> run;
     std::function<void(const Options&, const std::string& sort)> check_fields;
-    // A key that orders rows without it, too: by what these add up to.
+    // If `rate` is the sort key, rows are ordered by the sum of the keys in `rate_of`, even rows without a rate.
     std::string rate = {};
     std::span<const char* const> rate_of = {};
 };
 void check(const Subject& subject);
 
-// `Tool` has those, Settings, validate_options(), own(), measures(), calls() and print().
+// `Tool` has these fields, Settings, validate_options(), parse_option(), measures(), calls() and print().
 template<class Tool>
 void check()
 {
     Subject subject{Tool::name,
                     Tool::sort,
                     Tool::modes,
-                    Tool::usual,
+                    Tool::full_table,
                     Tool::by,
                     Tool::sums,
                     [](const std::string& words, bool json) {
@@ -100,11 +99,12 @@ void check()
                         typename Tool::Settings settings;
                         options.json = json;
                         settings.sort = Tool::sort;
-                        ask(words, options, settings,
-                            [&](std::string_view word, std::istream& more) { return Tool::own(settings, word, more); });
+                        parse_words(words, options, settings, [&](std::string_view word, std::istream& more) {
+                            return Tool::parse_option(settings, word, more);
+                        });
                         Tool::validate_options(settings, options);
                         const auto calls =
-                            as_counted(Tool::calls(), options, settings, Tool::measures(settings, options));
+                            as_measured(Tool::calls(), options, settings, Tool::measures(settings, options));
                         return written(options, [&](Output& output) { Tool::print(output, options, settings, calls); });
                     },
                     Tool::check_fields};

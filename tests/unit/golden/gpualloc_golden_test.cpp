@@ -51,7 +51,7 @@ struct GpuAlloc {
         "-H latency -L -N",
         "-H lifetime -P",
         "-H size --by kind,api"};
-    static constexpr const char* usual = "--nvml";
+    static constexpr const char* full_table = "--nvml";
     static constexpr const char* by[] = {"size",   "stack",     "device", "api",       "comm",
                                          "thread", "container", "pod",    "namespace", "cgroup"};
     static constexpr const char* sums[] = {
@@ -60,9 +60,9 @@ struct GpuAlloc {
         "allocated_bytes", "freed_bytes",      "failures",         "out_of_memory",  "released",  "released_bytes",
         "unknown_frees",   "untracked",        "unsized",          "captured",       "trims"};
 
-    static bool own(Settings& s, std::string_view word, std::istream&)
+    static bool parse_option(Settings& s, std::string_view word, std::istream&)
     {
-        s.nvml_library = "there is one";
+        s.nvml_library = "libnvidia-ml.so.1";
         return word == "--nvml";
     }
     static golden::Measures measures(const Settings& s, const Options&)
@@ -76,7 +76,7 @@ struct GpuAlloc {
         CallDelta call = golden::calls_of(who, kind, symbol, n, 2'000 + bytes_each / 100);
         call.key.memory.holding = static_cast<uint8_t>(what);
         call.key.memory.size = bytes_each ? static_cast<uint16_t>(histogram_bucket(bytes_each)) : uint16_t{BUCKET_NONE};
-        call.key.subject = ends_with_context(what) ? 7 : 0; // number of its context
+        call.key.subject = ends_with_context(what) ? 7 : 0; // context number
         call.key.result = result;
         call[CALL_LAST] = 1000 + n;
         call[MEMORY_BYTES] = n * bytes_each;
@@ -85,7 +85,7 @@ struct GpuAlloc {
         return call;
     }
 
-    // A free counts for the function that allocated.
+    // A free is counted under the function that allocated.
     static std::vector<CallDelta> calls()
     {
         using namespace golden;
@@ -95,7 +95,7 @@ struct GpuAlloc {
             memory(trainer, KIND_ALLOC, "cuMemAlloc_v2", HOLDING_DEVICE, 3, 9'000'000'000, 2),
             memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 500, 4096),
             memory(trainer, KIND_FREE, "cuMemAllocAsync", HOLDING_POOL, 400, 4096),
-            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // no room to follow them
+            memory(trainer, KIND_ALLOC, "cuMemAllocAsync", HOLDING_POOL, 2, 777),        // untracked: the table is full
             memory(trainer, KIND_ALLOC, "cuGraphAddMemAllocNode", HOLDING_POOL, 1, 640), // under capture
             memory(solver, KIND_ALLOC, "cuMemCreate", HOLDING_VMM, 2, 2 << 20),
             memory(solver, KIND_ALLOC, "cuMemAddressReserve", HOLDING_RESERVED, 1, 1 << 30),
@@ -115,14 +115,14 @@ struct GpuAlloc {
         };
         all[5].key.flags = CALL_UNTRACKED;
         all[6].key.flags = CALL_RECORDED;
-        all[14].key.kind = KIND_ALLOC; // as it is counted
+        all[14].key.kind = KIND_ALLOC; // registrations are counted as allocations
         return all;
     }
 
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        golden::People processes;
+        golden::TestProcesses processes;
         AllocationGroups groups(settings, processes);
         Holdings holdings;
         holdings.distinguish(settings.size, settings.view.device);
@@ -131,7 +131,7 @@ struct GpuAlloc {
             groups.add(call);
         }
         if (!settings.histogram() && !options.failed_only) {
-            // A context of the solver ends, with its array and its managed memory.
+            // A context of the solver is destroyed, and with it an array and managed memory.
             holding_record ended{};
             ended.type = RECORD_CONTEXT_ENDED;
             ended.context = 7;
@@ -155,7 +155,7 @@ struct GpuAlloc {
 
 } // namespace
 
-TEST_CASE("gpualloc shows calls as it did", "[golden]")
+TEST_CASE("gpualloc output matches the golden file", "[golden]")
 {
     golden::check<GpuAlloc>();
 }

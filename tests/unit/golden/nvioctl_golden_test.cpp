@@ -40,12 +40,12 @@ struct NvIoctl {
                                             "-H latency -P -m",
                                             "-H latency --by device,class",
                                             "-H latency -x"};
-    static constexpr const char* usual = "--by pid,command,device";
+    static constexpr const char* full_table = "--by pid,command,device";
     static constexpr const char* by[] = {"command",   "device", "class",     "comm",  "thread",
                                          "container", "pod",    "namespace", "cgroup"};
     static constexpr const char* sums[] = {"calls", "errors", "unknown", "pending", "total_ns"};
 
-    static bool own(Settings&, std::string_view, std::istream&) { return false; }
+    static bool parse_option(Settings&, std::string_view, std::istream&) { return false; }
     static golden::Measures measures(const Settings&, const Options&) { return {true, true}; }
 
     static CallDelta entries(const image& who, driver_entry entry, driver_node node, uint64_t subject, uint64_t n,
@@ -86,7 +86,7 @@ struct NvIoctl {
     static void print(Output& output, const Options& options, const Settings& settings,
                       const std::vector<CallDelta>& calls)
     {
-        golden::People processes;
+        golden::TestProcesses processes;
         DriverGroups groups(settings, processes);
         for (const CallDelta& call : calls)
             groups.add(call);
@@ -103,7 +103,7 @@ struct NvIoctl {
 
 } // namespace
 
-TEST_CASE("nvioctl shows calls as it did", "[golden]")
+TEST_CASE("nvioctl output matches the golden file", "[golden]")
 {
     golden::check<NvIoctl>();
 }

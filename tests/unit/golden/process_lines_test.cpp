@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines about processes, and the table of leaks, as golden/lines.txt has them.
+// Lines about single processes, and the table of leaks: golden/lines.txt has the expected output.
 #include "../output/captured.hpp"
 #include "bpf/shared/call.h"
 #include "golden.hpp"
@@ -16,7 +16,7 @@ const std::vector<std::string> frames(std::begin(stack), std::end(stack));
 
 void storms(Output& output, const Options&)
 {
-    golden::People processes;
+    golden::TestProcesses processes;
     cudagraph::print_storm(output, {golden::trainer, 1000, 7, {}}, processes, golden::wall_ns, frames);
     cudagraph::print_storm(output, {golden::server, 0, 8, {}}, processes, golden::wall_ns, {});
 }
@@ -46,7 +46,7 @@ std::vector<std::string> stack_of(const LeakKey& key)
 
 void exits(Output& output, const Options&)
 {
-    golden::People processes;
+    golden::TestProcesses processes;
     const Holdings holdings = held();
     for (const image& who : {golden::trainer, golden::solver, golden::server})
         gpualloc::print_exit(output, who, holdings, processes, golden::wall_ns, stack_of);
@@ -54,7 +54,7 @@ void exits(Output& output, const Options&)
 
 void leaks(Output& output, const Options& options)
 {
-    golden::People processes;
+    golden::TestProcesses processes;
     std::map<LeakKey, Leak> leaks;
     leaks[{golden::trainer, HOLDING_DEVICE, 3, 0x401000}] = {{40, 80'000'000}, 61'000'000'000, {}};
     leaks[{golden::solver, HOLDING_MANAGED, 4, 0x401007}] = {{2, 200'000'000}, 5'500'000'000, {}};
@@ -63,7 +63,7 @@ void leaks(Output& output, const Options& options)
 
 void xids(Output& output, const Options&)
 {
-    golden::People processes;
+    golden::TestProcesses processes;
     constexpr uint64_t second = 1'000'000'000;
     XidReport report{31, 100 * second, "0000:3b:00", "Ch 00000008, intr 10000000", golden::trainer.pid, "trainer"};
     recent_calls recent{};
@@ -76,7 +76,7 @@ void xids(Output& output, const Options&)
         99 * second + second / 2, 5'000, 0xc0104629, -9, {1, NODE_NVIDIA_GPU, OUTCOME_ERRNO}, ENTRY_IOCTL, 0, {}};
     recent.calls[2].kind = 0; // being written
     nvioctl::print_xid(output, report, recent, processes, golden::wall_ns);
-    // Of which nothing was seen; of which the log says nothing; and one that no table has.
+    // Errors without recorded calls; without a text in the log; and with an unknown number.
     nvioctl::print_xid(output, report, {}, processes, golden::wall_ns);
     nvioctl::print_xid(output, {79, 0, "0000:3b:00", "", {}, ""}, {}, processes, golden::wall_ns);
     nvioctl::print_xid(output, {9999, 0, "", "", 77, ""}, {}, processes, golden::wall_ns);
@@ -91,7 +91,7 @@ constexpr Lines all_lines[] = {
 
 } // namespace
 
-TEST_CASE("lines about processes are as recorded", "[golden]")
+TEST_CASE("lines about processes match the golden file", "[golden]")
 {
     const captured::Zone zone("UTC");
     std::string all;
