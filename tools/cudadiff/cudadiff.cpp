@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view tool_name = "cudadiff";
 constexpr std::string_view about =
-    "Compares two recordings of the other tools: what changed, by how much, and whether the change is significant.";
+    "Compares two recordings of the other tools: what changed, by how much, and is it significant.";
 constexpr std::string_view examples =
     "  cudalaunch -l --record before.json 1   # record until Ctrl-C; repeat after the change\n"
     "  cudadiff before.json after.json        # what changed\n"

@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudagap",
-    .summary = "Shows where threads that use CUDA spend their time: in calls, waiting for a CPU, or blocked, and why.",
+    .summary = "Shows where threads that use CUDA spend their time: in calls, without a CPU, or blocked, and why.",
     .examples = "  cudagap                     # all processes, until Ctrl-C\n"
                 "  cudagap 5                   # a table every 5 seconds\n"
                 "  cudagap --by thread 5       # which thread is held up\n"
