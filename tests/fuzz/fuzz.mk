@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is fuzzed: a target is a file in targets/; it starts from what is in seeds/ and regressions/ in a folder of its name.
-# Included by the top Makefile. Each is built twice: as the tests with sanitizers are, to be handed those inputs (make
-# test-long), and by clang with its fuzzer (make fuzz). Where clang has no fuzzer runtime, the test says so.
+# Fuzz targets, included by the top Makefile. A target is a file in targets/; its initial inputs are in seeds/TARGET and
+# regressions/TARGET. Each target is built twice: with sanitizers, to replay those inputs (make test-long), and by clang with
+# libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a message.
 
 FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++
@@ -14,7 +14,7 @@ FUZZ_SEEDS   := $(addprefix $(FUZZ)/seeds/,program library static static-pie os 
 fuzz: fuzz-bins
 	$(Q)tests/fuzz/run $(SECONDS) $(TARGETS)
 
-# A compiler that cannot is no reason to fail.
+# Does not fail if the compiler has no fuzzer.
 fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(BPF_BYTES) $(GEN)/driver_tables.hpp
 	$(Q)mkdir -p $(FUZZ)
 	$(Q)if echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' | \
@@ -22,7 +22,7 @@ fuzz-bins: $(FUZZ_SEEDS) $(SKELETONS) $(BPF_BYTES) $(GEN)/driver_tables.hpp
 	then $(MAKE) --no-print-directory VARIANT=fuzz CXX="$(FUZZ_CXX)" WERROR=0 fuzz-targets; \
 	else echo "  (no fuzzer: $$(grep -m 1 -i error $(FUZZ)/log))"; fi
 
-# After the tools: two makes at once must not compile the same files.
+# Runs after asan, because two makes at once must not compile the same files.
 fuzz-replay: asan $(FUZZ_SEEDS)
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan fuzz-targets
 
@@ -58,11 +58,11 @@ $(eval $(call fuzz_seed,static,-O2 -DRUNTIME -fno-pie -no-pie -static -e launch_
 $(eval $(call fuzz_seed,static-pie,-O0 -DRUNTIME -fPIE -pie -e launch_all))
 $(eval $(call fuzz_seed,os,-Os -DRUNTIME -fPIC -shared))
 
-# Compiled as most code is: with frames that can be unwound.
+# With unwind tables, as most code has them.
 $(FUZZ)/seeds/frames: tests/fuzz/seed.cpp
 	$(Q)$(CXX) -O2 -fPIC -shared -fasynchronous-unwind-tables -Wl,--eh-frame-hdr $< -o $@ -nostdlib -s
 
-# Its symbols are where distributions put those of stripped libraries.
+# Its symbols are in .gnu_debugdata, as in stripped libraries of distributions.
 $(FUZZ)/seeds/packed: tests/fuzz/seed.cpp $(FUZZ)/seeds/library
 	$(Q)$(CXX) -O2 -fPIC -shared $< -o $@.full -nostdlib
 	$(Q)python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(open("$@.full", "rb").read()))' > $@.xz

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of libFuzzer, for any compiler: replay FOLDER... hands each file in them to the target, once.
+// Replacement for libFuzzer's main(), for any compiler. replay FOLDER...: runs the target once on each file in them.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

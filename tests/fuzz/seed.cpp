@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that registers kernels as nvcc makes it, with as little else as can be; compiled in several forms, it is
-// what the fuzzer starts from. RUNTIME: the runtime's functions are its own, as in a program that links them
-// statically.
+// Seed binary for the fuzzer: a minimal program that registers kernels as nvcc's output does. It is compiled in several
+// forms. RUNTIME: defines the runtime's functions, like a program that links the runtime statically.
 extern "C" {
 
 struct Handle;
 #ifdef RUNTIME
-#define KEPT __attribute__((noipa, used)) // or the compiler leaves out arguments that are not used
+#define KEPT __attribute__((noipa, used)) // keeps the compiler from removing unused arguments
 volatile const void* last;
 KEPT void __cudaRegisterFunction(Handle*, const char* stub, char*, const char*, int, void*, void*, void*, void*, int*)
 {

@@ -10,17 +10,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Of the sanitizers; GCC has no header for them.
+// Functions of the sanitizers. GCC has no header for them.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
                                                          void (*freed)(const volatile void*));
 extern "C" size_t __sanitizer_get_allocated_size(const volatile void* memory);
 
 namespace {
 
-// One input may cost so much, sanitizers and all. Of the processor: a clock on the wall is one that a busy machine
-// breaks.
-constexpr double most_seconds = 2;
-constexpr int64_t most_bytes = 256 << 20;
+// Limits per input, including the sanitizers' overhead. CPU time, because wall-clock time varies on a busy machine.
+constexpr double max_cpu_seconds = 2;
+constexpr int64_t max_bytes = 256 << 20;
 
 int64_t bytes_held = 0;
 int64_t bytes_before = 0;
@@ -28,7 +27,7 @@ int64_t bytes_before = 0;
 void allocated(const volatile void*, size_t size)
 {
     bytes_held += static_cast<int64_t>(size);
-    gpusnoop::expect(bytes_held - bytes_before <= most_bytes, "an input takes no more than 256 MiB");
+    gpusnoop::expect(bytes_held - bytes_before <= max_bytes, "an input uses at most 256 MiB");
 }
 
 void freed(const volatile void* memory)
@@ -42,36 +41,36 @@ void freed(const volatile void* memory)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size)
 {
     static const int hooked = __sanitizer_install_malloc_and_free_hooks(allocated, freed);
-    gpusnoop::expect(hooked > 0, "memory is counted");
+    gpusnoop::expect(hooked > 0, "allocation hooks are installed");
     bytes_before = bytes_held;
-    const std::clock_t begun = std::clock();
+    const std::clock_t start = std::clock();
     fuzz({reinterpret_cast<const char*>(data), size});
-    gpusnoop::expect(static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC < most_seconds,
-                     "an input takes no more than 2 seconds");
+    gpusnoop::expect(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < max_cpu_seconds,
+                     "an input uses less than 2 seconds of CPU time");
     return 0;
 }
 
 namespace gpusnoop {
 
-void expect(bool holds, const char* what)
+void expect(bool holds, const char* invariant)
 {
     if (holds)
         return;
-    fprintf(stderr, "ERROR: not true: %s\n", what);
+    fprintf(stderr, "ERROR: not true: %s\n", invariant);
     abort();
 }
 
 Fd file_with(std::string_view content)
 {
     Fd file(memfd_create("fuzzed", MFD_CLOEXEC));
-    expect(pwrite(file.get(), content.data(), content.size(), 0) == std::ssize(content), "a file in memory is written");
+    expect(pwrite(file.get(), content.data(), content.size(), 0) == std::ssize(content), "memfd can be written");
     return file;
 }
 
 Folder::Folder()
 {
     std::string name = (std::filesystem::temp_directory_path() / "gpusnoop-fuzz-XXXXXX").string();
-    expect(mkdtemp(name.data()), "a folder can be made");
+    expect(mkdtemp(name.data()), "temporary folder can be created");
     path_ = name;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A target is one file in targets/ that defines fuzz(). It has bounds of time and memory without its doing
-// (target.cpp).
+// Interface of fuzz targets. A target is a file in targets/ that defines fuzz(). target.cpp limits its time and memory.
 #pragma once
 
 #include "base/fd.hpp"
@@ -10,18 +9,18 @@
 #include <string>
 #include <string_view>
 
-// Called with any bytes, again and again.
+// Called once per input, with arbitrary bytes.
 void fuzz(std::string_view input);
 
 namespace gpusnoop {
 
-// What is true whatever the input is.
-void expect(bool holds, const char* what);
+// Aborts with the invariant's text if it does not hold.
+void expect(bool holds, const char* invariant);
 
-// An unnamed file, at its beginning.
+// An unnamed file with this content, positioned at its start.
 Fd file_with(std::string_view content);
 
-// A folder that is empty at first and goes with this.
+// A temporary folder, removed by the destructor.
 class Folder {
 public:
     Folder();
@@ -30,13 +29,13 @@ public:
     Folder& operator=(const Folder&) = delete;
 
     const std::string& path() const { return path_; }
-    void write(const std::string& name, std::string_view content) const; // making the folders it is in
+    void write(const std::string& name, std::string_view content) const; // creates parent folders
 
 private:
     std::string path_;
 };
 
-// An input of several parts: zeros and empty texts where it is over.
+// Splits an input into numbers and texts. After its end, numbers are 0 and texts are empty.
 class Parts {
 public:
     explicit Parts(std::string_view input) : rest_(input) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How to unwind through the code of any file, at any address.
+// Unwinding rules of any file, at any address.
 #include "code/call_frames.hpp"
 #include "base/error.hpp"
 #include "tests/fuzz/target.hpp"
@@ -13,7 +13,7 @@ try {
     for (uint64_t address = 0; address < 2 * input.size() && address < 1 << 16; address += 1 + input.size() / 64) {
         frames.function_start(address);
         const auto rule = frames.rule(address);
-        expect(!rule || rule->base_register < FrameRegisters::count, "registers have numbers");
+        expect(!rule || rule->base_register < FrameRegisters::count, "base register is valid");
     }
-} catch (const Error&) { // most are no ELF files
+} catch (const Error&) { // most inputs are not ELF files
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all tools take, from any words: scripts pass on what others have given them. A word ends with a newline.
+// Shared options, parsed from arbitrary arguments (scripts may pass on untrusted ones). A newline ends each argument.
 #include "run/command_line.hpp"
 #include "run/shared_options.hpp"
 #include "tests/fuzz/target.hpp"
@@ -25,14 +25,14 @@ void fuzz(std::string_view input)
         line.parse(static_cast<int>(words.size()), arguments.data());
         check_shared_options(o);
         for (const pid_t pid : o.pids)
-            expect(pid > 0, "a process has a number");
-        expect(o.tid >= 0 && o.comm.size() <= 15, "a thread has a number, and a short name");
+            expect(pid > 0, "pids are positive");
+        expect(o.tid >= 0 && o.comm.size() <= 15, "tid and comm are in range");
         for (const auto& time : {o.interval, o.duration})
-            expect(!time || *time > std::chrono::nanoseconds(0), "a time is one");
-        expect(o.ring_mb > 0 && (o.ring_mb & (o.ring_mb - 1)) == 0, "a ring is a power of two");
+            expect(!time || *time > std::chrono::nanoseconds(0), "times are positive");
+        expect(o.ring_mb > 0 && (o.ring_mb & (o.ring_mb - 1)) == 0, "ring size is a power of two");
     } catch (const UsageError& error) {
-        expect(*error.what(), "there is a reason");
+        expect(*error.what(), "the error has a message");
     } catch (const Answer& answer) {
-        expect(!answer.text.empty(), "there is an answer");
+        expect(!answer.text.empty(), "the answer is not empty");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runtimes leave on disk about containers; whoever starts one chooses its labels. One text is read as if each had
-// written it.
+// Container metadata files; the user who starts a container chooses its labels. Each input is parsed as the file of
+// every runtime.
 #include "tests/fuzz/target.hpp"
 #include "who/container_runtimes.hpp"
 
@@ -14,7 +14,7 @@ void check(const ContainerNames& names)
         expect(name.size() <= 4096, "names are bounded");
     expect(names.runtime.empty() || names.runtime == "docker" || names.runtime == "containerd" ||
                names.runtime == "cri-o" || names.runtime == "podman",
-           "a runtime is one that there is");
+           "the runtime is known");
 }
 
 void check_lists(const ContainerNames& names)
@@ -22,7 +22,7 @@ void check_lists(const ContainerNames& names)
     expect(names.labels.size() <= 64 && names.gpu_files.size() <= 256 && names.cap_files.size() <= 256,
            "lists are bounded");
     for (const std::string& label : names.labels)
-        expect(label.size() <= 400 && label.find('=') != label.npos, "so are labels");
+        expect(label.size() <= 400 && label.find('=') != label.npos, "labels are KEY=VALUE, and bounded");
 }
 
 void check(const ContainerRecord& record)
@@ -50,9 +50,9 @@ void fuzz(std::string_view input)
     folder.write("etc/docker/daemon.json", input);
     static const HostFiles files(folder.path());
     each_stored(files, ".", [](const ContainerRecord& record) {
-        expect(is_container_id(record.id), "an id is one, and so safe in paths");
+        expect(is_container_id(record.id), "the id is valid, so safe in paths");
         check(record);
     });
     for (const std::string& root : docker_data_root(files))
-        expect(root.ends_with("/containers"), "containers have a folder");
+        expect(root.ends_with("/containers"), "the folder is that of containers");
 }

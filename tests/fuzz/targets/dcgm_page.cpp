@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dcgm-exporter's page, and the answer that it comes in, from whoever listens there.
+// Metrics page of dcgm-exporter, and the HTTP response around it. Any local program may listen on its port.
 #include "tests/fuzz/target.hpp"
 #include "tools/gpuspend/dcgm.hpp"
 
@@ -7,14 +7,14 @@ using namespace gpusnoop;
 
 void fuzz(std::string_view input)
 {
-    const LoopbackResponse answer = http_body(input);
-    expect(answer.text.empty() || answer.error.empty(), "there is a body, or why not");
+    const LoopbackResponse response = http_body(input);
+    expect(response.text.empty() || response.error.empty(), "there is a body or an error, not both");
     const DcgmPage page = parse_dcgm_page(input);
-    expect(page.devices.size() <= DcgmPage::most_devices && page.unusable <= 2 * page.series, "a page has bounds");
+    expect(page.devices.size() <= DcgmPage::most_devices && page.unusable <= 2 * page.series, "the page is bounded");
     for (const auto& [key, gauges] : page.devices) {
-        expect(!key.uuid.empty() && key.uuid.size() <= 256, "a figure is of a device");
+        expect(!key.uuid.empty() && key.uuid.size() <= 256, "each figure belongs to a device");
         for (const Figure figure :
              {Figure::sm_active, Figure::sm_occupancy, Figure::tensor_active, Figure::dram_active, Figure::gpu_busy})
-            expect(gauges.values[static_cast<size_t>(figure)].value_or(0) <= 1'000'000, "a part is no more than all");
+            expect(gauges.values[static_cast<size_t>(figure)].value_or(0) <= 1'000'000, "a ratio is at most 1");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of kernels and functions, which programs choose: a helper demangles them within its limits.
+// Demangling of untrusted kernel and function names, in a helper with limits.
 #include "names/demangle.hpp"
 #include "names/kernel_text.hpp"
 #include "reader/reader.hpp"
@@ -31,7 +31,7 @@ void serve(Helper::Task& task)
             return;
 }
 
-// nullopt if the helper hangs or dies.
+// nullopt if the helper hangs or crashes.
 std::optional<std::string> readable(std::string_view name)
 {
     static std::optional<std::string> answer;
@@ -41,8 +41,8 @@ std::optional<std::string> readable(std::string_view name)
                           }});
     answer.reset();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    const bool asked = helper.post(0, name); // false for a second after the last one was lost
-    expect(!asked || helper.wait_until(deadline), "a helper answers, or is replaced");
+    const bool posted = helper.post(0, name); // false for a second after a helper was lost
+    expect(!posted || helper.wait_until(deadline), "the helper answers, or is replaced");
     return std::exchange(answer, std::nullopt);
 }
 
@@ -53,13 +53,13 @@ void fuzz(std::string_view input)
     const bool plain = std::ranges::none_of(input, is_control);
     const std::string name = input.empty() ? std::string() : readable(input).value_or(std::string(input));
     expect(name.size() <= std::max(readable_max, input.size()), "names are bounded");
-    expect(input.empty() || !name.empty(), "a name stays one");
-    expect(may_be_mangled(input) || name == input, "what is not mangled stays as it is");
+    expect(input.empty() || !name.empty(), "a name does not become empty");
+    expect(may_be_mangled(input) || name == input, "names that are not mangled do not change");
     for (const size_t width : {1, 8, 24, 40, 100}) {
         const std::string cut = shorten_kernel(name, width);
         expect(columns(cut) <= width, "a name fits in its column");
-        expect(!plain || std::ranges::none_of(cut, is_control), "nothing that steers comes in");
+        expect(!plain || std::ranges::none_of(cut, is_control), "no control characters are added");
     }
     expect(base_of_kernel(name).size() <= name.size(), "a part is no longer than the whole");
-    expect(!plain || std::ranges::none_of(name, is_control), "nothing that steers comes in");
+    expect(!plain || std::ranges::none_of(name, is_control), "no control characters are added");
 }

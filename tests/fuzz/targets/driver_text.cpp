@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of the kernel's log, in which a process chooses its name, and the driver's version.
+// Xid lines of the kernel log, which contain the name that a process chose, and the driver's version file.
 #include "gpu/command_layouts.hpp"
 #include "gpu/xids.hpp"
 #include "tests/fuzz/target.hpp"
@@ -12,14 +12,14 @@ void fuzz(std::string_view input)
 {
     if (const auto line = parse_xid(input)) {
         for (const std::string& part : {line->device, line->comm, line->text}) {
-            expect(part.find('\n') == std::string::npos, "a part is within its line");
-            expect(input.find(part) != std::string_view::npos, "a part is in the line");
+            expect(part.find('\n') == std::string::npos, "fields contain no newline");
+            expect(input.find(part) != std::string_view::npos, "the line contains each field");
         }
-        expect(input.find(std::to_string(line->xid)) != std::string_view::npos, "the number is in the line");
+        expect(input.find(std::to_string(line->xid)) != std::string_view::npos, "the line contains the number");
     }
     if (const auto version = parse_driver_version(input)) {
         const auto again =
             parse_driver_version(fmt::format("{}.{}.{}\n", version->major, version->minor, version->patch));
-        expect(again == version, "a version reads the same again");
+        expect(again == version, "the version survives a round trip");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any file may be mapped by a process, and all is asked of it.
+// ELF files: processes can map any file.
 #include "base/error.hpp"
 #include "code/elf_image.hpp"
 #include "tests/fuzz/target.hpp"
@@ -23,8 +23,8 @@ void check(const Elf& elf, const Symbol& function)
     const auto holds = [&](const Elf64_Phdr& s) { return (s.p_flags & PF_X) && lies_in(s, function.file_offset); };
     expect(std::ranges::any_of(elf.segments(), holds), "functions lie in executable segments");
     expect(!elf.bytes(function.file_offset, 32).empty(), "a function has code");
-    const auto there = elf.symbol_at(function.address);
-    expect(!there || there->address == function.address, "a symbol is where it was looked for");
+    const auto found = elf.symbol_at(function.address);
+    expect(!found || found->address == function.address, "the symbol found has the address that was looked up");
 }
 
 } // namespace
@@ -32,7 +32,7 @@ void check(const Elf& elf, const Symbol& function)
 void fuzz(std::string_view input)
 try {
     const Elf elf(file_with(input));
-    expect(elf.file_size() == input.size(), "a file is as large as it is");
+    expect(elf.file_size() == input.size(), "the file size is right");
     expect(elf.build_id().size() <= 128 && elf.soname().size() <= 64 << 10, "names are bounded");
     elf.has_section(".nvFatBinSegment");
     for (const Symbol& function : elf.functions(names))
@@ -44,5 +44,5 @@ try {
         image.pointers(slots);
     for (const Elf64_Phdr& s : elf.segments())
         expect(image.string_at(s.p_vaddr, 64).size() <= 64, "strings are bounded");
-} catch (const Error&) { // most are no ELF files
+} catch (const Error&) { // most inputs are not ELF files
 }

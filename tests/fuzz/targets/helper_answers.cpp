@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of helpers that look at the files of others, and may have been taken over by one.
+// Messages of helpers, which a malicious file may have taken over.
 #include "attach/search_messages.hpp"
 #include "code/stack_messages.hpp"
 #include "names/name_messages.hpp"
@@ -18,11 +18,11 @@ void try_as(std::string_view input)
         return;
     const std::string bytes = message_of(*answer);
     const auto again = read_message<Answer>(bytes);
-    expect(again && message_of(*again) == bytes, "what is taken can be told again");
-    expect(bytes.size() <= input.size(), "there is no more than what was told");
+    expect(again && message_of(*again) == bytes, "the message survives a round trip");
+    expect(bytes.size() <= input.size(), "nothing is added");
     expect(!read_message<Answer>(bytes + '\0') &&
                !read_message<Answer>(std::string_view(bytes).substr(0, bytes.size() - 1)),
-           "only the whole is taken");
+           "messages of another length are rejected");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code of a function that is to be probed.
+// Placement of a probe in the code of any function.
 #include "attach/placement.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -11,5 +11,5 @@ void fuzz(std::string_view input)
     const Placement placement = place({reinterpret_cast<const uint8_t*>(exact.data()), exact.size()});
     expect(placement.delta <= 4 * 15, "a probe is near the entry");
     expect(placement.delta == 0 || placement.delta < exact.size(), "a probe is within the code");
-    expect(placement.delta == 0 || placement.emulated, "a probe is moved where that helps");
+    expect(placement.delta == 0 || placement.emulated, "a probe only moves to an emulated instruction");
 }

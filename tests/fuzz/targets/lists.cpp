@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of prices and of teams.
+// Price lists and team lists of gpuspend.
 #include "base/error.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tools/gpuspend/prices.hpp"
@@ -11,13 +11,13 @@ void fuzz(std::string_view input)
 {
     try {
         const Prices prices(input, "f", "node");
-        expect(prices.currency().size() == 3, "prices are of a currency");
+        expect(prices.currency().size() == 3, "prices have a currency");
         for (const char* model : {"", "NVIDIA H100 80GB HBM3", "*"})
-            expect(prices.of(model, 0).value_or(0) < 1'000'000 * micros_per_unit, "a price is one");
+            expect(prices.of(model, 0).value_or(0) < 1'000'000 * micros_per_unit, "prices are bounded");
     } catch (const Error&) {}
     try {
         const Teams teams(input, "f");
-        expect(teams.any(), "there is a team");
+        expect(teams.any(), "there is at least one team");
         Owner owner;
         owner.names.pod_namespace = owner.names.pod = "a";
         (void)teams.of(owner, "root");

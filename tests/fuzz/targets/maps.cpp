@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/PID/maps: a process chooses the paths in it.
+// /proc/PID/maps. A process chooses the paths in it.
 #include "proc/process.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -11,7 +11,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// As the kernel writes it.
+// The line that the kernel would write.
 std::string line_of(const Mapping& m)
 {
     std::string line = fmt::format("{:x}-{:x} r-{}p {:08x} {:02x}:{:02x} {} ", m.start, m.end, m.executable ? 'x' : '-',
@@ -31,12 +31,12 @@ bool same(const Mapping& a, const Mapping& b)
 void fuzz(std::string_view input)
 {
     const std::vector<Mapping> all = parse_maps(input);
-    expect(std::ssize(all) <= std::ranges::count(input, '\n') + 1, "a line is one mapping at most");
+    expect(std::ssize(all) <= std::ranges::count(input, '\n') + 1, "a line is at most one mapping");
     std::string written;
     for (const Mapping& m : all) {
         expect(m.end > m.start, "mappings are not empty");
         expect(m.path.empty() ? !m.deleted : m.path.starts_with('/'), "paths are absolute");
         written += line_of(m);
     }
-    expect(std::ranges::equal(parse_maps(written), all, same), "what is written again reads the same");
+    expect(std::ranges::equal(parse_maps(written), all, same), "the mappings survive a round trip");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the process that asks NVML, in which anything may have gone wrong.
+// Messages of the NVML helper, whose memory NVML may have corrupted.
 #include "gpu/nvml_service.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -12,8 +12,8 @@ void fuzz(std::string_view input)
         return;
     const std::string bytes = to_bytes(*answers);
     const auto again = answers_from(bytes);
-    expect(again && to_bytes(*again) == bytes, "what is taken can be told again");
-    expect(bytes.size() <= input.size(), "there is no more than what was told");
+    expect(again && to_bytes(*again) == bytes, "the message survives a round trip");
+    expect(bytes.size() <= input.size(), "nothing is added");
     expect(!answers_from(bytes + '\0') && !answers_from(std::string_view(bytes).substr(0, bytes.size() - 1)),
-           "only the whole is taken");
+           "messages of another length are rejected");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text and JSON of whatever bytes traced processes hand us.
+// Text and JSON output of arbitrary bytes from traced processes.
 #include "rows/output.hpp"
 #include "base/text.hpp"
 #include "tests/fuzz/target.hpp"
@@ -35,7 +35,7 @@ bool steers(std::string_view text)
     return false;
 }
 
-// What an output writes, which is to stdout.
+// The text that an output writes to stdout.
 std::string written(std::unique_ptr<Output> output, const Row& row, const std::vector<std::string>& below)
 {
     static const Fd file = [] {
@@ -69,10 +69,10 @@ void check_json(const std::string& text, const std::string& name, const std::vec
         if (object["type"] != "row")
             continue;
         rows++;
-        expect(!is_valid(name) || object["name"] == name, "a name is what it was");
-        expect(object.value("frames", std::vector<std::string>()).size() == below.size(), "lines are what they were");
+        expect(!is_valid(name) || object["name"] == name, "valid names do not change");
+        expect(object.value("frames", std::vector<std::string>()).size() == below.size(), "no frames are lost");
     }
-    expect(lines == 6 && rows == 1, "a record is one line");
+    expect(lines == 6 && rows == 1, "each record is one line");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of folders and links that kubelets make for logs, and whoever else may write there.
+// Names of log folders and links, as kubelets create them. Other programs may be able to write there too.
 #include "tests/fuzz/target.hpp"
 #include "who/container_runtimes.hpp"
 
@@ -18,20 +18,20 @@ void fuzz(std::string_view input)
     const std::string pods = folder.path() + "/var/log/pods/", links = folder.path() + "/links/";
     std::filesystem::create_directories(pods + name + "/trainer");
     std::filesystem::create_directories(links + name);
-    unsigned seen = 0;
+    unsigned found = 0;
     each_logged_pod(files, [&](const ContainerNames& pod) {
-        seen++;
-        expect(pod.pod_namespace + '_' + pod.pod + '_' + pod.pod_uid == name, "a folder is called by its pod");
-        expect(only_container(files, pod) == "trainer", "the container is in the folder");
+        found++;
+        expect(pod.pod_namespace + '_' + pod.pod + '_' + pod.pod_uid == name, "the folder has the pod's name");
+        expect(only_container(files, pod) == "trainer", "the folder contains the container");
     });
     each_log_link(files, "links", [&](const ContainerRecord& record) {
-        seen++;
+        found++;
         const ContainerNames& n = record.names;
-        expect(is_container_id(record.id), "an id is one, and so safe in paths");
+        expect(is_container_id(record.id), "the id is valid, so safe in paths");
         expect(n.pod + '_' + n.pod_namespace + '_' + n.container + '-' + record.id + ".log" == name,
-               "a link is called by its container");
+               "the link has the container's name");
     });
-    expect(seen <= 2, "a name is one pod");
+    expect(found <= 2, "a name is at most one pod and one container");
     std::filesystem::remove_all(pods + name);
     std::filesystem::remove_all(links + name);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interpreter says of itself, its lists of threads, and code with its table of lines.
+// CPython's data in a process's memory: debug offsets, thread lists, and code objects with their line tables.
 #include "code/python_code.hpp"
 #include "code/python_interpreter.hpp"
 #include "code/python_layout.hpp"
@@ -27,16 +27,16 @@ void fuzz(std::string_view input)
     const std::string_view rest = parts.text(input.size());
 
     line_at({.minor = minor, .first_line = offset, .bytes = bytes_of(rest)}, offset);
-    if (const auto told = debug_offsets(bytes_of(rest)); told && told->version.layout.minor)
-        expect(told->version.layout.code != PYTHON_NONE, "a field that all versions have is there");
+    if (const auto offsets = debug_offsets(bytes_of(rest)); offsets && offsets->version.layout.minor)
+        expect(offsets->version.layout.code != PYTHON_NONE, "fields that all versions have are set");
     if (const auto code = read_python_code(bytes_of(rest))) {
-        expect(code->file.size() <= 3 + 2 * PYTHON_TEXT_MAX, "no more of a path than was sent");
+        expect(code->file.size() <= 3 + 2 * PYTHON_TEXT_MAX, "the path is no longer than the input");
         python_stack stack{};
         stack.minor = static_cast<uint8_t>(minor);
         stack.instruction_bytes = minor < 11 ? 4 : 8;
         line_of(*code, stack, {.code = 0, .instruction = instruction, .check = 0});
     }
-    // Memory that repeats itself: lists in it may go round.
+    // The memory repeats the input, so that lists may be circular.
     if (const auto version = python_version(minor); version && rest.size() >= sizeof(uint64_t))
         for (const ThreadStorage* const storage : {&storage_on_x86_64, &storage_on_arm64})
             find_state_slot(*version, instruction, {bytes_of(rest), instruction}, *storage, 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording that somebody has sent.
+// cudadiff on an untrusted recording.
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "tests/fuzz/target.hpp"
@@ -19,9 +19,9 @@ void fuzz(std::string_view input)
         side.read(files);
         const Comparison itself = compare(side, side, {});
         for (const Compared& row : itself.rows)
-            expect(!row.change.shown && row.change.difference == 0, "it does not differ from itself");
-        expect(summary(itself, {}).size() < 1000, "the summary is a sentence");
+            expect(!row.change.shown && row.change.difference == 0, "a recording does not differ from itself");
+        expect(summary(itself, {}).size() < 1000, "the summary is bounded");
     } catch (const Error& error) {
-        expect(printable(error.what()) == error.what(), "what is wrong is a harmless sentence");
+        expect(printable(error.what()) == error.what(), "the error message is printable");
     }
 }

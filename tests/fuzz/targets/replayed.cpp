@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording that somebody has sent, shown: as tables, whatever is asked of them, and on cudatop's screen.
+// Replay of an untrusted recording: as tables with any options, and on cudatop's screen.
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "output/recording.hpp"
@@ -27,14 +27,14 @@ constexpr Size size{100, 40};
 
 void expect_harmless(const std::exception& error)
 {
-    expect(printable(error.what()) == error.what(), "what is wrong is a harmless sentence");
+    expect(printable(error.what()) == error.what(), "the error message is printable");
 }
 
 void expect_no_steering(std::string_view text)
 {
     for (; !text.empty(); text.remove_prefix(std::max<size_t>(first_code_point(text).length, 1)))
         if (const CodePoint c = first_code_point(text); c.length)
-            expect(!steers_terminal(c.code) || c.code == '\n', "nothing that is shown steers a terminal");
+            expect(!steers_terminal(c.code) || c.code == '\n', "the output contains no terminal control codes");
 }
 
 // Tables go to stdout.
@@ -94,20 +94,20 @@ void show_screens(const std::string& file)
 
 } // namespace
 
-// How it is to be shown, in two bytes, then the recording.
+// Input: two bytes that choose the tool and the options, then the recording.
 void fuzz(std::string_view input)
 {
     Parts parts(input);
-    const auto tool = parts.number<uint8_t>(), how = parts.number<uint8_t>();
+    const auto tool = parts.number<uint8_t>(), flags = parts.number<uint8_t>();
     const Folder folder;
     folder.write("recording", parts.text(input.size()));
-    const WarningRedirect nobody(
-        [](const std::string& text) { expect(printable(text) == text, "warnings are harmless"); });
+    const WarningRedirect redirect(
+        [](const std::string& text) { expect(printable(text) == text, "warnings are printable"); });
     Options options;
     options.replay = folder.path() + "/recording";
-    if (how & 1)
-        options.interval = std::chrono::seconds(how & 2 ? 60 : 1);
-    options.timestamps = how & 4;
-    show_tables(options, tools[tool % std::size(tools)], keys[(how >> 3) % std::size(keys)]);
+    if (flags & 1)
+        options.interval = std::chrono::seconds(flags & 2 ? 60 : 1);
+    options.timestamps = flags & 4;
+    show_tables(options, tools[tool % std::size(tools)], keys[(flags >> 3) % std::size(keys)]);
     show_screens(options.replay);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scan has found, as it comes from another process or from a file of the cache.
+// Results of a registration scan, received from a helper or read from the cache.
 #include "names/scan_cache.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -12,13 +12,13 @@ void fuzz(std::string_view input)
 {
     const auto found = decode_registrations(input);
     if (found) {
-        expect(encode(*found) == input, "what is taken is all there was");
+        expect(encode(*found) == input, "the result survives a round trip");
         for (const Registration& kernel : found->kernels)
-            expect(found->kernel(kernel.stub), "a kernel is found by its stub");
+            expect(found->kernel(kernel.stub), "each kernel can be found by its stub");
     }
     static const Folder folder;
     static const std::string id = "0123456789abcdef";
     folder.write(id + "-1", input);
     chmod((folder.path() + '/' + id + "-1").c_str(), 0600);
-    expect(ScanCache(folder.path()).find(id, 1).has_value() == found.has_value(), "a file of the cache reads the same");
+    expect(ScanCache(folder.path()).find(id, 1).has_value() == found.has_value(), "the cache accepts the same inputs");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks through a mapping of any file: its symbols, and those in its .gnu_debugdata, which is compressed.
+// Symbols of addresses in any mapped file, including its compressed .gnu_debugdata.
 #include "names/user_symbols.hpp"
 #include "tests/fuzz/target.hpp"
 
@@ -22,11 +22,11 @@ void fuzz(std::string_view input)
     UserSymbols symbols;
     const StackQuestion question{{.pid = static_cast<uint32_t>(getpid()), .serial = 1}, addresses, true};
     const StackAnswer answer = symbols.answer(question);
-    expect(!answer.frames.empty() && answer.frames.size() <= addresses.size(), "addresses are told");
+    expect(!answer.frames.empty() && answer.frames.size() <= addresses.size(), "each address has at most one frame");
     for (const StackAnswer::Frame& frame : answer.frames) {
         expect(frame.text.size() <= StackAnswer::text_max, "frames are bounded");
-        expect(frame.text.find("fuzzed") != std::string::npos, "the file is told");
+        expect(frame.text.find("fuzzed") != std::string::npos, "each frame names the file");
     }
-    expect(message_of(answer).size() <= Connection::message_max, "an answer fits");
+    expect(message_of(answer).size() <= Connection::message_max, "the answer fits into a message");
     munmap(mapped, input.size());
 }
