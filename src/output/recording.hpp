@@ -107,10 +107,8 @@ public:
     const RecordedRun& run_of(const Moment& moment) const { return runs_[moment.run]; }
     // The columns of a table as it was shown, in the format of rows/table.hpp.
     const Record::Texts& table(size_t number) const { return tables_[number]; }
-    const std::set<std::string>& keys() const
-    {
-        return keys_;
-    } // JSON keys of rows, except rows of GPUs, totals and diagnoses
+    // JSON keys of rows, except rows of GPUs, totals and diagnoses.
+    const std::set<std::string>& keys() const { return keys_; }
     const Unread& unread() const { return unread_; }
     size_t left_out() const { return left_out_; } // rows that exceeded a limit
     uint64_t lost() const { return lost_; }       // events lost during recording
