@@ -18,9 +18,9 @@ def not_trapped(tier, ask, end, **options):
     form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
     target = Workload("launch vecadd 10", form, **options)
     other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
-    descriptor = leftovers.counting()
+    descriptor = leftovers.count_runs()
     tool = Tool(*ask(target.pid), "--attach", tier, "--by", "pid,kernel", *mode)
-    programs = leftovers.programs_for_calls(tool.pid)
+    programs = leftovers.call_programs(tool.pid)
     check(programs, "the tool holds programs")
     for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
         check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")

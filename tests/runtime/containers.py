@@ -220,7 +220,7 @@ def needed_objects():
     return sorted(path for path in paths if not path.startswith(str(harness.standin)))
 
 
-def by_hand(mounts, root, cgroups, command):
+def contain_command(mounts, root, cgroups, command):
     program = pathlib.Path(__file__).with_name("contain.py")
     return [sys.executable, "-BS", program, json.dumps(mounts), json.dumps(root), json.dumps(cgroups),
             *map(str, command)]
@@ -231,12 +231,12 @@ def need_overlay():
     layer = f"{harness.here}/overlay"
     mounts = [["none", layer, "tmpfs", 0, None], [layer + "/a"], [layer + "/b"], [layer + "/c"],
               ["overlay", layer + "/d", "overlay", 0, f"lowerdir={layer}/a,upperdir={layer}/b,workdir={layer}/c"]]
-    done = subprocess.run(by_hand(mounts, "", [], ["/bin/true"]), capture_output=True, text=True)
+    done = subprocess.run(contain_command(mounts, "", [], ["/bin/true"]), capture_output=True, text=True)
     if done.returncode:
         raise Skip(f"no overlayfs over tmpfs here: {done.stderr.splitlines()[-1]}")
 
 
-class Contained(Workload):
+class Container(Workload):
     """A workload with a root, mounts and process ids of its own. Its truth has `ns_pid`, the pid as it knows it itself,
     beside the machine's."""
 
@@ -252,7 +252,7 @@ class Contained(Workload):
 
     def launcher(self, command):
         root, mounts = self.image.layers()
-        return by_hand(mounts, root, [group.procs for group in self.cgroups], command)
+        return contain_command(mounts, root, [group.procs for group in self.cgroups], command)
 
     def first_process(self):
         """Of the machine's ids."""
@@ -262,9 +262,9 @@ class Contained(Workload):
     def ready(self):
         super().ready()
         self.pid = self.first_process()
-        return self.learn()
+        return self.find_child_pids()
 
-    def learn(self):
+    def find_child_pids(self):
         """Finds the ids of the children that are there now."""
         for pid in [self.pid, *system.descendants(self.pid)]:
             inside = ids_of(pid)[-1:]
@@ -294,7 +294,7 @@ def ids_of(pid):
         return []
 
 
-class RuncContainer(Contained):
+class RuncContainer(Container):
     """The same, by a real runtime, in all hierarchies at `path`."""
 
     def __init__(self, script, form="workload", *, path, **options):
@@ -312,7 +312,7 @@ class RuncContainer(Contained):
     def launcher(self, command):
         root, mounts = self.image.layers()
         self.configure(root, [str(word) for word in command])
-        return by_hand(mounts, "", [], [runc_program(), *runc_options(), "run", "--bundle",
+        return contain_command(mounts, "", [], [runc_program(), *runc_options(), "run", "--bundle",
                                         self.bundle, "--pid-file", self.bundle / "pid", self.id])
 
     def configure(self, root, command):

@@ -46,7 +46,7 @@ memories = {"host": "host", "registered": "pinned", "pinned": "pinned", "managed
             "array": "array", "vmm": "device", None: "unknown"}
 
 
-def of_call(call, field):
+def field_of(call, field):
     match field:
         case "kind":
             direction = call["direction"]
@@ -81,7 +81,7 @@ def expected(truth, by, api="driver", results=False, only_failed=False):
     out = Counter()
     for call in truth:
         if is_copy(call) and layer_wanted(call, api) and (call["result"] or not only_failed):
-            key = tuple(of_call(call, field) for field in by)
+            key = tuple(field_of(call, field) for field in by)
             for measure, n in sums(call, results).items():
                 out[key + (measure,)] += n
     return {key: n for key, n in out.items() if n}

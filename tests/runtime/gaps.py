@@ -7,7 +7,7 @@ import subprocess
 
 import harness
 from harness import check, equal, wait_until
-from programs import end_at_last
+from programs import kill_at_end
 
 case = functools.partial(harness.case, tool="cudagap")
 numbers = itertools.count(1)
@@ -30,14 +30,14 @@ class Gaps:
             self.process = subprocess.Popen([harness.standin / program, *map(str, arguments)], cwd=self.folder,
                                             stdout=said, stderr=error, preexec_fn=preexec)
         self.pid = self.process.pid
-        end_at_last(self.process)
+        kill_at_end(self.process)
         wait_until((self.folder / "up").exists, f"{program} {arguments} is up")
 
     def go(self):
         (self.folder / "go").touch()
         return self
 
-    def said(self):
+    def report(self):
         """By thread."""
         equal(self.process.wait(60 * harness.patience), 0, f"exit status ({(self.folder / 'err').read_text()})")
         lines = map(json.loads, (self.folder / "said").read_text().splitlines())
@@ -62,14 +62,14 @@ def sum_of(row, names):
     return sum(row[name] for name in names)
 
 
-def adds_up(rows):
+def check_sums(rows):
     for row in rows:
         equal(sum_of(row, parts) + sum(row.get(key, 0) for key in interrupts), row["wall_ns"], f"sum of all parts of {row}")
 
 
-def of_threads(tool):
+def sums_by_thread(tool):
     """{tid: all of its rows as one}"""
-    adds_up(tool.rows)
+    check_sums(tool.rows)
     threads = {}
     for row in tool.rows:
         whole = threads.setdefault(row["tid"], dict.fromkeys((*parts, *interrupts, "wall_ns"), 0))

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import harness
 from harness import check, equal
-from memory import told
+from memory import truth_lines
 from programs import Tool, Workload
 from truth import layer_wanted
 
@@ -25,7 +25,7 @@ no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream
 
 def calls(workload, api="driver"):
     """Calls about graphs, each at the layer where the tool counts it."""
-    return [call for call in told(workload, "graph-call") if layer_wanted(call, api)]
+    return [call for call in truth_lines(workload, "graph-call") if layer_wanted(call, api)]
 
 
 def count_of(call):
@@ -52,7 +52,7 @@ def failed_launches(some):
 def wanted(workload, api="driver"):
     """{(pid, handle, generation): values} of what was instantiated, as the truth has it."""
     out, why = {}, defaultdict(set)
-    for row in told(workload, "exec"):
+    for row in truth_lines(workload, "exec"):
         out[row["pid"], row["handle"], row["generation"]] = Counter({kinds[kind]: row[kind] for kind in kinds})
     for call in calls(workload, api):
         key = call["pid"], call["exec"], call["exec_generation"]
@@ -61,7 +61,7 @@ def wanted(workload, api="driver"):
             if call["kind"] == "update" and call["result"]:
                 why[key].add(reasons[call["update_result"]])
     if api == "driver":  # the driver itself says the same
-        for row in told(workload, "exec"):
+        for row in truth_lines(workload, "exec"):
             want = out[row["pid"], row["handle"], row["generation"]]
             equal((want["launches"] + want["captured"], want["updates"], want["failed_updates"], want["uploads"]),
                   (row["launches"], row["updates"], row["failed_updates"], row["uploads"]), f"the truth of {row}")

@@ -133,7 +133,7 @@ def wait_until(condition, what, seconds=20):
     return value
 
 
-def what_was_said(directory):
+def diagnostics(directory):
     """Diagnostics of the case's programs."""
     texts = ((path.name, path.read_text(errors="replace")) for path in sorted(directory.glob("*.err")))
     return "".join(f"{name}: {text[-2000:]}\n" for name, text in texts if text)
@@ -154,7 +154,7 @@ def run_case(chosen, directory, report):
         out.update(result="alone")
     except BaseException as error:
         out.update(result="FAIL", reason=f"{type(error).__name__}: {error}".removeprefix("Failure: "),
-                   details=traceback.format_exc() + what_was_said(directory))
+                   details=traceback.format_exc() + diagnostics(directory))
     for action in reversed(at_end):
         try:
             action()
@@ -301,7 +301,7 @@ def choose(patterns, which, alone):
     return [c for c in cases if which in (None, "long" if c.long else "short") and alone in (None, c.alone)]
 
 
-def told(chosen, out, place):
+def result_line(chosen, out, place):
     if out["result"] == "ok":
         return f"ok {chosen.name} ({out['seconds']:.1f} s) {place}\n"
     text = f"{out['result']} {chosen.name}: {' '.join(out['reason'].split())[:2000]} {place}\n"
@@ -322,12 +322,12 @@ def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
     def count(chosen, out):
         counts[out["result"]] += 1
         groups[chosen.name.partition(".")[0]] += out.get("seconds", 0)
-        print(told(chosen, out, f"[{counts.total()}/{len(wanted)}]"), end="", flush=True)
+        print(result_line(chosen, out, f"[{counts.total()}/{len(wanted)}]"), end="", flush=True)
 
     for chosen, out in results(wanted, at_once):
         if out["result"] == "FAIL" and "GPUSNOOP_SECOND_TRY" in os.environ and len(unsteady) < SECOND_TRIES:
             unsteady.append(chosen)
-            print(told(chosen, out | {"result": "UNSTEADY"}, "[to be run again]"), end="", flush=True)
+            print(result_line(chosen, out | {"result": "UNSTEADY"}, "[to be run again]"), end="", flush=True)
         else:
             count(chosen, out)
     for chosen, out in run(unsteady, [standin]):

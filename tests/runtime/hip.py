@@ -6,7 +6,7 @@ import subprocess
 
 import harness
 from harness import check, equal
-from programs import Tool, end_at_last, numbers
+from programs import Tool, kill_at_end, numbers
 
 versions = {version: version for version in ("5", "6", "7")}
 
@@ -24,7 +24,7 @@ class Calls:
         with open(self.error_file, "w") as error:
             self.process = subprocess.Popen([*loader, harness.standin / "hip/calls"], env=environment, text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         self.pid, self.made = self.process.pid, {}
         for path in libraries:
             self.ask(f"open {path}")

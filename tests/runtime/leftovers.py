@@ -70,12 +70,12 @@ def programs_of(pid):
     return ids_held(pid, "prog_id")
 
 
-def programs_for_calls(pid):
+def call_programs(pid):
     """The same without those that it runs itself, to tell files apart and to look at threads (src/proc)."""
     return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
 
 
-def owners(tool, name):
+def pids_in_map(tool, name):
     """Processes that have entries in a table; its keys begin with the process id, a trie's with how many bits count."""
     held = ids_held(tool.pid, "map_id")
     table, = (m for m in show("map") if m["id"] in held and m.get("name", "") == name[:15])
@@ -94,7 +94,7 @@ def launches_probed(tool, pid):
     return pid in probed or probed == {0}
 
 
-def owned(ids):
+def held_by_a_process(ids):
     """Those of them that some process holds; the tools are asked first, as there are many other processes."""
     left, others = set(ids), []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -112,7 +112,7 @@ def owned(ids):
     return set(ids) - left
 
 
-def dead_events(pids):
+def stale_events(pids):
     """Definitions of uprobe events that these processes have left, which have ended."""
     try:
         with open(tracefs) as file:
@@ -136,9 +136,9 @@ def find(before, pids):
     somebody's now cannot have been left before, also if it is nobody's later."""
     end = time.monotonic() + 30
     ids = programs() - before
-    ids -= owned(ids) if ids else set()
+    ids -= held_by_a_process(ids) if ids else set()
     while True:
-        events = dead_events(pids)
+        events = stale_events(pids)
         if not ids and not events:
             return []
         if time.monotonic() > end:
@@ -149,7 +149,7 @@ def find(before, pids):
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
 
 
-def strangers():
+def foreign_programs():
     """Programs like ours that somebody else holds: another tool runs, and may trace what the cases start."""
     import harness
     import system
@@ -160,11 +160,11 @@ def strangers():
 
 
 def run_count(ids):
-    """How often these programs have run, all together. The kernel counts while it is told to: see counting()."""
+    """How often these programs have run, all together. The kernel counts while it is told to: see count_runs()."""
     return sum(map(bpf.runs, ids))
 
 
-def counting():
+def count_runs():
     """The kernel counts runs as long as this descriptor is open (BPF_ENABLE_STATS)."""
     import harness
     harness.must_be_alone()
@@ -176,9 +176,9 @@ def check_no_breakpoints(pid, library):
     from harness import check, wait_until
 
     def ours():
-        free = not strangers()
+        free = not foreign_programs()
         found = breakpoints(pid, library)
-        return (found, free and not strangers()) if free or not found else None
+        return (found, free and not foreign_programs()) if free or not found else None
     for attempt in range(5):
         found, alone = wait_until(ours, "other tracers on this machine end", 60)
         if not found:

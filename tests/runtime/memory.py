@@ -19,7 +19,7 @@ def kind_of(holding):
     return {"external": "imported", None: "unknown"}.get(holding, holding)
 
 
-def told(workload, kind):
+def truth_lines(workload, kind):
     """Lines of the truth of another type than calls."""
     workload.wait()
     rows = [json.loads(line) for line in workload.truth_file.read_text().splitlines()]
@@ -77,7 +77,7 @@ def same_calls(tool, truth, by=("kind",), api="driver"):
     equal(got, want, f"{tool}, by {', '.join(by)}")
 
 
-def left(tool):
+def unfreed(tool):
     """By pid and kind, count and bytes: what rows say is held at the end, and what they say has gone without a free."""
     last, out = {}, Counter()
     for row in tool.rows:
@@ -91,15 +91,15 @@ def left(tool):
     return {key: value for key, value in out.items() if value}
 
 
-def same_left(tool, workload):
+def same_unfreed(tool, workload):
     """What was not freed: as the driver held it at the end, or took it with a context."""
     want = Counter()
-    for row in told(workload, "memory") + told(workload, "released"):
+    for row in truth_lines(workload, "memory") + truth_lines(workload, "released"):
         kind = kind_of(row["holding"])
         want[row["pid"], kind, "count"] += row["count"]
         if kind not in ("imported", "multicast"):
             want[row["pid"], kind, "bytes"] += row["bytes"]
-    got = {key: value for key, value in left(tool).items() if key[1] not in ("imported", "multicast") or key[2] == "count"}
+    got = {key: value for key, value in unfreed(tool).items() if key[1] not in ("imported", "multicast") or key[2] == "count"}
     equal(got, {key: value for key, value in want.items() if value}, f"{tool}: what is left")
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import harness
 from harness import equal
-from programs import end_at_last
+from programs import kill_at_end
 
 nobody = 65534
 
@@ -95,7 +95,7 @@ class Neighbour:
         self.process = subprocess.Popen([folder / "fill", what, str(count), str(per_ms)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, user=nobody, group=nobody, extra_groups=[])
         self.pid = self.process.pid
-        end_at_last(self.process)
+        kill_at_end(self.process)
         equal(self.process.stdout.readline(), "up\n", "the neighbour")
 
     def go(self):

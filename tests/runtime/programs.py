@@ -17,7 +17,7 @@ numbers = itertools.count(1)  # of workloads and tools, for their files in the c
 warm_grid = [65521, 1, 1]
 
 
-def end_at_last(process):
+def kill_at_end(process):
     def end():
         if process.poll() is None:
             process.kill()
@@ -51,14 +51,14 @@ class Workload:
                                             preexec_fn=preexec, pass_fds=keep, stdout=stderr, stderr=stderr)
         self.pid = self.process.pid
         self.error_file = error
-        end_at_last(self.process)
+        kill_at_end(self.process)
         if warm and start:
             self.ready()
 
     def ready(self):
         wait_until(lambda: self.up_file.exists() or self.process.poll() is not None, "the workload is up")
         if self.process.poll() is not None and not self.up_file.exists():
-            self.skip_if_it_did()
+            self.skip_if_skipped()
             raise Failure(f"the workload ended with {self.process.returncode}: {self.error_file.read_text()}")
         return self
 
@@ -66,20 +66,20 @@ class Workload:
         self.go_file.touch()
         return self
 
-    def threads(self, how_many=1):
+    def threads(self, count=1):
         """Ids of its threads once there are so many of them besides the first."""
         def others():
             ids = sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/task") if int(name) != self.pid)
-            return ids if len(ids) == how_many else None
-        return wait_until(others, f"{how_many} threads")
+            return ids if len(ids) == count else None
+        return wait_until(others, f"{count} threads")
 
     def wait(self, seconds=60):
         code = self.process.wait(seconds * harness.patience)
-        self.skip_if_it_did()
+        self.skip_if_skipped()
         equal(code, 0, f"exit status of the workload ({self.error_file.read_text()})")
         return self
 
-    def skip_if_it_did(self):
+    def skip_if_skipped(self):
         if self.process.returncode == 77:
             raise Skip(self.error_file.read_text().removeprefix("workload: skipped: ").strip())
 
@@ -104,13 +104,13 @@ def calls_in(truth_file):
     return calls
 
 
-def strict(pairs):
+def unique_keys(pairs):
     keys = [key for key, _ in pairs]
     equal(len(keys), len(set(keys)), f"a JSON object has a key twice: {keys}")
     return dict(pairs)
 
 
-def no_constant(text):
+def reject_constant(text):
     raise Failure(f"{text} is not JSON")
 
 
@@ -120,7 +120,7 @@ def may_lose_stacks(mode):
     return "-U" in mode
 
 
-def strange_signals():
+def ignore_and_block_signals():
     """For preexec: as behind trap '' CHLD in a shell, and of a parent that blocks all signals."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -139,7 +139,7 @@ class Tool:
         if "perf" in arguments:
             harness.must_be_alone()  # hundreds of probes go one by one, each after all CPUs have passed a quiet state
         number = next(numbers)
-        self.json, self.losses_wanted, self.all_records = json, losses, None
+        self.json, self.losses_expected, self.all_records = json, losses, None
         self.out_file, self.error_file = harness.here / f"tool{number}.out", harness.here / f"tool{number}.err"
         self.arguments = [*map(str, arguments), *(["--json"] if json else []),
                           *(["--", *map(str, program)] if program else [])]
@@ -151,7 +151,7 @@ class Tool:
                                             stdout=out if stdout is None else stdout, stderr=error, preexec_fn=preexec)
         self.pid = self.process.pid
         (harness.here / f"tool.{self.pid}").touch()  # for leftovers
-        end_at_last(self.process)
+        kill_at_end(self.process)
         if banner:
             self.wait_for_banner()
 
@@ -179,7 +179,7 @@ class Tool:
         if code == 0 and self.json:
             self.all_records = self.records  # they are many, and are asked for more than once
             self.check_json()
-        elif code == 0 and not self.losses_wanted:
+        elif code == 0 and not self.losses_expected:
             # Losses are told as a number and what it counts; -v counts functions in the same way.
             told = re.findall(rf"^{harness.binary.name}: \d+ (?!functions in).*", self.error, re.M)
             equal(told, [], f"losses of {self}")
@@ -190,7 +190,7 @@ class Tool:
         equal(set(kinds) - self.types, set(), f"types of lines of {self}")
         equal((kinds[:2], kinds[-1:]), (["start", "attached"], ["end"]), f"first and last lines of {self}")
         equal((kinds.count("start"), kinds.count("end")), (1, 1), f"starts and ends of {self}")
-        if not self.losses_wanted:
+        if not self.losses_expected:
             equal(self.lost, {}, f"losses of {self}")
 
     @property
@@ -206,12 +206,12 @@ class Tool:
     def records(self):
         if self.all_records is not None:
             return self.all_records
-        return [{key: value for key, value in record.items() if key not in said_by_each(record["type"])} for record in self.whole_records]
+        return [{key: value for key, value in record.items() if key not in common_keys(record["type"])} for record in self.full_records]
 
     @property
-    def whole_records(self):
+    def full_records(self):
         """With what says whose lines they are."""
-        return [json.loads(line, object_pairs_hook=strict, parse_constant=no_constant) for line in self.lines]
+        return [json.loads(line, object_pairs_hook=unique_keys, parse_constant=reject_constant) for line in self.lines]
 
     def of_type(self, kind):
         return [record for record in self.records if record["type"] == kind]
@@ -235,14 +235,14 @@ class Tool:
         return total
 
 
-def said_by_each(kind):
+def common_keys(kind):
     """What lines of this type have because each line has it, and not for what they say."""
     if kind == "start":
         return {"run", "monotonic_ns"}
     return {"run", "host", "boot_id", "tool", "schema", "monotonic_ns"} | ({"time"} if kind in ("attached", "table", "process", "lost", "end") else set())
 
 
-def ahead_of_others():
+def use_realtime_priority():
     """For preexec: who is measured does not wait for a CPU, however busy the machine is."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -253,13 +253,13 @@ def ahead_of_others():
 def trace(script, *arguments, form="workload", timed=False, **options):
     """Traces one workload from before its script to its end: the tool, and the truth. `timed`: how long its calls take
     is looked at."""
-    workload = Workload(script, form, preexec=ahead_of_others if timed else None)
+    workload = Workload(script, form, preexec=use_realtime_priority if timed else None)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go().wait()
     return tool.finish(), workload.truth()
 
 
-def records_of_mode(tool, mode, name):
+def check_record_types(tool, mode, name):
     """Its records are those of the mode and no others, and say whose they are. The type of what is between."""
     kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
     how_shown = {"row": {"table"}, "event": {"process"}}.get(kind, set())

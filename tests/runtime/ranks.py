@@ -10,7 +10,7 @@ import subprocess
 
 import harness
 from harness import check, equal, wait_until
-from programs import end_at_last
+from programs import kill_at_end
 
 case = functools.partial(harness.case, tool="ncclwait")
 numbers = itertools.count(1)
@@ -29,7 +29,7 @@ class Ranks:
         with open(self.error_file, "w") as error:
             self.process = subprocess.Popen([harness.standin / "ranks", str(count), self.truth, script], stderr=error,
                                             env=environment)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         self.pids = wait_until(lambda: self.children(count), "the ranks are there")
         self.reached()
 

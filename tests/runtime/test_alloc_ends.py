@@ -101,7 +101,7 @@ def exits(tool, pid):
 
 def held(workload):
     """By its own word, as its memory lines have it."""
-    rows = [row for row in memory.told(workload, "memory") if row["holding"] in memory.memory]
+    rows = [row for row in memory.truth_lines(workload, "memory") if row["holding"] in memory.memory]
     return sum(row["bytes"] for row in rows), sum(row["count"] for row in rows)
 
 
@@ -186,7 +186,7 @@ tables = ("held", "held_bytes", "context_bytes", "physicals", "physical_handles"
 
 
 def of_the_dead(tool, name):
-    return {pid for pid in leftovers.owners(tool, name) if not os.path.exists(f"/proc/{pid}")}
+    return {pid for pid in leftovers.pids_in_map(tool, name) if not os.path.exists(f"/proc/{pid}")}
 
 
 @case(timeout=180, alone=True)
@@ -201,18 +201,18 @@ def a_thousand_that_end():
     wait_until((harness.here / "one").exists, "the first has allocated")
     first, = system.descendants(some.pid)
     for name in tables:
-        check(first in leftovers.owners(tool, name), f"{name} has something of who lives")
+        check(first in leftovers.pids_in_map(tool, name), f"{name} has something of who lives")
     (harness.here / "on").touch()
     wait_until((harness.here / "all").exists, "all have ended", 120)
     for name in tables:
         dead = of_the_dead(tool, name)  # strangers may end all the while
-        wait_until(lambda: not dead & leftovers.owners(tool, name), f"{name} has nothing of the dead")
+        wait_until(lambda: not dead & leftovers.pids_in_map(tool, name), f"{name} has nothing of the dead")
     wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's")
     wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows of the living")
     (harness.here / "end").touch()
     some.wait()
     tool.stop()
-    pids = {row["pid"] for row in memory.told(some, "process")}
+    pids = {row["pid"] for row in memory.truth_lines(some, "process")}
     equal(len(pids), 1001, "processes")
     mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
     equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
@@ -229,7 +229,7 @@ def more_than_the_hash_holds():
     wait_until((harness.here / "held").exists, "it holds", 60)
     left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
     wait_until(lambda: left(150_000), "all are told as not freed", 30)
-    check(workload.pid in leftovers.owners(tools[0], "held_beyond"), "some are in the trie")
+    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "some are in the trie")
     for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
         (harness.here / file).touch()
         wait_until((harness.here / there).exists, there, 60)

@@ -8,7 +8,7 @@ import harness
 import memory
 from harness import all_but, check, equal, wait_until
 from memory import case
-from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
+from programs import Tool, Workload, may_lose_stacks, check_record_types, trace
 from test_alloc_ends import newest
 from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
 
@@ -84,7 +84,7 @@ def every_mode(mode):
     if "--exited" in mode:
         equal({record["type"] for record in tool.records}, {"start", "attached", "event", "end"}, "types of lines")
     else:
-        kind = records_of_mode(tool, mode, "gpualloc")
+        kind = check_record_types(tool, mode, "gpualloc")
     must, may = keys_of(mode)
     for line in tool.rows + tool.events:
         missing, more = set(must) - set(line), set(line) - set(must) - set(may)

@@ -26,11 +26,11 @@ def peaks(script):
     workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()  # no context is there before
     tool = Tool("-p", workload.pid)
     workload.go().wait()
-    peak, = memory.told(workload, "peak")
+    peak, = memory.truth_lines(workload, "peak")
     row, = tool.finish().rows
     equal((row["peak_bytes"], row["approximate"]), (peak["bytes"], 0), "peak")
-    left = sum(each["bytes"] for each in memory.told(workload, "memory") if each["holding"] in memory.on_device)
-    equal(row["live_bytes"] + row["released_bytes"] - sum(each["bytes"] for each in memory.told(workload, "released")), left, f"{row}")
+    left = sum(each["bytes"] for each in memory.truth_lines(workload, "memory") if each["holding"] in memory.on_device)
+    equal(row["live_bytes"] + row["released_bytes"] - sum(each["bytes"] for each in memory.truth_lines(workload, "released")), left, f"{row}")
 
 
 @case

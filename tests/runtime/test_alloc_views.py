@@ -86,7 +86,7 @@ def rows_add_up(views):
     workload.go()
     truth = workload.truth()
     memory.same_calls(kinds.finish(), truth)
-    memory.same_left(kinds, workload)
+    memory.same_unfreed(kinds, workload)
     for tool in tools:
         equal(totals(tool.finish()), totals(kinds), f"{tool} and {kinds}")
         check(holds_what_it_allocated(tool) >= 3, "intervals")

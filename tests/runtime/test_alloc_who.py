@@ -4,7 +4,7 @@ import re
 
 import harness
 import memory
-from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
+from containers import Cgroup, Container, HostRoot, Image, Name, kubepods
 from harness import check, equal, wait_until
 from memory import case
 from programs import Tool, Workload
@@ -138,7 +138,7 @@ def containers_and_pods():
     inside = []
     for i, name in enumerate(names):
         host.kubelet(name)
-        inside.append(Contained(f"alloc a {1000 * 10 ** i}; alloc b 5; free b; touch {{dir}}/held{i}; wait {{dir}}/end",
+        inside.append(Container(f"alloc a {1000 * 10 ** i}; alloc b 5; free b; touch {{dir}}/held{i}; wait {{dir}}/end",
                                 cgroups=[Cgroup("v2", kubepods(name))], image=image))
     tools = {by: traced(host, "--by", by, "-i", "0.3", "-r", 0) for by in ("container", "pod")}
     only = traced(host, "-c", f"pod:{first.namespace}/{first.pod}", "--by", "container")
@@ -164,7 +164,7 @@ def containers_and_pods():
 def leaks_in_a_container():
     """Its stacks are named by its own files, which this machine does not have; it calls itself process 1."""
     name = Name()
-    inside = Contained("alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 3; alloc c 10; end; sleep 2000\nwait {dir}/end",
+    inside = Container("alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 3; alloc c 10; end; sleep 2000\nwait {dir}/end",
                        cgroups=[Cgroup("v2", kubepods(name))])
     tool, exited = Tool("-p", inside.pid, "--leaks", "-i", "0.2"), Tool("-p", inside.pid, "--exited")
     inside.go()

@@ -6,7 +6,7 @@ import harness
 import memory
 import system
 from harness import check, equal, wait_until
-from memory import case, same_calls, same_left
+from memory import case, same_calls, same_unfreed
 from programs import Tool, Workload, trace
 
 driver_kinds = """
@@ -46,7 +46,7 @@ def trace_by_kind(script, *arguments, form="workload", **options):
     truth = workload.truth()
     tool.finish()
     same_calls(tool, truth)
-    same_left(tool, workload)
+    same_unfreed(tool, workload)
     return tool, truth
 
 
@@ -78,7 +78,7 @@ def every_runtime_function(form):
         for api, tool in tools.items():
             tool.finish()
             same_calls(tool, truth, api=api)
-            same_left(tool, workload)
+            same_unfreed(tool, workload)
 
 
 # Each in sizes that a device takes, with what is held at the end.
@@ -181,14 +181,14 @@ def live_figures():
     tool = Tool("-p", workload.pid, "-i", "0.3")
     workload.go().wait()
     tool.finish()
-    want = {row["holding"]: row for row in memory.told(workload, "memory")}
+    want = {row["holding"]: row for row in memory.truth_lines(workload, "memory")}
     row = tool.rows[-2]
     for kind in "device", "pool", "vmm", "array", "managed", "pinned", "registered", "reserved", "graph":
         equal(row[kind + "_bytes"], want[kind]["bytes"], kind)
     equal(row["mapped_bytes"], want["mapped"]["bytes"], "mapped")
     equal(row["live_bytes"], sum(want[kind]["bytes"] for kind in memory.on_device), "on the device")
     equal(row["live_allocations"], sum(want[kind]["count"] for kind in memory.memory), "allocations")
-    peak, = memory.told(workload, "peak")
+    peak, = memory.truth_lines(workload, "peak")
     equal(row["peak_bytes"], peak["bytes"], "peak")
     check("nvml_bytes" not in row, "there is no NVML")
 
@@ -220,7 +220,7 @@ def contexts():
     workload.go()
     truth = workload.truth()
     same_calls(tool.finish(), truth)
-    same_left(tool, workload)
+    same_unfreed(tool, workload)
 
 
 @case
@@ -245,7 +245,7 @@ def forked():
     pids = {call["pid"] for call in truth}
     tool.all_records = [r for r in tool.records if r["type"] != "row" or r.get("pid") in pids]
     same_calls(tool, truth, by=("pid", "kind"))
-    same_left(tool, workload)
+    same_unfreed(tool, workload)
 
 
 @case(alone=True)

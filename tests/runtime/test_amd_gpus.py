@@ -11,7 +11,7 @@ from hip import Calls, library, start
 from hip_calls import dim3, kernel, stream
 from programs import Tool
 from test_alloc_nvml import Nvml
-from test_gpuspend import adds_up
+from test_gpuspend import check_sums
 from test_hip import cuda_begins, cuda_kernel
 from tops import rows
 
@@ -103,7 +103,7 @@ def who_pays():
         time.sleep(0.4)
     tool.stop()
     busy.end(), idle.end()
-    tenants, total = adds_up(tool.rows, 3)
+    tenants, total = check_sums(tool.rows, 3)
     equal(total["devices"], 3, f"{total}")
     row, = [row for row in tenants if row.get("pid") == busy.pid]
     equal((row["vendor"], row["launches"], row["copy_bytes"], row["model"]), ("amd", 65, 15000, "AMD Instinct MI300X"), f"{row}")
@@ -136,7 +136,7 @@ def who_pays_of_both_vendors():
         time.sleep(0.4)
     tool.stop()
     hip.end(), cuda.end(), both.end()
-    tenants, total = adds_up(tool.rows, 2)
+    tenants, total = check_sums(tool.rows, 2)
     of_amd = f"GPU-{0x1000:016x}"
     got = {row["pid"]: (row["vendor"], row["launches"], set(row["device_ids"].split(","))) for row in tenants if "pid" in row}
     equal(got, {hip.pid: ("amd", 33, {of_amd}), cuda.pid: ("nvidia", 21, {"GPU-0"}), both.pid: ("nvidia,amd", 24, {"GPU-0", of_amd})},

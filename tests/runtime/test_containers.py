@@ -4,7 +4,7 @@ import os
 import secrets
 
 import harness
-from containers import Cgroup, Contained, HostRoot, Image, Name, RuncContainer, hierarchies, kubepods, kubepods_cgroupfs
+from containers import Cgroup, Container, HostRoot, Image, Name, RuncContainer, hierarchies, kubepods, kubepods_cgroupfs
 from harness import Skip, case, check, equal, wait_until
 from programs import Tool, Workload
 from test_cgroups import fresh
@@ -21,7 +21,7 @@ def traced(host, *arguments, **options):
 
 
 def contained(path, text=script, *, hierarchy="v2", **options):
-    return Contained(text, cgroups=[Cgroup(hierarchy, path)], **options)
+    return Container(text, cgroups=[Cgroup(hierarchy, path)], **options)
 
 
 def launches_of(*workloads):
@@ -67,7 +67,7 @@ layouts = {
 def by_the_path_alone(hierarchy):
     image, names = Image(), {layout: Name() for layout in layouts}
     groups = {layout: Cgroup(hierarchy, layouts[layout][0](name)) for layout, name in names.items()}
-    inside = {layout: Contained(script, image=image, cgroups=[group]) for layout, group in groups.items()}
+    inside = {layout: Container(script, image=image, cgroups=[group]) for layout, group in groups.items()}
     tools = [Tool("--by", "container"), Tool("--by", "pid,kernel"), Tool("-e")]
     counts = dict(zip(layouts, launches_of(*inside.values())))
     by_container, by_kernel, events = (tool.stop().rows + tool.events for tool in tools)
@@ -166,7 +166,7 @@ def names_from_the_host(source):
     host, name = HostRoot(), Name()
     fill(host, name)
     group = Cgroup("memory" if path is kubepods_cgroupfs else "v2", path(name))
-    inside = Contained(script, cgroups=[group])
+    inside = Container(script, cgroups=[group])
     tools = [traced(host, "--by", "container"), traced(host, "--by", "pid,container"), traced(host, "-e")]
     table = traced(host, "--by", "container", json=False)
     count, = launches_of(inside)
@@ -188,7 +188,7 @@ def a_folder_with_nothing_but_these_files(hierarchy):
     host, name = HostRoot(), Name()
     host.kubelet(name)
     group = Cgroup(hierarchy, kubepods(name))
-    inside = Contained(script, cgroups=[group])
+    inside = Container(script, cgroups=[group])
     tool = Tool("--by", "container", "--host-root", host.path)
     count, = launches_of(inside)
     row = only_row(tool.stop().rows, container_id=name.id)
@@ -201,7 +201,7 @@ def paths_of_this_machine_with_another_root():
     """-c takes a path as this machine has it, with --host-root, too; and as it is seen below that."""
     host, name = HostRoot(), Name()
     group = Cgroup("v2", kubepods(name))
-    inside = Contained(script, cgroups=[group])
+    inside = Container(script, cgroups=[group])
     tools = [traced(host, "-c", path, "--by", "container") for path in
              (group.path, f"{host.path}{group.path}", group.inside[1:], name.id)]
     count, = launches_of(inside)
@@ -325,7 +325,7 @@ def process_ids_inside():
     rows, events = Tool("--by", "pid"), Tool("-e")
     inside.go()
     wait_until((harness.here / "child").exists, "the child runs")
-    inside.learn()
+    inside.find_child_pids()
     equal(sorted(inside.pids), [1, 2], "processes of the container")
     (harness.here / "run").touch()
     outside.go().wait()
@@ -390,10 +390,10 @@ def gone_before_the_report(hierarchy):
     for name in names:
         host.kubelet(name)
     groups = [Cgroup(hierarchy, kubepods(name)) for name in names]
-    known = Contained("launch vecadd 1009", cgroups=[groups[0]], image=image)
-    resident = Contained("wait {dir}/end", image=image)
+    known = Container("launch vecadd 1009", cgroups=[groups[0]], image=image)
+    resident = Container("wait {dir}/end", image=image)
     tools = [traced(host, "--by", by) for by in ("container", "pid,kernel")]
-    short = Contained("name short; launch vecadd 503", cgroups=[groups[1]], image=image, warm=False, start=False)
+    short = Container("name short; launch vecadd 503", cgroups=[groups[1]], image=image, warm=False, start=False)
     pids = [known.pid, None]
     counts = launches_of(known, short)
     for group in groups:

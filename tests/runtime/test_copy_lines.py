@@ -2,7 +2,7 @@
 """cudamemcpy -e: a line per copy, also of each element of a batch, with its exact values."""
 from collections import Counter
 
-from copies import callable_functions, case, is_copy, of_call, sizes, steps, trace
+from copies import callable_functions, case, is_copy, field_of, sizes, steps, trace
 from harness import check, equal
 from programs import Tool, Workload
 from truth import layer_wanted
@@ -23,8 +23,8 @@ def events_of(truth, api, *more):
     for call in truth:
         if is_copy(call) and layer_wanted(call, api):
             key = (call["pid"], call["tid"], call["comm"], call["layer"], call["stream"], int(call["recorded"]),
-                   call["function"], of_call(call, "kind"), of_call(call, "form"),
-                   of_call(call, "source") if call["kind"] == "copy" else None, of_call(call, "destination"))
+                   call["function"], field_of(call, "kind"), field_of(call, "form"),
+                   field_of(call, "source") if call["kind"] == "copy" else None, field_of(call, "destination"))
             values = tuple(call[field] for field in more)
             for size in sizes(call) or [0]:
                 out[key + (size,) + values] += call["count"]

@@ -9,9 +9,9 @@ from collections import Counter
 import harness
 import leftovers
 import system
-from copies import callable_functions, case, expected, is_copy, of_call, same, sizes, steps, trace
+from copies import callable_functions, case, expected, is_copy, field_of, same, sizes, steps, trace
 from harness import all_but, check, equal, wait_until
-from programs import Tool, Workload, records_of_mode
+from programs import Tool, Workload, check_record_types
 from test_refusals import refused
 from truth import bucket, layer_wanted
 
@@ -51,7 +51,7 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = records_of_mode(tool, mode, "cudamemcpy")
+    kind = check_record_types(tool, mode, "cudamemcpy")
     start, attached = tool.records[:2]
     check(attached["functions"] > 50, f"attached: {attached}")
     if kind == "row" and mode != ["-x"]:
@@ -91,7 +91,7 @@ def sizes_in_buckets(api):
     for call in workload.truth():
         if is_copy(call) and layer_wanted(call, api):
             for size in sizes(call):
-                want[(of_call(call, "kind"), *([call["layer"]] if api == "both" else [])), bucket(size)] += call["count"]
+                want[(field_of(call, "kind"), *([call["layer"]] if api == "both" else [])), bucket(size)] += call["count"]
     got = Counter()
     for record in tool.finish().of_type("hist"):
         equal((record["measure"], record["unit"]), ("size", "bytes"), "what it is")

@@ -12,9 +12,9 @@ import time
 import harness
 import system
 from containers import Cgroup, hierarchies, need_hierarchy, own
-from gaps import Gaps, adds_up, at_least, blocked, case, near, of_threads, queued, sum_of, within
+from gaps import Gaps, check_sums, at_least, blocked, case, near, sums_by_thread, queued, sum_of, within
 from harness import check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 
 def same(row, said, part, what):
     """What held it up, how long it waited for a CPU, how long it lived; what is left over is what it did around that."""
@@ -31,8 +31,8 @@ def same(row, said, part, what):
 def trace(gaps, *arguments, **options):
     tool = Tool("-p", gaps.pid, "--by", "thread", *arguments, **options)
     gaps.go()
-    said = gaps.said()
-    return of_threads(tool.finish()), said, tool
+    said = gaps.report()
+    return sums_by_thread(tool.finish()), said, tool
 
 
 reasons = {"lock": "lock_ns", "sleep": "sleep_ns", "poll": "poll_ns", "pipe": "pipe_ns", "socket": "socket_ns",
@@ -85,8 +85,8 @@ def a_slow_file(which):
     server.send_signal(signal.SIGCONT)
     wait_until(lambda: lines.events, "the gap is told")
     (gaps.folder / "end").touch()
-    said = gaps.said()
-    (tid, row), = of_threads(tool.finish()).items()
+    said = gaps.report()
+    (tid, row), = sums_by_thread(tool.finish()).items()
     check(said[tid]["held_ns"] > 2e8, f"the file was slow: {said}")
     same(row, said[tid], part, "a slow file")
     gap, = lines.finish().events
@@ -117,8 +117,8 @@ def stopped():
     until = time.monotonic_ns()
     os.kill(gaps.pid, signal.SIGCONT)
     after = time.monotonic_ns()
-    said = gaps.said()
-    (tid, row), = of_threads(tool.finish()).items()
+    said = gaps.report()
+    (tid, row), = sums_by_thread(tool.finish()).items()
     # It stops and goes on where it has a CPU.
     check(until - since - said[tid]["all_queued_ns"] - 5e6 <= row["stopped_ns"] <= after - before + 5e6, f"stopped: {row}")
     within(sum_of(row, queued), said[tid]["all_queued_ns"], said[tid], "wait for a CPU")
@@ -143,7 +143,7 @@ def suspended_in_a_call(hierarchy):
     time.sleep(1)
     suspend(False)
     workload.wait()
-    (_, row), = of_threads(tool.finish()).items()
+    (_, row), = sums_by_thread(tool.finish()).items()
     check(row["stopped_ns"] >= 8e8, f"suspended: {row}")
     check(row["wait_ns"] >= 1.8e9 and row["other_ns"] < 2e8, f"its waits: {row}")
 
@@ -160,7 +160,7 @@ def on_one_cpu():
 
 def burners(count, preexec):
     for _ in range(count):
-        end_at_last(subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=preexec))
+        kill_at_end(subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=preexec))
 
 
 @case(alone=True)
@@ -215,8 +215,8 @@ def throttled(others):
     tool = Tool("-p", gaps.pid, "--by", "thread")
     before = quota.throttled_ns()
     gaps.go()
-    said = gaps.said()
-    (tid, row), = of_threads(tool.finish()).items()
+    said = gaps.report()
+    (tid, row), = sums_by_thread(tool.finish()).items()
     check(row["throttled_ns"] > 5e7, f"it was throttled, if less where others take its CPU: {row}")
     # Of its cgroup is also the thread that waits for its end.
     within(quota.throttled_ns() - before, row["throttled_ns"], said[tid], "throttled, by the cgroup")
@@ -238,7 +238,7 @@ def in_calls(count):
     tool = Tool("-p", workload.pid, "--by", "thread")
     workload.go()
     truth = workload.truth()
-    threads = of_threads(tool.finish())
+    threads = sums_by_thread(tool.finish())
     kinds = {"kernel": "launch_ns", "copy": "copy_ns", "sync": "wait_ns", "alloc": "memory_ns"}
     least = {"launch_ns": 2e8, "memory_ns": 7e7}
     called = {call["tid"] for call in truth}
@@ -261,7 +261,7 @@ def the_gpu_is_busy():
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     row, = tool.finish().rows
-    adds_up([row])
+    check_sums([row])
     check(row["wait_ns"] > 0.8 * row["wall_ns"] and sum_of(row, blocked) < 0.05 * row["wall_ns"], f"{row}")
 
 
@@ -274,7 +274,7 @@ def jumped_out_of_a_call():
     tool = Tool("-p", workload.pid, losses=True)
     workload.go().wait()
     row, = tool.finish().rows
-    adds_up([row])
+    check_sums([row])
     equal(tool.lost, {"calls_left": 1}, "losses")
     check(row["wait_ns"] > 0, "the call waits until it is left")
     at_least(row["sleep_ns"], 4e8, "the sleep after it")
@@ -301,9 +301,9 @@ def per_process():
     gaps = Gaps("sleep", 300, 8)
     tool = Tool("-p", gaps.pid)
     gaps.go()
-    said = gaps.said()
+    said = gaps.report()
     row, = tool.finish().rows
-    adds_up([row])
+    check_sums([row])
     equal((row["pid"], row["threads"]), (gaps.pid, 8), "whose they are")
     least, more = (sum(one[key] for one in said.values()) for key in ("wall_ns", "around_ns"))
     within(row["wall_ns"], least, {"around_ns": more}, "wall of all threads")
@@ -320,13 +320,13 @@ def ends():
     gaps.process.kill()
     gaps.process.wait()
     lived = time.monotonic_ns() - begin
-    row, = of_threads(tool.finish()).values()
+    row, = sums_by_thread(tool.finish()).values()
     check(3.9e8 <= row["wall_ns"] <= lived, f"lived {lived}: {row}")
     workload = Workload("launch vecadd 1; sleep 200; exec; sync 1 block_us=100000; sleep 100; end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     rows = tool.finish().rows
-    adds_up(rows)
+    check_sums(rows)
     at_least(sum(row["sleep_ns"] for row in rows), 3e8, "sleep of both programs")
     at_least(sum(row["wait_ns"] for row in rows), 1e8, "wait of the second")
 
@@ -337,7 +337,7 @@ def columns():
     def headers(*arguments):
         gaps = Gaps("sleep", 300)
         tool = Tool("-p", gaps.pid, *arguments, json=False)
-        gaps.go().said()
+        gaps.go().report()
         lines = [line.split() for line in tool.finish().text.splitlines()]
         return dict(zip(*lines[-2:]))
     usual = headers()

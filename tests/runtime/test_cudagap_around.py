@@ -27,7 +27,7 @@ def a_quota():
     check(re.search(r"its cgroup is limited to 0\.2 CPUs: throttled \d+ times, for \d\.\d s", row), f"in words: {row}")
     if (cpus := os.sysconf("SC_NPROCESSORS_ONLN")) > 1:
         check(f"restricted to 1 of {cpus} CPUs" in row, f"CPUs: {row}")
-    gaps.said()
+    gaps.report()
     rows = [row for row in tool.finish().rows if "around_ns" in row]
     check(rows, f"known from the second second on: {tool.rows}")
     for row in rows:
@@ -59,7 +59,7 @@ def columns():
     """Those that are asked for; what there is none of, or is not known, is -."""
     gaps = Gaps("sleep", 1500)
     tool = Tool("-p", gaps.pid, "--columns", "PID,AROUND(s),CPUS,QUOTA,WRITTEN", "-i", "0.5", json=False)
-    gaps.go().said()
+    gaps.go().report()
     lines = [line.split() for line in tool.finish().text.splitlines()]
     header = lines[next(at for at, line in enumerate(lines) if line[:1] == ["PID"])]
     equal(header, ["PID", "AROUND(s)", "QUOTA", "CPUS", "WRITTEN"], "columns")

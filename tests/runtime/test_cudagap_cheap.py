@@ -25,7 +25,7 @@ def threads_of(tool):
 def trace(gaps, *arguments):
     tool = Tool("-p", gaps.pid, "--cheap", "--by", "thread", *arguments)
     gaps.go()
-    said = gaps.said()
+    said = gaps.report()
     return threads_of(tool.finish()), said, tool
 
 
@@ -69,7 +69,7 @@ def without_the_tracepoint():
     """Nothing of the scheduler is traced."""
     gaps = Gaps("sleep", 100)
     tool = Tool("-p", gaps.pid, "--cheap", preexec=lambda: without_type(b"btf_trace_sched_switch"))
-    gaps.go().said()
+    gaps.go().report()
     row, = tool.finish().rows
     check(row["off_cpu_ns"] > 9e7 and row["known_wall_ns"] == row["wall_ns"], f"asleep: {row}")
 
@@ -78,7 +78,7 @@ def without_the_tracepoint():
 def text():
     gaps = Gaps("sleep", 300)
     tool = Tool("-p", gaps.pid, "--cheap", json=False)
-    gaps.go().said()
+    gaps.go().report()
     header, line = [line.split() for line in tool.finish().text.splitlines()][-2:]
     equal(header, ["PID", "COMM", "THREADS", "WALL(s)", "ONCPU%", "READY%", "OFFCPU%", "SWITCH/s"], "header")
     check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"it slept: {line}")

@@ -8,7 +8,7 @@ import sys
 import harness
 from gaps import case
 from harness import check, equal
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 size = 4 << 20
 more_of_file_system = 1 << 20  # what it writes about a file, at most
@@ -22,7 +22,7 @@ def of_disks():
     program = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "disk_user.py",
                                 harness.standin / "libcuda.so.1", harness.here, str(size)],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(program)
+    kill_at_end(program)
     equal(program.stdout.readline(), "up\n", "the program is up")
     tool = Tool("-p", program.pid, "--files", losses=True)
     program.communicate("go\n")

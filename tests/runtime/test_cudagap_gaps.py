@@ -25,7 +25,7 @@ def lines(which):
     gaps = Gaps(reason, 300, count)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms")
     gaps.go()
-    said = gaps.said()
+    said = gaps.report()
     events = {event["tid"]: event for event in tool.finish().events}
     equal((set(events), len(tool.events)), (set(said), count), "one of each thread")
     for tid, gap in events.items():
@@ -56,7 +56,7 @@ def text():
     """The largest reason comes first, with its share."""
     gaps = Gaps("pipe", 300)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms", json=False)
-    gaps.go().said()
+    gaps.go().report()
     header, line, between, waker, _ = tool.finish().text.splitlines()
     equal(header.split(), ["TIME(s)", "PID", "TID", "COMM", "GAP(us)", "REASONS"], "header")
     reason, share = line.split()[5:7]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cudagap --interrupts, against how long a program was kept busy in soft and hard interrupts (standin/interrupts)."""
-from gaps import Gaps, adds_up, case, interrupts, of_threads
+from gaps import Gaps, check_sums, case, interrupts, sums_by_thread
 from harness import check
 from programs import Tool
 
@@ -24,11 +24,11 @@ def parts():
     tool = Tool("-p", gaps.pid, "--by", "thread", "--interrupts")
     other = Tool("-p", gaps.pid, "--by", "thread")
     gaps.go()
-    (tid, said), = gaps.said().items()
-    row = of_threads(tool.finish())[tid]
+    (tid, said), = gaps.report().items()
+    row = sums_by_thread(tool.finish())[tid]
     same(row, said, "the thread")
     check(not any(key in told for told in other.finish().rows for key in interrupts), "only where they are asked for")
-    without = of_threads(other)[tid]
+    without = sums_by_thread(other)[tid]
     check(without["cpu_ns"] >= row["cpu_ns"] + said["soft_ns"] / 2, f"on a CPU: {without['cpu_ns']}, {row['cpu_ns']}, {said}")
 
 
@@ -38,9 +38,9 @@ def lines_and_histograms():
     lines = Tool("-p", gaps.pid, "-e", "--interrupts")
     buckets = Tool("-p", gaps.pid, "-H", "gap", "-L", "--interrupts")
     gaps.go()
-    (tid, said), = gaps.said().items()
+    (tid, said), = gaps.report().items()
     gaps_told = [row for row in lines.finish().events if row["tid"] == tid]
-    adds_up([row | {"wall_ns": row["gap_ns"]} for row in gaps_told])
+    check_sums([row | {"wall_ns": row["gap_ns"]} for row in gaps_told])
     same({key: sum(row[key] for row in gaps_told) for key in interrupts}, said, "all gaps")
     told = [bucket for row in buckets.finish().of_type("hist") for bucket in row["buckets"]]
     same({key: sum(bucket[key] for bucket in told) for key in interrupts}, said, "all buckets")

@@ -16,7 +16,7 @@ def where(which):
     gaps = Gaps(reason, 300, count)
     tool = Tool("-p", gaps.pid, "-U", "--by", "thread", losses=True)
     gaps.go()
-    said = gaps.said()
+    said = gaps.report()
     rows = [row for row in tool.finish().rows if row["reason"] == reason and row["blocked_ns"] > 2e8]
     equal(({row["tid"] for row in rows}, len(rows)), (set(said), count), f"one of each thread: {tool.rows}")
     for row in rows:
@@ -35,7 +35,7 @@ def of_all_threads():
     gaps = Gaps("sleep", 300, 8)
     tool = Tool("-p", gaps.pid, "-U", "-i", "0.2", json=False)
     folded = Tool("-p", gaps.pid, "--folded", json=False)
-    gaps.go().said()
+    gaps.go().report()
     lines = folded.finish().text.splitlines()
     check(all(re.fullmatch(rf"gaps-{gaps.pid}(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"folded: {lines}")
     slept = sum(int(line.split()[-1]) for line in lines if re.search(r"nanosleep\w*_\[k\];", line))

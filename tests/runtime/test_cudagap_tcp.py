@@ -12,7 +12,7 @@ import sys
 import harness
 from gaps import case
 from harness import check, equal, wait_until
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 
 class FarPeer:
@@ -22,7 +22,7 @@ class FarPeer:
         command = [sys.executable, pathlib.Path(__file__).parent / "far_peer.py", harness.standin / "libcuda.so.1",
                    str(milliseconds), str(lose_each)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         self.pid = int(self.process.stdout.readline() or 0)
         check(self.pid, "the trainer has a network")
         wait_until(lambda: os.path.exists("up"), "the trainer is up")

@@ -8,7 +8,7 @@ import sys
 import harness
 from gaps import Gaps, case
 from harness import check, equal, wait_until
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 trainer = """
 import ctypes, os
@@ -51,13 +51,13 @@ def fed_by(*programs, preexec=None):
     ends = [os.pipe() for _ in programs]
     environment = {**os.environ, "CUDA": str(harness.standin / "libcuda.so.1")}
     processes = [subprocess.Popen([sys.executable, "-c", trainer], stdin=ends[-1][0], env=environment)]
-    end_at_last(processes[0])
+    kill_at_end(processes[0])
     wait_until(lambda: os.path.exists("up"), "the trainer is up")
     tool = Tool("-p", processes[0].pid, "-l", "50ms")
     for number, program in reversed([*enumerate(programs)]):  # so that those that are fed are there
         processes.insert(1, subprocess.Popen([sys.executable, "-c", program], stdout=ends[number][1], preexec_fn=preexec,
                                           stdin=ends[number - 1][0] if number else subprocess.DEVNULL))
-        end_at_last(processes[1])
+        kill_at_end(processes[1])
     for pair in ends:
         for end in pair:
             os.close(end)
@@ -89,7 +89,7 @@ def a_waker_without_a_cpu():
     """It shares one with three others, and its wait for that is named with its share."""
     burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_one_cpu) for _ in range(3)]
     for burner in burners:
-        end_at_last(burner)
+        kill_at_end(burner)
     gaps, (slow,) = fed_by(burn, preexec=on_one_cpu)
     for gap in gaps[1:]:
         equal(gap["waker_pid"], slow.pid, "who woke the trainer")
@@ -112,10 +112,10 @@ def between_others(reason):
     others = [subprocess.Popen(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"], stderr=subprocess.DEVNULL)
               for _ in os.sched_getaffinity(0)]
     for other in others:
-        end_at_last(other)
+        kill_at_end(other)
     gaps = Gaps(reason, 300)
     tool = Tool("-p", gaps.pid, "-e", "-l", "200ms")
-    gaps.go().said()
+    gaps.go().report()
     for other in others:
         other.kill()
     gap, = tool.finish().events

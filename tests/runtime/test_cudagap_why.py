@@ -13,7 +13,7 @@ import harness
 from containers import Cgroup, need_hierarchy, own
 from gaps import Gaps, case
 from harness import check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from ranks import Ranks
 
 
@@ -25,10 +25,10 @@ class Loader:
                    str(workers), str(batches), "40"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                                         preexec_fn=lambda: os.sched_setaffinity(0, cpus))
-        end_at_last(self.process)
+        kill_at_end(self.process)
         wait_until(lambda: os.path.exists("up"), "the trainer is up")
 
-    def said(self):
+    def report(self):
         """Sums of all workers."""
         open("go", "w").close()
         out, _ = self.process.communicate(timeout=60 * harness.patience)
@@ -49,7 +49,7 @@ def more_workers_than_cpus():
         raise harness.Skip("needs two CPUs")
     loader = Loader(8, 12, cpus)
     tool = why(pid=loader.process.pid)
-    said = loader.said()
+    said = loader.report()
     row, = tool.finish().rows
     equal((row["reason"], row["waker_reason"], row["cpus"]), ("pipe", "runq", 2), f"{row}")
     check(row["waker_processes"] == 8, f"all workers: {row}")
@@ -105,7 +105,7 @@ def suspended(file):
     row, = tool.finish().rows
     check(row["why"].startswith(words), f"{words}: {row}")
     resume()
-    gaps.said()
+    gaps.report()
 
 
 @case(each={"sleep": "sleeping", "lock": "blocked on a lock"})
@@ -113,7 +113,7 @@ def itself(words):
     """Text: one line per process, and what to type next."""
     gaps = Gaps("sleep" if words == "sleeping" else "lock", 500)
     tool = why(pid=gaps.pid, json=False)
-    gaps.go().said()
+    gaps.go().report()
     header, line, command = tool.finish().text.splitlines()
     equal(header.split(), ["PID", "COMM", "WHY"], "header")
     check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"why: {line}")

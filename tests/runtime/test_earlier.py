@@ -8,7 +8,7 @@ import harness
 import tops
 import waits
 from harness import check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from waits import case
 
 asleep, spinning = "block_us=600000000", "delay_us=600000000"

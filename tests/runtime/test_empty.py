@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 from harness import all_but, case, check, equal
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 
 time = r"(\d+ ms|[\d.]+ s)"
 idle = "wait {dir}/end"
@@ -23,7 +23,7 @@ def said(tool, *sentences):
 def a_stranger():
     """A process that maps no CUDA."""
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    end_at_last(process)
+    kill_at_end(process)
     return process
 
 

@@ -11,7 +11,7 @@ import system
 import truth
 import waits
 from harness import case, check, equal
-from programs import Tool, Workload, strange_signals
+from programs import Tool, Workload, ignore_and_block_signals
 
 script = """
 launch vecadd 101 grid=3,2; copy 17 bytes=70001; copy 5 fn=cudaMemset bytes=99; alloc a 10007; free a; sync 7
@@ -194,7 +194,7 @@ def under_seccomp():
 
 
 @case(each={"launches": ("cudalaunch", None), "waits": ("cudasync", None),
-            "strange_signals": ("cudalaunch", strange_signals)})
+            "ignore_and_block_signals": ("cudalaunch", ignore_and_block_signals)})
 def returns_that_kill(run_by):
     """Where that is so, nobody under seccomp gets a return probe; asked for alone, others do."""
     tool, preexec = run_by

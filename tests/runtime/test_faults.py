@@ -47,7 +47,7 @@ class Run:
                                             env=os.environ | (env or {}))
         self.pid = self.process.pid
         (harness.here / f"tool.{self.pid}").touch()  # for leftovers
-        programs.end_at_last(self.process)
+        programs.kill_at_end(self.process)
 
     @property
     def error(self):
@@ -477,7 +477,7 @@ def a_file_that_is_called_like_a_library(tool):
             "m = mmap.mmap(f, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)\n"
             "print(flush=True); time.sleep(60)")
     mapper = subprocess.Popen([sys.executable, "-c", code, junk], stdout=subprocess.PIPE)
-    programs.end_at_last(mapper)
+    programs.kill_at_end(mapper)
     mapper.stdout.readline()
     run = Run(*(["-b"] if tool == "cudatop" else []), "-d", "0.2", tool=tool)
     said = run.finish(0)

@@ -21,7 +21,7 @@ import waits
 from harness import case, check, equal, wait_until
 from hip import Calls, start
 from hip_calls import stream
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from test_allocs import driver_frees, driver_kinds
 from truth import same_counts
 
@@ -101,7 +101,7 @@ def counts_memory_once(kind):
     workload.go()
     truth = workload.truth()
     memory.same_calls(tool.finish(), truth)
-    memory.same_left(tool, workload)
+    memory.same_unfreed(tool, workload)
 
 
 @case(each=kinds, long=parts, tool="cudagraph")
@@ -211,7 +211,7 @@ def counts_calls_of_callbacks(kind_and_mode):
     kind, mode = kind_and_mode
     program = subprocess.Popen([sys.executable, "-c", calls_inside, harness.standin / f"forward/{kind}/libcuda.so.1"], text=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    end_at_last(program)
+    kill_at_end(program)
     equal(program.stdout.readline(), "up\n", "the program is up")
     tool = Tool("-p", program.pid, *mode)
     program.communicate("\n")
@@ -225,7 +225,7 @@ def counts_preloaded_driver_once():
     threads = 7
     environment = os.environ | {"LD_PRELOAD": str(harness.standin / "forward/preload/libcuda-control.so")}
     process = subprocess.Popen([harness.standin / "gaps", "sleep", "1", str(threads)], env=environment, stdout=subprocess.DEVNULL)
-    end_at_last(process)
+    kill_at_end(process)
     wait_until((harness.here / "up").exists, "the program is up")
     tool = Tool("-p", process.pid)
     (harness.here / "go").touch()

@@ -36,7 +36,7 @@ def cost_of(ns):
     return (ns * price + hour_ns // 2) // hour_ns
 
 
-def adds_up(rows, devices):
+def check_sums(rows, devices):
     """To the nanosecond and to the millionth: over the lines of people, and over all lines."""
     by = lambda of: [row for row in rows if row["of"] == of]
     tenants, (idle,), (unallocated,), (total,) = by("tenant"), by("idle"), by("unallocated"), by("total")
@@ -84,7 +84,7 @@ def pods():
         reports.setdefault(row["time"], []).append(row)
     sums = {}
     for rows in reports.values():
-        for row in adds_up(rows, 4)[0]:
+        for row in check_sums(rows, 4)[0]:
             one = sums.setdefault(row.get("pod"), {"ids": set(), "by": set(), "launches": 0, "copy_bytes": 0, "used_ns": 0})
             one["ids"] |= set(row.get("device_ids", "").split(",")) - {""}
             one["by"] |= set(row.get("held_by", "").split(",")) - {""}
@@ -139,7 +139,7 @@ def a_shared_device():
         tool.finish()
     share = {}
     for how, tool in tools.items():
-        tenants, total = adds_up(tool.rows, 1)
+        tenants, total = check_sums(tool.rows, 1)
         check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"what tracing took: {total}")
         equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "what is said of it")
         equal({(row["sm_active_percent"], row["tensor_active_percent"], row["gpu_busy_percent"], row["memory_used_bytes"], row["measured_by"],
@@ -175,7 +175,7 @@ def parts_of_devices():
     for one in (on_mig, first, second, *clients):
         one.go()
     tool = nvml.tool("-d", "2.5", "--by", "pid,device", "--dcgm", harness.here / "page", *priced()).finish()
-    tenants, total = adds_up(tool.rows, 3)
+    tenants, total = check_sums(tool.rows, 3)
     of = {row.get("pid"): row for row in tenants if "pid" in row}
     near = lambda row, part: abs(row["device_time_ns"] + row["idle_ns"] - total["interval_ns"] * part) < 20
     mig = of[on_mig.pid]
@@ -211,7 +211,7 @@ def by_configuration():
     Cgroup("v2", kubepods(name))
     nvml = Nvml(*device(0, "mig 1", "instance 4 0 3 MIG-a", "instance 5 0 2 MIG-b"))
     tool = nvml.tool("-d", "1.5", "--host-root", host.path, "--teams", teams, *priced(), preexec=host.enter).finish()
-    rows, _ = adds_up(tool.rows, 1)
+    rows, _ = check_sums(tool.rows, 1)
     equal([(row["pod"], row["device_ids"], row["held_by"], row["team"], row["used_ns"]) for row in rows],
           [(name.pod, "MIG-a", "config", "speech", 0)], "what it holds")
 
@@ -273,7 +273,7 @@ def over_restarts():
         running.process.kill()
         running.process.wait()
     before, last = kept(), nvml.tool(*common, "-d", "0.5").finish()
-    tenants, total = adds_up(last.rows, 2)
+    tenants, total = check_sums(last.rows, 2)
     equal([row["team"] for row in tenants], ["the-team"], "teams")
     equal((total["interval_ns"], total["interval_ns"] - before >= 500_000_000), (kept(), True), "time of all runs")
     check(any("nobody looked for" in note for note in total["notes"]), f"what was not seen: {total['notes']}")

@@ -151,7 +151,7 @@ def forked():
     tool = Tool()
     workload.go().wait()
     tool.stop()
-    pids = {row["pid"] for row in graphs.told(workload, "process")}
+    pids = {row["pid"] for row in graphs.truth_lines(workload, "process")}
     equal(len(pids), 2, "processes")
     tool.all_records = [r for r in tool.records if r["type"] != "row" or r["pid"] in pids]
     same_graphs(tool, workload)

@@ -100,7 +100,7 @@ def histograms():
              (("launch", ["--by", "graph"]), ("instantiate", []), ("nodes", []))}
     workload.go().wait()
     hists = {name: tool.finish().of_type("hist") for name, tool in tools.items()}
-    execs = {row["handle"]: row for row in graphs.told(workload, "exec")}
+    execs = {row["handle"]: row for row in graphs.truth_lines(workload, "exec")}
     equal({h["exec"]: h["total"] for h in hists["launch"]}, {handle: row["launches"] + row["failed_launches"]
                                                              for handle, row in execs.items()}, "launches")
     slow, = (h for h in hists["launch"] if h["total"] == 25)

@@ -6,7 +6,7 @@ from collections import Counter
 import graphs
 from graphs import case
 from harness import all_but, check, equal
-from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
+from programs import Tool, Workload, may_lose_stacks, check_record_types, trace
 from test_alloc_output import integer, number, right_type, seldom, text, who
 from test_hostile import comms, no_control_bytes, no_control_bytes_in_json
 
@@ -72,7 +72,7 @@ def every_mode(mode):
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, *mode)
     workload.go().wait()
-    kind = records_of_mode(tool.finish(), mode, "cudagraph")
+    kind = check_record_types(tool.finish(), mode, "cudagraph")
     must, may = keys_of(mode)
     for line in tool.rows + tool.events:
         missing, more = set(must) - set(line), set(line) - set(must) - set(may)
@@ -139,7 +139,7 @@ def whole_processes(form):
     workload.go()
     truth = workload.truth()
     row, = tool.finish().rows
-    end, = graphs.told(workload, "graphs")
+    end, = graphs.truth_lines(workload, "graphs")
     for name, want in (("captures", end["captures"]), ("instantiates", end["instantiates"]), ("live_graphs", end["graphs_live"]),
                        ("live_execs", end["execs_live"])):
         equal(row[name], want, f"{name}: {row}")

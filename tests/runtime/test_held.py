@@ -12,7 +12,7 @@ import sys
 
 import harness
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, calls_in, end_at_last
+from programs import Tool, calls_in, kill_at_end
 from truth import same_counts
 
 calls = "launch vecadd 1009; launch saxpy 503"
@@ -178,7 +178,7 @@ def a_file_that_cannot_be_read():
     folder.mkdir()
     server = subprocess.Popen([sys.executable, harness.root / "tests/runtime/hanging_files.py", folder,
                                own_driver("lib")], stdout=subprocess.PIPE, text=True)
-    end_at_last(server)
+    kill_at_end(server)
     harness.at_end.append(lambda: libc.umount2(os.fsencode(folder), 2))
     equal(server.stdout.readline(), "up\n", "the server is up")
     server.send_signal(signal.SIGUSR2)

@@ -15,7 +15,7 @@ from pathlib import Path
 import harness
 import system
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from truth import Rows, expected, opening, same_counts
 from test_hostile_files import attacker, copy_of_driver, map_files, newest, own_folder, victim_is_counted
 
@@ -98,7 +98,7 @@ def file_system(name, file, *owner):
     server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(file),
                                *map(str, owner)],
                               stdout=subprocess.PIPE, text=True)
-    end_at_last(server)
+    kill_at_end(server)
     equal(server.stdout.readline(), "up\n", "the file system is up")
     return folder / file.name, server
 

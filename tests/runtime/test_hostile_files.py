@@ -13,7 +13,7 @@ import time
 import harness
 import system
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from truth import opening, same_counts
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -46,7 +46,7 @@ def attacker(code, *words):
     """A program of nobody's in Python, up once it has said so."""
     process = subprocess.Popen([sys.executable, "-c", become_nobody + code, *map(str, words)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True, cwd="/")
-    end_at_last(process)
+    kill_at_end(process)
     equal(process.stdout.readline(), "up\n", "the attacker is up")
     return process
 
@@ -107,7 +107,7 @@ def a_path_that_leads_to_a(kind):
     opens = Opens(decoy)
     target = subprocess.Popen(["sleep", "60"], env={"LD_LIBRARY_PATH": str(folder)}, user=nobody, group=nobody,
                               extra_groups=[])
-    end_at_last(target)
+    kill_at_end(target)
     Tool("-p", target.pid).stop()
     equal(opens.count(), 0, "opens of the decoy")
 
@@ -149,7 +149,7 @@ def links_of_a_container():
     process = subprocess.Popen([sys.executable, "-c",
                                 f"import os, time; os.chroot({str(root)!r}); print('up', flush=True); time.sleep(60)"],
                                env={"LD_LIBRARY_PATH": "/lib"}, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
+    kill_at_end(process)
     equal(process.stdout.readline(), "up\n", "the container is up")
     tool = Tool("-p", process.pid)
     check(holds(tool, os.stat(root / "real/libcuda.so.1")), "the container's driver is not probed")
@@ -364,7 +364,7 @@ def mappings_that_may_not_be_read():
         os.setresgid(nobody, nobody, nobody)
         os.setresuid(nobody, nobody, nobody)
     process = subprocess.Popen(["sleep", "60"], preexec_fn=unprivileged)
-    end_at_last(process)
+    kill_at_end(process)
     tool = Tool(preexec=lambda: system.checked(libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "prctl"))
     check("cannot be read" in tool.error and "CAP_SYS_PTRACE" in tool.error, tool.error)
     tool.stop()

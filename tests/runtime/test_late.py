@@ -7,7 +7,7 @@ import shutil
 import harness
 import tops
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload, ahead_of_others
+from programs import Tool, Workload, use_realtime_priority
 from test_hostile_files import copy_of_driver, newest
 from truth import opening, same_counts
 
@@ -17,7 +17,7 @@ forms = ("workload", "workload13", "workload-nopie", "workload-static", "workloa
 @case(each={"driver": "driver", "both": "both"}, alone=True)
 def tool_first(api):
     """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
-    tool = Tool("--by", "pid,kernel", "--api", api, preexec=ahead_of_others)
+    tool = Tool("--by", "pid,kernel", "--api", api, preexec=use_realtime_priority)
     workloads = [Workload("launch scale 1; sleep 100; launch vecadd 1009; launch saxpy 503", form, warm=False)
                  for form in forms]
     workloads.append(Workload("dlopen; sleep 100; launch vecadd 257", "workload-dlopen", warm=False))
@@ -69,7 +69,7 @@ def a_process_that_has_no_library_yet():
     """-p of a process that maps nothing of CUDA: the tool says that it waits, and is there soon: 50 ms after it, on an idle machine."""
     workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; wait {dir}/on; launch vecadd 1009",
                         "workload-dlopen", warm=False).ready()
-    tool = Tool("-p", workload.pid, preexec=ahead_of_others)
+    tool = Tool("-p", workload.pid, preexec=use_realtime_priority)
     check("waiting" in tool.error and "has loaded no CUDA or HIP driver" in tool.error, f"says that it waits: {tool.error}")
     workload.go()
     wait_until(lambda: f"process {workload.pid} maps" in tool.error, "tells that the process maps one")
@@ -119,7 +119,7 @@ def right_after_the_banner(mode):
     """What tracing costs is measured meanwhile: a library that comes in that moment is probed as soon as any other."""
     workloads = [Workload("touch {up}; wait {go}; dlopen; sleep 150; launch vecadd 101; copy 7 fn=cuMemcpyHtoD_v2",
                           "workload-dlopen", warm=False).ready() for _ in range(3)]
-    tool = tops.Tool(0.3, *mode, preexec=ahead_of_others)
+    tool = tops.Tool(0.3, *mode, preexec=use_realtime_priority)
     for workload in workloads:
         workload.go()
     truth = [call for workload in workloads for call in workload.truth()]

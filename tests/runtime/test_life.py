@@ -132,7 +132,7 @@ def nothing_is_left(tier):
     killed.process.wait()
     if tier == "tracefs":
         # Nobody removes the definitions of a tool that was killed; harmless, and told to the reader of the manual.
-        leftovers.remove(leftovers.dead_events({killed.pid}))
+        leftovers.remove(leftovers.stale_events({killed.pid}))
     wait_until(lambda: not held & leftovers.programs(), "the programs are gone")
     leftovers.check_no_breakpoints(workload.pid, "libcuda")
     (harness.here / "end").touch()

@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 from harness import case, equal
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 source = r"""
 #include <stdio.h>
@@ -61,7 +61,7 @@ def traced(names, kernels):
     if subprocess.run(["cc", "-O1", "-o", binary, file, *libraries], capture_output=True).returncode:
         raise harness.Skip("no C compiler")
     process = subprocess.Popen([binary, names, *map(str, kernels)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    end_at_last(process)
+    kill_at_end(process)
 
     def go_on(said):
         process.stdin.write("\n")

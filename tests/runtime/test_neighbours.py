@@ -12,7 +12,7 @@ import time
 import harness
 from harness import case, check, equal, wait_until
 from neighbours import Neighbour
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from ranks import Ranks, same_waits
 from test_helpers import file_system
 from test_hostile_files import copy_of_driver
@@ -83,7 +83,7 @@ def memory_of_a_process_is_given_back():
 
 
 def newest(tool):
-    rows = [record for record in tool.whole_records if record["type"] == "row"]
+    rows = [record for record in tool.full_records if record["type"] == "row"]
     return [row for row in rows if row["monotonic_ns"] == rows[-1]["monotonic_ns"]] if rows else []
 
 
@@ -117,7 +117,7 @@ def users_whose_files_are_slow(users):
         paths = [f"{file}@{3 + 20 * number + i}" for i in range(20)]
         slow.append(subprocess.Popen([sys.executable, "-c", slow_names, str(60000 + number), driver, *paths], stdin=subprocess.PIPE,
                                      stdout=subprocess.PIPE, text=True, cwd="/"))
-        end_at_last(slow[-1])
+        kill_at_end(slow[-1])
         equal(slow[-1].stdout.readline(), "up\n", "a slow user's program")
     server.send_signal(signal.SIGUSR1)
     victim = Workload("repeat 3000; launch vecadd 1; launch saxpy 1; sleep 1; end")

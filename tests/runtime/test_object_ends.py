@@ -80,14 +80,14 @@ def nothing_is_left_of_a_process(chosen):
     bystander.go()
     workload.go()
     wait_until((harness.here / "made").exists, "all are made")
-    equal(workload.pid in leftovers.owners(tool, table), True, f"it has {table}")
+    equal(workload.pid in leftovers.pids_in_map(tool, table), True, f"it has {table}")
     (harness.here / "over").touch()
     if end == "kill":
         workload.process.kill()
         workload.process.wait()
     elif end == "exec":
         wait_until((harness.here / "on").exists, "it is another program")
-    wait_until(lambda: workload.pid not in leftovers.owners(tool, table), f"nothing is left in {table}", 20)
+    wait_until(lambda: workload.pid not in leftovers.pids_in_map(tool, table), f"nothing is left in {table}", 20)
     for name in ("end", "finish"):
         (harness.here / name).touch()
     bystander.wait()

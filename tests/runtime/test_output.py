@@ -4,7 +4,7 @@ import re
 
 import harness
 from harness import all_but, case, check, equal, wait_until
-from programs import Tool, Workload, records_of_mode
+from programs import Tool, Workload, check_record_types
 from truth import Rows, expected, same_counts
 
 script = """
@@ -32,7 +32,7 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = records_of_mode(tool, mode, "cudalaunch")
+    kind = check_record_types(tool, mode, "cudalaunch")
     start, attached = tool.records[:2]
     check(re.fullmatch(r"\d+\.\d+\.\d+", start["version"]), f"version: {start}")
     check(attached["functions"] > 20 and attached["files"] == 2, f"attached: {attached}")

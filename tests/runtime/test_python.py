@@ -11,7 +11,7 @@ import subprocess
 
 import harness
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 program = pathlib.Path(__file__).with_name("python_caller.py")
 versions = [f"3.{minor}" for minor in range(8, 15)]
@@ -35,7 +35,7 @@ class Caller:
         words = [program, harness.standin / "libcuda.so.1", lock, scenarios, str(threads), str(times)]
         self.process = subprocess.Popen(self.command(python, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=env)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         check(self.process.stdout.readline().startswith("(3, "), "the program has begun")
         self.pid = self.learn_pid()
 
@@ -57,7 +57,7 @@ class Script:
 
     def __init__(self, *command, env=None):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         equal(self.process.stdout.readline(), "up\n", "the program")
         self.pid = self.process.pid
 

@@ -45,7 +45,7 @@ class ContainedCaller(Caller):
         mounts = [["none", root, "tmpfs", 0, None],
                   *([source, target, None, system.MS_BIND, None] for source, target in binds), [root + "/proc"]]
         moved = [f"{self.inside}/{pathlib.Path(python).name}", f"/srv/tests/{program.name}", "/srv/standin/libcuda.so.1"]
-        return containers.by_hand(mounts, root, [], moved + words[2:])
+        return containers.contain_command(mounts, root, [], moved + words[2:])
 
     def learn_pid(self):
         pid, = system.descendants(self.process.pid)

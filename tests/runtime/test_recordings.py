@@ -29,7 +29,7 @@ def beside_what_is_shown():
     shown.finish()
     cut.finish()
     without = lambda record: {key: value for key, value in record.items() if key not in ("monotonic_ns", "time", "duration_ns", "clock_error_us")}
-    said = shown.whole_records
+    said = shown.full_records
     equal([without(record) for record in lines_of(plain)], [without(record) for record in said], "lines of the recording")
     start = said[0]
     for record in said:

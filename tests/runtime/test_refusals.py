@@ -8,7 +8,7 @@ import sys
 import harness
 import system
 from harness import case, check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from test_hostile import no_control_bytes
 from truth import same_counts
 
@@ -56,7 +56,7 @@ def a_name_for_a_pid():
     tag = f"q{os.getpid():x}"[:8]
     workload = Workload(f"name {tag}-a; touch {{dir}}/named; wait {{dir}}/end").go()
     wait_until((harness.here / "named").exists, "it has its name")
-    end_at_last(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
+    kill_at_end(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
     said = refused_text(["-p", tag])
     check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in said, said)
     check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "what the shell would take apart")

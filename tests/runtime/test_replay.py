@@ -14,7 +14,7 @@ import harness
 from containers import HostRoot, Image, Name, kubepods
 from driver_calls import Calls
 from harness import Skip, check, equal
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from ranks import Ranks
 from test_containers import contained, launches_of, traced
 from test_driver_calls import at_calls, commands
@@ -238,7 +238,7 @@ def signals_end_the_reading(row):
     for how, again in itertools.product((signal.SIGINT, signal.SIGTERM), (0.3, 1.5)):
         run = subprocess.Popen([harness.build / tool, *readers[tool], file, *([file] if tool == "cudadiff" else [])],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        end_at_last(run)
+        kill_at_end(run)
         time.sleep(again * harness.patience)
         equal(run.poll(), None, f"it reads ({how})")
         began = time.monotonic()

@@ -7,7 +7,7 @@ import sys
 import harness
 from driver_calls import Calls, same_calls
 from harness import case, equal
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 crowd_size = 300
 
@@ -47,7 +47,7 @@ class Crowd:
     def __init__(self):
         self.process = subprocess.Popen([sys.executable, "-c", crowd, harness.standin / "libcuda.so.1", str(crowd_size)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         self.pids = [int(pid) for pid in self.process.stdout.readline().split()]
         self.calls = {pid: 1 + number % 7 for number, pid in enumerate(self.pids)}
 

@@ -9,7 +9,7 @@ import subprocess
 import harness
 import system
 from harness import case, check, equal
-from programs import Tool, calls_in, strange_signals
+from programs import Tool, calls_in, ignore_and_block_signals
 from truth import same_counts
 
 calls = "launch vecadd 1009; launch saxpy 503"
@@ -30,7 +30,7 @@ def from_the_first_call(way):
     same_counts(tool.finish(), calls_in(harness.here / "started.truth"))
 
 
-@case(each={"usual": None, "strange_signals": strange_signals})
+@case(each={"usual": None, "ignore_and_block_signals": ignore_and_block_signals})
 def children_and_status(preexec):
     """What a script starts is counted once its library is mapped, and the status is the script's. The script has the
     limits, signals, capabilities and descriptors of whoever starts the tool."""

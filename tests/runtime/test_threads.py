@@ -5,7 +5,7 @@ import subprocess
 
 import harness
 from harness import case, check, equal
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 
 source = r"""
 #define _GNU_SOURCE
@@ -59,7 +59,7 @@ class Threads:
             raise harness.Skip("no C compiler")
         self.process = subprocess.Popen([binary, harness.standin / "libcuda.so.1"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
-        end_at_last(self.process)
+        kill_at_end(self.process)
         self.pid = self.process.pid
         equal(self.process.stdout.readline(), "up\n", "the program")
 

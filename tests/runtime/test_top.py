@@ -13,7 +13,7 @@ import leftovers
 import system
 import tops
 import waits
-from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
+from containers import Cgroup, Container, HostRoot, Image, Name, kubepods
 from harness import check, equal, wait_until
 from programs import Workload
 from test_waits import every
@@ -211,7 +211,7 @@ def pods():
     second = Name(pod=name.pod, namespace=name.namespace, pod_uid=name.pod_uid)
     for each in (name, second, other):
         host.kubelet(each)
-    inside = [Contained(launching + copying + f"copy {i + 1}; alloc h {1000 * (i + 1)}", image=image,
+    inside = [Container(launching + copying + f"copy {i + 1}; alloc h {1000 * (i + 1)}", image=image,
                         cgroups=[Cgroup("v2", kubepods(each))]) for i, each in enumerate((name, second, other))]
     target = ",".join(str(workload.pid) for workload in inside)
     tools = {by: Tool("-p", target, "--by", by, "--host-root", host.path, preexec=host.enter)

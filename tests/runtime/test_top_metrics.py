@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 
 import harness
-from containers import Cgroup, Contained, HostRoot, Image, Name, kubepods
+from containers import Cgroup, Container, HostRoot, Image, Name, kubepods
 from harness import check, equal, wait_until
 from tops import Tool, case
 
@@ -39,7 +39,7 @@ def of_pods():
         mine = script
         for word, value in words.items():
             mine = mine.replace(word, value)
-        workloads.append(Contained(mine, cgroups=[Cgroup("v2", kubepods(name))], image=image))
+        workloads.append(Container(mine, cgroups=[Cgroup("v2", kubepods(name))], image=image))
     file = harness.here / "gpusnoop.prom"
     tool = Tool("--host-root", host.path, "--listen", "0", "--textfile", file, "-i", "0.3", json=False,
                 preexec=host.enter)

@@ -8,7 +8,7 @@ import subprocess
 
 import harness
 from harness import case, check, equal, wait_until
-from programs import Tool, end_at_last
+from programs import Tool, kill_at_end
 from test_top_screen import Screen
 
 def functions_of(frames):
@@ -18,7 +18,7 @@ def functions_of(frames):
 def started(binary, go, *words, by=()):
     """One of the programs here or of the stand-in (stacks/), which has the driver, and waits for `go`."""
     process = subprocess.Popen([*by, binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
-    end_at_last(process)
+    kill_at_end(process)
     wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
     return process
 

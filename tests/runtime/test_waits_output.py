@@ -2,7 +2,7 @@
 """cudasync: what each way of asking prints, and what it refuses."""
 import waits
 from harness import all_but, check, equal
-from programs import Tool, Workload, may_lose_stacks, records_of_mode, trace
+from programs import Tool, Workload, may_lose_stacks, check_record_types, trace
 from waits import case, same_waits
 
 script = """
@@ -33,7 +33,7 @@ def every_mode(mode):
     workload.go()
     truth = workload.truth()
     tool.finish()
-    kind = records_of_mode(tool, mode, "cudasync")
+    kind = check_record_types(tool, mode, "cudasync")
     start = tool.records[0]
     check(start["duration_floor_ns"] < 20000, f"the probes' own share: {start}")
     api, failed = "both" if "both" in mode else "driver", "-x" in mode

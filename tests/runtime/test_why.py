@@ -6,7 +6,7 @@ import time
 
 import harness
 from harness import check, equal, wait_until
-from programs import Workload, end_at_last
+from programs import Workload, kill_at_end
 from tops import Tool, case
 
 refused = "alloc all 17179869184 result=2"
@@ -17,7 +17,7 @@ def crash_loop(script, starts):
     program, pids = harness.standin / "workload", harness.here / "pids"
     command = f"for i in $(seq {starts}); do {program} --truth {harness.here}/truth.$i \"{script}\" & echo $! >> {pids}; wait; done"
     shell = subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL)
-    end_at_last(shell)
+    kill_at_end(shell)
     equal(shell.wait(60 * harness.patience), 0, "the shell")
     return [int(pid) for pid in pids.read_text().split()]
 

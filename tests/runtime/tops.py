@@ -166,7 +166,7 @@ def live(some, by=("pid",)):
 def same_live(tool, *workloads):
     want = Counter()
     for workload in workloads:
-        for row in memory.told(workload, "memory"):
+        for row in memory.truth_lines(workload, "memory"):
             want[row["pid"],] += row["bytes"] if row["holding"] in memory.on_device else 0
     mine = [row for row in rows(tool) if (row.get("pid"),) in want or not want]
     equal(live(mine), {key: n for key, n in want.items() if n}, f"{tool}: memory held at the end")

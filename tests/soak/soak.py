@@ -20,7 +20,7 @@ import programs
 import tops
 import truth
 import waits
-from containers import Cgroup, Contained, Image, Name, kubepods
+from containers import Cgroup, Container, Image, Name, kubepods
 from driver_calls import Calls, called, shown
 from harness import Skip, case, check, equal
 from programs import Workload
@@ -167,7 +167,7 @@ class Seen:
             self.calls += workload.truth()
             of_machine = getattr(workload, "pids", {})
             self.graph_calls += [call | {"pid": of_machine.get(call["pid"], call["pid"])} for call in graphs.calls(workload)]
-            self.processes += len(memory.told(workload, "process"))
+            self.processes += len(memory.truth_lines(workload, "process"))
         workload.truth_file.unlink()
 
     def made(self):
@@ -195,7 +195,7 @@ class ShortLived:
         if self.number % 4 == 0:
             group = Cgroup("v2", f"gpusnoop-test-{secrets.token_hex(4)}/{kubepods(Name())}")
             self.seen.containers += 1
-            return Contained(begin + script, "workload-driver", image=self.image, cgroups=[group], warm=False).go(), group
+            return Container(begin + script, "workload-driver", image=self.image, cgroups=[group], warm=False).go(), group
         return Workload(script + forked + executed, forms[self.number % len(forms)], warm=False), None
 
     def end(self, one):
@@ -229,7 +229,7 @@ class NewFiles:
         for told in self.told:
             told.more()
         self.waited_for = list(self.told)
-        self.workload = Contained(begin + short % 17, "workload-driver", image=self.image, warm=False)
+        self.workload = Container(begin + short % 17, "workload-driver", image=self.image, warm=False)
         self.stage = self.wait
 
     def wait(self):
@@ -267,7 +267,7 @@ def work():
     seconds, outcomes, seen = round(minutes * 60), {}, Seen()
     image = Image()
     lasting = [Workload(begin + steady % (threads, seconds), "workload-driver", warm=False).ready(),
-               Contained(begin + steady % (1, seconds), "workload-driver", image=image, warm=False), Calls(drivers % seconds)]
+               Container(begin + steady % (1, seconds), "workload-driver", image=image, warm=False), Calls(drivers % seconds)]
     running = {}
     for name, (arguments, _) in tools.items():
         harness.binary = harness.build / name

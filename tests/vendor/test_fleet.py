@@ -14,7 +14,7 @@ import harness
 import system
 import vendor
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 from ranks import Ranks
 
 scripts = harness.root / "scripts/fleet"
@@ -232,7 +232,7 @@ def asked_by_ssh():
         config.write_text(sshd_config.format(port=ports[host], folder=folder))
         with open(folder / f"{host}.log", "w") as log:
             process = subprocess.Popen([program, "-D", "-e", "-f", config], stderr=log, env=environment, preexec_fn=as_nobody)
-        end_at_last(process)
+        kill_at_end(process)
         wait_until(lambda: "listening" in (folder / f"{host}.log").read_text() or process.poll() is not None, "sshd listens")
         equal(process.poll(), None, f"sshd of {host}: {(folder / f'{host}.log').read_text()}")
     (folder / "config").write_text("".join(f"Host {host}\n HostName 127.0.0.1\n Port {port}\n" for host, port in ports.items()) +

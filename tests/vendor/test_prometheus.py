@@ -9,7 +9,7 @@ import urllib.request
 import harness
 import vendor
 from harness import Skip, case, check, equal, wait_until
-from programs import Tool, Workload, end_at_last
+from programs import Tool, Workload, kill_at_end
 
 deploy = harness.root / "deploy/prometheus"
 
@@ -30,7 +30,7 @@ def promtool(*words, text=None):
 def start(name, *words):
     log = open(harness.here / f"{name}.log", "w")
     process = subprocess.Popen([program(name), *words], stdout=log, stderr=log, cwd=harness.here)
-    end_at_last(process)
+    kill_at_end(process)
 
 
 class Server:

@@ -10,7 +10,7 @@ import subprocess
 
 import harness
 from harness import Skip, check, equal
-from programs import end_at_last, numbers
+from programs import kill_at_end, numbers
 
 fetched = harness.build / "vendor"
 programs = harness.build / "vendor-tests"
@@ -101,7 +101,7 @@ class Program:
             self.process = subprocess.Popen([*loader, path], env=environment, text=True, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=error)
         self.pid = self.process.pid
-        end_at_last(self.process)
+        kill_at_end(self.process)
 
     def ask(self, line):
         self.process.stdin.write(line + "\n")

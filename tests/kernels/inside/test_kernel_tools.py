@@ -43,7 +43,7 @@ def allocated(tool, workload):
     calls = calls_of(tool, workload)
     memory.same_calls(tool, calls)
     if "-p" not in tool.arguments:
-        memory.same_left(tool, workload)
+        memory.same_unfreed(tool, workload)
 
 
 def graphed(tool, workload):
@@ -57,7 +57,7 @@ def topped(tool, workload):
 def timed(tool, workload):
     """Each thread that called has its time, which adds up, and waited for the device if it did."""
     calls = calls_of(tool, workload)
-    threads = gaps.of_threads(tool)
+    threads = gaps.sums_by_thread(tool)
     callers = {call["tid"] for call in calls}
     equal(callers - set(threads), set(), f"threads that called, and {tool} does not have")
     for tid in {call["tid"] for call in calls if call["kind"] == "sync"}:
@@ -103,7 +103,7 @@ def exactly(name):
         same(tool, workload)
     leftovers.check_no_breakpoints(watch.pid, "libcuda")
     equal(watch.process.poll(), None, "exit status of a process that was traced")
-    equal(leftovers.dead_events({tool.pid for tool in (one, everything)}), [], "uprobe events")
+    equal(leftovers.stale_events({tool.pid for tool in (one, everything)}), [], "uprobe events")
 
 
 for name in tools:
