@@ -11,7 +11,7 @@ import system
 from containers import Cgroup, Name, hierarchies, kubepods, own
 from harness import case, check, equal, wait_until
 from programs import Tool, Workload
-from test_hostile import no_control_bytes, no_control_bytes_in_json, seen
+from test_hostile import as_json_shows, no_control_bytes, no_control_bytes_in_json
 from test_refusals import refused
 from truth import launched, opening, same_counts
 
@@ -336,7 +336,7 @@ def names_that_hurt(hierarchy):
 
 
 def as_seen(path):
-    return replaced(seen(os.fsencode(path).decode("latin-1")))
+    return replaced(as_json_shows(os.fsencode(path).decode("latin-1")))
 
 
 def replaced(text):

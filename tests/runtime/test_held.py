@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of -- PROGRAM waits where it maps a library until the library has its probes: no call is missed, wherever
-the library is and however soon it is called."""
+"""Mapping gate: when the program after `--` maps a library, it waits until the library has its probes, so that no call
+is missed."""
 import ctypes
 import os
 import pathlib
@@ -18,7 +18,7 @@ from truth import same_counts
 calls = "launch vecadd 1009; launch saxpy 503"
 libc = ctypes.CDLL(None, use_errno=True)
 
-# Launches as soon as it can, from a library at a path of its own.
+# Launches without delay, through the library at the given path.
 python_calls = """
 import ctypes, os, sys
 launch = ctypes.CDLL(sys.argv[1]).cuLaunchKernel
@@ -28,7 +28,7 @@ for _ in range(int(sys.argv[2])):
 os._exit(0)
 """
 
-# Installs a filter of its own that allows everything, and is another program then.
+# Installs a seccomp filter that allows everything, then executes the given program.
 under_own_filter = """
 import ctypes, os, sys
 class Instruction(ctypes.Structure):
@@ -44,7 +44,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 def own_driver(name):
-    """A copy of the driver where no tool looks for one."""
+    """A copy of the driver in a folder that no tool searches."""
     folder = harness.here / name
     folder.mkdir()
     shutil.copy(harness.standin / "libcuda.so.1", folder)
@@ -60,7 +60,6 @@ def quoted(words):
 
 
 def by_process(tool):
-    """Launches of each process."""
     found = {}
     for row in tool.rows:
         found[row["pid"]] = found.get(row["pid"], 0) + row["launches"]
@@ -68,9 +67,9 @@ def by_process(tool):
 
 
 @case(each={"c": "c", "python": "python"})
-def twenty_libraries(language):
-    """Of twenty programs, one after the other, that open a driver each that no process has mapped before, and call it at
-    once, not one call is missed. The status is the script's."""
+def twenty_programs_with_new_libraries(language):
+    """20 programs run in sequence. Each opens a driver that no process has mapped before, and calls it at once. No call
+    is missed, and the tool exits with the script's status."""
     commands = []
     for i in range(20):
         driver = own_driver(f"lib{i}")
@@ -89,43 +88,42 @@ def each_way_to_attach(way):
 
 @case(each={form: form for form in ("workload", "workload-nopie", "workload-static")})
 def runtime_from_the_first_call(form):
-    """Calls of the runtime, which may be linked into the program: it waits at its start, too."""
+    """Calls of the runtime, which may be linked into the program: the program then waits when it starts."""
     tool = Tool("--api", "runtime", program=workload(calls, "truth", form)).finish()
     same_counts(tool, calls_in(harness.here / "truth"), api="runtime")
 
 
 @case
-def another_program_of_the_same_process():
-    """Its image is replaced, and maps another library."""
+def another_program_after_exec():
+    """A process executes another program, which maps another library."""
     script = f"dlopen {own_driver('a')}; {calls}; exec; dlopen {own_driver('b')}; launch vecadd 257; end"
     same_counts(Tool(program=workload(script, "truth")).finish(), calls_in(harness.here / "truth"))
 
 
 @case(each={kind: kind for kind in ("call", "tail", "chain")}, long=("call", "tail"))
 def a_driver_that_forwards(kind):
-    """Both drivers have their probes before the first call, which counts once."""
+    """Both drivers have their probes before the first call, which is counted once."""
     folders = f"LD_LIBRARY_PATH={harness.standin}/forward/{kind}:{harness.standin}"
     tool = Tool(program=["env", folders, *workload(f"dlopen; {calls}", "truth")]).finish()
     same_counts(tool, calls_in(harness.here / "truth"))
 
 
 @case
-def own_filter():
-    """A program that has a seccomp filter of its own is held, too."""
+def program_with_a_seccomp_filter():
     command = workload(f"dlopen {own_driver('lib')}; {calls}", "truth")
     tool = Tool(program=[sys.executable, "-c", under_own_filter, *command]).finish()
     same_counts(tool, calls_in(harness.here / "truth"))
 
 
 @case
-def under_a_debugger():
-    """A program that traces another one by ptrace can."""
+def program_under_ptrace():
+    """A program after `--` may trace another one with ptrace."""
     if not shutil.which("strace"):
         raise Skip("no strace")
     command = workload(f"dlopen {own_driver('lib')}; {calls}", "truth")
     tool = Tool(program=["strace", "-f", "-e", "trace=mmap", "-o", harness.here / "strace", *command]).finish()
     same_counts(tool, calls_in(harness.here / "truth"))
-    check("PROT_EXEC" in (harness.here / "strace").read_text(), "strace has seen the mapping")
+    check("PROT_EXEC" in (harness.here / "strace").read_text(), "strace reported the mapping")
 
 
 def waits_at_gate(pid):
@@ -140,12 +138,12 @@ def program_of(tool):
     def found():
         return next((int(pid) for pid in children_of(tool.pid)
                      if b"workload" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]), None)
-    return wait_until(found, "the program has begun")
+    return wait_until(found, "the program has started")
 
 
 @case
-def the_tool_is_killed_meanwhile():
-    """A program that waits goes on where the tool is killed, and so does whatever it maps later."""
+def tool_killed_while_the_program_waits():
+    """The waiting program continues, and can map further libraries."""
     script = f"touch up; wait go; dlopen {own_driver('a')}; touch mapped; exec; dlopen {own_driver('b')}; touch again; end"
     tool = Tool(program=workload(script, "truth"), banner=False)
     wait_until((harness.here / "up").exists, "the program runs")
@@ -153,7 +151,7 @@ def the_tool_is_killed_meanwhile():
     tool.process.send_signal(signal.SIGSTOP)
     (harness.here / "go").touch()
     wait_until(lambda: waits_at_gate(pid), "the program waits")
-    check(not (harness.here / "mapped").exists(), "it has mapped the library")
+    check(not (harness.here / "mapped").exists(), "the program mapped the library instead of waiting")
     tool.process.kill()
     tool.process.wait()
     for name in "mapped", "again":
@@ -161,8 +159,8 @@ def the_tool_is_killed_meanwhile():
 
 
 @case
-def after_tracing_has_ended():
-    """A program that maps libraries after -d is over does not wait; nor does one that outlives the program and the tool."""
+def no_wait_after_tracing():
+    """No program waits when it maps a library after the end of -d, even if it outlives the tool."""
     command = workload(f"touch up; wait go; dlopen {own_driver('lib')}; touch mapped", "truth")
     tool = Tool("-d", "0.2", program=["sh", "-c", f"{quoted(command)} &"])
     wait_until((harness.here / "up").exists, "the program runs")
@@ -172,8 +170,8 @@ def after_tracing_has_ended():
 
 
 @case
-def a_file_that_cannot_be_read():
-    """A library whose file system does not answer the tool is not waited for: the program goes on, and this is said."""
+def library_that_cannot_be_read():
+    """The file system of a library does not answer the tool: the program continues, with a warning."""
     folder = harness.here / "fuse"
     folder.mkdir()
     server = subprocess.Popen([sys.executable, harness.root / "tests/runtime/hanging_files.py", folder,
@@ -184,4 +182,4 @@ def a_file_that_cannot_be_read():
     server.send_signal(signal.SIGUSR2)
     tool = Tool(program=workload(f"dlopen {folder}/libcuda.so.1; launch vecadd 3", "truth"))
     tool.finish()
-    check("cannot be read within 3 s" in tool.error, f"why it is not traced: {tool.error}")
+    check("cannot be read within 3 s" in tool.error, f"no warning: {tool.error}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes control is read by helpers: whatever that does to them, the tool goes on and others are counted."""
+"""Helpers parse data that other processes control. If a helper hangs or crashes, other processes are still counted."""
 import contextlib
 import lzma
 import os
@@ -31,18 +31,18 @@ def status(pid):
 
 
 def kilobytes(tool):
-    """What it and its helpers have in memory; what they have in common, once."""
+    """Memory (PSS) of the tool and its helpers."""
     total = 0
     for pid in [tool.pid, *helpers(tool)]:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a helper that has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a helper that has exited
             text = Path(f"/proc/{pid}/smaps_rollup").read_text()
             total += sum(int(kib) for kib in re.findall(r"^Pss: +(\d+) kB$", text, re.M))
     return total
 
 
 @case(alone=True)
-def may_do_little():
-    """A helper has a user of its own, may read what others may not, and nothing else."""
+def helpers_have_few_privileges():
+    """A helper has its own user id, and only capabilities for reading."""
     tool = Tool()
     [helper] = helpers(tool)
     now = status(helper)
@@ -50,33 +50,32 @@ def may_do_little():
     check(uid > 2**31, f"its user is {uid}")
     CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE = 2, 19, 40
     may = sum(1 << number for number in (CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE))
-    equal(int(now["CapEff"], 16) & ~may, 0, "capabilities in effect beyond those that read")
-    equal(int(now["CapPrm"], 16) & ~may, 0, "capabilities it could have")
+    equal(int(now["CapEff"], 16) & ~may, 0, "effective capabilities other than for reading")
+    equal(int(now["CapPrm"], 16) & ~may, 0, "permitted capabilities other than for reading")
     equal(now["NoNewPrivs"], "1", "NoNewPrivs")
     if not sanitized():
         equal(now["Seccomp"], "2", "Seccomp")
     check(len(os.listdir(f"/proc/{helper}/fd")) <= 6, os.listdir(f"/proc/{helper}/fd"))
     tool.stop()
-    wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "it ends with the tool")
+    wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "the helper exits with the tool")
 
 
 @case(alone=True)
-def the_tool_gives_up_what_it_does_not_need():
-    """It keeps less than half of root's capabilities, and none of the network, modules, raw devices or the clock."""
+def the_tool_drops_capabilities():
+    """At most 13 of root's capabilities are kept: none for the network, modules, raw devices or the clock."""
     tool = Tool()
     now = status(tool.pid)
     CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME, CAP_MKNOD = \
         12, 13, 16, 17, 22, 25, 27
-    for given_up in (CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME, CAP_MKNOD):
+    for dropped in (CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYS_TIME, CAP_MKNOD):
         for which in ("CapEff", "CapPrm"):
-            equal(int(now[which], 16) >> given_up & 1, 0, f"capability {given_up} in {which}")
+            equal(int(now[which], 16) >> dropped & 1, 0, f"capability {dropped} in {which}")
     check(int(now["CapPrm"], 16).bit_count() <= 13, now["CapPrm"])
     tool.stop()
 
 
 @case(alone=True)
-def is_killed():
-    """There is another one when it is needed."""
+def a_killed_helper_is_replaced():
     tool = Tool("--by", "pid,kernel", losses=True)
     calls = []
     for turn in range(3):
@@ -87,13 +86,13 @@ def is_killed():
 
 
 def file_system(name, file, *owner):
-    """Where a server of our own serves the file, and that server: once it is stopped, nobody gets an answer. With an
-    owner, a user id, all other users are refused, root included."""
+    """Path of the file on a FUSE mount, and the process that serves it: while the server is stopped, accesses hang. If
+    `owner` (a user id) is given, all other users are refused, including root."""
     if not os.path.exists("/dev/fuse"):
         raise harness.Skip("this kernel has no FUSE")
     folder = harness.here / name
     folder.mkdir()
-    # Once its server has gone.
+    # Runs after the server has exited.
     harness.at_end.append(lambda: subprocess.run(["umount", "-l", str(folder)], check=False))
     server = subprocess.Popen([sys.executable, str(Path(__file__).parent / "hanging_files.py"), str(folder), str(file),
                                *map(str, owner)],
@@ -104,12 +103,12 @@ def file_system(name, file, *owner):
 
 
 def stop_at_last(server):
-    harness.at_end.append(server.kill)  # first, for who closes a file of it waits for it
+    harness.at_end.append(server.kill)  # runs first: closing a file of the mount waits for the server
     os.kill(server.pid, signal.SIGSTOP)
 
 
 def stopped_file_system(name):
-    """A driver on a file system whose server is stopped once somebody has mapped it."""
+    """A process that maps a driver on a FUSE mount whose server is stopped after that."""
     file, server = file_system(name, (harness.standin / "libcuda.so.1").resolve())
     process = attacker(map_files, file)
     stop_at_last(server)
@@ -118,7 +117,7 @@ def stopped_file_system(name):
 
 @case(each={"at_start": True, "later": False}, alone=True, timeout=120)
 def a_file_system_that_does_not_answer(at_start):
-    """The tool starts, tells whose file it is, traces others meanwhile, and ends when it is told to."""
+    """The tool starts, reports the file and its process, counts other processes meanwhile, and exits on Ctrl-C."""
     if at_start:
         process, file = stopped_file_system("hanging")
     begun = time.monotonic()
@@ -127,8 +126,8 @@ def a_file_system_that_does_not_answer(at_start):
     if not at_start:
         process, file = stopped_file_system("hanging")
     meanwhile = victim_is_counted(tool, "own")  # a helper hangs
-    told = f"{file} (process {process.pid}): it cannot be read within 3 s; it is not traced"
-    wait_until(lambda: told in tool.error, "it tells whose file hangs", 20)
+    warning = f"{file} (process {process.pid}): it cannot be read within 3 s; it is not traced"
+    wait_until(lambda: warning in tool.error, "the warning about the file that hangs", 20)
     after = victim_is_counted(tool, "after")
     time.sleep(1.5)
     begun = time.monotonic()
@@ -138,7 +137,7 @@ def a_file_system_that_does_not_answer(at_start):
 
 
 def refused_library():
-    """A process that maps a driver on a FUSE mount of its own, which root may not read."""
+    """A process that maps a driver on its user's FUSE mount, which root may not read."""
     file, _ = file_system("refused", (harness.standin / "libcuda.so.1").resolve(), 65534)
     return attacker(map_files, file), file
 
@@ -190,9 +189,9 @@ time.sleep(60)
 
 
 @case(each={"8s": 20, "28s": 70}, long=["28s"], alone=True, timeout=120)
-def a_file_system_that_takes_its_time(files):
-    """A process maps so many of its files, and then a driver, which is read first: its calls are counted. Tracing begins
-    before the other files have been read, which is reported."""
+def a_slow_file_system(files):
+    """A process maps many slow files after a driver, which is scanned first. The process is counted, and tracing starts
+    before its other files are scanned, with a warning."""
     data = harness.here / "data"
     data.write_bytes(bytes(4096))
     file, server = file_system("slow", data)
@@ -204,20 +203,20 @@ def a_file_system_that_takes_its_time(files):
     tool = Tool("--by", "pid", losses=True)
     took = time.monotonic() - begun
     check(took < 5 * harness.patience, f"{took:.1f} s to start")
-    told = f"process {process.pid} could not be scanned in time"
-    check(told in tool.error and tool.error.count(told) == 1, tool.error)
-    check(newest(tool)["remarks"][0].startswith(told), newest(tool))
+    warning = f"process {process.pid} could not be scanned in time"
+    check(warning in tool.error and tool.error.count(warning) == 1, tool.error)
+    check(newest(tool)["remarks"][0].startswith(warning), newest(tool))
     check("no process has loaded" not in tool.error, tool.error)
     victim.go().wait()
     process.stdin.write("go\n")
     process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "it has called")
+    equal(process.stdout.readline(), "done\n", "the process has finished its calls")
     tool.stop()
     equal({row["pid"]: row["launches"] for row in tool.rows}, {victim.pid: 401, process.pid: 401}, f"launches ({tool.error})")
 
 
 def sparse_elf(path, symbols, strings):
-    """A library of a few KiB on disk that says it has so many symbols, and bytes of names."""
+    """An ELF file of a few KiB on disk that claims to have this number of symbols and bytes of names."""
     sections = 4096
     symtab = 1 << 20
     strtab = symtab + symbols * 24
@@ -236,29 +235,29 @@ def sparse_elf(path, symbols, strings):
 
 @case(alone=True, timeout=120)
 def libraries_that_are_bombs():
-    """20 files of a few KiB with 8 million symbols each: memory stays small, others are counted, Ctrl-C ends it."""
+    """20 files of a few KiB that claim 8 million symbols each: memory stays small, other processes are counted."""
     folder = own_folder("bombs")
     for number in range(20):
         sparse_elf(folder / f"libcuda.so.{number}", 8_000_000, 500 << 20)
     tool = Tool("--by", "pid,kernel", 1, losses=True)
     process = attacker(map_files, *sorted(folder.iterdir()))
-    most = 0
+    peak_kib = 0
 
-    def all_are_told():
-        nonlocal most
-        most = max(most, kilobytes(tool))
+    def all_are_reported():
+        nonlocal peak_kib
+        peak_kib = max(peak_kib, kilobytes(tool))
         return tool.error.count(f"(process {process.pid})") >= 20
-    wait_until(all_are_told, "it tells of all of them", 60)
+    wait_until(all_are_reported, "a warning for each file", 60)
     calls = victim_is_counted(tool, "own")
     time.sleep(1.2)
     begun = time.monotonic()
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
-    check(most < 100 << 10 or sanitized(), f"tool and helper took {most} KiB")
+    check(peak_kib < 100 << 10 or sanitized(), f"tool and helper used {peak_kib} KiB")
     same_counts(tool, calls, by=("pid", "kernel"), but=opening)
 
 
-# The first page of a file: code that calls what it is given, and bytes whose addresses are handles of kernels.
+# The first page of a file: code that calls its argument, then bytes whose addresses serve as kernel handles.
 code_at = 2048
 calling = b"\x55\x48\x89\xe5\xff\xd7\x5d\xc3"  # push %rbp; mov %rsp,%rbp; call *%rdi; pop %rbp; ret
 
@@ -282,20 +281,20 @@ time.sleep(60)
 
 
 def names_in_a_file_that_hangs(tool, consequence):
-    """It hangs once the process that maps it is traced, which then makes a thousand calls. Returns that process."""
+    """The file hangs after the tool has attached to the process that maps it. The process then makes 1,000 calls."""
     code = harness.here / "code"
     code.write_bytes(bytes(code_at) + calling.ljust(4096 - code_at, b"\x90"))
     file, server = file_system("hanging", code)
     files = newest(tool)["files"] if tool.of_type("attached") else 0
     process = attacker(launch_and_wait, copy_of_driver("of_attacker")["LD_LIBRARY_PATH"] + "/libcuda.so.1", file)
     wait_until(lambda: tool.of_type("attached") and newest(tool)["files"] > files, "its driver is probed")
-    time.sleep(1)  # and its files have been looked at
+    time.sleep(1)  # until the tool has scanned its files
     stop_at_last(server)
     process.stdin.write("1000\n")
     process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "it has called")
-    told = f"{file} (process {process.pid}): it cannot be read within 3 s; {consequence}"
-    wait_until(lambda: told in tool.error, "it tells whose file hangs", 20)
+    equal(process.stdout.readline(), "done\n", "the process has finished its calls")
+    warning = f"{file} (process {process.pid}): it cannot be read within 3 s; {consequence}"
+    wait_until(lambda: warning in tool.error, "the warning about the file that hangs", 20)
     return process
 
 
@@ -303,12 +302,12 @@ def ends_in_time(tool, consequence):
     begun = time.monotonic()
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
-    equal(tool.error.count(consequence), 1, f"how often it is told: {tool.error}")
+    equal(tool.error.count(consequence), 1, f"number of warnings in: {tool.error}")
 
 
 @case(alone=True, timeout=120)
-def a_file_of_kernels_that_hangs():
-    """Its process' kernels have no names, and nothing else is any different."""
+def kernel_names_in_a_file_that_hangs():
+    """Kernels of its process have no names; everything else is unaffected."""
     tool = Tool("--by", "pid,kernel", 1, losses=True)
     calls = victim_is_counted(tool, "own")
     consequence = "its kernels get no more names"
@@ -322,12 +321,12 @@ def a_file_of_kernels_that_hangs():
     others = Rows(calls).count([row for row in tool.rows if row["pid"] != process.pid], ("pid", "kernel"), False)
     equal({key: n for key, n in others.items() if opening not in key},
           {key: n for key, n in expected(calls, ("pid", "kernel"), "driver", False).items() if opening not in key},
-          "launches of the others")
+          "launches of other processes")
 
 
 @case(alone=True, timeout=120, tool="cudasync")
-def a_file_in_a_stack_that_hangs():
-    """Stacks of its process are addresses, and its calls are counted."""
+def stack_through_a_file_that_hangs():
+    """Its process's stacks contain addresses instead of names, and its calls are counted."""
     tool = Tool("-U", 1, losses=True)
     consequence = "its stacks get no more names"
     process = names_in_a_file_that_hangs(tool, consequence)
@@ -338,7 +337,7 @@ def a_file_in_a_stack_that_hangs():
 
 
 def xz_bomb(path):
-    """A library of 40 KiB whose symbols are in a section of 256 MiB, packed."""
+    """A library of 40 KiB with compressed symbols (.gnu_debugdata) that unpack to 256 MiB."""
     packer = lzma.LZMACompressor(preset=0)
     packed = b"".join([packer.compress(bytes(1 << 20)) for _ in range(256)] + [packer.flush()])
     names = b"\0.dynsym\0.dynstr\0.gnu_debugdata\0.shstrtab\0"
@@ -347,18 +346,18 @@ def xz_bomb(path):
         "2I4Q2I2Q", names.index(b"\0" + name) + 1 if name else 0, kind, 0, offset, offset, size, link, 1, 8, entry)
     header = struct.pack("16s2HI3QI6H", b"\x7fELF\2\1\1", 3, 62, 1, 0, 64, sections, 0, 64, 56, 1, 64, 5, 4)
     page = bytearray(4096)
-    for at, bytes_there in ((0, header), (64, struct.pack("2I6Q", 1, 5, 0, 0, 0, 4096, 4096, 4096)), (dynstr, b"\0name\0"),
+    for at, content in ((0, header), (64, struct.pack("2I6Q", 1, 5, 0, 0, 0, 4096, 4096, 4096)), (dynstr, b"\0name\0"),
                             (strings, names), (code_at, calling),
                             (sections, section(b"", 0, 0, 0) + section(b".dynsym", 11, dynsym, 48, 2, 24) +
                              section(b".dynstr", 3, dynstr, 6) + section(b".gnu_debugdata", 1, data, len(packed)) +
                              section(b".shstrtab", 3, strings, len(names)))):
-        page[at:at + len(bytes_there)] = bytes_there
+        page[at:at + len(content)] = content
     path.write_bytes(bytes(page) + packed)
 
 
 @case(alone=True, timeout=120, tool="cudasync")
-def symbols_that_are_a_bomb():
-    """Memory stays small, and the stack that leads through the file has addresses in it."""
+def compressed_symbols_that_are_a_bomb():
+    """Memory stays small, and stacks through the file contain addresses."""
     file = harness.here / "bomb"
     xz_bomb(file)
     tool = Tool("-U", losses=True)
@@ -366,13 +365,13 @@ def symbols_that_are_a_bomb():
     wait_until(lambda: tool.of_type("attached") and newest(tool)["files"] > 0, "its driver is probed")
     process.stdin.write("1000\n")
     process.stdin.flush()
-    equal(process.stdout.readline(), "done\n", "it has called")
-    end, most = time.monotonic() + 4, 0
+    equal(process.stdout.readline(), "done\n", "the process has finished its calls")
+    end, peak_kib = time.monotonic() + 4, 0
     while time.monotonic() < end:
-        most = max(most, kilobytes(tool))
+        peak_kib = max(peak_kib, kilobytes(tool))
     begun = time.monotonic()
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
-    check(most < 100 << 10 or sanitized(), f"tool and helpers took {most} KiB")
+    check(peak_kib < 100 << 10 or sanitized(), f"tool and helpers used {peak_kib} KiB")
     equal(sum(row["calls"] for row in tool.rows), 1000, "waits")
     check(all(row["frames"][0].startswith("bomb+0x") for row in tool.rows), [row["frames"][:2] for row in tool.rows])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HIP through the same table: against a library in the shapes of ROCm 5.7, 6.4 and 7.2, what becomes of memory, graphs and
-names, beside CUDA and alone. Each function by itself: test_hip_functions.py."""
+"""HIP, against libraries laid out as in ROCm 5.7, 6.4 and 7.2: memory, graphs, names, and use together with CUDA.
+test_hip_functions.py tests each function."""
 import time
 
 import harness
@@ -16,7 +16,7 @@ def memory_and_graphs(version):
     held, graphs, everything = (start(tool, "-p", calls.pid, 100) for tool in ("gpualloc", "cudagraph", "cudatop"))
     calls.call("hipMalloc", 5, "&p", 4096)
     calls.call("hipFree", 1, "p")
-    calls.call("hipMallocPitch", 3, "&p", "&pitch", 100, 10)  # as wide as the library says
+    calls.call("hipMallocPitch", 3, "&p", "&pitch", 100, 10)  # the library chooses the pitch
     calls.call("hipMallocAsync", 2, "&p", 1000, stream)
     calls.call("hipMallocManaged", 2, "&p", 700, 1)
     calls.call("hipHostMalloc", 4, "&p", 50, 0)
@@ -44,8 +44,8 @@ def memory_and_graphs(version):
 
 
 @case(each=versions)
-def a_destroyed_stream_captures_nothing(version):
-    """Another one may have its handle by then."""
+def destroying_a_stream_ends_its_capture(version):
+    """A new stream may reuse its handle."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid", 100)
     launch = lambda n: calls.call("hipLaunchKernel", n, kernel, *dim3(1, 1, 1), *dim3(1, 1, 1), 0, 0, stream)
@@ -59,8 +59,8 @@ def a_destroyed_stream_captures_nothing(version):
 
 
 @case(each={name: (name, arguments) for name, *arguments in stream_creations})
-def a_created_stream_captures_nothing(creation):
-    """It may have the handle of a stream that was reset with its device while it captured."""
+def a_new_stream_does_not_capture(creation):
+    """It may reuse the handle of a stream that was capturing when its device was reset."""
     create, arguments = creation
     calls = Calls(library("7"))
     tool = Tool("-p", calls.pid, "--by", "pid", 100)
@@ -76,8 +76,8 @@ def a_created_stream_captures_nothing(creation):
 
 
 @case(each=versions)
-def a_destroyed_event_captures_nothing(version):
-    """A stream that waits for another event of that handle does not join the capture."""
+def destroying_an_event_ends_its_part_in_a_capture(version):
+    """A stream that waits for another event with the same handle does not join the capture."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid", 100)
     other = stream + 1
@@ -92,9 +92,9 @@ def a_destroyed_event_captures_nothing(version):
 
 
 @case(each=versions, tool="gpualloc")
-def what_a_reset_frees(version):
-    """hipDeviceReset() gives back what the thread's device has, and nothing else does: no other device's memory, and not the
-    host's, which is every device's. A context of HIP is its device: none is freed by destroying it."""
+def reset_frees_memory_of_its_device(version):
+    """hipDeviceReset() frees memory of the thread's device only, not host memory, which all devices share. Destroying a
+    context frees nothing: in HIP, a context is only a reference to its device."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid,kind", 100)
     calls.call("hipSetDevice", 1, 1)
@@ -110,22 +110,22 @@ def what_a_reset_frees(version):
     calls.call("hipDevicePrimaryCtxReset", 1, 0)
     calls.order("result", 1)
     calls.call("hipDeviceReset", 1)  # fails
-    calls.call("hipCtxCreate", 1, "&second", 0, 1)  # makes nothing current
+    calls.call("hipCtxCreate", 1, "&second", 0, 1)  # does not make it current
     calls.call("hipMalloc", 1, "&kept", 100)
     calls.call("hipCtxPushCurrent", 1, "second")
-    calls.call("hipDeviceReset", 1)  # of the second device
+    calls.call("hipDeviceReset", 1)  # resets the second device
     calls.call("hipMalloc", 2, "&p", 30)
     calls.call("hipFree", 1, "kept")
     calls.end()
     rows = {row["kind"]: tuple(row[key] for key in ("allocs", "frees", "released", "released_bytes", "live_bytes", "approximate"))
             for row in tool.finish().rows}
     equal(rows, {"device": (13, 1, 3, 3000, 760, 0), "pool": (2, 0, 2, 1200, 0, 0), "pinned": (4, 0, 0, 0, 200, 0),
-                 "managed": (5, 0, 0, 0, 35, 0)}, "what is held")
+                 "managed": (5, 0, 0, 0, 35, 0)}, "memory by kind")
 
 
 @case(tool="gpualloc")
-def a_reset_of_nobody_knows_which_device():
-    """The thread has not said since tracing began which device it works on: what it holds may be less."""
+def reset_of_an_unknown_device():
+    """The thread has not set a device since tracing began: live_bytes is an upper bound, marked as approximate."""
     calls = Calls(library("7"))
     tool = Tool("-p", calls.pid, 100)
     calls.call("hipMalloc", 3, "&p", 1000)
@@ -137,14 +137,14 @@ def a_reset_of_nobody_knows_which_device():
 
 @case(tool="cudasync")
 def both_vendors():
-    """One process that uses CUDA and HIP: rows of their own, and errors by their own names."""
+    """One process uses CUDA and HIP: separate rows, and each vendor's error names."""
     calls = Calls(harness.standin / "libcuda.so.1")
     calls.ask(f"open {library('7')}")
     tool = Tool("-p", calls.pid)
     calls.order("result", 719)
     calls.call("hipDeviceSynchronize", 13)
     calls.ask(f"open {harness.standin / 'libcuda.so.1'}")
-    equal(calls.call("cuCtxSynchronize", 7), {3: 7}, "not initialized")
+    equal(calls.call("cuCtxSynchronize", 7), {3: 7}, "result of an uninitialized CUDA")
     calls.end()
     equal({row["vendor"]: (row["calls"], row["errors"]) for row in tool.finish().rows}, {"amd": (13, 1), "nvidia": (7, 7)},
           "rows")
@@ -181,19 +181,20 @@ def cuda_at_work(calls):
         equal(calls.call(function, count, *arguments), {0: count}, function)
 
 
-# What each tool has to say of the two above.
-of_hip = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4, "live_bytes": 28000,
-          "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
-of_cuda = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2, "live_bytes": 11000,
-           "instantiates": 1, "graph_launches": 7, "kernels_launched": 21}
-side = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasync": ("calls",),
-        "gpualloc": ("allocs", "live_bytes"), "cudagraph": ("instantiates", "graph_launches", "kernels_launched"),
-        "cudatop": ("launches", "copies", "h2d_bytes", "waits", "graph_launches", "allocs", "live_bytes"),
-        "cudagap": ()}
+# What each tool must report of hip_at_work() and cuda_at_work().
+hip_figures = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4,
+               "live_bytes": 28000, "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
+cuda_figures = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2,
+                "live_bytes": 11000, "instantiates": 1, "graph_launches": 7, "kernels_launched": 21}
+tool_figures = {"cudalaunch": ("launches",), "cudamemcpy": ("copies", "bytes"), "cudasync": ("calls",),
+                "gpualloc": ("allocs", "live_bytes"),
+                "cudagraph": ("instantiates", "graph_launches", "kernels_launched"),
+                "cudatop": ("launches", "copies", "h2d_bytes", "waits", "graph_launches", "allocs", "live_bytes"),
+                "cudagap": ()}
 
 
-def of_processes(tool):
-    """Of cudatop neither the sum of all rows nor what is wrong with one."""
+def process_rows(tool):
+    """Rows per process. cudatop also prints a row with the sum of all processes, and verdicts."""
     return [row for row in tool.finish().rows if row.get("by", "pid") == "pid"]
 
 
@@ -203,29 +204,30 @@ def figure(row, tool, key):
 
 @case(tool="cudatop")
 def side_by_side():
-    """A process that uses CUDA and another one that uses HIP: each has rows of its own, by its vendor, in all tools."""
+    """A CUDA process and a HIP process: each has its own rows, with its vendor, in all tools."""
     cuda, hip = Calls(harness.standin / "libcuda.so.1"), Calls(library("7"))
     cuda_begins(cuda)
-    tools = {tool: start(tool, "-p", f"{cuda.pid},{hip.pid}", 100) for tool in side}
+    tools = {tool: start(tool, "-p", f"{cuda.pid},{hip.pid}", 100) for tool in tool_figures}
     hip_at_work(hip)
     cuda_at_work(cuda)
     cuda.end(), hip.end()
-    for tool, keys in side.items():
-        rows = of_processes(tools[tool])
-        for pid, vendor, made in ((cuda.pid, "nvidia", of_cuda), (hip.pid, "amd", of_hip)):
+    for tool, keys in tool_figures.items():
+        rows = process_rows(tools[tool])
+        for pid, vendor, made in ((cuda.pid, "nvidia", cuda_figures), (hip.pid, "amd", hip_figures)):
             own = [row for row in rows if row["pid"] == pid]
             equal({row["vendor"] for row in own}, {vendor}, f"{tool}: vendor")
-            equal({key: sum(figure(row, tool, key) for row in own) for key in keys}, {key: made[key] for key in keys}, f"{tool} of {vendor}")
+            equal({key: sum(figure(row, tool, key) for row in own) for key in keys}, {key: made[key] for key in keys},
+                  f"{tool} of {vendor}")
 
 
 @case(tool="cudatop")
-def both_in_one():
-    """A process that uses both: tools whose rows are of one kind of call, and of no handle, have them apart; in the others a row
-    is of both, and says so."""
+def both_in_one_process():
+    """One process uses both. Most tools have separate rows per vendor; in the others, a row adds up both and names both
+    vendors."""
     calls = Calls(harness.standin / "libcuda.so.1")
     cuda_begins(calls)
     calls.ask(f"open {library('7')}")
-    tools = {tool: start(tool, "-p", calls.pid, 100) for tool in side}
+    tools = {tool: start(tool, "-p", calls.pid, 100) for tool in tool_figures}
     devices = start("cudalaunch", "-p", calls.pid, "--by", "pid,device", 100)
     calls.call("hipSetDevice", 1, 3)
     hip_at_work(calls)
@@ -235,23 +237,23 @@ def both_in_one():
     cuda_at_work(calls)
     calls.end()
     equal({(row["vendor"], row.get("device")): row["launches"] for row in devices.finish().rows},
-          {("amd", 3): 17, ("nvidia", 0): 29}, "launches by device, which each API numbers by itself")
-    told = {}
-    for tool, keys in side.items():
-        rows = of_processes(tools[tool])
-        told[tool] = {row["vendor"] for row in rows}
-        by = {vendor: {key: sum(figure(row, tool, key) for row in rows if row["vendor"] == vendor) for key in keys} for vendor in told[tool]}
-        want = {"amd": {key: of_hip[key] for key in keys}, "nvidia": {key: of_cuda[key] for key in keys},
-                "nvidia,amd": {key: of_hip[key] + of_cuda[key] for key in keys}}
-        equal(by, {vendor: want[vendor] for vendor in told[tool]}, tool)
-    apart, together = {"amd", "nvidia"}, {"nvidia,amd"}
-    equal(told, {"cudalaunch": apart, "cudamemcpy": apart, "cudasync": apart, "gpualloc": together, "cudagraph": apart,
-                 "cudatop": together, "cudagap": together}, "vendors of rows")
+          {("amd", 3): 17, ("nvidia", 0): 29}, "launches by device; each API has its own device numbers")
+    vendors = {}
+    for tool, keys in tool_figures.items():
+        rows = process_rows(tools[tool])
+        vendors[tool] = {row["vendor"] for row in rows}
+        by = {vendor: {key: sum(figure(row, tool, key) for row in rows if row["vendor"] == vendor) for key in keys} for vendor in vendors[tool]}
+        want = {"amd": {key: hip_figures[key] for key in keys}, "nvidia": {key: cuda_figures[key] for key in keys},
+                "nvidia,amd": {key: hip_figures[key] + cuda_figures[key] for key in keys}}
+        equal(by, {vendor: want[vendor] for vendor in vendors[tool]}, tool)
+    separate, together = {"amd", "nvidia"}, {"nvidia,amd"}
+    equal(vendors, {"cudalaunch": separate, "cudamemcpy": separate, "cudasync": separate, "gpualloc": together,
+                    "cudagraph": separate, "cudatop": together, "cudagap": together}, "vendors of rows")
 
 
 @case(each=versions)
 def names_of_a_running_program(version):
-    """Its kernels were looked up before the tool came: it finds their names in HIP's own objects, by the library's code."""
+    """Its kernels were looked up before the tool started: their names are read from HIP's own objects."""
     calls = Calls(library(version))
     for number, name in enumerate(("_Z6vecaddPf", "Cijk_Ailk_Bljk_SB_MT64x64", "_Z5scalei")):
         calls.call("hipModuleGetFunction", 1, f"&f{number}", 0, f"'{name}")
@@ -269,8 +271,8 @@ def names_of_a_running_program(version):
 
 
 @case(each=versions)
-def no_name_rather_than_a_wrong_one(version):
-    """An object says another name than HIP was asked for: no object of that library is believed any more."""
+def objects_with_wrong_names_are_ignored(version):
+    """An object has another name than the program passed to HIP: no object of that library is trusted from then on."""
     calls = Calls(library(version))
     for number, name in enumerate(("_Z6vecaddPf", "_Z5saxpyPf")):
         calls.call("hipModuleGetFunction", 1, f"&before{number}", 0, f"'{name}")

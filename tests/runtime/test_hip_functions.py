@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each function of HIP that the probe table has, called by its own arguments: what it counts as, exactly."""
+"""Each HIP function in the probe table is called with its own arguments; what the tools report of it must be exact."""
 import itertools
 import re
 from collections import Counter
@@ -13,27 +13,28 @@ from hip_calls import (allocations, captures, copies, destructions, devices, dim
 from programs import Tool
 from tops import rows
 
-# In no list, as each is a story of its own.
-apart = {"hipInit": "all_of_a_process", "hipDeviceReset": "hip.what_a_reset_frees"}
+# Tested by these cases instead of the lists in hip_calls.
+tested_elsewhere = {"hipInit": "process_traced_from_its_start",
+                    "hipDeviceReset": "hip.reset_frees_memory_of_its_device"}
 
 
 @case(each=versions)
 def every_row(version):
-    """No function that the table has is left out by the cases here; but those that jump to 0 wherever they are called."""
+    """This file tests every function of the table, except those that jump to address 0 when they are called."""
     tried = {row[0] for some in (launches, other_launches, copies, other_copies, waits, graph_calls, named) for row in some(version)}
     tried |= {name for row in allocations(version) for name in (row[0], row[2])}
     tried |= {row[0] for row in (*trims, *mappings, *devices)} | {name for names in captures(version).values() for name in names}
     tried |= {name for name, *_ in stream_creations} & exported(version) | set(destructions)
     traced, jump_to_0 = rows_of_the_table(version), exported(version, "null")
     check(len(traced) > 200, f"{len(traced)} rows were read")
-    equal((traced & exported(version)) - tried - jump_to_0, set(apart), "rows that nothing tries")
-    equal(tried - traced, set(), "tried, but no rows")
-    equal(rows_of_the_table("7") - exported("7") - exported("7", "null"), set(), "rows that no library of the stand-in has")
+    equal((traced & exported(version)) - tried - jump_to_0, set(tested_elsewhere), "rows without a test")
+    equal(tried - traced, set(), "tested functions without a row")
+    equal(rows_of_the_table("7") - exported("7") - exported("7", "null"), set(), "rows whose function the stand-in does not have")
 
 
 @case(each=versions, timeout=120)
 def every_launch(version):
-    """Each as often as it is called, with its grid, block, shared memory and stream; and each that fails, by HIP's name."""
+    """Counts, grids, blocks, shared memory and streams; failed launches have HIP's error names."""
     calls = Calls(library(version))
     lines, failed = (start("cudalaunch", "-p", calls.pid, *how) for how in (("-e", "-l"), ("-x",)))
     want, failures = Counter(), 0
@@ -43,8 +44,8 @@ def every_launch(version):
         equal(calls.call(function, 1, *arguments), {719: 1}, "ordered result")
         failures += len(shapes)
         for shape in shapes:
-            told = (*map(tuple, shape), shared_memory(function)) if shape else (None, None, None)
-            key = function, hex(per_thread if function.endswith("_spt") else stream), *told
+            dimensions = (*map(tuple, shape), shared_memory(function)) if shape else (None, None, None)
+            key = function, hex(per_thread if function.endswith("_spt") else stream), *dimensions
             want[*key, 0] += times(number % 7)
             want[*key, 719] += 1
     calls.end()
@@ -52,14 +53,14 @@ def every_launch(version):
                     line.get("shared_memory_bytes"), line["result_code"]) for line in lines.finish().events)
     equal(made, want, "launches")
     equal({line["vendor"] for line in lines.events}, {"amd"}, "vendors")
-    named_so = Counter()
+    error_names = Counter()
     for row in failed.finish().rows:
-        named_so[row["result"]] += sum(row.get(key) or 0 for key in ("launches", "graph_launches", "host_functions"))
-    equal(named_so, {"hipErrorLaunchFailure": failures}, "failures")
+        error_names[row["result"]] += sum(row.get(key) or 0 for key in ("launches", "graph_launches", "host_functions"))
+    equal(error_names, {"hipErrorLaunchFailure": failures}, "failures")
 
 
 def shared_memory(function):
-    """Of launches()."""
+    """Shared memory that the calls in launches() request."""
     if "MultiDevice" in function:
         return 128
     return 0 if "Ext" in function and "Module" in function or "Hcc" in function else 256 if function.startswith("hipModule") else 512
@@ -67,7 +68,7 @@ def shared_memory(function):
 
 @case(each=versions, tool="cudamemcpy", timeout=120)
 def every_copy(version):
-    """And which of them return when they are done: a thread waits in those."""
+    """Also checks which copies are synchronous: the thread waits in them."""
     calls = Calls(library(version))
     tool, *others = (start(name, "-p", calls.pid, *how) for name, *how in (("cudamemcpy", "-e"), ("cudatop", 100), ("cudasync", "-e")))
     want, waited = Counter(), Counter()
@@ -82,22 +83,22 @@ def every_copy(version):
     equal({line["vendor"] for line in tool.events}, {"amd"}, "vendors")
     row, = rows(others[0].finish(), "pid")
     equal(row["copies"] + (row.get("sets") or 0), sum(want.values()), f"{row}")
-    equal(Counter(line["function"] for line in others[1].finish().events), waited, "copies that are waited for")
+    equal(Counter(line["function"] for line in others[1].finish().events), waited, "synchronous copies")
 
 
 @case(each=versions, tool="cudasync")
 def every_wait(version):
-    """Of polls, how many are told "not yet"."""
+    """Polls that return "not ready" are counted separately."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "-e")
     want = Counter()
-    for number, (function, arguments, what) in enumerate(waits(version)):
-        busy = 2 if what == "poll" else 0
+    for number, (function, arguments, wait) in enumerate(waits(version)):
+        busy = 2 if wait == "poll" else 0
         calls.order("busy", busy)
         calls.call(function, times(number), *arguments)
         calls.order("result", 719)
         calls.call(function, 1, *arguments)
-        key = function, stream_of(function, arguments), what
+        key = function, stream_of(function, arguments), wait
         want |= {(*key, 0): times(number) - busy, (*key, 600): busy, (*key, 719): 1}
     calls.end()
     made = Counter((line["function"], line["stream"], line["wait"], 600 if line["not_ready"] else line["result_code"])
@@ -112,7 +113,7 @@ def memory_lines(tool):
 
 @case(each=versions, tool="gpualloc", timeout=120)
 def every_allocation(version):
-    """What each allocates is held, and freed by what frees it, but for one more of each; what fails changes nothing."""
+    """Everything allocated is freed, except one allocation per function. Failed calls change nothing."""
     calls = Calls(library(version))
     tool, lines = Tool("-p", calls.pid, "--by", "pid,kind,device", 100), Tool("-p", calls.pid, "-e")
     want, want_lines = {}, Counter()
@@ -128,8 +129,8 @@ def every_allocation(version):
         calls.call(allocate, 1, *how)
         before = want.get(kind, (0, 0, 0, 0))
         want[kind] = before[0] + n + 1, before[1] + n, before[2] + (size or 0), before[3] + n + 1
-        asked = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without what the library adds to each line
-        want_lines += Counter({(allocate, "alloc", kind, size, 0): n + 1, (allocate, "alloc", kind, asked, 2): 1,
+        requested = {"hipMallocPitch": 300, "hipMalloc3D": 1200}.get(allocate, size)  # without padding at the end of each line
+        want_lines += Counter({(allocate, "alloc", kind, size, 0): n + 1, (allocate, "alloc", kind, requested, 2): 1,
                                (free, "free", kind, size, 1): n, (free, "free", kind, size, 0): n})
     for function, arguments, kind in trims:
         calls.call(function, 3, *arguments)
@@ -143,12 +144,12 @@ def every_allocation(version):
         if row.get("device") is not None:
             on_device[row["kind"], row["device"]] += row["allocs"]
     equal(made, want, "by kind")
-    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"what is allocated on a device that the call names: {on_device}")
+    equal(set(on_device), {("vmm", 2), ("pool-object", 2)}, f"kinds whose call names the device: {on_device}")
 
 
 @case(each=versions, tool="gpualloc")
 def mapped_memory(version):
-    """Physical memory goes with its last holder or mapping, whichever is later."""
+    """Physical memory is freed when both its last handle and its last mapping are released."""
     calls = Calls(library(version))
     lines = Tool("-p", calls.pid, "-e")
     want = Counter()
@@ -162,22 +163,22 @@ def mapped_memory(version):
 
 @case(each=versions, tool="cudagraph", timeout=120)
 def every_call_about_graphs(version):
-    """What each says of its graph's nodes then; one that fails leaves them as they are."""
+    """Each event has its graph's node counts at that time; a failed call does not change them."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "-e")
     nodes, want = {}, []
     for function, arguments, call, more in graph_calls(version):
-        about = arguments[1] if call == "add" else arguments[0].removeprefix("&")
+        graph = arguments[1] if call == "add" else arguments[0].removeprefix("&")
         if call not in ("create", "instantiate"):
             calls.order("result", 1)
             calls.call(function, 1, *arguments)
-            want.append((function, call, *nodes[about], 1))
+            want.append((function, call, *nodes[graph], 1))
         if call == "add":
-            nodes[about] = tuple(a + b for a, b in zip(nodes[about], more))
-        elif call in ("create", "instantiate", "update"):  # as another one is, or with none
-            nodes[about] = nodes.get(arguments[1], (0, 0, 0))
+            nodes[graph] = tuple(a + b for a, b in zip(nodes[graph], more))
+        elif call in ("create", "instantiate", "update"):  # a copy of another graph, or empty
+            nodes[graph] = nodes.get(arguments[1], (0, 0, 0))
         calls.call(function, 1, *arguments)
-        want.append((function, call, *nodes[about], 0))
+        want.append((function, call, *nodes[graph], 0))
     calls.order("result", 910)
     calls.call("hipGraphExecUpdate", 1, "Y", "C", "&n", words(3))
     calls.end()
@@ -187,15 +188,16 @@ def every_call_about_graphs(version):
     equal(dict(enumerate(got[:-1])), dict(enumerate(want)), "lines")
     last = events[-1]
     equal((last["function"], last["result"], last["update_reason"]),
-          ("hipGraphExecUpdate", "hipErrorGraphExecUpdateFailure", "node type"), "an update that is refused")
+          ("hipGraphExecUpdate", "hipErrorGraphExecUpdateFailure", "node type"), "a refused update")
 
 
 @case(each=versions, tool="cudagraph", timeout=120)
 def every_capture(version):
-    """All ways to begin and to end one, to carry it from one stream to another, one of them the thread's own, and launches on both."""
+    """Every way to begin and end a capture, and to extend it to another stream. One of the two is the per-thread
+    stream; launches on both are captured."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "-e")
-    some, want = captures(version), []
+    functions, want = captures(version), []
 
     def on(function, which):
         return 0 if which == per_thread and function.endswith("_spt") else which
@@ -203,7 +205,7 @@ def every_capture(version):
     def launch(which, count):
         calls.call("hipModuleLaunchKernel", count, kernel, 5, 4, 3, 32, 8, 1, 0, which)
 
-    for number, (begin, end, record, wait) in enumerate(itertools.product(*some.values())):
+    for number, (begin, end, record, wait) in enumerate(itertools.product(*functions.values())):
         first, second = (stream, per_thread) if wait.endswith("_spt") else (per_thread, stream)
         calls.call("hipGraphCreate", 1, "&G", 0)
         calls.call(begin, 1, on(begin, first), "G" if "ToGraph" in begin else 0, 0, 0, 0, 0)
@@ -220,7 +222,7 @@ def every_capture(version):
 
 @case(each=versions)
 def every_name(version):
-    """Of kernels that are registered and looked up while the tool watches, by whatever makes a handle."""
+    """Kernels registered and looked up during tracing, with each function that returns a handle."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid,kernel", 100)
     want = Counter()
@@ -240,16 +242,16 @@ def every_name(version):
 
 @case(each=versions)
 def every_device(version):
-    """Which a thread works on is known once it has said so; making a context says nothing, as it makes none current."""
+    """A thread's device is known once the thread sets it. A new context does not set it, as it is not current."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "--by", "pid,device", 100)
     want, before = Counter(), ("hipInit", (0,), None)
-    for number, (function, arguments, now) in enumerate([before, *devices]):
+    for number, (function, arguments, device) in enumerate([before, *devices]):
         calls.call(function, 1, *arguments)
         calls.order("result", 101)
         calls.call("hipSetDevice", 1, 7)
         calls.call("hipModuleLaunchKernel", times(number), kernel, 2, 1, 1, 64, 1, 1, 0, stream)
-        want[now] += times(number)
+        want[device] += times(number)
     calls.end()
     made = Counter()
     for row in tool.finish().rows:
@@ -258,10 +260,10 @@ def every_device(version):
 
 
 @case(each=versions, tool="cudamemcpy", alone=True)
-def all_of_a_process(version):
-    """One that comes after the tool, and begins with hipInit(): what HIP has not allocated is the host's own, and a thread that
-    has set no device is on the first."""
-    other = Calls(library(version))  # by which the tool knows the library
+def process_traced_from_its_start(version):
+    """A process that starts after the tool, and calls hipInit(). Memory that HIP did not allocate is host memory, and a
+    thread that set no device uses the first one."""
+    other = Calls(library(version))  # so that the tool attaches to the library
     tool, held = start("cudamemcpy", "--by", "pid,kind,memory", 100), start("gpualloc", "--by", "pid,kind", 100)
     calls = Calls(library(version))
     calls.call("hipInit", 1, 0)
@@ -285,16 +287,16 @@ def all_of_a_process(version):
     want = {(calls.pid, *key): count for key, count in want.items()}
     equal(found, want | {(other.pid, "H2D", "host", "device"): 13}, "copies")
     found = {(row["pid"], row["kind"]): (row["released"], row["live_bytes"]) for row in held.stop().rows}
-    equal({pid: found[pid, "device"] for pid in (calls.pid, other.pid)}, {calls.pid: (1, 0), other.pid: (0, 4096)}, "what a reset frees")
+    equal({pid: found[pid, "device"] for pid in (calls.pid, other.pid)}, {calls.pid: (1, 0), other.pid: (0, 4096)}, "freed by a reset")
 
 
 @case(each=versions)
-def where_probes_sit(version):
-    """In the functions that others only look up, behind their first instruction; but for those that are not there to be found."""
+def probe_placement(version):
+    """Probes of forwarding functions sit after the first instruction, except in functions that jump to address 0."""
     calls = Calls(library(version))
-    not_there = {"5": 0, "6": 0}.get(version, len(exported(version, "null")))
-    for tool, single_stepped in (("cudagraph", not_there), ("gpualloc", 0)):
-        said = start(tool, "-p", calls.pid, "-v", 100).stop().error
-        count, places = re.search(r"libamdhip64\.so\.\d: (\d+) of \d+ functions, (.*?)(?:; not in this file.*)?$", said, re.M).groups()
+    without_target = {"5": 0, "6": 0}.get(version, len(exported(version, "null")))
+    for tool, single_stepped in (("cudagraph", without_target), ("gpualloc", 0)):
+        messages = start(tool, "-p", calls.pid, "-v", 100).stop().error
+        count, places = re.search(r"libamdhip64\.so\.\d: (\d+) of \d+ functions, (.*?)(?:; not in this file.*)?$", messages, re.M).groups()
         want = f"{int(count) - single_stepped} at +4" + f", {single_stepped} at +0 (single-stepped by the kernel: slow)" * bool(single_stepped)
         equal(sorted(places.split(", ")), sorted(want.split(", ")), f"places of {tool}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-H: counts of the buckets are exact, durations lie where the script has put them."""
+"""-H: counts per bucket are exact, and durations match the delays in the script."""
 import math
 from collections import Counter
 
@@ -25,13 +25,13 @@ def wanted(truth, field):
     out = Counter()
     for call in truth:
         if call["kind"] == "kernel" and call["layer"] == "driver":
-            # 64 bits hold no larger product; the script has none.
+            # Every product in the script fits in 64 bits.
             out[bucket(product(call[field]))] += weight(call)
     return dict(out)
 
 
 def percentile(counts, share):
-    """Middle of the bucket in which that share of all values is reached."""
+    """Middle of the bucket that contains this percentile."""
     rest = math.ceil(share * sum(counts.values()))
     for (low, high), count in sorted(counts.items()):
         rest -= count
@@ -45,7 +45,7 @@ def sizes(field):
     record, = tool.of_type("hist")
     counts = wanted(truth, field)
     equal(buckets(record), counts, f"{tool}")
-    equal((record["measure"], record["unit"]), (field, {"grid": "blocks", "block": "threads"}[field]), "what it is")
+    equal((record["measure"], record["unit"]), (field, {"grid": "blocks", "block": "threads"}[field]), "measure and unit")
     equal(record["total"], sum(counts.values()), "total")
     equal([record[f"p{p}"] for p in (50, 95, 99)], [percentile(counts, p / 100) for p in (50, 95, 99)], "percentiles")
 
@@ -78,7 +78,7 @@ def by_kernel():
 @case(each={"nanoseconds": ("-N", 1, "nsecs"), "microseconds": ("", 1000, "usecs"),
             "milliseconds": ("-m", 1_000_000, "msecs")})
 def latency(unit):
-    """The driver is busy for that long; half of the calls are cut short by nobody."""
+    """The driver delays each call by that time."""
     option, ns, text = unit
     delay_us = 3000 if option == "-m" else 300
     tool, truth = trace(f"launch vecadd 201 delay_us={delay_us}", "-H", "latency", *([option] if option else []),
@@ -97,12 +97,12 @@ def latency_of_a_table():
     slow, fast = rows["vecadd"], rows["saxpy"]
     check(300_000 <= slow["latency_p50_ns"] <= 390_000, f"p50 of 300 us: {slow}")
     check(slow["latency_total_ns"] >= 201 * 300_000 and slow["latency_max_ns"] >= 300_000, f"total and max: {slow}")
-    check(fast["latency_p50_ns"] < 100_000, f"p50 of calls that do nothing: {fast}")
+    check(fast["latency_p50_ns"] < 100_000, f"p50 of calls without delay: {fast}")
 
 
 @case
 def gaps():
-    """Between launches of a thread: one less than there are launches, each at least as long as the thread slept."""
+    """Time between launches of a thread: one gap fewer than launches, each at least as long as the thread slept."""
     tool, truth = trace("threads 2; launch vecadd 151 gap_us=1000; end", "-H", "gap", timed=True)
     record, = tool.of_type("hist")
     equal((record["unit"], record["total"]), ("usecs", 300), "unit and total")
@@ -111,8 +111,8 @@ def gaps():
 
 
 @case
-def stars():
-    """As text: a line for each power of two, whose counts add up."""
+def as_text():
+    """One line for each power of two, whose counts add up."""
     tool, truth = trace(shapes, "-H", "block", json=False)
     lines = [line for line in tool.text.splitlines() if "->" in line]
     equal(sum(int(line.split(":")[1].split("|")[0]) for line in lines), sum(wanted(truth, "block").values()), "sum")

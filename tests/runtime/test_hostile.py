@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names are chosen by those who are traced, and some choose them to hurt."""
+"""Hostile names: traced programs choose the names of their threads and kernels."""
 import re
 import signal
 
@@ -7,8 +7,8 @@ from harness import case, check, equal, wait_until
 from programs import Tool, Workload
 from truth import Rows, expected, same_counts
 
-# At most 15 bytes each: escape sequences, line ends, quotes, bytes that are no UTF-8, characters that turn the text or
-# end a line of it.
+# At most 15 bytes each: escape sequences, newlines, quotes, invalid UTF-8, and Unicode characters that end a line or
+# change the direction of text.
 comms = [r"\x1b[2J\x1b[31mx", r"a\nb\x0dc\td", r'"\\",\x22}', r"\xff\xfe\x80", r"\xe2\x80\xae-abc", r"\x7f\x07\x08",
          r"\x9b31m", r"\xe2\x80\xa8\xd8\x9c\xe2\x80\x8e-", r"{"]
 kernels = [r"evil\x1b]0\x3bx\x07", r"new\nline", r'qu"ote\\', r"\xff\xc0bad", r"_ZN\x1b[2JE", r"%s%n%d",
@@ -18,24 +18,24 @@ script = "\n".join(f"name {comm}\nlaunch {kernel} {10 + i} grid={i + 1}"
                    for i, (comm, kernel) in enumerate(zip(comms, kernels + ["plain"])))
 
 
-def seen(text):
-    """What a reader of JSON must see of bytes (as the truth has them, one code point each)."""
+def as_json_shows(text):
+    """Bytes as a reader of JSON must see them. The truth has one code point per byte."""
     return text.encode("latin-1").decode("utf-8", "replace")
 
 
-# What ends lines, or turns text, without a byte of ASCII.
-steering = r"\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+# Non-ASCII characters that end lines or change the direction of text.
+text_controls = r"\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 
 
-def no_control_bytes(tool, unsound="\ufffd"):
-    for what, data in ("standard output", tool.out_file.read_bytes()), ("standard error", tool.error_file.read_bytes()):
-        bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", data) or re.search(f"[{steering}{unsound}]",
+def no_control_bytes(tool, replacement="\ufffd"):
+    for stream, data in ("standard output", tool.out_file.read_bytes()), ("standard error", tool.error_file.read_bytes()):
+        bad = re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", data) or re.search(f"[{text_controls}{replacement}]",
                                                                            data.decode("utf-8", "replace"))
-        check(not bad, f"{what} of {tool} has {bad and bad[0]!r}: {data[:300]}")
+        check(not bad, f"{stream} of {tool} has {bad and bad[0]!r}: {data[:300]}")
 
 
 def no_control_bytes_in_json(tool):
-    no_control_bytes(tool, unsound="")  # what is no UTF-8 is U+FFFD there
+    no_control_bytes(tool, replacement="")  # JSON has U+FFFD for invalid UTF-8
 
 
 @case(each={"table": ["--by", "thread,kernel"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["-U", "-v"],
@@ -54,23 +54,23 @@ def text_stays_text(mode):
 
 @case(asan=True)
 def json_stays_json():
-    """Each event has the name that the thread had then, whatever bytes that was."""
+    """Each event has the name of its thread at that time, whatever its bytes."""
     workload = Workload(script, "workload-driver")
     events, rows = Tool("-p", workload.pid, "-e"), Tool("-p", workload.pid, "--by", "thread,kernel")
     workload.go()
     truth = workload.truth()
     got = sorted({(event["comm"], event.get("kernel")) for event in events.finish().events})
-    equal(got, sorted({(seen(call["comm"]), seen(call["demangled"])) for call in truth}), "names of threads and kernels")
+    equal(got, sorted({(as_json_shows(call["comm"]), as_json_shows(call["demangled"])) for call in truth}), "names of threads and kernels")
     for call in truth:
-        call["demangled"] = seen(call["demangled"])
+        call["demangled"] = as_json_shows(call["demangled"])
     same_counts(rows.finish(), truth, by=("tid", "kernel"))
     for tool in events, rows:
         no_control_bytes_in_json(tool)
 
 
 @case(alone=True)
-def a_filter_by_such_a_name():
-    """-n takes bytes."""
+def filter_by_a_hostile_name():
+    """-n compares bytes."""
     workload = Workload(r"name \x1b[31m\xff; launch vecadd 101; name other; launch vecadd 7")
     tool = Tool("-n", b"\x1b[31m\xff".decode("utf-8", "surrogateescape"), "--by", "pid,kernel")
     workload.go()
@@ -80,7 +80,7 @@ def a_filter_by_such_a_name():
 
 @case
 def very_long_names():
-    """A template's name runs to kilobytes; 4096 bytes are kept, and the rest hurts nobody."""
+    """Names of C++ templates can have kilobytes: 4,096 bytes are kept, and tables stay narrow."""
     lengths = {10 + i: n for i, n in enumerate((100, 118, 119, 120, 1000, 1014, 1015, 1016, 4000, 5000, 20000))}
     workload = Workload("\n".join(f"launch _Z{n}{'k' * n}Pfi {count}" for count, n in lengths.items()),
                         "workload-driver")
@@ -98,7 +98,7 @@ def very_long_names():
 
 @case
 def many_names():
-    """A program that makes names up, as fast as it can, does not stop the tool, nor its signals."""
+    """A program that invents names as fast as it can neither stops the tool nor delays its signals."""
     steps = "\n".join(f"launch made_up_{i} 1" for i in range(3000))
     workload = Workload(steps + "\nforever; launch made_up_1 100; lookup made_up_2; end", "workload-driver")
     tool = Tool("-p", workload.pid, "1", losses=True)
