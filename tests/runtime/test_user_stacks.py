@@ -69,7 +69,7 @@ def said_by_program(process):
 def as_the_program_says():
     """Frame by frame and byte by byte, where libraries have frame pointers, and every other signs what it returns to (or
     begins its functions with endbr64)."""
-    process, go = through_five_libraries("framed", "told", 100)
+    process, go = through_five_libraries("framed", "print", 100)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
     said = said_by_program(process)

@@ -2,7 +2,7 @@
 # The stand-in CUDA libraries and the workload programs: "make standin". Included by the top Makefile; alone it is
 # make -f tests/standin/standin.mk BUILD=/tmp/x standin
 #
-# Everything lands in $(BUILD)/standin and finds its libraries there; LD_LIBRARY_PATH points it to others.
+# Everything is built in $(BUILD)/standin, and finds its libraries there; LD_LIBRARY_PATH selects others.
 
 BUILD ?= build
 CXX   ?= g++
@@ -20,7 +20,7 @@ STANDIN_FORMS    := workload workload13 workload-nopie workload-static workload-
 STANDIN_PRODUCTS := $(addprefix $(SB)/,libcuda.so.1 libcuda.so moved/libcuda.so.1 libcudart.so.12 libcudart.so.13 libcudart_static.a \
                     nvml/libnvidia-ml.so.1 cupti/libcupti.so ioctls gaps ranks libnccl.so.2 hidden/libnccl.so.2 old/libnccl.so.2 refuse.so $(STANDIN_FORMS) \
                     $(foreach k,call tail chain,forward/$(k)/libcuda.so.1) forward/busy/libcuda.so.1 forward/preload/libcuda-control.so signed/libcudart.so.12 stacks/deep stacks/high $(foreach k,framed O1 O2 Os,stacks/$(k)/levels))
-# There is no ROCm for other machines.
+# ROCm exists for x86-64 only.
 ifeq ($(MACHINE),x86_64)
 STANDIN_PRODUCTS += $(addprefix $(SB)/,hip/calls $(foreach n,5 6 7,hip/libamdhip64.so.$(n)) \
                     $(foreach k,call tail,forward/hip-$(k)/libcuda.so.1))
@@ -38,7 +38,7 @@ $(1): $(2) $(S)/standin.mk
 	$$(Q)$$(CXX) $$(STANDIN_CXXFLAGS) $(3) -c $$< -o $$@
 STANDIN_OBJECTS += $(1)
 endef
-# $(call standin_group,SOURCE FOLDER,OBJECT FOLDER,FLAGS): the same for each source of a folder.
+# $(call standin_group,SOURCE FOLDER,OBJECT FOLDER,FLAGS): one such rule for each source of a folder.
 standin_group = $(foreach f,$(notdir $(wildcard $(S)/$(1)/*.cpp)),$(eval \
                 $(call standin_compile,$(SB)/obj/$(2)/$(f:.cpp=.o),$(S)/$(1)/$(f),$(3))))
 standin_objects = $(patsubst $(S)/$(1)/%.cpp,$(SB)/obj/$(2)/%.o,$(wildcard $(S)/$(1)/*.cpp))
@@ -46,11 +46,11 @@ standin_objects = $(patsubst $(S)/$(1)/%.cpp,$(SB)/obj/$(2)/%.o,$(wildcard $(S)/
 STANDIN_SHARED := -Wl,--build-id -Wl,-z,defs -Wl,-Bsymbolic -Wl,-s -Wl,-rpath,'$$ORIGIN'
 STANDIN_TLS    := -fPIC -ftls-model=initial-exec
 
-# What is behind an exported function calls what waits, as in NVIDIA's libraries (driver 535 to 595, runtime 11.8, 12.4),
-# so that there is a frame of its own while it waits.
+# No tail calls: as in NVIDIA's libraries (driver 535 to 595, runtime 11.8, 12.4), an exported function has a frame
+# while an inner function waits.
 STANDIN_CXXFLAGS += -fno-optimize-sibling-calls
 
-# libcuda: generated thunks in front of what driver/ implements.
+# libcuda: generated thunks, and the implementations of driver/.
 $(call standin_group,driver,driver,$(STANDIN_TLS) -fvisibility=hidden)
 $(SB)/obj/thunks.S: $(S)/driver/thunks.py $(S)/driver_exports.txt
 	@mkdir -p $(@D)
@@ -61,7 +61,7 @@ $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
 
-# The same with all code elsewhere: another version, to overwrite the file with.
+# libcuda with all code at other addresses: stands for another version, to overwrite the file with.
 $(SB)/moved/libcuda.so.1: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) $(filter %.S,$^) -Wl,-soname,libcuda.so.1 \
@@ -74,7 +74,7 @@ $(call standin_group,runtime,runtime12,$(STANDIN_RUNTIME) -DCUDART=12)
 $(call standin_group,runtime,runtime13,$(STANDIN_RUNTIME) -DCUDART=13)
 $(call standin_group,runtime,runtime-static,$(STANDIN_RUNTIME) -DCUDART=12 -fvisibility=hidden)
 
-# $(call standin_rest,VARIANT,MAJOR,VISIBILITY): the functions that runtime/ leaves out.
+# $(call standin_rest,VARIANT,MAJOR,VISIBILITY): functions that runtime/ does not implement.
 define standin_rest
 $(SB)/obj/$(1)/rest.S: $(S)/runtime/defaults.py $(S)/runtime_exports.txt $(call standin_objects,runtime,$(1))
 	$$(Q)NM=$(NM) python3 $$< $(3) $(MACHINE) $(2) $$(filter-out $$<,$$^) > $$@
@@ -98,8 +98,8 @@ $(SB)/libcudart.so.13: $(SB)/libcudart.so.13.0.99
 $(SB)/libcuda.so.1 $(SB)/libcuda.so $(SB)/libcudart.so.12 $(SB)/libcudart.so.13:
 	$(Q)ln -sf $(<F) $@
 
-# The runtime once more, as distributions compile libraries: what it returns to is signed in its frames, or its functions
-# begin with endbr64. There are frames between a launch and the driver's.
+# The runtime as distributions compile libraries: return addresses are signed (arm64), or functions begin with endbr64;
+# and with an inner frame between the exported launch function and the driver's.
 STANDIN_PROTECTED := $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection=full)
 $(call standin_group,runtime,runtime-signed,$(STANDIN_RUNTIME) $(STANDIN_PROTECTED) -DFRAMES_BETWEEN \
                -DCUDART=12)
@@ -109,27 +109,27 @@ $(SB)/signed/libcudart.so.12: $(call standin_objects,runtime,runtime-signed) $(S
 	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(filter %.map,$^) \
 	    $(STANDIN_SHARED)
 
-# One member, so that a program gets all of it.
+# One member, so that programs link all of it.
 $(SB)/libcudart_static.a: $(call standin_objects,runtime,runtime-static) $(SB)/obj/runtime-static/rest.S
 	$(Q)$(CXX) -c $(filter %.S,$^) -o $(SB)/obj/runtime-static/rest.o
 	$(Q)$(LD) -r -o $(SB)/obj/cudart_static.o $(filter %.o,$^) $(SB)/obj/runtime-static/rest.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(SB)/obj/cudart_static.o
 
-# NVML, in a folder of its own: what looks for libraries here does not find it.
+# NVML, in its own folder, so that other programs do not find it by accident.
 $(call standin_group,nvml,nvml,-fPIC -fvisibility=hidden)
 $(SB)/nvml/libnvidia-ml.so.1: $(call standin_objects,nvml,nvml) $(S)/nvml/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/nvml/exports.map \
 	    $(STANDIN_SHARED)
 
-# CUPTI, too.
+# CUPTI, also in its own folder.
 $(call standin_group,cupti,cupti,-fPIC -fvisibility=hidden)
 $(SB)/cupti/libcupti.so: $(call standin_objects,cupti,cupti) $(S)/cupti/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(S)/cupti/exports.map \
 	    $(STANDIN_SHARED)
 
-# The workload: two files depend on the runtime they are linked with, the rest is common.
+# The workload: two files depend on the runtime that it is linked with; the others are common.
 STANDIN_BY_FORM := kernels.cpp runtime_symbols.cpp
 STANDIN_COMMON  := $(filter-out $(addprefix %/,$(STANDIN_BY_FORM:.cpp=.o)),$(call standin_objects,workload,workload))
 standin_form     = $(addprefix $(SB)/obj/workload-$(1)/,$(STANDIN_BY_FORM:.cpp=.o))
@@ -160,13 +160,13 @@ $(SB)/workload-driver: $(STANDIN_COMMON) $(call standin_form,none) $(SB)/libcuda
 $(SB)/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none)
 	$(STANDIN_LINK) -pie
 
-# Threads that something holds up between calls.
+# Threads that are blocked between calls.
 $(call standin_group,gaps,gaps,-fPIE)
 $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
 
-# NCCL, one whose code does not tell where communicators say which they are, and one that is too old to; the ranks of a job. Its functions begin
-# with endbr64 and push, or paciasp and stp, as those of Debian's do.
+# NCCL: a normal one, one that hides the layout of communicators, and an old one; and the ranks of a job. Functions
+# begin with endbr64 and push, or paciasp and stp, as in Debian's build.
 STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-icf \
                 $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection)
 $(call standin_group,nccl,nccl,$(STANDIN_NCCL) -DVERSION=22203)
@@ -184,15 +184,15 @@ $(SB)/ranks: $(call standin_objects,ranks,ranks) $(addprefix $(SB)/obj/workload/
 	$(Q)$(CXX) -o $@ $(filter %.o,$^) -pie -Wl,--no-as-needed $(filter $(SB)/lib%,$^) -pthread \
 	    -Wl,-rpath,'$$ORIGIN' -Wl,--build-id
 
-# Stacks of known functions: of many frames, and through five libraries, with frame pointers (and of every other library,
-# in what is signed there) and without.
+# Known stacks: many frames, and frames in five libraries, with frame pointers (every second library with signed return
+# addresses) and without.
 STANDIN_STACKS_framed := -O2 -fno-omit-frame-pointer
 $(foreach k,O1 O2 Os,$(eval STANDIN_STACKS_$(k) := -$(k) -fomit-frame-pointer))
 $(foreach n,deep high,$(eval $(call standin_compile,$(SB)/obj/stacks/$(n).o,$(S)/stacks/$(n).cpp,-fPIE -O1 -fno-omit-frame-pointer)))
 $(SB)/stacks/deep $(SB)/stacks/high: $(SB)/stacks/%: $(SB)/obj/stacks/%.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
-# $(call standin_level,KIND,LEVEL,CALLED,ITS LINKAGE,THAT OF THE CALLED ONE,FLAGS)
+# $(call standin_level,KIND,LEVEL,CALLED LEVEL,LINKAGE,LINKAGE OF THE CALLED LEVEL,FLAGS)
 define standin_level
 $(call standin_compile,$(SB)/obj/stacks/$(1)/level$(2).o,$(S)/stacks/level.cpp,-fPIC $(STANDIN_STACKS_$(1)) $(6) \
     -DNAME=level$(2) -DCALLED=level$(3) -DNAMED_IN='"$(4)"' -DCALLED_IN='"$(5)"' -DROOM=$(2)00)
@@ -212,12 +212,12 @@ $(SB)/stacks/$(1)/levels: $(SB)/obj/stacks/$(1)/levels.o $(foreach n,1 2 3 4 5,$
 endef
 $(foreach k,framed O1 O2 Os,$(eval $(call standin_levels,$(k))))
 
-# A kernel that refuses BPF programs.
+# A preloaded library that makes BPF system calls fail.
 $(call standin_group,kernel,kernel,-fPIC)
 $(SB)/refuse.so: $(call standin_objects,kernel,kernel)
 	$(Q)$(CXX) -shared -o $@ $^ -ldl
 
-# HIP: libraries in the shapes of ROCm 5.7, 6.4 and 7.2, in a folder of their own, and a program that calls any function.
+# HIP: libraries with the code shapes of ROCm 5.7, 6.4 and 7.2, in their own folder, and a program that calls any function.
 $(eval $(call standin_compile,$(SB)/obj/hip/hip.o,$(S)/hip/hip.cpp,-fPIC))
 $(eval $(call standin_compile,$(SB)/obj/hip/main.o,$(S)/hip/main.cpp,-fPIE -fno-omit-frame-pointer))
 $(SB)/obj/hip/shapes%.S: $(S)/hip/shapes.py $(S)/hip/exports.txt
@@ -230,9 +230,9 @@ $(SB)/hip/calls: $(SB)/obj/hip/main.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
 
-# Drivers that forward to another one: by a call, by a jump, and through three libraries, of which one has no probes; and
-# drivers that forward to HIP.
-# $(call standin_forward,LIBRARY,call or tail,LIBRARY BEHIND IT,ITS PATH FROM THERE,FUNCTIONS,FLAGS,|FUNCTION IN C++)
+# Drivers that forward to another driver: by a call, by a jump, or through three libraries, one of them without probes;
+# and drivers that forward to HIP.
+# $(call standin_forward,LIBRARY,call or tail,TARGET LIBRARY,TARGET'S RELATIVE PATH,FUNCTIONS,FLAGS,|FUNCTION IN C++)
 define standin_forward
 $(SB)/obj/forward/$(1).S: $(S)/forward/thunks.py $(5)
 	@mkdir -p $$(@D)
@@ -256,7 +256,7 @@ $(eval $(call standin_forward,preload/libcuda-control.so,call,$(STANDIN_REAL),..
 $(foreach k,call tail,$(eval \
     $(call standin_forward,hip-$(k)/libcuda.so.1,$(k),$(SB)/hip/libamdhip64.so.6,../../hip/libamdhip64.so.6,$(S)/forward/hip.txt)))
 
-# Calls of drivers, by the same script language.
+# ioctl calls of GPU drivers, in the same script language.
 $(call standin_group,ioctls,ioctls,-fPIE)
 $(SB)/ioctls: $(call standin_objects,ioctls,ioctls) $(addprefix $(SB)/obj/workload/,script.o json.o)
 	$(Q)$(CXX) -o $@ $^ -pie -Wl,--build-id

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is allocated by which function, what contexts take with them, and what the truth says of both. That the driver
-holds what the calls say is asked of every truth: scripts.Truth."""
+"""Allocating functions, and memory released with contexts, as reported in the truth file. scripts.Truth checks every
+truth file against the driver's own tallies."""
 import time
 
 from harness import check, equal
@@ -9,7 +9,7 @@ from scripts import DRIVERS, RUNTIMES, run
 
 ARRAY = "width=10 height=6 depth=3 format=0x20 channels=4"
 MIPMAPPED = "width=64 height=32 format=0x10 channels=2 levels=7"
-# alloc: (what it needs, bytes, holding, freed by, of the runtime the driver's function)
+# function: (arguments of alloc, bytes, holding, freeing function[, driver function of a runtime function])
 DRIVER = {
     "cuMemAlloc_v2": ("10001", 10001, "device", "cuMemFree_v2"),
     "cuMemAllocPitch_v2": ("0 width=700 height=3", 3072, "device", "cuMemFree_v2"),
@@ -59,7 +59,7 @@ RUNTIME = {
                                           "cuExternalMemoryGetMappedBuffer"),
     "cudaGraphAddMemAllocNode": ("10001", 10001, "graph", "cudaGraphAddMemFreeNode", "cuGraphAddMemAllocNode"),
 }
-BEFORE = "alloc external 10001 fn=cuImportExternalMemory; alloc pool 0 fn=cuMemPoolCreate\n"
+PRELUDE = "alloc external 10001 fn=cuImportExternalMemory; alloc pool 0 fn=cuMemPoolCreate\n"
 OWNED = {"device", "array", "managed", "pinned", "registered", "imported", "mapped"}
 
 
@@ -69,15 +69,15 @@ def is_owned(name, holding):
 
 
 @check
-def every_function_allocates_what_it_says():
+def every_function_allocates_the_expected_bytes():
     for form in DRIVERS + RUNTIMES:
         for name, (options, size, holding, free, *nested) in (DRIVER | (RUNTIME if form in RUNTIMES else {})).items():
             function, free = name.strip(), free + (suffix(name) if "Async" in name else "")
             alloc = f"alloc a {options} fn={function}\n"
-            truth = run(form, f"name before; {BEFORE} name main; {alloc} free a fn={free}; {alloc}"
+            truth = run(form, f"name before; {PRELUDE} name main; {alloc} free a fn={free}; {alloc}"
                               f"alloc b {options} fn={function} result=2; free a fn={free} result=1")
-            asked = {3072: 2100, 5 * 3072: 5 * 2100}.get(size, size)  # where no pitch came back
-            want = sorted((layer, kind, code, n, asked if code == 2 else size, holding)
+            requested = {3072: 2100, 5 * 3072: 5 * 2100}.get(size, size)  # the pitch is unknown if the call fails
+            want = sorted((layer, kind, code, n, requested if code == 2 else size, holding)
                           for layer in (("runtime", "driver") if nested else ("driver",))
                           for kind, code, n in (("alloc", 0, 2), ("alloc", 2, 1), ("free", 0, 1), ("free", 1, 1)))
             got = sorted((r["layer"], r["kind"], r["result"], r["count"], r["bytes"], r["holding"])
@@ -92,19 +92,19 @@ def every_function_allocates_what_it_says():
 
 
 @check
-def contexts_take_what_is_theirs():
+def contexts_release_their_memory():
     for form in ("workload-driver", "workload"):
-        for gone in ("reset", "destroycontext"):
+        for end in ("reset", "destroycontext"):
             for name, (options, size, holding, *_) in (DRIVER | (RUNTIME if form == "workload" else {})).items():
-                truth = run(form, ("newcontext; " if gone != "reset" else "") + BEFORE +
-                            f"alloc a {options} fn={name.strip()}; {gone}")
+                truth = run(form, ("newcontext; " if end != "reset" else "") + PRELUDE +
+                            f"alloc a {options} fn={name.strip()}; {end}")
                 released = {"imported": (10001, 1)}
                 held = {"pool-object": (0, 1)}
                 into = released if is_owned(name, holding) else held
                 was = into.get(holding, (0, 0))
                 into[holding] = (was[0] + size, was[1] + 1)
-                equal({key[1]: of for key, of in truth.released.items()}, released, f"{form} {gone} {name}")
-                equal({key[1]: of for key, of in truth.memory.items()}, held, f"{form} {gone} {name}")
+                equal({key[1]: of for key, of in truth.released.items()}, released, f"{form} {end} {name}")
+                equal({key[1]: of for key, of in truth.memory.items()}, held, f"{form} {end} {name}")
     truth = run("workload-driver", "alloc a 700; newcontext; alloc b 10; alloc p 20 fn=cuMemAllocAsync\n"
                                    "destroycontext; free p; free a; alloc c 5; device 1; alloc d 6; reset")
     equal(sorted(truth.released.values()), [(16, 2)])
@@ -112,13 +112,13 @@ def contexts_take_what_is_theirs():
 
 
 @check
-def the_peak_is_what_was_held_at_once():
-    pid_of = {"alloc a 1000": 1000, "alloc a 1000; free a; alloc b 300": 1000,
+def peak_is_the_maximum_held():
+    peaks = {"alloc a 1000": 1000, "alloc a 1000; free a; alloc b 300": 1000,
               "alloc a 1000; alloc b 24 fn=array; free a; alloc c 90 fn=cuMemAllocAsync": 1024,
               "alloc a 10 fn=cuMemAllocManaged; alloc b 10 fn=cuMemHostAlloc; alloc c 9 fn=cuIpcOpenMemHandle": 0,
               "repeat 9; alloc a 10 fn=cuMemMap; end": 90, "alloc a 0 width=1 height=2 fn=cuMemAllocPitch_v2": 1024,
               "alloc a 100; reset; alloc b 60": 100}
-    for script, want in pid_of.items():
+    for script, want in peaks.items():
         equal(list(run("workload-driver", script).peaks.values()), [want], script)
     truth = run("workload-driver", "alloc a 100; fork; alloc b 7; end; free a")
     equal(sorted(truth.peaks.values()), [7, 100])
@@ -144,7 +144,7 @@ def capture_records_allocations():
 
 
 @check
-def what_is_not_there_cannot_be_freed():
+def freeing_invalid_memory_fails():
     for form, free in (("workload-driver", "cuMemFree_v2"), ("workload", "cudaFree")):
         truth = run(form, "alloc a 100; free a; free a again; badfree 0x1234; badfree 0x1234 fn=cuMemFreeAsync\n"
                           "freenull; badfree 64 fn=cuArrayDestroy; freenull fn=cuMemHostUnregister\n"
@@ -159,7 +159,7 @@ def what_is_not_there_cannot_be_freed():
 
 
 @check
-def memory_goes_from_process_to_process():
+def memory_can_be_imported():
     truth = run("workload-driver", "alloc a 100; alloc i 9 fn=cuIpcOpenMemHandle_v2 from=a\n"
                                    "alloc p 70 fn=cuMemAllocAsync; alloc q 9 fn=cuMemPoolImportPointer from=p\n"
                                    "alloc v 2097152 fn=cuMemCreate\n"
@@ -171,7 +171,7 @@ def memory_goes_from_process_to_process():
 
 
 @check
-def churning_is_fast_and_told_briefly():
+def churn_is_fast_and_its_truth_is_short():
     start = time.monotonic()
     truth = run("workload-driver", "threads 16; churn 62500 fail=10; end")
     took = time.monotonic() - start
@@ -191,7 +191,7 @@ def churning_is_fast_and_told_briefly():
 
 
 @check
-def churning_mixes_functions_and_may_keep():
+def churn_mixes_functions_and_can_keep_memory():
     functions = ("cudaMalloc,cuMemAllocPitch_v2,cuMemAllocAsync_ptsz,cuMemCreate,cuMemHostAlloc,cuMemAllocManaged,"
                  "cuArrayCreate_v2,cudaMallocAsync,cuMipmappedArrayCreate")
     truth = run("workload13", f"threads 4; churn 5000 keep held=40 sizes=5 seed=7 fail=3 stream=1 fn={functions}; end")
@@ -204,4 +204,4 @@ def churning_mixes_functions_and_may_keep():
     for field in ("memory", "peaks"):
         equal(list(getattr(again, field).values()),
               list(getattr(run("workload-driver", "churn 500 keep held=40 seed=3"), field).values()))
-    assert "nothing churns" in run("workload", "churn 1 fn=cuMemMap", code=2)
+    assert "churn does not support" in run("workload", "churn 1 fn=cuMemMap", code=2)

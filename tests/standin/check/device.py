@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the workload does where the driver is NVIDIA's, with the stand-in posing as it."""
+"""The workload with a driver that has no control functions: the stand-in poses as NVIDIA's (WORKLOAD_DEVICE)."""
 import glob
 import json
 import shutil
@@ -19,12 +19,12 @@ def calls(script):
         done = pose(script, truth.name)
         equal((done.returncode, done.stderr), (0, ""), script)
         lines = [json.loads(line) for line in truth]
-    equal([line["driver_counts"] for line in lines if line["type"] == "process"], [None], "nobody asks the stand-in")
+    equal([line["driver_counts"] for line in lines if line["type"] == "process"], [None], "stand-in counters")
     return [line for line in lines if line["type"] == "call"]
 
 
 @check
-def a_module_for_each_kernel():
+def one_module_per_kernel():
     count = {line["function"]: line["count"] for line in calls("launch vecadd 3; launch any 2; launch vecadd 1; reload")}
     equal((count["cuModuleLoadData"], count["cuModuleUnload"]), (2, 2), "modules")
     count = {line["function"]: line["count"] for line in calls("launch vecadd 3 handle=kernel; launch any 2 handle=kernel")}
@@ -32,23 +32,23 @@ def a_module_for_each_kernel():
 
 
 @check
-def a_capture_is_what_the_api_says():
+def capture_status_comes_from_the_api():
     recorded = {line["kernel"]: line["recorded"] for line in calls(
         "launch before 1; capture begin; launch within 2 stream=1; launch beside 1; capture end") if line["kind"] == "kernel"}
     equal(recorded, {"before": False, "within": True, "beside": False}, "recorded")
 
 
 @check
-def a_kernel_takes_its_time():
-    """Whoever waits for the context, or a stream, waits for it; under capture it does not run."""
-    for wait, how_often, runs in (("cuCtxSynchronize", 2, 2), ("cuStreamSynchronize", 1, 1), ("cuCtxSynchronize", 0, 0)):
-        launch = f"launch spin_us_200000 {how_often}" if how_often else "capture begin; launch spin_us_200000 1 stream=1; capture end"
+def spin_kernels_take_time():
+    """Waits for the context or a stream wait for the kernel; a captured kernel does not run."""
+    for wait, launches, runs in (("cuCtxSynchronize", 2, 2), ("cuStreamSynchronize", 1, 1), ("cuCtxSynchronize", 0, 0)):
+        launch = f"launch spin_us_200000 {launches}" if launches else "capture begin; launch spin_us_200000 1 stream=1; capture end"
         line, = (line for line in calls(f"{launch}; sync 1 fn={wait}") if line["kind"] == "sync")
         assert 0.19 * runs < line["duration_ns"] / 1e9 and (runs or line["duration_ns"] < 1e8), (wait, line)
 
 
 @check
-def what_only_the_stand_in_has_is_skipped():
+def standin_only_steps_are_skipped():
     for script, why in (("launch vecadd 1 result=719", "only the stand-in has standin_next_result"),
                         ("launch a-b 1", "PTX cannot name a kernel a-b"),
                         ("dlopen /nowhere/libcuda.so.1", "/nowhere/libcuda.so.1")):

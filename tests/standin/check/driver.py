@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver does, called from here through its exports."""
+"""The stand-in driver, called through its exports."""
 import ctypes as c
 import re
 import subprocess
@@ -55,7 +55,7 @@ def proc(symbol, version, flags):
 
 
 @check
-def calls_before_start_up_are_refused():
+def calls_before_cuInit_are_refused():
     script = f"""
 import ctypes as c
 cuda = c.CDLL({str(build / "libcuda.so.1")!r})
@@ -105,7 +105,7 @@ def launches_check_their_arguments_and_are_counted():
 
 
 @check
-def a_test_can_choose_a_result_and_a_delay():
+def tests_can_set_a_result_and_a_delay():
     ready()
     _, f = function()
     cuda.standin_next_result(719)
@@ -122,7 +122,7 @@ def a_test_can_choose_a_result_and_a_delay():
 
 
 @check
-def memory_is_made_up_and_remembered():
+def allocations_are_tracked():
     ready()
     free_before = c.c_size_t()
     call("cuMemGetInfo_v2", c.byref(free_before), c.byref(c.c_size_t()))
@@ -186,7 +186,7 @@ def host_functions_run_on_the_calling_thread():
 
 @check
 def proc_address_knows_every_version():
-    """Each export with a version is reached by its base name, that version and the right flag."""
+    """cuGetProcAddress finds each export by its base name, its version, and the flag for its default stream."""
     for name, version in table("driver_exports.txt"):
         base, _, suffix = re.fullmatch(r"(.*?)(_v\d+)?(_ptsz|_ptds)?", name).groups()
         if version == "0":
@@ -197,24 +197,24 @@ def proc_address_knows_every_version():
 
 @check
 def proc_address_rules():
-    def gives(symbol, version, flags, name):
+    def resolves(symbol, version, flags, name):
         equal(proc(symbol, version, flags), (0, address(name), 0), f"{symbol} {version} {flags}")
 
     for symbol in ("cuMemAlloc_v2", "cuLaunchKernel_ptsz", "cuNoSuchFunction"):
         equal(proc(symbol, 13000, 0), (0, None, 1), symbol)
-    gives("cuMemAlloc", 2000, 0, "cuMemAlloc")
-    gives("cuMemAlloc", 3020, 0, "cuMemAlloc_v2")
-    gives("cuMemAlloc", 13000, 2, "cuMemAlloc_v2")
-    gives("cuGraphExecUpdate", 10020, 0, "cuGraphExecUpdate")
-    gives("cuGraphExecUpdate", 12000, 0, "cuGraphExecUpdate_v2")
-    gives("cuCtxCreate", 3020, 0, "cuCtxCreate_v2")
-    gives("cuCtxCreate", 11040, 0, "cuCtxCreate_v3")
-    gives("cuStreamBeginCapture", 10000, 0, "cuStreamBeginCapture")
-    gives("cuStreamBeginCapture", 10010, 2, "cuStreamBeginCapture_v2_ptsz")
+    resolves("cuMemAlloc", 2000, 0, "cuMemAlloc")
+    resolves("cuMemAlloc", 3020, 0, "cuMemAlloc_v2")
+    resolves("cuMemAlloc", 13000, 2, "cuMemAlloc_v2")
+    resolves("cuGraphExecUpdate", 10020, 0, "cuGraphExecUpdate")
+    resolves("cuGraphExecUpdate", 12000, 0, "cuGraphExecUpdate_v2")
+    resolves("cuCtxCreate", 3020, 0, "cuCtxCreate_v2")
+    resolves("cuCtxCreate", 11040, 0, "cuCtxCreate_v3")
+    resolves("cuStreamBeginCapture", 10000, 0, "cuStreamBeginCapture")
+    resolves("cuStreamBeginCapture", 10010, 2, "cuStreamBeginCapture_v2_ptsz")
     for flags in (0, 1):
-        gives("cuLaunchKernel", 13000, flags, "cuLaunchKernel")
-    gives("cuLaunchKernel", 7000, 2, "cuLaunchKernel_ptsz")
-    gives("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds")
+        resolves("cuLaunchKernel", 13000, flags, "cuLaunchKernel")
+    resolves("cuLaunchKernel", 7000, 2, "cuLaunchKernel_ptsz")
+    resolves("cuMemcpyHtoD", 13000, 2, "cuMemcpyHtoD_v2_ptds")
     equal(proc("cuLaunchKernel", 6000, 2), (0, None, 2))
     equal(proc("cuLaunchKernelEx", 11000, 0), (0, None, 2))
     equal(proc("cuInit", 14000, 0)[0], 1)

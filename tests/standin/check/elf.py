@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Just enough of an ELF reader: sections, symbols, dynamic entries, bytes at an address. 64-bit little endian."""
+"""Minimal reader of 64-bit little-endian ELF files: sections, symbols, dynamic entries, bytes at an address."""
 import collections
 import struct
 

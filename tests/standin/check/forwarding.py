@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runtime passes to the driver. Each thunk of the driver jumps through a slot that can be written: here one
-that leads to Python."""
+"""Arguments that the runtime passes to the driver. The tests overwrite the slots of the driver's thunks with Python
+functions."""
 import ctypes as c
 
 from driver import cuda, ready
@@ -10,7 +10,7 @@ P, Z, I = c.c_void_p, c.c_size_t, c.c_int
 
 
 class Caught:
-    """Catches the calls of one driver export while it is open: args are the last one's."""
+    """Context manager that intercepts one driver export. `args` are those of the last call."""
 
     def __init__(self, name, words, reads=0):
         self.args, self.struct = None, None
@@ -41,7 +41,7 @@ class Caught:
 
 
 class Described(Caught):
-    """Reads a structure that is not the first argument."""
+    """Caught, and reads a structure that argument number `at` points to."""
 
     def __init__(self, name, words=2, at=1, size=40):
         super().__init__(name, words)
@@ -83,7 +83,7 @@ def runtimes():
 
 
 @check
-def planes_become_structures_with_their_sizes():
+def copies_2d_become_driver_structures():
     for _, runtime in runtimes():
         for kind, types in ((0, (1, 1)), (1, (1, 2)), (2, (2, 1)), (3, (2, 2)), (4, (4, 4))):
             with Caught("cuMemcpy2DAsync_v2_ptsz", 2, 128) as seen:
@@ -99,7 +99,7 @@ def planes_become_structures_with_their_sizes():
 
 
 @check
-def volumes_become_structures_with_their_sizes():
+def copies_3d_become_driver_structures():
     for _, runtime in runtimes():
         copy = Copy3D(Side(0xa000, Extent(7, 8, 9), Pitched()), Side(None, Extent(1, 2, 3), Pitched(0x3000, 64, 64, 5)),
                       Extent(60, 5, 2), 2)
@@ -110,7 +110,7 @@ def volumes_become_structures_with_their_sizes():
 
 
 @check
-def what_is_passed_by_value_arrives():
+def arguments_by_value_are_forwarded():
     for major, runtime in runtimes():
         with Caught("cuMemsetD2D8Async", 6) as seen:
             runtime.cudaMemset3DAsync(Pitched(0x3000, 64, 0, 0), I(0x1ff), Extent(60, 5, 2), P(0x77))
@@ -125,7 +125,7 @@ def what_is_passed_by_value_arrives():
 
 
 @check
-def batches_arrive_as_they_are():
+def batches_are_forwarded_unchanged():
     args = [P(0x1000), P(0x2000), P(0x3000), Z(5), P(0x4000), P(0x5000), Z(1)]
     for major, runtime in runtimes():
         words = tuple(a.value for a in args) + ((0x6000,) if major == 12 else ()) + (0x77,)
@@ -135,7 +135,7 @@ def batches_arrive_as_they_are():
 
 
 @check
-def symbols_and_kinds_become_names():
+def kinds_select_the_driver_function():
     for _, runtime in runtimes():
         for kind, name in enumerate(("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpy")):
             with Caught(name, 3) as seen:
@@ -144,7 +144,7 @@ def symbols_and_kinds_become_names():
 
 
 @check
-def arrays_become_descriptors_with_their_sizes():
+def arrays_become_driver_descriptors():
     for _, runtime in runtimes():
         formats = {(8, 0): 8, (16, 0): 9, (32, 0): 10, (8, 1): 1, (16, 1): 2, (32, 1): 3, (16, 2): 16, (32, 2): 32}
         for (bits, kind), number in formats.items():
@@ -165,8 +165,8 @@ def arrays_become_descriptors_with_their_sizes():
 
 
 @check
-def what_is_shared_arrives():
-    """The runtime's structures of 12 end where the driver's go on."""
+def imported_memory_is_forwarded():
+    """The runtime's structures of CUDA 12 are shorter than the driver's."""
     for _, runtime in runtimes():
         memory = (c.c_uint64 * 5)(1, 0x77, 0x78, 12345, 1)
         with Described("cuImportExternalMemory", size=104) as seen:
@@ -178,6 +178,6 @@ def what_is_shared_arrives():
         equal((seen.args[:2], seen.u64(0, 8), set(seen.struct[16:])), ((0x1000, 0x2000), [100, 200], {0}))
 
         handle = Handle(*range(8))
-        with Caught("cuIpcOpenMemHandle_v2", 14) as seen:  # six in registers, then the handle
+        with Caught("cuIpcOpenMemHandle_v2", 14) as seen:  # six registers, then the handle on the stack
             runtime.cudaIpcOpenMemHandle(P(0x1000), handle, 1)
         equal((seen.args[0], seen.args[1] & 0xffffffff, seen.args[6:]), (0x1000, 1, tuple(range(8))))

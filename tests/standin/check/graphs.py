@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs and captures: what the driver makes of them, what scripts say, and the truth. That the calls agree with what
-the driver counted, in all and for each executable graph, is asked of every truth: scripts.Truth."""
+"""Graphs and captures in the driver, scripts and truth files. scripts.Truth checks every truth file against the
+driver's own counters, in total and per executable graph."""
 import ctypes as c
 
 from driver import P, U, call, counts, cuda, function, out, out_last, ready, LAUNCH_CLASS, RECORDED
@@ -52,24 +52,24 @@ def nodes(graph):
 
 
 @check
-def events_carry_a_capture_to_other_streams_and_back():
+def events_add_streams_to_a_capture():
     ready()
     a, b, x = stream(), stream(), stream()
     e, f = event(), event()
     begin(a)
     fork(e, a, b)
-    begin(x)  # another capture meanwhile
+    begin(x)  # a second, independent capture
     launch(b)
     launch(x)
     fork(f, b, a)
     launch(a)
     equal((nodes(end(a)), nodes(end(x))), (2, 1))
-    launch(b)  # runs
+    launch(b)  # not captured
     equal(out_last("cuStreamIsCapturing", P(b), kind=c.c_int), 0)
 
 
 @check
-def captures_end_with_what_went_wrong():
+def invalid_captures_fail_at_their_end():
     ready()
     a, b = stream(), stream()
     e, outside = event(), event()
@@ -96,14 +96,14 @@ def captures_end_with_what_went_wrong():
 
 
 @check
-def only_its_thread_ends_a_capture_that_is_not_relaxed():
+def only_relaxed_captures_end_in_another_thread():
     for mode, want in (("global", 908), ("thread", 908), ("relaxed", 0)):
         truth = run("workload-driver", f"capture begin mode={mode}; threads 1; capture end G; end; capture end G")
         equal(sorted(r["result"] for r in truth.graph_calls if r["kind"] == "end"), sorted((want, 0 if want else 401)), mode)
 
 
 @check
-def handles_are_used_again_at_once():
+def destroyed_handles_are_reused():
     ready()
     graph = out("cuGraphCreate", 0)
     executable = out("cuGraphInstantiateWithFlags", P(graph), c.c_uint64(0))
@@ -121,7 +121,7 @@ def handles_are_used_again_at_once():
 
 
 @check
-def each_kind_of_node_counts_as_what_it_is():
+def node_kinds_are_counted():
     for form in RUNTIMES + DRIVERS:
         steps = "\n".join(f"graph add G {kind} {n}; graph add G {kind} {n} generic" if kind not in
                           ("conditional", "memop") else f"graph add G {kind} {n}"
@@ -143,7 +143,7 @@ def each_kind_of_node_counts_as_what_it_is():
 
 
 @check
-def what_streams_do_under_capture_becomes_nodes():
+def captured_calls_become_nodes():
     for form in ("workload", "workload13", "workload-driver"):
         cu = "cu" if form == "workload-driver" else "cuda"
         truth = run(form, "capture begin; launch vecadd 3 stream=1; event record E stream=1; event wait E stream=2\n"
@@ -165,7 +165,7 @@ def what_streams_do_under_capture_becomes_nodes():
 
 
 @check
-def updates_say_why_they_failed():
+def failed_updates_report_a_reason():
     for form, functions in (("workload-driver", ("cuGraphExecUpdate", "cuGraphExecUpdate_v2")),
                             ("workload", ("cudaGraphExecUpdate",)), ("workload13", ("cudaGraphExecUpdate",))):
         for name in functions:
@@ -196,7 +196,7 @@ def executable_graphs_can_be_changed():
 
 
 @check
-def launches_outlive_what_they_launch():
+def graphs_can_be_destroyed_during_their_launch():
     truth = run("workload", "graph create G; graph add G host 2; graph instantiate G X; background\n"
                             "graph launch X block_us=100000; end; sleep 30; graph execdestroy X; graph instantiate G Y\n"
                             "graph launch Y 3; join; graph launch null 2")
@@ -206,7 +206,7 @@ def launches_outlive_what_they_launch():
 
 
 @check
-def threads_have_names_and_streams_of_their_own():
+def dotted_names_and_own_streams_are_per_thread():
     truth = run("workload", "threads 8; repeat 20; capture begin stream=own; launch vecadd 3 stream=own\n"
                             "capture end .G stream=own; graph instantiate .G .X; graph destroy .G; graph launch .X 2\n"
                             "graph execdestroy .X; end; end")
@@ -216,14 +216,14 @@ def threads_have_names_and_streams_of_their_own():
 
 
 @check
-def a_long_run_can_be_brief():
+def brief_mode_shortens_the_truth():
     truth = run("workload", "graph brief; repeat 2000; build vecadd 3; graph 2; graph create G; graph destroy G; end")
     equal(len(truth.graph_calls), 10)
     equal((len(truth.graphs), len(truth.execs), truth.graph_sums[0]["instantiates"]), (2000, 2000, 2000))
 
 
 @check
-def children_tell_of_their_own_graphs():
+def children_report_their_own_graphs():
     truth = run("workload", "build vecadd 2; graph 1; fork; graph 5; build saxpy 3; graph 4; end; graph 2")
     equal(sorted((x["kernels"], x["launches"]) for x in truth.execs), [(2, 3), (3, 4)])
     equal(truth.count(kind="graph", layer="driver"), 12)
@@ -248,7 +248,7 @@ def results_fail_every_graph_call():
 
 
 @check
-def the_result_of_instantiating_is_in_the_structure():
+def instantiate_result_is_in_the_structure():
     ready()
     graph = out("cuGraphCreate", 0)
     params = (c.c_uint32 * 8)(0, 0, 0, 0, 0, 0, 9, 0)
@@ -260,7 +260,7 @@ def the_result_of_instantiating_is_in_the_structure():
 
 
 @check
-def recorded_launches_count_as_both():
+def recorded_launches_count_twice():
     ready()
     s = stream()
     begin(s)
@@ -272,8 +272,8 @@ def recorded_launches_count_as_both():
 
 
 @check
-def nodes_arrive_as_the_driver_wants_them():
-    """Copies become the driver's structure; the generic function of 13 has edge data where that of 12 has none."""
+def node_parameters_are_translated():
+    """Copies become the driver's structure. CUDA 13's cudaGraphAddNode takes edge data, CUDA 12's does not."""
     for major, runtime in runtimes():
         head = [P(0x1000), P(0x2000), P(0x3000), c.c_size_t(4)]
         with Described("cuGraphAddMemcpyNode", 6, at=4, size=200) as seen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check is a function with @check; it fails by raising, and skips by raising Skip."""
+"""A check is a function with the decorator @check. An exception means failure; Skip means skipped."""
 import os
 import pathlib
 import subprocess
@@ -7,7 +7,7 @@ import traceback
 
 checks = []
 source = pathlib.Path(__file__).resolve().parent.parent  # tests/standin
-build = None                                             # where the products are: set by main.py
+build = None                                             # folder of the built programs; set by main.py
 
 
 class Skip(Exception):
@@ -20,13 +20,13 @@ def check(function):
 
 
 def equal(got, want, what=""):
-    if isinstance(got, (set, frozenset)):  # all of both may be hundreds of names
+    if isinstance(got, (set, frozenset)):  # show only the differences of large sets
         got, want = got - want, want - got
     assert got == want, f"{what}: got {got!r}, want {want!r}"
 
 
 def table(name):
-    """Rows of an export list."""
+    """Words of each line of an export list."""
     lines = (source / name).read_text().splitlines()
     return [line.split() for line in lines if line and not line.startswith("#")]
 
@@ -49,5 +49,5 @@ def run_all():
 
 
 def environment(**extra):
-    """Without LD_LIBRARY_PATH: the programs must find their libraries by themselves."""
+    """The environment without LD_LIBRARY_PATH: the programs must find their libraries without it."""
     return {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | extra

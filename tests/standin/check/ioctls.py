@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of drivers, where there is none: the truth is what the script says."""
+"""ioctl calls without a driver: the truth file must match the script."""
 import collections
 import json
 import os
@@ -14,14 +14,14 @@ def run(script, status=0):
     if os.geteuid():
         raise Skip("only root can make device nodes")
     if os.path.exists("/sys/module/nvidia/parameters/standin"):
-        raise Skip("the stub of the driver is loaded")
+        raise Skip("the stub driver is loaded")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([harness.build / "ioctls", "--truth", f"{folder}/truth", script], capture_output=True,
                               text=True, env=environment(TMPDIR=folder))
         equal(done.returncode, status, f"exit status of {script} ({done.stderr})")
         if status:
-            return equal(set(os.listdir(folder)) - {"truth"}, set(), "what is left in its folder")
-        equal(os.listdir(folder), ["truth"], "what is left in its folder")
+            return equal(set(os.listdir(folder)) - {"truth"}, set(), "files in its folder")
+        equal(os.listdir(folder), ["truth"], "files in its folder")
         with open(f"{folder}/truth") as truth:
             return [json.loads(line) for line in truth]
 
@@ -35,7 +35,7 @@ def counts(rows, *fields):
 
 
 @check
-def no_driver_gets_a_call():
+def no_driver_is_called():
     rows = run("call RM_CONTROL 5 subject=7; call RM_FREE 2 device=nvidia0; ioctl nvidiactl 0xc01046ff 3; call NVKMS")
     equal(counts(rows, "device", "request", "errno", "status"),
           {("nvidiactl", "0xc020462a", 9, None): 5, ("nvidia0", "0xc0104629", 9, None): 2,
@@ -44,7 +44,7 @@ def no_driver_gets_a_call():
 
 
 @check
-def what_structs_say():
+def structures_are_reported():
     rows = run("""call RM_ALLOC 2 subject=0x40 bytes=4096; call RM_ALLOC 3 subject=0x50a0 bytes=8192 size=32; call RM_ALLOC subject=1 size=12
         call RM_ALLOC_MEMORY subject=0x71 bytes=4097; call RM_VID_HEAP_CONTROL subject=2 bytes=5; call RM_VID_HEAP_CONTROL subject=3 bytes=5
         call RM_ALLOC subject=0x3e bytes=3 params=unmapped; call RM_CONTROL arg=unmapped subject=4; call RM_MAP_MEMORY xfer=1 bytes=6""")
@@ -57,14 +57,14 @@ def what_structs_say():
 
 
 @check
-def whoever_calls():
+def calls_are_reported_per_thread():
     rows = run("name first; call RM_FREE 3; threads 4; call RM_FREE 5; end; fork; name child; call RM_FREE 7; end; repeat 2; call RM_FREE; end")
     equal(sorted(counts(rows, "comm", "tid").values()), [5, 5, 5, 5, 5, 7], "calls of each thread")
     equal({row["comm"] for row in rows if row["type"] == "ioctl"}, {"first", "child"}, "names")
 
 
 @check
-def wrong_scripts():
+def wrong_scripts_are_refused():
     for script in "call NOTHING", "jump", "call RM_FREE sideways=1", "call RM_FREE arg=soft", "killed 5; sleep 1; end":
         run(script, 2)
     run("open nothing", 1)

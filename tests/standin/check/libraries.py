@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries have the real ones' shapes: names, sizes, bytes, sonames, version nodes, symbol tables."""
+"""The stand-in libraries resemble the real ones: names, sizes, code bytes, sonames, version nodes, symbol tables."""
 import re
 import struct
 import subprocess

@@ -6,7 +6,7 @@ import harness
 
 harness.build = pathlib.Path(sys.argv[1])
 
-import libraries  # noqa: E402,F401: they register their checks
+import libraries  # noqa: E402,F401: importing registers their checks
 import driver  # noqa: E402,F401
 import programs  # noqa: E402,F401
 import scripts  # noqa: E402,F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Physical memory is there as long as it has references or is mapped."""
+"""Physical memory exists while it has references or is mapped."""
 import ctypes as c
 import random
 
@@ -50,11 +50,11 @@ def references_and_mappings_keep_memory():
     call("cuMemRelease", P(handle))
     call("cuMemRelease", P(handle))
     call("cuMemRelease", P(handle), want=1)
-    equal(counts()[FREE] - counted[FREE], 1)  # those that free nothing are none
+    equal(counts()[FREE] - counted[FREE], 1)  # releases that free nothing are not counted
     equal(held(VMM), (before[0] + SIZE, before[1] + 1))
 
     other = create()
-    equal(other, handle)  # the value is used again
+    equal(other, handle)  # the value is reused
     again = out("cuMemRetainAllocationHandle", P(place + SIZE))
     assert again != handle
     call("cuMemRelease", P(again))
@@ -70,7 +70,7 @@ def references_and_mappings_keep_memory():
 
 
 @check
-def one_unmapping_takes_neighbours_but_cuts_none():
+def unmap_takes_whole_adjacent_mappings():
     ready()
     before, mapped = held(VMM), held(MAPPED)
     place = out("cuMemAddressReserve", Z(8 * SIZE), Z(0), None, 0)
@@ -95,7 +95,7 @@ def one_unmapping_takes_neighbours_but_cuts_none():
 
 
 @check
-def memory_is_the_devices_that_it_is_made_on():
+def memory_counts_for_its_device():
     ready()
     before = held(VMM)
     create(17 << 30, want=2)
@@ -111,7 +111,7 @@ def memory_is_the_devices_that_it_is_made_on():
 
 
 @check
-def freed_addresses_come_back_at_once():
+def freed_addresses_are_reused():
     ready()
     a, b = (out("cuMemAlloc_v2", Z(10_000)) for _ in range(2))
     call("cuMemFree_v2", P(a))
@@ -121,7 +121,7 @@ def freed_addresses_come_back_at_once():
     call("cuArrayDestroy", P(array))
     call("cuArrayDestroy", P(array), want=400)
     pool = out("cuMemPoolCreate", (c.c_uint64 * 11)())
-    equal(pool, array)  # objects of different types meet at one address
+    equal(pool, array)  # objects of different types share addresses
     call("cuMipmappedArrayDestroy", P(pool), want=400)
     call("cuMemPoolDestroy", P(pool))
     for address in (a, b):
@@ -129,7 +129,7 @@ def freed_addresses_come_back_at_once():
 
 
 class Model:
-    """References and mappings by what memory they are of, counted here again."""
+    """Independent model of physical memory: references by handle, and mapped pages."""
 
     def __init__(self, pages=32):
         self.random, self.pages = random.Random(5), pages
@@ -237,5 +237,5 @@ def scripts_map_as_allocators_do():
         truth = run(form, f"alloc v {SIZE} fn=cuMemMap; reserve R {SIZE}; reset; free v; unreserve R; newcontext\n"
                           f"alloc H {SIZE} fn=cuMemCreate; destroycontext; free H")
         equal((truth.memory, truth.released), ({}, {}))
-    assert "nothing is called M" in run("workload", f"reserve R {SIZE}; alloc H {SIZE} fn=cuMemCreate\n"
+    assert "no memory named M" in run("workload", f"reserve R {SIZE}; alloc H {SIZE} fn=cuMemCreate\n"
                                                     "map M handle=H at=R; unmap at=R; copy 1 dst=M", code=2)

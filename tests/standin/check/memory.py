@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations, copies and waits: every function that the export lists have, called by every form that has it."""
+"""Allocations, copies and waits: calls every function of the export lists in every form that has it."""
 import re
 import time
 
@@ -10,13 +10,13 @@ DEFAULTS = ("bytes", "copies", "sizes", "source", "destination", "direction", "s
 
 
 def driver_functions(pattern):
-    """Without the 32-bit forms, which CUDA 3.2 replaced."""
+    """Functions whose name matches, without the 32-bit forms, which CUDA 3.2 replaced."""
     versions = dict(table("driver_exports.txt"))
     return [name for name in versions if re.fullmatch(pattern, name) and versions.get(name + "_v2") != "3020"]
 
 
 def runtime_functions(pattern, form):
-    """cudaMemPrefetchAsync_v2 has no row: 13 has it by the name without _v2."""
+    """Functions whose name matches. Omits cudaMemPrefetchAsync_v2: CUDA 13 has it under the name without _v2."""
     major = "13" if form == "workload13" else "12"
     return [name for name, *majors in table("runtime_exports.txt")
             if re.fullmatch(pattern, name) and major in majors and "PrefetchAsync_v2" not in name]
@@ -54,7 +54,7 @@ def every_driver_function_copies():
 
 
 def nested_of(name, form):
-    """What the runtime makes of it, where the kind is that of the default memory."""
+    """The driver function that the runtime calls, with the kind of the default memory."""
     asynchronous, new = "Async" in name, form == "workload13"
     base = bare(name).replace("Async", "")
     a = "Async" if asynchronous else ""
@@ -94,7 +94,7 @@ def every_runtime_function_copies():
 
 @check
 def every_function_allocates_and_frees():
-    """That can be copied to. The rest is in allocations.py."""
+    """Functions whose memory can be copied to; allocations.py tests the others."""
     names = driver_functions(r"cuMem(Alloc\w*|HostAlloc|HostRegister_v2)") + ["cuMemMap", "array"]
     what = {"Managed": "managed", "Host": "pinned", "Register": "registered", "Map": "vmm", "array": "array"}
 
@@ -127,7 +127,7 @@ def every_function_allocates_and_frees():
 
 
 @check
-def every_function_waits():
+def every_sync_function_waits_or_polls():
     names = driver_functions(r"cu(CtxSynchronize|StreamSynchronize|EventSynchronize|StreamQuery|EventQuery|"
                              r"StreamWaitEvent|StreamWaitValue\d\d)(_v2)?(_ptsz)?")
     equal(len(names), 18, names)
@@ -193,7 +193,7 @@ RUNTIME_TRUTHS = {
 
 
 @check
-def copies_say_what_they_move_and_between_what():
+def copies_report_bytes_and_direction():
     for form in DRIVERS + RUNTIMES:
         cases = TRUTHS | (RUNTIME_TRUTHS if form in RUNTIMES else {})
         for step, want in cases.items():
@@ -216,7 +216,7 @@ def copies_are_recorded_by_capture():
 
 
 @check
-def time_inside_is_told():
+def durations_are_reported():
     for form in ("workload", "workload13", "workload-driver"):
         start = time.monotonic()
         truth = run(form, "alloc a 100 block_us=9000; copy 10 fn=cuMemcpy block_us=3000; sync 20 delay_us=1000\n"
@@ -233,16 +233,16 @@ def time_inside_is_told():
 
 
 @check
-def names_are_shared_and_die_with_their_context():
+def names_are_shared_until_their_context_is_destroyed():
     for form in ("workload", "workload-driver"):
         truth = run(form, "threads 4; repeat 25; alloc a 64; alloc h 64 fn=host; copy 1 dst=a src=h; free a; free h; end\n"
                           "end; alloc b 64; threads 2; copy 3 dst=b; end")
         equal((truth.count(layer="driver", kind="alloc"), truth.count(layer="driver", kind="free")), (101, 100), form)
         equal(truth.count(layer="driver", kind="copy"), 106)
-        assert "nothing is called a" in run(form, "alloc a 64; reset; copy 1 dst=a", code=2)
-        assert "nothing is called a" in run(form, "alloc a 64; free a; free a", code=2)
-        assert "nothing is called a" in run(form, "newcontext; alloc a 64; destroycontext; free a", code=2)
-        assert "made no context" in run(form, "destroycontext", code=2)
+        assert "no memory named a" in run(form, "alloc a 64; reset; copy 1 dst=a", code=2)
+        assert "no memory named a" in run(form, "alloc a 64; free a; free a", code=2)
+        assert "no memory named a" in run(form, "newcontext; alloc a 64; destroycontext; free a", code=2)
+        assert "created no context" in run(form, "destroycontext", code=2)
         truth = run(form, "alloc a 64; newcontext; alloc b 64; copy 1 dst=b; sync 1 fn=cuStreamSynchronize stream=1\n"
                           "destroycontext; copy 1 dst=a; reset; alloc a 64; copy 1 dst=a; launch vecadd 1; free a")
         equal(truth.count(layer="driver", kind="copy"), 3)
@@ -251,12 +251,12 @@ def names_are_shared_and_die_with_their_context():
 
 
 @check
-def mistakes_about_memory_are_refused():
-    for step, message in (("copy 1 fn=cudaLaunchKernel", "nothing copies"), ("copy 1 dst=x", "nothing is called x"),
-                          ("copy 1 fn=cuMemcpy kind=1", "no kind"), ("copy 1 kind=7", "kind is 0 to 4"),
-                          ("copy 1 types=1,2", "types takes"), ("copy 1 sizes=1", "no sizes"),
-                          ("copy 1 fn=cudaMemcpy3D params=unreadable", "no structure"),
+def invalid_memory_steps_are_refused():
+    for step, message in (("copy 1 fn=cudaLaunchKernel", "does not copy"), ("copy 1 dst=x", "no memory named x"),
+                          ("copy 1 fn=cuMemcpy kind=1", "takes no kind"), ("copy 1 kind=7", "kind must be 0 to 4"),
+                          ("copy 1 types=1,2", "types takes"), ("copy 1 sizes=1", "takes no sizes"),
+                          ("copy 1 fn=cudaMemcpy3D params=unreadable", "takes no structure"),
                           ("alloc a 10 fn=cuMemCreate params=unreadable", "cuMemCreate that fails"),
-                          ("alloc a 10 fn=cuMemFree_v2", "nothing allocates"), ("alloc a 10 width=3", "is not 10"),
-                          ("alloc a 10; free a fn=cuMemAlloc_v2", "nothing frees"), ("sync 1 fn=cuInit", "nothing waits")):
+                          ("alloc a 10 fn=cuMemFree_v2", "does not allocate"), ("alloc a 10 width=3", "is not 10"),
+                          ("alloc a 10; free a fn=cuMemAlloc_v2", "does not free"), ("sync 1 fn=cuInit", "does not wait")):
         assert message in run("workload", step, code=2), step

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth against the kernel: uprobes behind the first instruction of each launching export, counted by tracefs."""
+"""Compares the truth file with uprobe hits in tracefs. Runtime functions are probed at their start, driver functions after
+the first instruction of their thunk."""
 import collections
 import contextlib
 import os
@@ -17,8 +18,7 @@ LAUNCHING = ("cuLaunch", "cuGraphLaunch", "cuStreamAddCallback",
 
 @contextlib.contextmanager
 def tracefs():
-    """Its folder. Where nobody has mounted it, as on a machine that has just started, it is mounted here for as long as
-    it is needed."""
+    """The folder of tracefs; mounts it temporarily if it is not mounted yet."""
     usual = pathlib.Path("/sys/kernel/tracing")
     if os.access(usual / "uprobe_events", os.W_OK):
         yield usual
@@ -36,7 +36,7 @@ def tracefs():
 
 
 class Probes:
-    """Counts the hits of each launching export of some libraries while it is open."""
+    """Context manager that counts the hits of each launching export of some libraries."""
 
     def __init__(self, folder, *libraries):
         self.folder = folder
@@ -54,12 +54,12 @@ class Probes:
 
     @staticmethod
     def bias(file):
-        """Address minus file offset of the code."""
+        """Address minus file offset of the code section."""
         text = Elf(file).sections[".text"]
         return text.address - text.offset
 
     def write(self, line):
-        events = os.open(self.folder / "uprobe_events", os.O_WRONLY | os.O_APPEND)  # Python's own "a" would seek
+        events = os.open(self.folder / "uprobe_events", os.O_WRONLY | os.O_APPEND)  # mode "a" of Python would seek
         try:
             os.write(events, line.encode() + b"\n")
         finally:
@@ -108,13 +108,13 @@ threads 3; repeat 2; launch vecadd 100; end; end; fork; launch saxpy 13; end
 
 
 @check
-def each_export_is_hit_as_often_as_the_truth_says():
+def uprobe_hits_match_the_truth():
     for form, runtime in (("workload", "libcudart.so.12"), ("workload13", "libcudart.so.13")):
         with tracefs() as folder, Probes(folder, "libcuda.so.1", runtime) as probes:
             truth = run(form, SCRIPT)
             hits = probes.hits()
-        told = collections.Counter()
+        expected = collections.Counter()
         for row in truth.calls:
             if row["kind"] != "setup":
-                told[row["function"]] += row["count"]
-        equal(dict(hits), dict(told), form)
+                expected[row["function"]] += row["count"]
+        equal(dict(hits), dict(expected), form)

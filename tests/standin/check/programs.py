@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workload programs are linked the way their names say, and look like compiled CUDA programs."""
+"""The workload programs are linked as their names indicate, and resemble compiled CUDA programs."""
 import re
 import subprocess
 
@@ -16,7 +16,7 @@ def cuda_needed(elf):
 
 
 @check
-def forms_need_what_they_say():
+def forms_need_the_expected_libraries():
     want = {"workload": ["libcudart.so.12"], "workload13": ["libcudart.so.13"], "workload-nopie": ["libcudart.so.12"],
             "workload-static": [], "workload-static-stripped": [], "workload-driver": ["libcuda.so.1"],
             "workload-dlopen": []}
@@ -56,8 +56,8 @@ def static_runtime_shows_in_symtab_only():
 
 
 @check
-def registration_has_the_pattern_that_name_scans_look_for():
-    """lea stub(%rip),%rsi and lea name(%rip),%rdx; mov %rdx,%rcx before each call; mov $imm,%esi without PIE."""
+def registration_code_matches_the_name_scan():
+    """Before each call: lea stub(%rip),%rsi; lea name(%rip),%rdx; mov %rdx,%rcx. (Without PIE: mov $imm,%esi.)"""
     for name in ("workload", "workload13", "workload-static"):
         code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", build / name], check=True, capture_output=True,
                               text=True).stdout

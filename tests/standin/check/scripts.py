@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each form of the workload does what its script says, and the truth says the same; the driver's own counters agree."""
+"""Each form of the workload runs its script, and its truth file matches the script and the driver's own counters."""
 import json
 import os
 import shutil
@@ -23,34 +23,34 @@ class Truth:
             [r for r in rows if r["type"] == kind] for kind in ("graph-call", "exec", "graph", "graphs"))
         for field, *kinds in (("launch", "kernel"), ("graph", "graph"), ("host", "host"), ("alloc", "alloc"),
                               ("free", "free"), ("copy", "copy", "set", "prefetch"), ("sync", "sync", "poll")):
-            told = sum(self.count(layer="driver", kind=kind, implied=False) for kind in kinds)
+            reported = sum(self.count(layer="driver", kind=kind, implied=False) for kind in kinds)
             counted = sum((p["driver_counts"] or {field: 0})[field] for p in self.processes)
-            equal(told, counted, f"truth against the driver's own count of {field}")
+            equal(reported, counted, f"truth file against the driver's counter of {field}")
         self.check_graphs()
         self.memory, self.released = ({(r["pid"], r["holding"]): (r["bytes"], r["count"]) for r in rows
                                        if r["type"] == kind} for kind in ("memory", "released"))
         self.peaks = {r["pid"]: r["bytes"] for r in rows if r["type"] == "peak"}
-        equal(self.held(), self.memory, "what is left of the calls against what the driver holds")
+        equal(self.held(), self.memory, "memory held according to the calls, against the driver's tallies")
         recorded = sum(r["count"] for r in self.find(layer="driver", kind="kernel", recorded=True))
         equal(recorded, sum((p["driver_counts"] or {"recorded": 0})["recorded"] for p in self.processes), "recorded")
 
     def check_graphs(self):
-        """The calls against the driver's own counts: of all, and of each executable graph."""
+        """Checks graph calls against the driver's own counters: in total, and per executable graph."""
         lower = [r for r in self.graph_calls if r["layer"] == "driver"]
-        told = sum(r["count"] for r in lower if r["kind"] != "launch" and r["node"] not in ("memalloc", "memfree"))
-        equal(told, sum((p["driver_counts"] or {"graph_call": 0})["graph_call"] for p in self.processes), "graph calls")
+        reported = sum(r["count"] for r in lower if r["kind"] != "launch" and r["node"] not in ("memalloc", "memfree"))
+        equal(reported, sum((p["driver_counts"] or {"graph_call": 0})["graph_call"] for p in self.processes), "graph calls")
         for x in self.execs if not any(r["brief"] for r in self.graph_sums) else ():
             mine = [r for r in lower if (r["pid"], r["exec"], r["exec_generation"]) ==
                     (x["pid"], x["handle"], x["generation"])]
             for field, kind, failed in (("launches", "launch", False), ("failed_launches", "launch", True),
                                         ("updates", "update", False), ("failed_updates", "update", True),
                                         ("set_params", "setparams", False), ("uploads", "upload", False)):
-                told = sum(r["count"] for r in mine if r["kind"] == kind and bool(r["result"]) == failed)
-                equal(told, x[field], f"{field} of {x}")
+                reported = sum(r["count"] for r in mine if r["kind"] == kind and bool(r["result"]) == failed)
+                equal(reported, x[field], f"{field} of {x}")
 
     def held(self):
-        """Allocated and not freed, as the calls say, by process and holding. An unmapping is one call, however many
-        mappings it takes away."""
+        """Memory held according to the calls, by process and holding. The count of mappings comes from the driver, since
+        one unmap call may remove several."""
         out = {key: [-n for n in of] for key, of in self.released.items()}
         for row in self.find(layer="driver", result=0):
             if row["holding"] and row["kind"] != "setup":
@@ -87,7 +87,7 @@ def run(form, script, env=None, code=0):
 @check
 def every_form_launches():
     for form in RUNTIMES + DRIVERS:
-        truth = run(form, "launch vecadd 100003; launch saxpy 7 grid=2,3,4 block=8,4,2 smem=512 stream=1 # and so on")
+        truth = run(form, "launch vecadd 100003; launch saxpy 7 grid=2,3,4 block=8,4,2 smem=512 stream=1 # comment")
         nested = form in RUNTIMES
         row = truth.one(function="cuLaunchKernel", kernel="_Z6vecaddPKfS0_Pfi")
         equal((row["count"], row["result"], row["nested"], row["recorded"]), (100003, 0, nested, False), form)
@@ -153,7 +153,7 @@ def every_runtime_function_launches():
 
 
 @check
-def failures_are_told_where_they_happen():
+def failures_are_reported_per_layer():
     for form in RUNTIMES:
         truth = run(form, "launch vecadd 5 result=719; launch vecadd 6 runtime_result=35; launch null 2\n"
                           "launch unregistered 3 fn=cudaLaunchKernel; launch vecadd 4 block=0; launch vecadd 1")
@@ -166,7 +166,7 @@ def failures_are_told_where_they_happen():
 
 
 @check
-def delays_and_gaps_take_their_time():
+def delays_and_gaps_take_time():
     start = time.monotonic()
     equal(run("workload", "launch vecadd 10 delay_us=5000; launch vecadd 10 gap_us=5000").count(layer="driver",
                                                                                              kind="kernel"), 20)
@@ -218,7 +218,7 @@ def threads_have_their_own_rows():
 
 
 @check
-def children_and_images_share_the_truth():
+def children_and_exec_share_the_truth_file():
     for form in ("workload", "workload-driver"):
         truth = run(form, "launch vecadd 5; fork; launch vecadd 7; fork; launch saxpy 2; end; end; launch vecadd 1\n"
                           "exec; launch scale 3; end; launch vecadd 99")
@@ -234,7 +234,7 @@ def children_and_images_share_the_truth():
 
 
 @check
-def a_signal_ends_endless_work_with_its_truth():
+def signals_end_loops_and_write_the_truth():
     for script in ("touch {}/up; forever; launch vecadd 100; end",
                    "fork; touch {}/up; forever; launch vecadd 100; end; end",
                    "threads 2; touch {}/up; forever; launch saxpy 10 gap_us=100; end; end",
@@ -278,14 +278,14 @@ def devices_handles_and_depth():
 
 
 @check
-def any_name_can_be_carried():
+def names_may_contain_any_byte():
     truth = run("workload-driver", r"name a\x1b[31m\s\"b; launch evil\x1b[2J\nname 2")
     row = truth.one(kind="kernel")
     equal((row["comm"], row["kernel"]), ('a\x1b[31m "b', "evil\x1b[2J\nname"))
 
 
 @check
-def the_driver_can_come_late_and_from_elsewhere():
+def driver_can_be_opened_late_from_another_path():
     equal(run("workload-dlopen", "sleep 1").processes[0]["driver_counts"], None)
     with tempfile.TemporaryDirectory() as directory:
         shutil.copy(build / "libcuda.so.1", directory + "/libcuda.so.1")
@@ -302,18 +302,18 @@ def the_driver_can_come_late_and_from_elsewhere():
 
 
 @check
-def mistakes_in_scripts_are_refused():
+def invalid_scripts_are_refused():
     for script, message in (("launhc vecadd 1", "no such step"), ("launch vecadd 1 strem=1", "no such option"),
                             ("launch vecadd many", "not a number"), ("launch vecadd", "missing"), ("end", "'end'"),
                             ("repeat 2; sleep 1", "'end' is missing"), ("graph 1", "no graph yet"),
                             ("launch nosuch 1 fn=cudaLaunchKernel", "no stub"),
-                            ("launch vecadd 1 fn=cuMemFree", "nothing"),
-                            ("threads 1; fork; end; end", "not inside threads")):
+                            ("launch vecadd 1 fn=cuMemFree", "does not launch"),
+                            ("threads 1; fork; end; end", "only allowed in the main thread")):
         assert message in run("workload", script, code=2), script
 
 
 @check
-def the_banner_says_what_this_is():
+def banner_states_that_no_gpu_work_is_done():
     done = subprocess.run([build / "workload", "--banner", "sleep 1"], env=environment(), capture_output=True,
                           text=True)
     equal((done.stdout, done.stderr), ("", "stand-in CUDA driver: no GPU work is done\n"))

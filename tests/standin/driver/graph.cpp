@@ -20,8 +20,7 @@ using Live = std::unordered_map<Handle, std::shared_ptr<T>>;
 auto& graphs = *new Live<Graph>;
 auto& execs = *new Live<GraphExec>;
 auto& handles = *new Arena(0x560000000000, 256);
-auto& generations =
-    *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // [0]: of graphs, [1]: of executable graphs
+auto& generations = *new std::array<std::unordered_map<Handle, uint64_t>, 2>; // indexed by is_exec
 auto& ledger = *new std::vector<std::shared_ptr<GraphRecord>>;
 
 template<class T>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that launch, are held up by one thing for a while, and launch again; and what each of them says of that:
+// Threads that launch, are blocked by one cause for a while, and launch again; prints measured times for comparison:
 //     gaps REASON MS [THREADS [FILE]]
-// Makes the file "up" when it is ready, waits for "go", and ends with a line of JSON per thread on standard output;
-// with FILE, once there is "end".
+// Creates the file "up" when ready, waits for the file "go", prints one line of JSON per thread, and exits; with FILE,
+// only once the file "end" exists.
 #include <arpa/inet.h>
 #include <array>
 #include <atomic>
@@ -61,7 +61,7 @@ int64_t clock_ns(clockid_t clock)
     return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-// For how long this thread has waited for a CPU. Its file stays open: to open one may block.
+// Time that this thread has waited for a CPU. The file stays open, since opening it may block.
 int64_t queued_ns()
 {
     thread_local const int file = checked(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), "schedstat");
@@ -70,7 +70,7 @@ int64_t queued_ns()
     return strtoll(strchr(text.data(), ' '), nullptr, 10);
 }
 
-// What lasts, by the clock; and how much of that its thread was on a CPU, and waited for one.
+// Measures an interval: wall-clock time, time on a CPU, and time waiting for a CPU.
 class Watch {
 public:
     void start() { at_ = now(); }
@@ -85,7 +85,7 @@ public:
     const Times& took() const { return took_; }
 
 private:
-    // All of one moment: the thread has not waited for a CPU between them.
+    // A consistent reading: repeats until the thread has not waited for a CPU in between.
     static Times now()
     {
         for (int64_t queued = queued_ns();;) {
@@ -119,8 +119,8 @@ void hold_lock(Watch& watch, milliseconds time)
     other.join();
 }
 
-// Reads what another thread writes later.
-void feed_late(Watch& watch, int reader, int writer, milliseconds time)
+// Blocks in a read until another thread writes.
+void read_late_write(Watch& watch, int reader, int writer, milliseconds time)
 {
     std::thread other([=] {
         std::this_thread::sleep_for(time);
@@ -139,32 +139,33 @@ void hold_pipe(Watch& watch, milliseconds time)
 {
     int ends[2];
     checked(pipe(ends), "pipe");
-    feed_late(watch, ends[0], ends[1], time);
+    read_late_write(watch, ends[0], ends[1], time);
 }
 
 void hold_socket(Watch& watch, milliseconds time)
 {
     int ends[2];
     checked(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "socketpair");
-    feed_late(watch, ends[0], ends[1], time);
+    read_late_write(watch, ends[0], ends[1], time);
 }
 
-// A device that no driver of a GPU has.
+// A device file that belongs to no GPU driver.
 void hold_terminal(Watch& watch, milliseconds time)
 {
     const int master = checked(posix_openpt(O_RDWR | O_NOCTTY), "posix_openpt");
     checked(grantpt(master) | unlockpt(master), "unlockpt");
     std::array<char, 64> name{};
     checked(-ptsname_r(master, name.data(), name.size()), "ptsname");
-    feed_late(watch, checked(open(name.data(), O_RDWR | O_NOCTTY), name.data()), master, time);
+    read_late_write(watch, checked(open(name.data(), O_RDWR | O_NOCTTY), name.data()), master, time);
 }
 
 void hold_child(Watch& watch, milliseconds time)
 {
-    // With this memory, as fork() copies it: many children at once would hold up their parent's threads by that, too.
+    // Shares memory (CLONE_VM): if fork() copied it for many children at once, that would also delay the parent's
+    // threads.
     alignas(16) std::array<char, 16384> stack;
-    const auto sleep = [](void* of) {
-        const milliseconds time = *static_cast<milliseconds*>(of);
+    const auto sleep = [](void* argument) {
+        const milliseconds time = *static_cast<milliseconds*>(argument);
         const timespec length{.tv_sec = time / 1s, .tv_nsec = time % 1s / 1ns};
         return static_cast<int>(syscall(SYS_nanosleep, &length, nullptr));
     };
@@ -174,7 +175,7 @@ void hold_child(Watch& watch, milliseconds time)
     watch.stop();
 }
 
-// A page that comes late.
+// A page fault that userfaultfd resolves late.
 void hold_fault(Watch& watch, milliseconds time)
 {
     const int faults = checked(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC)), "userfaultfd");
@@ -222,7 +223,7 @@ void hold_poll(Watch& watch, milliseconds time)
     watch.stop();
 }
 
-// What ends with its own timeout: nothing signals it, nothing comes.
+// A wait that ends by its own timeout: no signal, no data.
 template<class Wait>
 void hold_until(Watch& watch, milliseconds time, clockid_t clock, const Wait& wait)
 {
@@ -277,7 +278,7 @@ void hold_receive(Watch& watch, milliseconds time)
     close(ends[1]);
 }
 
-// Ends with a signal that a timer sends.
+// A wait that ends by a timer's signal.
 void hold_alarm(Watch& watch, milliseconds time)
 {
     struct sigaction action {};
@@ -297,7 +298,7 @@ void hold_alarm(Watch& watch, milliseconds time)
     timer_delete(timer);
 }
 
-// Ends with an interrupt that is no timeout of the wait.
+// A wait that ends by a timerfd's interrupt, not by its own timeout.
 void hold_timer_file(Watch& watch, milliseconds time)
 {
     pollfd timer{
@@ -310,7 +311,7 @@ void hold_timer_file(Watch& watch, milliseconds time)
     close(timer.fd);
 }
 
-// Ends with what another thread sends: a softirq delivers that.
+// A wait that ends by a TCP packet, which a softirq delivers.
 void hold_loopback(Watch& watch, milliseconds time)
 {
     sockaddr_in address{};
@@ -326,10 +327,10 @@ void hold_loopback(Watch& watch, milliseconds time)
     checked(connect(writer, any, size), "connect");
     const int reader = checked(accept(listener, nullptr, nullptr), "accept");
     close(listener);
-    feed_late(watch, reader, writer, time);
+    read_late_write(watch, reader, writer, time);
 }
 
-// Whoever serves it takes the time.
+// A slow read: the file system of the test causes the delay.
 void hold_file(Watch& watch, int file)
 {
     char byte = 0;
@@ -338,7 +339,7 @@ void hold_file(Watch& watch, int file)
     watch.stop();
 }
 
-// The same, by a page of it in memory.
+// A page fault on a mapping of the slow file.
 void hold_mapped(Watch& watch, int file)
 {
     void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
@@ -376,21 +377,21 @@ void launch()
         nullptr, [](void*) {}, nullptr);
 }
 
-struct Said {
-    int64_t begin = 0; // before its first call
+struct Measured {
+    int64_t begin = 0; // before the first call
     pid_t tid = 0;
-    Watch held, called; // from its first call's return to its last one's
+    Watch held, called; // `called`: from the first call's return to the last
 };
 
-void be_held(const Hold& hold, milliseconds time, Said& said)
+void run_thread(const Hold& hold, milliseconds time, Measured& measured)
 {
-    said.tid = gettid();
-    said.begin = clock_ns(CLOCK_MONOTONIC);
+    measured.tid = gettid();
+    measured.begin = clock_ns(CLOCK_MONOTONIC);
     launch();
-    said.called.start();
-    hold(said.held, time);
+    measured.called.start();
+    hold(measured.held, time);
     launch();
-    said.called.stop();
+    measured.called.stop();
 }
 
 } // namespace
@@ -404,23 +405,23 @@ int main(int argc, char** argv)
     if (hold == known.end())
         return 2;
     const milliseconds time(atoi(argv[2]));
-    std::vector<Said> said(argc > 3 ? static_cast<size_t>(atoi(argv[3])) : 1);
+    std::vector<Measured> measured(argc > 3 ? static_cast<size_t>(atoi(argv[3])) : 1);
     fclose(fopen("up", "w"));
     while (!std::filesystem::exists("go"))
         std::this_thread::sleep_for(1ms);
     std::vector<std::thread> threads;
-    for (Said& one : said)
-        threads.emplace_back([&, time] { be_held(hold->second, time, one); });
+    for (Measured& one : measured)
+        threads.emplace_back([&, time] { run_thread(hold->second, time, one); });
     for (std::thread& thread : threads)
         thread.join();
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
-    for (const Said& one : said) {
+    for (const Measured& one : measured) {
         const Watch::Times &held = one.held.took(), &called = one.called.took();
         printf(
             R"({"tid":%d,"held_ns":%ld,"cpu_ns":%ld,"queued_ns":%ld,"all_queued_ns":%ld,"wall_ns":%ld,"around_ns":%ld})"
             "\n",
             one.tid, held.wall, held.cpu, held.queued, called.queued, called.wall, end - one.begin - called.wall);
     }
-    while (argc > 4 && !std::filesystem::exists("end")) // what it has mapped may be asked for
+    while (argc > 4 && !std::filesystem::exists("end")) // keeps its mappings for tests to read
         std::this_thread::sleep_for(1ms);
 }

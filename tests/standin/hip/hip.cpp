@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every function of the stand-in libamdhip64 does: it stores a new handle where its caller wants a result, and
-// returns what has been ordered.
+// Common implementation of all functions of the stand-in libamdhip64: stores a new handle as the call's output, and
+// returns success or a result set by a test.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -12,17 +12,17 @@
 
 namespace {
 
-struct Place {
+struct OutputLocation {
     int register_number; // -1: none
     int offset;
 };
 
 struct Function {
     const char* name;
-    Place out, pitch;
+    OutputLocation out, pitch;
 };
 
-constexpr uint64_t between_handles = 1 << 30; // more than any test allocates
+constexpr uint64_t handle_stride = 1 << 30; // more than any test allocates
 constexpr int not_ready = 600;
 
 std::atomic<uint64_t> next_handle{0x7d0000000000};
@@ -31,20 +31,21 @@ thread_local int busy = 0;
 thread_local int reused_handle = 0;
 thread_local bool is_nameless = false;
 
-uint64_t* result_of(const Place& place, const uint64_t* registers)
+uint64_t* result_of(const OutputLocation& location, const uint64_t* registers)
 {
-    const bool none = place.register_number < 0 || !registers[place.register_number];
+    const bool none = location.register_number < 0 || !registers[location.register_number];
     return none ? nullptr
-                : reinterpret_cast<uint64_t*>(registers[place.register_number] + static_cast<uint64_t>(place.offset));
+                : reinterpret_cast<uint64_t*>(registers[location.register_number] +
+                                              static_cast<uint64_t>(location.offset));
 }
 
-// A kernel's name in HIP's words: a string object behind 0x28 bytes of something else.
+// A kernel object: its name is a std::string at offset 0x28.
 struct Kernel {
     char before[0x28];
     std::string name;
 };
 
-// By address, the handle of the physical memory that is mapped there.
+// Address -> handle of the physical memory mapped there.
 std::mutex mappings_lock;
 std::map<uint64_t, uint64_t> mappings;
 
@@ -62,12 +63,12 @@ uint64_t mapped_at(uint64_t address)
     return mappings[address];
 }
 
-// What hipModuleGetFunction() returns: the kernel is at another place in each ROCm.
-uint64_t function_named(const char* name, uint64_t kernel_at)
+// Result of hipModuleGetFunction(): the offset of the kernel pointer differs between ROCm versions.
+uint64_t function_named(const char* name, uint64_t kernel_offset)
 {
-    const auto* const kernel = new Kernel{{}, is_nameless ? "somebody_else" : name};
+    const auto* const kernel = new Kernel{{}, is_nameless ? "other_kernel" : name};
     char* const object = new char[256]();
-    std::memcpy(object + kernel_at, &kernel, sizeof(kernel));
+    std::memcpy(object + kernel_offset, &kernel, sizeof(kernel));
     return reinterpret_cast<uint64_t>(object);
 }
 
@@ -98,7 +99,7 @@ extern const uint64_t standin_hip_kernel;
             *out = mapped_at(registers[1]);
         else
             *out = reused_handle ? static_cast<uint64_t>(std::exchange(reused_handle, 0))
-                                 : next_handle.fetch_add(between_handles);
+                                 : next_handle.fetch_add(handle_stride);
     }
     if (std::string_view(function.name) == "hipMemMap")
         map(registers);
@@ -107,7 +108,7 @@ extern const uint64_t standin_hip_kernel;
     return 0;
 }
 
-// Of the calling thread: what its next call returns, and how many queries from now on say that the device is busy.
+// Sets the result of this thread's next call; and the number of its following queries that report a busy device.
 void standin_hip_result(int result)
 {
     next_result = result;
@@ -118,15 +119,15 @@ void standin_hip_busy(int queries)
     busy = queries;
 }
 
-// Of the calling thread: the handle that its next call stores in place of a new one.
+// Sets the handle that this thread's next call stores, instead of a new one.
 void standin_hip_handle(int handle)
 {
     reused_handle = handle;
 }
 
-// Whether kernels that it is asked for from now on are called something else in their objects.
-void standin_hip_nameless(int it_is)
+// Sets whether kernel objects of later lookups contain a wrong name.
+void standin_hip_nameless(int nameless)
 {
-    is_nameless = it_is;
+    is_nameless = nameless;
 }
 }

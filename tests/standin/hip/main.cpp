@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls functions of a library by name, with the words that it is told, and says what they returned. One command a line
-// on standard input, one line of JSON for each on standard output:
+// Calls functions of a library by name, with arguments from a script. Reads one command per line from standard input,
+// and prints one line of JSON for each:
 //
-//   open PATH                    the library that functions are of from now on
-//   call FUNCTION COUNT WORD...  a word is a number, &NAME (where a result is to be stored), NAME (what is there),
-//                                'TEXT, {WORD,...} (a pointer to these), NAME={WORD,...} (the same, and NAME is that
-//                                pointer), or NAME[N] (what is N bytes behind where NAME points to)
-//   order FUNCTION NUMBER        of the stand-in's own
+//   open PATH                    use this library for the following commands
+//   call FUNCTION COUNT WORD...  call it COUNT times. A WORD is a number, NAME (value of a variable), &NAME (its
+//                                address), 'TEXT, {WORD,...} (pointer to these words), NAME={WORD,...} (also stores the
+//                                pointer in NAME), or NAME[N] (the word N bytes from where NAME points)
+//   order FUNCTION NUMBER        call a control function of the stand-in
 //   end
 #include <cstdint>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 
 using Words = std::vector<uint64_t>;
 
-std::map<std::string, uint64_t> variables; // whose places stay what they are
+std::map<std::string, uint64_t> variables; // a map: addresses stay valid
 std::deque<Words> structures;
 std::deque<std::string> texts;
 
@@ -63,21 +63,21 @@ uint64_t value(std::string_view text)
         return strtoull(word.c_str(), nullptr, 0);
     const auto known = variables.find(word);
     if (known == variables.end())
-        fail("nothing is called " + word);
+        fail("no variable named '" + word + "'");
     return known->second;
 }
 
 using Function = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-// A call site for each API, as in real programs: calls of two drivers from one site look like a driver that jumps to
+// One call site per API, as in real programs: calls of two drivers from one site would look like a driver that jumps to
 // the other.
 template<int site>
 [[gnu::noinline]] int invoke(Function function, const Words& w)
 {
     asm volatile("" ::"i"(site)); // keeps the compiler from merging the sites
     const int result = function(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13]);
-    asm volatile("" ::"i"(site)); // no jump
+    asm volatile("" ::"i"(site)); // prevents a tail call
     return result;
 }
 
@@ -88,7 +88,7 @@ void call(void* library, std::istringstream& line)
     line >> name >> count;
     void* const function = dlsym(library, name.c_str());
     if (!function)
-        fail("no function " + name);
+        fail("no function named " + name);
     Words w;
     while (line >> word)
         w.push_back(value(word));
@@ -129,11 +129,11 @@ int main()
             line >> name >> number;
             void* const function = dlsym(library, name.c_str());
             if (!function)
-                fail("no function " + name);
+                fail("no function named " + name);
             reinterpret_cast<void (*)(long)>(function)(number);
             std::cout << "{}" << std::endl;
         } else {
-            fail("what is '" + text + "'?");
+            fail("unknown command, or no library is open: '" + text + "'");
         }
     }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A program that is interrupted for a known time. Included by the top Makefile: other than the rest it has BPF programs.
+# A program that is interrupted for a known time. Included by the top Makefile, since it needs BPF programs.
 
 standin: $(SB)/interrupted
 

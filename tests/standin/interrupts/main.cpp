@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that launches, and is interrupted meanwhile for a time that is known:
+// A thread that launches, and is interrupted for a known time:
 //     interrupted PACKETS EACH_US
-// In a network of its own it sends itself so many packets; receiving one, and each hundredth of a second of its time,
-// keep its CPU busy for so long. Makes the file "up" when it is ready, launches until there is "go", and ends with a
-// line of JSON.
+// In a network namespace of its own, it sends PACKETS packets to itself. Each receipt, and each 10 ms of its CPU time,
+// interrupts it for EACH_US. Creates the file "up" when ready, launches until the file "go" exists, then measures, and
+// prints a line of JSON.
 #include "busy.skel.h"
 
 #include <arpa/inet.h>
@@ -50,8 +50,8 @@ void launch()
         nullptr, [](void*) {}, nullptr);
 }
 
-// Connected to itself, in a network that has nobody else.
-int socket_of_own()
+// A socket connected to itself, in a new network namespace.
+int make_own_socket()
 {
     checked(unshare(CLONE_NEWNET), "unshare");
     const int socket = checked(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket");
@@ -66,7 +66,7 @@ int socket_of_own()
     return socket;
 }
 
-// Of this thread's time, by a timer's interrupt.
+// A perf event on this thread's CPU time, driven by a timer interrupt.
 int open_timer()
 {
     perf_event_attr attributes{};
@@ -85,7 +85,7 @@ int main(int argc, char** argv)
     if (argc != 3)
         return 2;
     const long packets = atol(argv[1]);
-    const int socket = socket_of_own();
+    const int socket = make_own_socket();
     const std::unique_ptr<busy_bpf, decltype(&busy_bpf::destroy)> busy(busy_bpf::open(), &busy_bpf::destroy);
     busy->rodata->thread = static_cast<uint32_t>(gettid());
     busy->rodata->each_ns = strtoull(argv[2], nullptr, 10) * 1000;

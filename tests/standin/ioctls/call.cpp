@@ -35,7 +35,7 @@ void pause_us(uint64_t us)
         nanosleep(&t, nullptr);
 }
 
-struct Error { // that the driver reports
+struct Error { // an Xid
     uint32_t number, pid;
     std::string name, text;
 };
@@ -56,28 +56,28 @@ void put(stub_script& script, const Error& error)
     strncpy(script.xid_text, error.text.c_str(), sizeof script.xid_text - 1);
 }
 
-void order(int fd, const stub_script& script)
+void send_script(int fd, const stub_script& script)
 {
     if (write(fd, &script, sizeof script) != sizeof script)
-        workload::fail("the stub of the driver takes no results");
+        workload::fail("the stub driver did not accept the expected results");
 }
 
 Memory::Kind kind_of(const Step& step, const char* option, Memory::Kind otherwise)
 {
     Memory::Kind kind = otherwise;
     if (step.has(option) && !Memory::kind_of(step.option(option, ""), kind))
-        workload::wrong(step, std::string(option) + " is plain, cold, unmapped, null or kernel");
+        workload::wrong(step, std::string(option) + " must be plain, cold, unmapped, null or kernel");
     return kind;
 }
 
-// One kind of call, ready to be made.
+// A prepared call: its structures are filled, and it may be made repeatedly.
 class Prepared {
 public:
     Prepared(const Step&, Command, const std::string& device);
-    Told once() const;
+    CallRecord once() const;
     uint64_t delay_us() const { return step.number("delay_us", 0); }
     void expect(uint64_t calls) const;
-    Told as_killed() const;
+    CallRecord as_killed() const;
 
 private:
     void fill();
@@ -89,7 +89,7 @@ private:
     int fd;
     Memory main, parameters, wrapper;
     bool wrapped;
-    Told told; // what can be said before the call
+    CallRecord record; // all fields known before the call
 };
 
 size_t parameters_size(const Step& step, const Command& command)
@@ -143,24 +143,25 @@ void Prepared::fill()
 void Prepared::describe()
 {
     bool plain_number = _IOC_TYPE(command.request) == 0;
-    told.device = device_name;
-    told.wrapped = wrapped;
-    told.request = wrapped ? _IOC(_IOC_READ | _IOC_WRITE, 'F', 211, 16) : command.request;
-    told.command = plain_number ? command.request : _IOC_NR(command.request);
-    told.unreadable = command.size && !main.readable();
+    record.device = device_name;
+    record.wrapped = wrapped;
+    record.request = wrapped ? _IOC(_IOC_READ | _IOC_WRITE, 'F', 211, 16) : command.request;
+    record.command = plain_number ? command.request : _IOC_NR(command.request);
+    record.unreadable = command.size && !main.readable();
     if (command.parameters != none && main.readable() && main.holds(command.parameters, 8))
-        told.parameters_unreadable = parameters_size(step, command) && !parameters.readable();
+        record.parameters_unreadable = parameters_size(step, command) && !parameters.readable();
     if (!main.readable())
         return;
     if (main.holds(command.subject, 4))
-        told.subject = main.get<uint32_t>(command.subject);
-    auto subject = told.subject.value_or(0);
+        record.subject = main.get<uint32_t>(command.subject);
+    auto subject = record.subject.value_or(0);
     if (main.holds(command.bytes, 8))
-        told.bytes = main.get<uint64_t>(command.bytes) + (command.limit ? 1 : 0);
+        record.bytes = main.get<uint64_t>(command.bytes) + (command.limit ? 1 : 0);
     else if (command.parameters != none && parameters.readable() && parameters.holds(memory_bytes(subject), 8))
-        told.bytes = parameters.get<uint64_t>(memory_bytes(subject));
+        record.bytes = parameters.get<uint64_t>(memory_bytes(subject));
     const bool virtual_class = subject == 0x70 || subject == 0x50a0 || subject == 0x90f1;
-    told.is_virtual = told.bytes && (command.addresses || (std::string(command.name) == "RM_ALLOC" && virtual_class));
+    record.is_virtual =
+        record.bytes && (command.addresses || (std::string(command.name) == "RM_ALLOC" && virtual_class));
 }
 
 void Prepared::expect(uint64_t calls) const
@@ -175,28 +176,28 @@ void Prepared::expect(uint64_t calls) const
         script.status = static_cast<uint32_t>(step.number("status", 0));
         script.status_at = main.address() + static_cast<uint64_t>(command.status);
     }
-    if (wrapped || _IOC_TYPE(command.request) == 0) // of other requests the driver knows how much to read
+    if (wrapped || _IOC_TYPE(command.request) == 0) // other requests contain the size
         script.touch_at = main.address(), script.touch_size = command.size;
     if (step.has("xid"))
         put(script, error_of(step, static_cast<uint32_t>(step.number("xid", 0))));
-    order(fd, script);
+    send_script(fd, script);
 }
 
-Told Prepared::once() const
+CallRecord Prepared::once() const
 {
     main.cool();
     parameters.cool();
-    Told after = told;
-    after.error = ioctl(fd, told.request, wrapped ? wrapper.address() : main.address()) ? errno : 0;
+    CallRecord after = record;
+    after.error = ioctl(fd, record.request, wrapped ? wrapper.address() : main.address()) ? errno : 0;
     if (!after.error && main.readable() && main.holds(command.status, 4))
         after.status = main.get<uint32_t>(command.status);
     return after;
 }
 
-Told Prepared::as_killed() const
+CallRecord Prepared::as_killed() const
 {
-    Told dead = told;
-    dead.killed = have_driver(); // elsewhere the call is over before anything can end it
+    CallRecord dead = record;
+    dead.killed = have_driver(); // without the stub, the call returns before
     dead.error = have_driver() ? EINTR : EBADF;
     return dead;
 }
@@ -206,11 +207,11 @@ void make(const Step& step, const Prepared& prepared, uint64_t calls)
     prepared.expect(calls);
     for (uint64_t i = 0; i < calls && !stopping(); i++) {
         uint64_t start = now();
-        Told told = prepared.once();
-        tell(told, now() - start, have_driver() ? prepared.delay_us() * 1000 : 0);
+        CallRecord record = prepared.once();
+        record_call(record, now() - start, have_driver() ? prepared.delay_us() * 1000 : 0);
         if (have_driver() && step.has("xid")) {
             Error error = error_of(step, static_cast<uint32_t>(step.number("xid", 0)));
-            tell_xid(error.number, error.pid, error.name, error.text);
+            record_xid(error.number, error.pid, error.name, error.text);
         }
         pause_us(step.number("gap_us", 0));
     }
@@ -221,7 +222,7 @@ Command command_of(const Step& step)
     const Command* found = find_command(step.word(0));
     if (!found)
         workload::wrong(step, "no such command");
-    return step.has("size") ? of_size(*found, static_cast<unsigned>(step.number("size", 0))) : *found;
+    return step.has("size") ? resized(*found, static_cast<unsigned>(step.number("size", 0))) : *found;
 }
 
 std::string device_of(const Step& step, const Command& command)
@@ -249,7 +250,7 @@ void killed(const Step& step)
 {
     uint64_t ms = step.number(0);
     if (step.body.size() != 1 || step.body[0].name != "call")
-        workload::wrong(step, "one call is all that can be killed");
+        workload::wrong(step, "killed needs exactly one call");
     const Step& inner = step.body[0];
     Command command = command_of(inner);
     Prepared prepared(inner, command, device_of(inner, command));
@@ -263,7 +264,7 @@ void killed(const Step& step)
     pause_us(ms * 1000);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    tell_dead(prepared.as_killed(), child);
+    record_killed(prepared.as_killed(), child);
 }
 
 void xid(const Step& step)
@@ -271,12 +272,12 @@ void xid(const Step& step)
     auto number = static_cast<uint32_t>(step.number(0));
     Error error = error_of(step, number);
     if (!have_driver())
-        workload::fail("an Xid needs the stub of the driver");
+        workload::fail("xid needs the stub driver: load its kernel module first");
     stub_script script{};
     put(script, error);
     for (uint64_t i = 0; i < workload::to_number(step, step.word(1, "1")); i++) {
-        order(device(step.option("device", "nvidiactl")), script);
-        tell_xid(error.number, error.pid, error.name, error.text);
+        send_script(device(step.option("device", "nvidiactl")), script);
+        record_xid(error.number, error.pid, error.name, error.text);
     }
 }
 

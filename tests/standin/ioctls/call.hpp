@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls: a struct as the driver wants it, or as a test wants it to be wrong.
+// ioctl calls on GPU drivers, with structures that are valid, or invalid on purpose.
 #pragma once
 
 #include "../workload/script.hpp"
 
 namespace ioctls {
 
-void call(const workload::Step&);   // of a command that has a name
-void number(const workload::Step&); // any request
-void killed(const workload::Step&); // a call that does not return
-void xid(const workload::Step&);    // an error that no call brings about
+void call(const workload::Step&);   // a named command
+void number(const workload::Step&); // any request number
+void killed(const workload::Step&); // a call that is killed before it returns
+void xid(const workload::Step&);    // an Xid that no call causes
 
 inline constexpr const char* call_options =
     "device size subject status status_at errno bytes arg params params_size client parent object new xfer delay_us "

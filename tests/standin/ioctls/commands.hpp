@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that scripts know by name: numbers, sizes and offsets of the drivers' own structs.
+// Named commands of scripts: request numbers, sizes and offsets in the drivers' structures.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ constexpr int none = -1;
 
 struct Command {
     const char* name;
-    const char* device; // that takes it
-    uint32_t request;   // with the size below
-    unsigned size;      // of its struct
-    int status = none;  // offsets in it; NV_STATUS
+    const char* device; // the device file it is called on
+    uint32_t request;   // includes the size below
+    unsigned size;      // of its structure
+    int status = none;  // offsets in the structure; this one of NV_STATUS
     int subject = none; // command of a control, class of an allocation, function of a heap call
-    int bytes = none;   // what it is about, u64
-    bool limit = false; // one less than that
-    int parameters = none, parameters_size = none; // of a pointer to a struct that goes by the subject, and of its size
-    bool addresses = false;                        // the bytes are a range of addresses, not memory
+    int bytes = none;   // u64
+    bool limit = false; // `bytes` holds the size - 1
+    int parameters = none, parameters_size = none; // offsets of the pointer to parameters, and of their size
+    bool addresses = false;                        // `bytes` is the size of an address range, not of memory
 };
 
 const Command* find_command(const std::string& name);
 
-uint32_t resized(uint32_t request, unsigned size); // with another size in it; UVM's have none
+uint32_t resized(uint32_t request, unsigned size); // replaces the size in the request; UVM requests contain none
 
-// The same command with a struct of another size, which other versions of the driver have.
-Command of_size(Command, unsigned size);
+// The command with a structure of another size, as in other versions of the driver.
+Command resized(Command, unsigned size);
 
-// Where the heap's functions and the parameters of memory classes say how much.
+// Offsets of the size: in a heap call's structure, and in the parameters of memory classes.
 int heap_bytes(uint32_t function);
-int memory_bytes(uint32_t class_number); // offset in the parameters
+int memory_bytes(uint32_t class_number);
 
 } // namespace ioctls

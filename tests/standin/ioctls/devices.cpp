@@ -23,7 +23,7 @@ namespace {
 std::mutex lock;
 std::map<std::string, std::vector<int>> files;
 
-// Numbers of a driver that gets them when it is loaded.
+// Major number of a driver that receives it when it is loaded.
 unsigned dynamic_major(const std::string& driver)
 {
     std::ifstream in("/proc/devices");
@@ -55,10 +55,10 @@ dev_t number_of(const std::string& name)
         return makedev(1, 3);
     if (name.starts_with("nvidia") && name.find_first_not_of("0123456789", 6) == std::string::npos && name.size() > 6)
         return makedev(195, static_cast<unsigned>(std::stoul(name.substr(6))));
-    workload::fail("no device is called " + name);
+    workload::fail("no device named " + name);
 }
 
-// A node of this device that nobody else sees for long.
+// Opens a device by a temporary node, which is removed at once.
 int open_node(const std::string& name, int flags)
 {
     static int number;
@@ -66,7 +66,7 @@ int open_node(const std::string& name, int flags)
     std::string path = std::filesystem::temp_directory_path() /
                        (name + "-" + std::to_string(getpid()) + "-" + std::to_string(number++));
     if (mknod(path.c_str(), S_IFCHR | 0600, device))
-        workload::fail("cannot make " + path + ": only root can make device nodes, where the mount allows them");
+        workload::fail("cannot make " + path + ": run as root, on a mount that allows device nodes");
     int fd = open(path.c_str(), flags | O_CLOEXEC);
     int error = errno;
     unlink(path.c_str());
@@ -98,7 +98,7 @@ int open_device(const std::string& name)
 {
     std::lock_guard guard(lock);
     int fd = new_file(name), error = fd < 0 ? errno : 0;
-    tell_file("open", name, error, have_driver());
+    record_file("open", name, error, have_driver());
     if (fd >= 0)
         files[name].push_back(fd);
     return error;
@@ -125,7 +125,7 @@ int close_device(const std::string& name)
         return EBADF;
     int error = close(opened.back()) ? errno : 0;
     opened.pop_back();
-    tell_file("close", name, error, have_driver());
+    record_file("close", name, error, have_driver());
     return error;
 }
 
@@ -133,7 +133,7 @@ int map_device(const std::string& name, uint64_t bytes)
 {
     void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device(name), 0);
     int error = address == MAP_FAILED ? errno : 0;
-    tell_mapping(name, bytes, error, have_driver());
+    record_mapping(name, bytes, error, have_driver());
     if (!error)
         munmap(address, bytes);
     return error;

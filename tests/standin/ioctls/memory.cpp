@@ -28,19 +28,19 @@ Memory::Memory(Kind wanted, size_t bytes) : kind(wanted), size(bytes)
         mapped = page;
     int fd = memfd_create("ioctl", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(mapped)))
-        workload::fail("no memory for a struct");
+        workload::fail("cannot allocate memory for a structure");
     auto map = [&](void* at, int protection, int flags, int file) {
-        void* place = mmap(at, mapped, protection, flags, file, 0);
-        if (place == MAP_FAILED)
-            workload::fail("no memory for a struct");
-        return static_cast<char*>(place);
+        void* address = mmap(at, mapped, protection, flags, file, 0);
+        if (address == MAP_FAILED)
+            workload::fail("cannot allocate memory for a structure");
+        return static_cast<char*>(address);
     };
     view = map(nullptr, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
-    // A page that nobody may touch stays behind it.
-    void* room = mmap(nullptr, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
-        workload::fail("no memory for a struct");
-    pages = static_cast<char*>(room);
+    // An inaccessible page follows the structure.
+    void* reserved = mmap(nullptr, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (reserved == MAP_FAILED)
+        workload::fail("cannot allocate memory for a structure");
+    pages = static_cast<char*>(reserved);
     if (readable())
         map(pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd);
     if (kind == Plain)

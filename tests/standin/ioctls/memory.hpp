@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for a call's struct. It ends where the page ends, and nothing is mapped behind it: who reads more finds
-// nothing.
+// Memory for a call's structure. It ends at a page boundary, before an unmapped page, so that reading too much fails.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +12,10 @@ class Memory {
 public:
     enum Kind {
         Plain,
-        Cold,     // present, but not in the page table when the call is made: the driver can read it, a tracer may not
-        Unmapped, // nobody can read it
+        Cold,     // present, but not in the page table during the call: the driver can read it, a tracer may not
+        Unmapped, // unreadable for the driver, too
         Null,
-        Kernel, // an address of the kernel
+        Kernel, // a kernel address
     };
     static bool kind_of(const std::string& word, Kind&);
 
@@ -24,11 +23,11 @@ public:
     ~Memory();
     Memory(const Memory&) = delete;
 
-    uint64_t address() const; // that goes to the kernel
+    uint64_t address() const; // passed to the kernel
     bool readable() const { return kind == Plain || kind == Cold; }
     void cool() const; // before each call
 
-    // Our own view, which is there however unreadable the address is.
+    // Access through a second mapping, which works even if the address is unreadable.
     template<class T>
     void put(int offset, T value)
     {

@@ -3,7 +3,7 @@
 
 namespace ioctls {
 
-void stop_on_signals(); // SIGTERM, SIGINT: the truth is complete nevertheless
+void stop_on_signals(); // SIGTERM, SIGINT: the program still writes a complete truth file
 bool stopping();
 
 } // namespace ioctls

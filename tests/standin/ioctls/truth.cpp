@@ -21,7 +21,7 @@ struct Tally {
 };
 
 std::mutex lock;
-std::map<std::string, Tally> lines; // by all fields that are not counted
+std::map<std::string, Tally> lines; // key: all fields but the sums
 std::string path;
 
 template<class T>
@@ -50,29 +50,29 @@ void count(const std::string& line, uint64_t duration_ns = 0, uint64_t slept_ns 
     tally.timed = timed;
 }
 
-std::string line_of(const Told& told, int pid)
+std::string line_of(const CallRecord& record, int pid)
 {
-    return head("ioctl", pid, true) + ",\"device\":" + json::quoted(told.device) +
-           ",\"request\":" + json::hex(told.request) + ",\"command\":" + std::to_string(told.command) +
-           ",\"wrapped\":" + json::boolean(told.wrapped) + ",\"subject\":" + number(told.subject) +
-           ",\"status\":" + number(told.status) + ",\"errno\":" + std::to_string(told.error) +
-           ",\"bytes\":" + number(told.bytes) + ",\"virtual\":" + json::boolean(told.is_virtual) +
-           ",\"unreadable\":" + json::boolean(told.unreadable) + ",\"parameters_unreadable\":" +
-           (told.parameters_unreadable ? json::boolean(*told.parameters_unreadable) : "null") +
-           ",\"killed\":" + json::boolean(told.killed);
+    return head("ioctl", pid, true) + ",\"device\":" + json::quoted(record.device) +
+           ",\"request\":" + json::hex(record.request) + ",\"command\":" + std::to_string(record.command) +
+           ",\"wrapped\":" + json::boolean(record.wrapped) + ",\"subject\":" + number(record.subject) +
+           ",\"status\":" + number(record.status) + ",\"errno\":" + std::to_string(record.error) +
+           ",\"bytes\":" + number(record.bytes) + ",\"virtual\":" + json::boolean(record.is_virtual) +
+           ",\"unreadable\":" + json::boolean(record.unreadable) + ",\"parameters_unreadable\":" +
+           (record.parameters_unreadable ? json::boolean(*record.parameters_unreadable) : "null") +
+           ",\"killed\":" + json::boolean(record.killed);
 }
 
-std::string about(const char* what, const std::string& device, int error, bool driver)
+std::string device_line(const char* type, const std::string& device, int error, bool driver)
 {
-    return head(what, getpid(), true) + ",\"device\":" + json::quoted(device) + ",\"errno\":" + std::to_string(error) +
+    return head(type, getpid(), true) + ",\"device\":" + json::quoted(device) + ",\"errno\":" + std::to_string(error) +
            ",\"driver\":" + json::boolean(driver);
 }
 
 } // namespace
 
-void open_truth(const std::string& where)
+void open_truth(const std::string& truth_path)
 {
-    path = where;
+    path = truth_path;
     int fd = path.empty() ? -1 : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0 && !path.empty())
         workload::fail("cannot write " + path);
@@ -80,27 +80,27 @@ void open_truth(const std::string& where)
         close(fd);
 }
 
-void tell(const Told& told, uint64_t duration_ns, uint64_t slept_ns)
+void record_call(const CallRecord& record, uint64_t duration_ns, uint64_t slept_ns)
 {
-    count(line_of(told, getpid()), duration_ns, slept_ns, true);
+    count(line_of(record, getpid()), duration_ns, slept_ns, true);
 }
 
-void tell_dead(const Told& told, int pid)
+void record_killed(const CallRecord& record, int pid)
 {
-    count(line_of(told, pid), 0, 0, true);
+    count(line_of(record, pid), 0, 0, true);
 }
 
-void tell_file(const char* what, const std::string& device, int error, bool driver)
+void record_file(const char* type, const std::string& device, int error, bool driver)
 {
-    count(about(what, device, error, driver));
+    count(device_line(type, device, error, driver));
 }
 
-void tell_mapping(const std::string& device, uint64_t bytes, int error, bool driver)
+void record_mapping(const std::string& device, uint64_t bytes, int error, bool driver)
 {
-    count(about("mmap", device, error, driver) + json::field("bytes", bytes));
+    count(device_line("mmap", device, error, driver) + json::field("bytes", bytes));
 }
 
-void tell_xid(uint32_t xid, uint32_t pid, const std::string& name, const std::string& text)
+void record_xid(uint32_t xid, uint32_t pid, const std::string& name, const std::string& text)
 {
     count("{\"type\":\"xid\",\"xid\":" + std::to_string(xid) + ",\"pid\":" + (pid ? std::to_string(pid) : "null") +
           ",\"name\":" + (pid ? json::quoted(name) : "null") + ",\"text\":" + json::quoted(text));

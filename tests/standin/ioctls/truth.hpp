@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process did, aggregated by equal fields, as JSON lines at its end.
+// The truth file: a process's calls, aggregated by equal fields, written as JSON lines when it exits.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace ioctls {
 
-struct Told { // of a call
+struct CallRecord {
     std::string device;
     uint64_t request = 0;
     uint32_t command = 0;
@@ -19,15 +19,15 @@ struct Told { // of a call
     std::optional<uint64_t> bytes;
     int error = 0;
 
-    auto operator<=>(const Told&) const = default;
+    auto operator<=>(const CallRecord&) const = default;
 };
 
 void open_truth(const std::string& path);
-void tell(const Told&, uint64_t duration_ns, uint64_t slept_ns);
-void tell_dead(const Told&, int pid); // the one call of a child that did not live to tell it
-void tell_file(const char* what, const std::string& device, int error, bool driver);
-void tell_mapping(const std::string& device, uint64_t bytes, int error, bool driver);
-void tell_xid(uint32_t number, uint32_t pid, const std::string& name, const std::string& text);
+void record_call(const CallRecord&, uint64_t duration_ns, uint64_t slept_ns);
+void record_killed(const CallRecord&, int pid); // the call of a killed child
+void record_file(const char* type, const std::string& device, int error, bool driver);
+void record_mapping(const std::string& device, uint64_t bytes, int error, bool driver);
+void record_xid(uint32_t number, uint32_t pid, const std::string& name, const std::string& text);
 void forget_truth(); // in a forked child
 void write_truth();
 

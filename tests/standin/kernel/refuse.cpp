@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that refuses what it is told to, for LD_PRELOAD: lines of REFUSE are "program NAME ERRNO TEXT", "map NAME
-// ERRNO", "helper NUMBER ERRNO", "link PID ERRNO" or "call NUMBER ERRNO", where NAME, PID (of those that a uprobe_multi
-// link is for) and NUMBER (of a function that a program calls, of a system call) are patterns of the shell and TEXT
-// what the verifier says; NAME@TYPE are programs of one attach type only, which is a number. All else goes to the real
-// one.
+// LD_PRELOAD library that makes system calls fail, as if the kernel refused them. Each line of REFUSE is one of:
+//     program NAME[@TYPE] ERRNO TEXT    loading a BPF program with attach type TYPE (a number); TEXT: verifier log
+//     map NAME ERRNO                    creating a BPF map
+//     helper NUMBER ERRNO               loading a program that calls this helper function
+//     link PID ERRNO                    creating a uprobe_multi link for this process
+//     call NUMBER ERRNO                 this system call
+// NAME, PID and NUMBER are shell patterns. All other calls reach the real kernel.
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
@@ -20,7 +22,8 @@
 
 namespace {
 
-// Newer than the headers of the oldest distribution: BPF_TRACE_UPROBE_MULTI, and link_create.uprobe_multi.pid.
+// Newer than the headers of the oldest supported distribution: BPF_TRACE_UPROBE_MULTI, and
+// link_create.uprobe_multi.pid.
 constexpr uint32_t uprobe_multi = 48;
 constexpr size_t pid_offset = 56;
 
@@ -29,28 +32,28 @@ struct Answer {
     std::string text;
 };
 
-// Names are cut at 15 bytes by whoever asks, and a pattern may be longer.
+// The caller truncates names at 15 bytes, so patterns are truncated, too.
 Answer answer_to(std::string_view kind, std::string_view name, unsigned type)
 {
-    const char* told = getenv("REFUSE");
-    std::istringstream lines(told ? told : "");
+    const char* rules = getenv("REFUSE");
+    std::istringstream lines(rules ? rules : "");
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
-        std::string what, pattern;
+        std::string rule_kind, pattern;
         Answer answer;
-        words >> what >> pattern >> answer.error;
+        words >> rule_kind >> pattern >> answer.error;
         std::getline(words >> std::ws, answer.text);
         const size_t at = pattern.find('@');
         const bool typed = at != std::string::npos;
-        const std::string of = pattern.substr(0, std::min<size_t>(at, BPF_OBJ_NAME_LEN - 1));
-        if (what == kind && fnmatch(of.c_str(), std::string(name).c_str(), 0) == 0 &&
+        const std::string name_pattern = pattern.substr(0, std::min<size_t>(at, BPF_OBJ_NAME_LEN - 1));
+        if (rule_kind == kind && fnmatch(name_pattern.c_str(), std::string(name).c_str(), 0) == 0 &&
             (!typed || pattern.substr(at + 1) == std::to_string(type)))
             return answer;
     }
     return {};
 }
 
-// What is never reached counts, too.
+// Also matches calls in unreachable code.
 Answer answer_to_calls(const bpf_attr* program)
 {
     const auto* code = reinterpret_cast<const bpf_insn*>(program->insns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of a job, each a process, that call NCCL as a script says, and write down what they did:
+// The ranks of a job: one process per rank, which makes the NCCL calls of a script.
 //     ranks RANKS TRUTH SCRIPT
-// Each rank runs all of the script, and writes a line of JSON per call into TRUTH.RANK at its end.
+// Each rank runs the whole script, and writes a line of JSON per call to TRUTH.RANK at the end.
 #include "../nccl/nccl.hpp"
 #include "../workload/script.hpp"
 
@@ -33,13 +33,13 @@ using workload::Steps;
 
 int my_rank, all_ranks;
 pthread_barrier_t* barrier;
-CUstream_st* stream; // of the next call
+CUstream_st* stream; // used by the following calls
 std::map<std::string, ncclComm_t> comms;
-std::map<std::string, int> numbers; // of the ranks in them
-int groups = 0;                     // begun
-int in_group = 0;                   // its number
+std::map<std::string, int> rank_in; // by communicator
+int groups = 0;                     // groups started so far
+int in_group = 0;                   // number of the current group; 0: none
 bool capturing = false;
-std::ostringstream said;
+std::ostringstream truth_lines;
 
 void run(const Steps& steps);
 
@@ -63,7 +63,7 @@ struct Function {
     ncclResult_t (*call)(size_t count, int type, ncclComm_t comm);
 };
 
-int reduction = 0, root = 0; // of the next call
+int reduction = 0, root = 0; // arguments of the next call
 
 const Function functions[] = {
     {"ncclAllReduce",
@@ -108,16 +108,16 @@ void call(const Step& step)
             standinNcclBlocks(static_cast<unsigned>(step.number("block", 0)));
         const int64_t entry = now_ns();
         const int result = function->call(count, type, comm);
-        said << "{\"pid\":" << getpid() << ",\"comm\":\"" << step.word(0) << "\",\"rank\":" << numbers[step.word(0)]
-             << ",\"function\":\"" << function->name << "\",\"count\":" << count << ",\"type\":" << type
-             << ",\"entry_ns\":" << entry << ",\"return_ns\":" << now_ns() << ",\"result\":" << result
-             << ",\"stream\":\"" << stream << "\",\"captured\":" << (capturing ? "true" : "false")
-             << ",\"group\":" << in_group << "}\n";
+        truth_lines << "{\"pid\":" << getpid() << ",\"comm\":\"" << step.word(0)
+                    << "\",\"rank\":" << rank_in[step.word(0)] << ",\"function\":\"" << function->name
+                    << "\",\"count\":" << count << ",\"type\":" << type << ",\"entry_ns\":" << entry
+                    << ",\"return_ns\":" << now_ns() << ",\"result\":" << result << ",\"stream\":\"" << stream
+                    << "\",\"captured\":" << (capturing ? "true" : "false") << ",\"group\":" << in_group << "}\n";
     }
     stream = before;
 }
 
-// comm NAME [result=N]: the id is made of the name.
+// comm NAME [result=N]: creates a communicator; its id is derived from the name
 void make_comm(const Step& step)
 {
     if (step.has("result"))
@@ -128,11 +128,11 @@ void make_comm(const Step& step)
     memcpy(id.bytes + 64, &job, sizeof(job));
     ncclComm_t& comm = comms[step.word(0)];
     ncclCommInitRankConfig(&comm, all_ranks, id, my_rank, nullptr);
-    numbers[step.word(0)] = my_rank;
+    rank_in[step.word(0)] = my_rank;
 }
 
-// ask COMM TIMES [error=N]: what it has come to
-void ask(const Step& step)
+// query_error COMM TIMES [error=N]: calls ncclCommGetAsyncError, which reports error N
+void query_error(const Step& step)
 {
     const ncclComm_t comm = comm_of(step, 0);
     standinNcclFails(comm, static_cast<int>(step.number("error", 0)));
@@ -141,21 +141,21 @@ void ask(const Step& step)
         ncclCommGetAsyncError(comm, &error);
 }
 
-// forge NEW OLD: what looks like OLD, and is none
+// forge NEW OLD: creates an invalid copy of OLD, with a wrong magic number
 void forge(const Step& step)
 {
     auto* forged = new standin::nccl::Comm(*comm_of(step, 1));
     forged->start_magic = ~standin::nccl::magic;
     comms[step.word(0)] = forged;
-    numbers[step.word(0)] = my_rank;
+    rank_in[step.word(0)] = my_rank;
 }
 
-// split NEW OLD INTO: those that are as many apart are together.
+// split NEW OLD INTO: splits into INTO communicators; ranks that are equal modulo INTO share one
 void split(const Step& step)
 {
     const int into = static_cast<int>(step.number(2));
     const int color = my_rank % into;
-    numbers[step.word(0)] = my_rank / into;
+    rank_in[step.word(0)] = my_rank / into;
     standinNcclSplits(my_rank / into, (all_ranks - color + into - 1) / into);
     ncclComm_t made = nullptr;
     ncclCommSplit(comm_of(step, 1), color, my_rank, &made, nullptr);
@@ -193,14 +193,14 @@ struct Row {
 const Row rows[] = {
     {"comm", {false, "result"}, make_comm},
     {"forge", {false, ""}, forge},
-    {"ask", {false, "error"}, ask},
+    {"ask", {false, "error"}, query_error},
     {"split", {false, ""}, split},
     {"call", {false, "count type reduction root result block own"}, call},
     {"group", {true, "result"}, group},
     {"capture", {true, ""}, capture},
     {"destroy", {false, ""}, [](const Step& s) { ncclCommDestroy(comm_of(s, 0)); }},
     {"barrier", {false, ""}, [](const Step&) { pthread_barrier_wait(barrier); }},
-    // Waits for what has been called: it is done when all ranks have come to it.
+    // Waits for the calls so far to complete, once all ranks have reached this step.
     {"finish",
      {false, ""},
      [](const Step&) {
@@ -213,7 +213,7 @@ const Row rows[] = {
          standin_next_inside([] { pthread_barrier_wait(barrier); });
          cuStreamSynchronize(stream);
      }},
-    // Waits for the device, which takes so many milliseconds.
+    // Waits N milliseconds for the device.
     {"hang",
      {false, ""},
      [](const Step& s) {
@@ -275,14 +275,14 @@ void run(const Steps& steps)
         find(step.name)->function(step);
 }
 
-[[noreturn]] void be_rank(const Steps& steps, const std::string& truth)
+[[noreturn]] void run_rank(const Steps& steps, const std::string& truth)
 {
     void* context = nullptr;
     cuInit(0);
     cuCtxCreate_v2(&context, 0, 0);
     cuStreamCreate(&stream, 0);
     run(steps);
-    std::ofstream(truth + "." + std::to_string(my_rank)) << said.str();
+    std::ofstream(truth + "." + std::to_string(my_rank)) << truth_lines.str();
     _exit(0);
 }
 
@@ -290,7 +290,7 @@ pthread_barrier_t* make_barrier(unsigned count)
 {
     void* const shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
-        workload::fail("no memory to share");
+        workload::fail("cannot allocate shared memory");
     pthread_barrierattr_t attributes;
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -312,7 +312,7 @@ int main(int argc, char** argv)
     barrier = make_barrier(static_cast<unsigned>(all_ranks));
     for (my_rank = 0; my_rank < all_ranks; my_rank++)
         if (fork() == 0)
-            be_rank(steps, argv[2]);
+            run_rank(steps, argv[2]);
     int status = 0, worst = 0;
     while (wait(&status) > 0)
         worst |= status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deep DRIVER GO FRAMES BYTES: 100 launches below so many calls of down(), whose frames have so many bytes.
+// deep DRIVER GO FRAMES BYTES: makes 100 launches below FRAMES nested calls of down(), each with BYTES of stack.
 #include "launch.hpp"
 
 #include <alloca.h>
@@ -14,9 +14,9 @@ extern "C" [[gnu::noinline]] int leaf()
 
 extern "C" [[gnu::noinline]] int down(int frames, int bytes)
 {
-    const auto room = static_cast<volatile char*>(alloca(static_cast<size_t>(bytes)));
-    room[0] = 1;
-    return (frames > 1 ? down(frames - 1, bytes) : leaf()) + room[0];
+    const auto buffer = static_cast<volatile char*>(alloca(static_cast<size_t>(bytes)));
+    buffer[0] = 1;
+    return (frames > 1 ? down(frames - 1, bytes) : leaf()) + buffer[0];
 }
 
 int main(int, char** argv)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// high DRIVER GO: in a thread whose stack lies above 2^48, 100 launches below five calls of down(), and as many by code
-// that was made above 2^48, too. It says "high" or, and waits then, "low": this machine has no such addresses.
+// high DRIVER GO: in a thread with its stack above 2^48, makes 100 launches below five nested calls of down(), and 100
+// from generated code above 2^48. Prints "high", or "low" if this machine has no such addresses, and then only waits.
 #include "launch.hpp"
 
 #include <cstdint>
@@ -47,7 +47,7 @@ int main(int, char** argv)
 {
     launch = stacks::launch_of(argv[1]);
     go = argv[2];
-    // Only who asks for such an address is given one.
+    // The kernel uses such addresses only if the hint is one.
     memory = static_cast<char*>(mmap(reinterpret_cast<void*>(1UL << 50), page + stack,
                                      PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     const bool high = reinterpret_cast<uintptr_t>(memory) >> 48 != 0;

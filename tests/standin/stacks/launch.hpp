@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch, the file that a program waits for, and its end: it stays, as its addresses have names as long as it lives.
+// Helpers of the stack programs: the launch function, waiting for a file, and staying alive at the end, so that
+// addresses can still be resolved to names.
 #pragma once
 
 #include <cstdio>

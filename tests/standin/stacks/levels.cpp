@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// levels DRIVER GO WHAT TIMES [NCCL]: launches (launch), sleeps (sleep), takes part in collectives (reduce), or
-// launches and says from where (told), so many times below five libraries; before that it launches once by itself.
+// levels DRIVER GO ACTION TIMES [NCCL]: launches once directly, then performs ACTION TIMES times below five libraries:
+// launch; sleep; reduce (NCCL collectives); or print (launch, and print the callers).
 #include "launch.hpp"
 
 #include <cstdlib>
@@ -13,19 +13,19 @@ namespace {
 stacks::Launch launch;
 int (*reduce)(const void*, void*, size_t, int, int, void*, void*);
 void* comm;
-enum { launching, sleeping, reducing, telling } what;
+enum { launching, sleeping, reducing, printing } action;
 
 [[gnu::always_inline]] inline int launch_once()
 {
     return launch(reinterpret_cast<void*>(16), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
 }
 
-// Callers by the tables for exceptions, a line each: their symbol, how far behind it, and their file.
-[[gnu::noinline]] void tell_callers()
+// Prints the callers, unwound by the exception tables, one per line: symbol, offset, file.
+[[gnu::noinline]] void print_callers()
 {
     void* callers[64];
     const int count = backtrace(callers, std::size(callers));
-    for (int i = 2; i < count; i++) { // without this one and level0()
+    for (int i = 2; i < count; i++) { // skips print_callers() and level0()
         Dl_info found{};
         if (dladdr(callers[i], &found) && found.dli_sname)
             printf("%s+0x%zx (%s)\n", found.dli_sname,
@@ -42,21 +42,21 @@ extern "C" int level1(int n);
 
 [[gnu::noinline]] int level0(int n)
 {
-    if (what == sleeping)
+    if (action == sleeping)
         return usleep(10000) + n;
-    if (what == reducing)
+    if (action == reducing)
         return reduce(nullptr, nullptr, 16, 7, 0, comm, nullptr) + n;
-    if (what == telling && n == 5)
-        tell_callers();
+    if (action == printing && n == 5)
+        print_callers();
     return launch_once() + n;
 }
 
 int main(int argc, char** argv)
 {
-    const auto asked = [&](const char* word) { return strcmp(argv[3], word) == 0; };
-    what = asked("sleep") ? sleeping : asked("reduce") ? reducing : asked("told") ? telling : launching;
+    const auto is_action = [&](const char* word) { return strcmp(argv[3], word) == 0; };
+    action = is_action("sleep") ? sleeping : is_action("reduce") ? reducing : is_action("print") ? printing : launching;
     launch = stacks::launch_of(argv[1]);
-    if (what == reducing) {
+    if (action == reducing) {
         void* const nccl = dlopen(argv[5], RTLD_NOW);
         const auto begin = reinterpret_cast<int (*)(void**, int, const int*)>(dlsym(nccl, "ncclCommInitAll"));
         reduce = reinterpret_cast<decltype(reduce)>(dlsym(nccl, "ncclAllReduce"));

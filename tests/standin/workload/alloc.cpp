@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step "alloc", and contexts, which take their memory with them.
+// The step "alloc", and creation and destruction of contexts.
 #include "alloc.hpp"
 #include "kernels.hpp"
 #include "steps.hpp"
@@ -21,7 +21,7 @@ void* touched(size_t bytes)
     return memory ? memset(memory, 1, bytes) : nullptr;
 }
 
-// Private pages of a file, each of them read: memory that nobody allocated.
+// Private pages of a file, all read once: memory that no API allocated.
 void* mapped_file(size_t bytes)
 {
     char name[] = "/tmp/workload-XXXXXX";
@@ -38,85 +38,86 @@ void* mapped_file(size_t bytes)
     return memory;
 }
 
-Side side_of(const AllocRow& row, const Wanted& wanted)
+Side side_of(const AllocRow& row, const AllocRequest& request)
 {
-    auto is = [&](const char* what) { return !strcmp(row.what, what); };
+    auto is = [&](const char* kind) { return !strcmp(row.kind, kind); };
     if (is("managed"))
         return Side::unknown;
-    bool on_host = is("pinned") || is("registered") || wanted.location.type == standin::Location::host;
+    bool on_host = is("pinned") || is("registered") || request.location.type == standin::Location::host;
     return on_host ? Side::host : is("array") ? Side::array : Side::device;
 }
 
-// Physical memory of the host is pinned; what a capturing stream allocates is the graph's.
-standin::Holding holding_of(const AllocRow& row, const Wanted& wanted, bool recorded)
+// Physical host memory counts as pinned; memory that a capturing stream allocates counts as the graph's.
+standin::Holding holding_of(const AllocRow& row, const AllocRequest& request, bool recorded)
 {
     using enum standin::Holding;
-    bool host = row.holding == vmm && wanted.location.type == standin::Location::host;
+    bool host = row.holding == vmm && request.location.type == standin::Location::host;
     return recorded ? graph : host ? pinned : row.holding;
 }
 
-// A file as cuMemExportToShareableHandle makes it, in the process that sends it.
+// A file like those of cuMemExportToShareableHandle in another process.
 int file_of(const standin::Shared& shared)
 {
     int fd = memfd_create("memory of another process", MFD_CLOEXEC);
     if (fd < 0 || pwrite(fd, &shared, sizeof shared, 0) != sizeof shared)
-        fail("cannot make a file");
+        fail("cannot create a memory file");
     return fd;
 }
 
-// What it is imported from: memory of this process that the script names, else another process's that is so large.
-void find_source(Wanted& wanted, const AllocRow& row, const Step& step)
+// Finds the memory to import: from=NAME of this process, else made-up memory of another process.
+void find_source(AllocRequest& request, const AllocRow& row, const Step& step)
 {
     if (row.source == Source::none)
         return;
     ready_driver();
     if (row.source == Source::graph)
-        wanted.graph = graph_for_memory();
+        request.graph = graph_for_memory();
     if (row.source == Source::external && !step.has("from"))
-        wrong(step, "from=NAME says of which external memory");
+        wrong(step, "from=NAME is required: the external memory");
     if (step.has("from"))
-        wanted.source = memory(step, "from", Side::device);
+        request.source = memory(step, "from", Side::device);
     if (step.has("from") && row.source != Source::external)
-        wanted.bytes = wanted.source.bytes;
-    wanted.shared.bytes = wanted.bytes;
-    void* address = wanted.source.address;
+        request.bytes = request.source.bytes;
+    request.shared.bytes = request.bytes;
+    void* address = request.source.address;
     if (row.source == Source::ipc && address)
-        setup("cuIpcGetMemHandle", &wanted.shared, address);
+        setup("cuIpcGetMemHandle", &request.shared, address);
     if (row.source == Source::pool_pointer && address)
-        setup("cuMemPoolExportPointer", &wanted.shared, address);
+        setup("cuMemPoolExportPointer", &request.shared, address);
     if (row.source == Source::file && address)
-        setup("cuMemExportToShareableHandle", &wanted.file, address, 1, 0ull);
+        setup("cuMemExportToShareableHandle", &request.file, address, 1, 0ull);
     else if (row.source == Source::file)
-        wanted.file = file_of(wanted.shared);
+        request.file = file_of(request.shared);
 }
 
-// Nothing, where the call failed.
-std::optional<Memory> allocate(const AllocRow& row, const std::string& function, Wanted& wanted, const Pace& pace)
+// Returns nullopt if the call failed.
+std::optional<Memory> allocate(const AllocRow& row, const std::string& function, AllocRequest& request,
+                               const Pace& pace)
 {
     if (!is_runtime(function))
         ready_driver();
     if (registers(row))
-        wanted.address = touched(wanted.bytes);
+        request.address = touched(request.bytes);
     Call call = call_of(function, "alloc");
     call.synchronous = !is_async(function);
-    call.stream = is_async(function) ? reinterpret_cast<uintptr_t>(wanted.stream) : 0;
-    bool recorded = is_async(function) && driver_is_capturing(wanted.stream);
+    call.stream = is_async(function) ? reinterpret_cast<uintptr_t>(request.stream) : 0;
+    bool recorded = is_async(function) && driver_is_capturing(request.stream);
     void* target = symbol(function);
-    auto results = make_calls<Timed::yes>(pace, 1, [&] { return row.call(target, wanted); });
-    call.data = data_of(holding_of(row, wanted, recorded), wanted.bytes);
-    call.data->destination = row.what;
+    auto results = make_calls<Timed::yes>(pace, 1, [&] { return row.call(target, request); });
+    call.data = data_of(holding_of(row, request, recorded), request.bytes);
+    call.data->destination = row.kind;
     add_results(call, results, pace, row.nested);
-    if (wanted.file >= 0)
-        close(wanted.file);
+    if (request.file >= 0)
+        close(request.file);
     if (!results[0].count) {
         if (registers(row))
-            free(wanted.address);
+            free(request.address);
         return {};
     }
-    Memory memory = {.what = row.what,
-                     .side = side_of(row, wanted),
-                     .address = wanted.address,
-                     .bytes = wanted.bytes,
+    Memory memory = {.kind = row.kind,
+                     .side = side_of(row, request),
+                     .address = request.address,
+                     .bytes = request.bytes,
                      .holding = call.data->holding,
                      .free_by = row.free_by,
                      .owned = row.owned,
@@ -126,8 +127,8 @@ std::optional<Memory> allocate(const AllocRow& row, const std::string& function,
     return memory;
 }
 
-// BYTES is what width, height and depth come to, or 0 where they are to say it.
-void find_shape(Wanted& w, const AllocRow& row, const Step& step)
+// Derives the shape from BYTES, or BYTES from width, height and depth if BYTES is 0.
+void find_shape(AllocRequest& w, const AllocRow& row, const Step& step)
 {
     size_t height = step.number("height", is_array(row) && !step.has("width") ? 0 : 1);
     size_t depth = step.number("depth", 0), rows = std::max<size_t>(height, 1) * std::max<size_t>(depth, 1);
@@ -136,7 +137,7 @@ void find_shape(Wanted& w, const AllocRow& row, const Step& step)
     w.levels = static_cast<unsigned>(step.number("levels", 1));
     size_t element = is_array(row) ? standin::bytes_of_format(w.array.format) * w.array.channels : 1;
     if (!element)
-        wrong(step, "no such format");
+        wrong(step, "unknown format");
     w.width = step.number("width", w.bytes / rows / element);
     w.height = rows;
     w.array.width = w.width;
@@ -150,11 +151,11 @@ void find_shape(Wanted& w, const AllocRow& row, const Step& step)
         w.bytes = standin::bytes_of(w.array, w.levels);
 }
 
-// What the program goes on with: an address in whose ignored bits it keeps something.
+// Returns the memory with a tag in the ignored bits of its address, if the step has one.
 Memory tagged(Memory memory, const Step& step)
 {
     if (step.has("tag") && !standin::ignored_bits)
-        wrong(step, "this processor ignores no bits of an address");
+        wrong(step, "tag needs a processor that ignores address bits");
     if (step.has("tag"))
         memory.address =
             reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(memory.address) | step.number("tag", 0) << 56);
@@ -175,10 +176,10 @@ Memory allocate_default(Side side, size_t bytes)
     const AllocRow* row = find_alloc_row(side == Side::array ? "array"
                                          : runtime_major     ? "cudaMalloc"
                                                              : "cuMemAlloc_v2");
-    Wanted wanted{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 1, 0, 1, 1, 0}};
-    auto memory = allocate(*row, row->function, wanted, Pace(nothing));
+    AllocRequest request{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 1, 0, 1, 1, 0}};
+    auto memory = allocate(*row, row->function, request, Pace(nothing));
     if (!memory)
-        fail("no memory for copies");
+        fail("cannot allocate memory for copies");
     return *memory;
 }
 
@@ -187,34 +188,34 @@ void alloc(const Step& step)
 {
     auto name = step.word(0);
     auto function = step.option("fn", runtime_major ? "cudaMalloc" : "cuMemAlloc_v2");
-    Wanted wanted{.bytes = step.number(1)};
+    AllocRequest request{.bytes = step.number(1)};
     if (function == "host" || function == "mmap") {
-        void* address = function == "host" ? touched(wanted.bytes) : mapped_file(wanted.bytes);
-        Memory memory{.what = "host",
+        void* address = function == "host" ? touched(request.bytes) : mapped_file(request.bytes);
+        Memory memory{.kind = "host",
                       .side = Side::host,
                       .address = address,
-                      .bytes = wanted.bytes,
+                      .bytes = request.bytes,
                       .free_by = function == "host" ? "free" : "munmap"};
         return remember(name, tagged(memory, step));
     }
     const AllocRow* row = find_alloc_row(function);
     if (!row)
-        wrong(step, "nothing allocates by " + function);
-    find_shape(wanted, *row, step);
+        wrong(step, function + " does not allocate memory");
+    find_shape(request, *row, step);
     if (step.option("location", "device") == "host")
-        wanted.location = {standin::Location::host, 0};
+        request.location = {standin::Location::host, 0};
     else
-        wanted.location.id = device();
+        request.location.id = device();
     if (step.option("params", "readable") == "unreadable") {
         if (row->name != std::string("cuMemCreate") || !step.has("result"))
-            wrong(step, "only a cuMemCreate that fails may get an unreadable structure");
-        wanted.unreadable = unreadable_page();
+            wrong(step, "params=unreadable needs a cuMemCreate that fails (result=)");
+        request.unreadable = unreadable_page();
     }
-    wanted.stream = stream(step);
+    request.stream = stream(step);
     if (step.has("pool"))
-        wanted.pool = memory(step, "pool", Side::device).address;
-    find_source(wanted, *row, step);
-    if (auto memory = allocate(*row, row->function + suffix(function), wanted, Pace(step)))
+        request.pool = memory(step, "pool", Side::device).address;
+    find_source(request, *row, step);
+    if (auto memory = allocate(*row, row->function + suffix(function), request, Pace(step)))
         remember(name, tagged(*memory, step));
 }
 
@@ -247,13 +248,13 @@ void primary_context(const Step& step)
     else if (step.word(0) == "release")
         setup("cuDevicePrimaryCtxRelease_v2", device());
     else
-        wrong(step, "retain or release?");
+        wrong(step, "expected retain or release");
 }
 
 void destroy_context(const Step& step)
 {
     if (!place().second)
-        wrong(step, "this thread made no context");
+        wrong(step, "this thread has created no context");
     forget_memory(place());
     leave_context();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new function is a row.
+// Rows of functions that allocate and free. To add a function, add a row.
 #include "alloc.hpp"
 
 #include "graph.hpp"
@@ -15,22 +15,22 @@ using standin::Array3DDescriptor;
 using standin::ChannelFormat;
 using standin::Extent;
 
-int plain(void* f, Wanted& w)
+int plain(void* f, AllocRequest& w)
 {
-    return call_symbol(f, &w.address, w.bytes, w.stream); // without Async the stream is not looked at
+    return call_symbol(f, &w.address, w.bytes, w.stream); // functions without Async ignore the stream
 }
 
-int with_flags(void* f, Wanted& w)
+int with_flags(void* f, AllocRequest& w)
 {
     return call_symbol(f, &w.address, w.bytes, 1u);
 }
 
-int from_pool(void* f, Wanted& w)
+int from_pool(void* f, AllocRequest& w)
 {
     return call_symbol(f, &w.address, w.bytes, w.pool, w.stream);
 }
 
-int pitched(void* f, Wanted& w)
+int pitched(void* f, AllocRequest& w)
 {
     size_t pitch = 0;
     int result = call_symbol(f, &w.address, &pitch, w.width, w.height, 4u);
@@ -38,7 +38,7 @@ int pitched(void* f, Wanted& w)
     return result;
 }
 
-int pitched_volume(void* f, Wanted& w)
+int pitched_volume(void* f, AllocRequest& w)
 {
     standin::PitchedPointer out = {};
     size_t depth = std::max<size_t>(w.array.depth, 1);
@@ -48,26 +48,26 @@ int pitched_volume(void* f, Wanted& w)
     return result;
 }
 
-int in_place(void* f, Wanted& w)
+int in_place(void* f, AllocRequest& w)
 {
     return call_symbol(f, w.address, w.bytes, 0u);
 }
 
-int physical(void* f, Wanted& w)
+int physical(void* f, AllocRequest& w)
 {
     standin::AllocationProperties properties = {1, 0, w.location, nullptr, 0};
     return call_symbol(f, &w.address, w.bytes, w.unreadable ? w.unreadable : &properties, 0ull);
 }
 
-int flat_array(void* f, Wanted& w)
+int flat_array(void* f, AllocRequest& w)
 {
     standin::ArrayDescriptor descriptor = {w.array.width, w.array.height, w.array.format, w.array.channels};
     return call_symbol(f, &w.address, &descriptor);
 }
 
-int volume_array(void* f, Wanted& w)
+int volume_array(void* f, AllocRequest& w)
 {
-    return call_symbol(f, &w.address, &w.array, w.levels); // without levels they are not looked at
+    return call_symbol(f, &w.address, &w.array, w.levels); // functions without levels ignore them
 }
 
 ChannelFormat channels(const Array3DDescriptor& d)
@@ -76,34 +76,34 @@ ChannelFormat channels(const Array3DDescriptor& d)
     auto kind = d.format >= 0x10 ? ChannelFormat::is_float
                 : d.format >= 8  ? ChannelFormat::is_signed
                                  : ChannelFormat::is_unsigned;
-    auto of = [&](unsigned channel) { return channel < d.channels ? bits : 0; };
-    return {of(0), of(1), of(2), of(3), kind};
+    auto bits_of = [&](unsigned channel) { return channel < d.channels ? bits : 0; };
+    return {bits_of(0), bits_of(1), bits_of(2), bits_of(3), kind};
 }
 
-Extent extent(const Wanted& w)
+Extent extent(const AllocRequest& w)
 {
     return {w.array.width, w.array.height, w.array.depth};
 }
 
-int runtime_array(void* f, Wanted& w)
+int runtime_array(void* f, AllocRequest& w)
 {
     auto format = channels(w.array);
     return call_symbol(f, &w.address, &format, w.array.width, w.array.height, 0u);
 }
 
-int runtime_volume_array(void* f, Wanted& w)
+int runtime_volume_array(void* f, AllocRequest& w)
 {
     auto format = channels(w.array);
     return call_symbol(f, &w.address, &format, extent(w), 0u);
 }
 
-int runtime_mipmapped(void* f, Wanted& w)
+int runtime_mipmapped(void* f, AllocRequest& w)
 {
     auto format = channels(w.array);
     return call_symbol(f, &w.address, &format, extent(w), w.levels, 0u);
 }
 
-int new_pool(void* f, Wanted& w)
+int new_pool(void* f, AllocRequest& w)
 {
     standin::PoolProperties properties = {};
     properties.type = 1;
@@ -111,23 +111,23 @@ int new_pool(void* f, Wanted& w)
     return call_symbol(f, &w.address, &properties);
 }
 
-int ipc(void* f, Wanted& w)
+int ipc(void* f, AllocRequest& w)
 {
     return call_symbol(f, &w.address, w.shared, 1u);
 }
 
-int pool_pointer(void* f, Wanted& w)
+int pool_pointer(void* f, AllocRequest& w)
 {
     return call_symbol(f, &w.address, w.pool, &w.shared);
 }
 
-int shareable(void* f, Wanted& w)
+int shareable(void* f, AllocRequest& w)
 {
     constexpr int file_descriptor = 1;
     return call_symbol(f, &w.address, reinterpret_cast<void*>(static_cast<intptr_t>(w.file)), file_descriptor);
 }
 
-int external(void* f, Wanted& w)
+int external(void* f, AllocRequest& w)
 {
     standin::ExternalMemory descriptor = {};
     descriptor.type = 1;
@@ -135,7 +135,7 @@ int external(void* f, Wanted& w)
     return call_symbol(f, &w.address, &descriptor);
 }
 
-int external_buffer(void* f, Wanted& w)
+int external_buffer(void* f, AllocRequest& w)
 {
     standin::ExternalBuffer descriptor = {};
     descriptor.offset = w.source.offset;
@@ -143,13 +143,13 @@ int external_buffer(void* f, Wanted& w)
     return call_symbol(f, &w.address, w.source.address, &descriptor);
 }
 
-int new_multicast(void* f, Wanted& w)
+int new_multicast(void* f, AllocRequest& w)
 {
     standin::MulticastProperties properties = {2, w.bytes, 1, 0};
     return call_symbol(f, &w.address, &properties);
 }
 
-int alloc_node(void* f, Wanted& w)
+int alloc_node(void* f, AllocRequest& w)
 {
     standin::AllocationNode node = {};
     node.pool.location = w.location;
@@ -167,56 +167,59 @@ int free_node(void* f, void* address, void*)
 }
 
 using enum standin::Holding;
-#define SAME(name) name, name
+#define SAME_NAME(name) name, name
 const AllocRow rows[] = {
-    {SAME("cuMemAlloc_v2"), "device", device, true, "cuMemFree_v2", plain},
-    {SAME("cuMemAllocPitch_v2"), "device", device, true, "cuMemFree_v2", pitched},
-    {SAME("cuMemAllocManaged"), "managed", managed, true, "cuMemFree_v2", with_flags},
-    {SAME("cuMemAllocAsync"), "device", pool, false, "cuMemFreeAsync", plain},
-    {SAME("cuMemAllocFromPoolAsync"), "device", pool, false, "cuMemFreeAsync", from_pool},
-    {SAME("cuMemHostAlloc"), "pinned", pinned, true, "cuMemFreeHost", with_flags},
-    {SAME("cuMemAllocHost_v2"), "pinned", pinned, true, "cuMemFreeHost", plain},
-    {SAME("cuMemHostRegister_v2"), "registered", registered, true, "cuMemHostUnregister", in_place},
+    {SAME_NAME("cuMemAlloc_v2"), "device", device, true, "cuMemFree_v2", plain},
+    {SAME_NAME("cuMemAllocPitch_v2"), "device", device, true, "cuMemFree_v2", pitched},
+    {SAME_NAME("cuMemAllocManaged"), "managed", managed, true, "cuMemFree_v2", with_flags},
+    {SAME_NAME("cuMemAllocAsync"), "device", pool, false, "cuMemFreeAsync", plain},
+    {SAME_NAME("cuMemAllocFromPoolAsync"), "device", pool, false, "cuMemFreeAsync", from_pool},
+    {SAME_NAME("cuMemHostAlloc"), "pinned", pinned, true, "cuMemFreeHost", with_flags},
+    {SAME_NAME("cuMemAllocHost_v2"), "pinned", pinned, true, "cuMemFreeHost", plain},
+    {SAME_NAME("cuMemHostRegister_v2"), "registered", registered, true, "cuMemHostUnregister", in_place},
     {"cuMemMap", "cuMemCreate", "vmm", vmm, false, "cuMemRelease", physical},
-    {SAME("cuMemCreate"), "vmm", vmm, false, "cuMemRelease", physical},
+    {SAME_NAME("cuMemCreate"), "vmm", vmm, false, "cuMemRelease", physical},
     {"array", "cuArrayCreate_v2", "array", array, true, "cuArrayDestroy", flat_array},
-    {SAME("cuArrayCreate_v2"), "array", array, true, "cuArrayDestroy", flat_array},
-    {SAME("cuArray3DCreate_v2"), "array", array, true, "cuArrayDestroy", volume_array},
-    {SAME("cuMipmappedArrayCreate"), "array", array, true, "cuMipmappedArrayDestroy", volume_array},
-    {SAME("cuMemPoolCreate"), "", pool_object, false, "cuMemPoolDestroy", new_pool},
-    {SAME("cuMemPoolImportPointer"), "device", imported, false, "cuMemFreeAsync", pool_pointer, "",
+    {SAME_NAME("cuArrayCreate_v2"), "array", array, true, "cuArrayDestroy", flat_array},
+    {SAME_NAME("cuArray3DCreate_v2"), "array", array, true, "cuArrayDestroy", volume_array},
+    {SAME_NAME("cuMipmappedArrayCreate"), "array", array, true, "cuMipmappedArrayDestroy", volume_array},
+    {SAME_NAME("cuMemPoolCreate"), "", pool_object, false, "cuMemPoolDestroy", new_pool},
+    {SAME_NAME("cuMemPoolImportPointer"), "device", imported, false, "cuMemFreeAsync", pool_pointer, "",
      Source::pool_pointer},
-    {SAME("cuIpcOpenMemHandle"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
-    {SAME("cuIpcOpenMemHandle_v2"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
-    {SAME("cuMemImportFromShareableHandle"), "vmm", imported, false, "cuMemRelease", shareable, "", Source::file},
-    {SAME("cuImportExternalMemory"), "", imported, true, "cuDestroyExternalMemory", external},
-    {SAME("cuExternalMemoryGetMappedBuffer"), "device", mapped, true, "cuMemFree_v2", external_buffer, "",
+    {SAME_NAME("cuIpcOpenMemHandle"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
+    {SAME_NAME("cuIpcOpenMemHandle_v2"), "device", imported, true, "cuIpcCloseMemHandle", ipc, "", Source::ipc},
+    {SAME_NAME("cuMemImportFromShareableHandle"), "vmm", imported, false, "cuMemRelease", shareable, "", Source::file},
+    {SAME_NAME("cuImportExternalMemory"), "", imported, true, "cuDestroyExternalMemory", external},
+    {SAME_NAME("cuExternalMemoryGetMappedBuffer"), "device", mapped, true, "cuMemFree_v2", external_buffer, "",
      Source::external},
-    {SAME("cuMulticastCreate"), "", multicast, false, "cuMemRelease", new_multicast},
-    {SAME("cuGraphAddMemAllocNode"), "device", graph, false, "cuGraphAddMemFreeNode", alloc_node, "", Source::graph},
-    {SAME("cudaMalloc"), "device", device, true, "cudaFree", plain, "cuMemAlloc_v2"},
-    {SAME("cudaMallocPitch"), "device", device, true, "cudaFree", pitched, "cuMemAllocPitch_v2"},
-    {SAME("cudaMalloc3D"), "device", device, true, "cudaFree", pitched_volume, "cuMemAllocPitch_v2"},
-    {SAME("cudaMallocManaged"), "managed", managed, true, "cudaFree", with_flags, "cuMemAllocManaged"},
-    {SAME("cudaMallocAsync"), "device", pool, false, "cudaFreeAsync", plain, "cuMemAllocAsync"},
-    {SAME("cudaMallocFromPoolAsync"), "device", pool, false, "cudaFreeAsync", from_pool, "cuMemAllocFromPoolAsync"},
-    {SAME("cudaMallocHost"), "pinned", pinned, true, "cudaFreeHost", plain, "cuMemHostAlloc"},
-    {SAME("cudaHostAlloc"), "pinned", pinned, true, "cudaFreeHost", with_flags, "cuMemHostAlloc"},
-    {SAME("cudaHostRegister"), "registered", registered, true, "cudaHostUnregister", in_place, "cuMemHostRegister_v2"},
-    {SAME("cudaMallocArray"), "array", array, true, "cudaFreeArray", runtime_array, "cuArray3DCreate_v2"},
-    {SAME("cudaMalloc3DArray"), "array", array, true, "cudaFreeArray", runtime_volume_array, "cuArray3DCreate_v2"},
-    {SAME("cudaMallocMipmappedArray"), "array", array, true, "cudaFreeMipmappedArray", runtime_mipmapped,
+    {SAME_NAME("cuMulticastCreate"), "", multicast, false, "cuMemRelease", new_multicast},
+    {SAME_NAME("cuGraphAddMemAllocNode"), "device", graph, false, "cuGraphAddMemFreeNode", alloc_node, "",
+     Source::graph},
+    {SAME_NAME("cudaMalloc"), "device", device, true, "cudaFree", plain, "cuMemAlloc_v2"},
+    {SAME_NAME("cudaMallocPitch"), "device", device, true, "cudaFree", pitched, "cuMemAllocPitch_v2"},
+    {SAME_NAME("cudaMalloc3D"), "device", device, true, "cudaFree", pitched_volume, "cuMemAllocPitch_v2"},
+    {SAME_NAME("cudaMallocManaged"), "managed", managed, true, "cudaFree", with_flags, "cuMemAllocManaged"},
+    {SAME_NAME("cudaMallocAsync"), "device", pool, false, "cudaFreeAsync", plain, "cuMemAllocAsync"},
+    {SAME_NAME("cudaMallocFromPoolAsync"), "device", pool, false, "cudaFreeAsync", from_pool,
+     "cuMemAllocFromPoolAsync"},
+    {SAME_NAME("cudaMallocHost"), "pinned", pinned, true, "cudaFreeHost", plain, "cuMemHostAlloc"},
+    {SAME_NAME("cudaHostAlloc"), "pinned", pinned, true, "cudaFreeHost", with_flags, "cuMemHostAlloc"},
+    {SAME_NAME("cudaHostRegister"), "registered", registered, true, "cudaHostUnregister", in_place,
+     "cuMemHostRegister_v2"},
+    {SAME_NAME("cudaMallocArray"), "array", array, true, "cudaFreeArray", runtime_array, "cuArray3DCreate_v2"},
+    {SAME_NAME("cudaMalloc3DArray"), "array", array, true, "cudaFreeArray", runtime_volume_array, "cuArray3DCreate_v2"},
+    {SAME_NAME("cudaMallocMipmappedArray"), "array", array, true, "cudaFreeMipmappedArray", runtime_mipmapped,
      "cuMipmappedArrayCreate"},
-    {SAME("cudaMemPoolCreate"), "", pool_object, false, "cudaMemPoolDestroy", new_pool, "cuMemPoolCreate"},
-    {SAME("cudaMemPoolImportPointer"), "device", imported, false, "cudaFreeAsync", pool_pointer,
+    {SAME_NAME("cudaMemPoolCreate"), "", pool_object, false, "cudaMemPoolDestroy", new_pool, "cuMemPoolCreate"},
+    {SAME_NAME("cudaMemPoolImportPointer"), "device", imported, false, "cudaFreeAsync", pool_pointer,
      "cuMemPoolImportPointer", Source::pool_pointer},
-    {SAME("cudaIpcOpenMemHandle"), "device", imported, true, "cudaIpcCloseMemHandle", ipc, "cuIpcOpenMemHandle_v2",
+    {SAME_NAME("cudaIpcOpenMemHandle"), "device", imported, true, "cudaIpcCloseMemHandle", ipc, "cuIpcOpenMemHandle_v2",
      Source::ipc},
-    {SAME("cudaImportExternalMemory"), "", imported, true, "cudaDestroyExternalMemory", external,
+    {SAME_NAME("cudaImportExternalMemory"), "", imported, true, "cudaDestroyExternalMemory", external,
      "cuImportExternalMemory"},
-    {SAME("cudaExternalMemoryGetMappedBuffer"), "device", mapped, true, "cudaFree", external_buffer,
+    {SAME_NAME("cudaExternalMemoryGetMappedBuffer"), "device", mapped, true, "cudaFree", external_buffer,
      "cuExternalMemoryGetMappedBuffer", Source::external},
-    {SAME("cudaGraphAddMemAllocNode"), "device", graph, false, "cudaGraphAddMemFreeNode", alloc_node,
+    {SAME_NAME("cudaGraphAddMemAllocNode"), "device", graph, false, "cudaGraphAddMemFreeNode", alloc_node,
      "cuGraphAddMemAllocNode", Source::graph},
 };
 

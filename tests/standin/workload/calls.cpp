@@ -15,7 +15,7 @@ Pace::Pace(const Step& step)
         result_ = 0, delay_ns_ = block_ns_ = 0;
     uint64_t gap_us = step.number("gap_us", 0);
     gap_ = {static_cast<time_t>(gap_us / 1'000'000), static_cast<long>(gap_us % 1'000'000 * 1000)};
-    idle_ = !result_ && !runtime_result_ && !delay_ns_ && !block_ns_ && !gap_us;
+    empty_ = !result_ && !runtime_result_ && !delay_ns_ && !block_ns_ && !gap_us;
     if (result_)
         arm_result_ = symbol("standin_next_result");
     if (delay_ns_)
@@ -46,7 +46,7 @@ void Pace::after() const
         nanosleep(&gap_, nullptr);
 }
 
-bool Pace::from_runtime(int result) const
+bool Pace::failed_in_runtime(int result) const
 {
     if (runtime_result_)
         return result == runtime_result_;
@@ -67,7 +67,7 @@ void add_results(const Call& call, const Results& results, const Pace& pace)
         Call made = call;
         made.result = result;
         made.recorded = capturing && !result;
-        if (call.layer == "driver" || !pace.from_runtime(result))
+        if (call.layer == "driver" || !pace.failed_in_runtime(result))
             tally.slept_ns = tally.count * pace.slept_ns();
         add(made, tally);
     }
@@ -78,7 +78,7 @@ void add_results(const Call& call, const Results& results, const Pace& pace, con
     add_results(call, results, pace);
     Results reached;
     for (auto [result, tally] : results)
-        if (!pace.from_runtime(result)) {
+        if (!pace.failed_in_runtime(result)) {
             tally.count = result ? tally.count : tally.count * per_call;
             reached[result] += tally;
         }

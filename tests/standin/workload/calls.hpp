@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making one call many times, at the pace and with the results a step asks for, and telling the truth about it.
+// Repeats one call with the delays and results of a step, and records it in the truth.
 #pragma once
 
 #include "script.hpp"
@@ -10,19 +10,19 @@
 
 namespace workload {
 
-// The step's options result, runtime_result, delay_us, block_us and gap_us, applied around each call. Where the runtime
-// is to fail, nothing is asked of the driver.
+// The step's options result, runtime_result, delay_us, block_us and gap_us, applied around each call. If runtime_result
+// is set, the driver is not called, and its options are ignored.
 class Pace {
 public:
     explicit Pace(const Step&);
-    bool idle() const { return idle_; }
+    bool empty() const { return empty_; }
     void before() const;
     void after() const;
-    bool from_runtime(int result) const; // did the runtime fail by itself?
+    bool failed_in_runtime(int result) const; // without calling the driver
     uint64_t slept_ns() const { return delay_ns_ + block_ns_; }
 
 private:
-    bool idle_;
+    bool empty_;
     int result_, runtime_result_;
     uint64_t delay_ns_, block_ns_;
     timespec gap_;
@@ -34,7 +34,7 @@ private:
 
 bool stopping();
 
-// How often each result came back. Calls with equal results in a row cost one comparison.
+// Number of calls per result. Consecutive equal results cost one comparison each.
 using Results = std::map<int, Tally>;
 
 uint64_t now_ns();
@@ -48,7 +48,7 @@ Results make_calls(const Pace& pace, uint64_t count, F call)
     int last = 0;
     Tally run;
     for (uint64_t i = 0; i < count && !stopping(); i++) {
-        if (!pace.idle())
+        if (!pace.empty())
             pace.before();
         uint64_t start = timed == Timed::yes ? now_ns() : 0;
         int result = call();
@@ -60,21 +60,22 @@ Results make_calls(const Pace& pace, uint64_t count, F call)
         }
         run.count++;
         run.duration_ns += duration;
-        if (!pace.idle())
+        if (!pace.empty())
             pace.after();
     }
     results[last] += run;
     return results;
 }
 
-// Adds a driver call to the truth, once per result.
+// Adds a driver call to the truth, one line per result.
 void add_results(const Call&, const Results&, const Pace&);
 
-// Adds a runtime call, and the driver calls it led to: one, unless the result is the runtime's own; `per_call` of them
-// where the runtime works through a list, and then only up to the first that fails.
+// Adds a runtime call and its driver calls: none if the runtime itself failed; else `per_call`, or 1 if the call
+// failed.
 void add_results(const Call&, const Results&, const Pace&, const Call& nested, uint64_t per_call = 1);
 
-// A call of this function by this thread, and the driver's call that the runtime makes for it; empty: it makes none.
+// A call of this function by this thread; the driver call that the runtime makes for it; and both added to the truth
+// (no driver call if `driver_function` is empty).
 Call call_of(const std::string& function, const std::string& kind);
 Call nested_call(const Call&, const std::string& driver_function);
 void add_results(const Call&, const Results&, const Pace&, const std::string& driver_function);

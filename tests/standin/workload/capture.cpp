@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture, and the events that carry it from stream to stream.
+// Stream capture, and events that add streams to it.
 #include "graph.hpp"
 #include "kernels.hpp"
 #include "steps.hpp"
@@ -11,7 +11,7 @@ namespace workload {
 namespace {
 
 std::mutex lock;
-std::map<void*, uint64_t> started; // by stream: when, before the call
+std::map<void*, uint64_t> started; // stream -> time before the call
 
 unsigned mode_of(const Step& step)
 {
@@ -21,7 +21,7 @@ unsigned mode_of(const Step& step)
             return i;
         i++;
     }
-    wrong(step, "mode is global, thread or relaxed");
+    wrong(step, "mode must be global, thread or relaxed");
 }
 
 void begin(const Step& step)
@@ -33,9 +33,9 @@ void begin(const Step& step)
     ready_driver();
     void* s = stream(step, "1");
     void* graph_to = to ? graph(step, step.option("to", "")) : nullptr;
-    GraphCall call{.function = function, .kind = "begin", .graph = graph_now(graph_to)};
+    GraphCall call{.function = function, .kind = "begin", .graph = graph_key(graph_to)};
     call.stream = reinterpret_cast<uintptr_t>(s);
-    if (without_suffix(function) != "cuStreamBeginCapture") // which has none
+    if (without_suffix(function) != "cuStreamBeginCapture") // the first form takes no mode
         call.mode = mode;
     uint64_t now = now_ns();
     auto results = graph_calls(step, call, 1, [&](void* f) {
@@ -47,7 +47,7 @@ void begin(const Step& step)
         started[s] = now;
 }
 
-// With a name it may fail; without one the graph is instantiated.
+// With a name, the call may fail; without one, the graph is instantiated.
 void end(const Step& step)
 {
     bool named = step.words.size() > 1;
@@ -58,11 +58,11 @@ void end(const Step& step)
     call.stream = reinterpret_cast<uintptr_t>(s);
     auto results = graph_calls(step, call, 1, [&](void* f) {
         int result = call_symbol(f, s, &made);
-        call.graph = graph_now(result ? nullptr : made);
+        call.graph = graph_key(result ? nullptr : made);
         return result;
     });
     uint64_t start = now_ns();
-    if (!driver_is_capturing(s)) { // else it was refused, and goes on
+    if (!driver_is_capturing(s)) { // otherwise the call was refused, and the capture continues
         std::lock_guard hold(lock);
         if (auto since = started.extract(s))
             start = since.mapped();
@@ -97,7 +97,7 @@ void destroy(const Step& step, const std::string& function, void* object)
 void stream_step(const Step& step)
 {
     if (step.word(0) != "destroy")
-        wrong(step, "destroy?");
+        wrong(step, "expected destroy");
     ready_driver();
     destroy(step, function_of(step, "StreamDestroy", "_v2"), stream(step, "1"));
 }
@@ -110,7 +110,7 @@ void capture(const Step& step)
     else if (step.word(0) == "end")
         end(step);
     else
-        wrong(step, "begin or end?");
+        wrong(step, "expected begin or end");
 }
 
 // event record EVENT [stream=] [fn=] [external]; event wait EVENT, the same; event destroy EVENT [fn=]
@@ -122,7 +122,7 @@ void event_step(const Step& step)
     }
     bool record = step.word(0) == "record";
     if (!record && step.word(0) != "wait")
-        wrong(step, "record, wait or destroy?");
+        wrong(step, "expected record, wait or destroy");
     unsigned flags = step.word(2, "") == "external";
     if (!record) {
         Step sync = step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step "churn": very many random allocations and frees, fast. All threads that run one step share what is held, so
-// that memory is freed by whichever thread comes along.
+// The step "churn": many random allocations and frees, at full speed. All threads of a step share one pool, so any
+// thread may free memory of another.
 #include "alloc.hpp"
 #include "kernels.hpp"
 #include "session.hpp"
@@ -21,10 +21,10 @@ struct Item {
     size_t bytes;
 };
 
-// Taken from at random.
+// Held memory of a step.
 class Pool {
 public:
-    uint64_t join() { return joined_++; } // the how manieth to come here
+    uint64_t join() { return joined_++; } // returns the number of this thread
     size_t size()
     {
         std::lock_guard hold(lock_);
@@ -35,7 +35,7 @@ public:
         std::lock_guard hold(lock_);
         items_.push_back(item);
     }
-    std::optional<Item> take(uint64_t random)
+    std::optional<Item> remove_random(uint64_t random)
     {
         std::lock_guard hold(lock_);
         if (items_.empty())
@@ -73,8 +73,8 @@ std::vector<Function> functions(const Step& step)
     std::istringstream in(step.option("fn", runtime_major ? "cudaMalloc" : "cuMemAlloc_v2"));
     for (std::string name; std::getline(in, name, ',');) {
         const AllocRow* row = find_alloc_row(name);
-        if (!row || row->source != Source::none || is_physical(*row) || registers(*row) || !*row->what)
-            wrong(step, "nothing churns by " + name);
+        if (!row || row->source != Source::none || is_physical(*row) || registers(*row) || !*row->kind)
+            wrong(step, "churn does not support " + name);
         std::string free_by = row->free_by + suffix(is_async(row->free_by) ? name : "");
         out.push_back({row, find_free_row(free_by), row->function + suffix(name), free_by,
                        symbol(row->function + suffix(name)), symbol(free_by)});
@@ -89,18 +89,18 @@ public:
           held_(step.number("held", 1000)), fail_(step.number("fail", 0)),
           random_(step.number("seed", 1) * 0x9e3779b97f4a7c15 + pool_.join())
     {
-        std::mt19937_64 sizes(step.number("seed", 1)); // the same in all threads
+        std::mt19937_64 sizes(step.number("seed", 1)); // same sizes in all threads
         for (uint64_t i = 0, n = step.number("sizes", 32); i < n; i++)
             sizes_.push_back(1 + sizes() % 1'000'000 / 2 * 2);
         if (fail_ > 90 || sizes_.empty())
-            wrong(step, "fail is up to 90, sizes at least 1");
+            wrong(step, "fail must be at most 90, and sizes at least 1");
         arm_ = fail_ ? symbol("standin_next_result") : nullptr;
         for (size_t f = 0; f < functions_.size(); f++)
             for (size_t size : sizes_)
-                wanted_.push_back(want(size));
-        taken_.resize(wanted_.size());
-        allocations_.resize(wanted_.size());
-        frees_.resize(wanted_.size());
+                requests_.push_back(make_request(size));
+        granted_.resize(requests_.size());
+        allocations_.resize(requests_.size());
+        frees_.resize(requests_.size());
     }
 
     void run(uint64_t pairs, bool keep)
@@ -116,28 +116,29 @@ public:
             ;
     }
 
-    void tell()
+    void add_to_truth()
     {
         for (unsigned f = 0; f < functions_.size(); f++)
             for (unsigned s = 0; s < sizes_.size(); s++) {
                 const auto& [row, free_row, name, free_name, call, free_call] = functions_[f];
-                tell(f, s, "alloc", name, allocations_[index(f, s)], row->nested);
-                tell(f, s, "free", free_name, frees_[index(f, s)], free_row->nested);
+                add_to_truth(f, s, "alloc", name, allocations_[index(f, s)], row->nested);
+                add_to_truth(f, s, "free", free_name, frees_[index(f, s)], free_row->nested);
             }
     }
 
 private:
     size_t index(unsigned function, unsigned size) const { return function * sizes_.size() + size; }
 
-    Wanted want(size_t bytes) const
+    AllocRequest make_request(size_t bytes) const
     {
-        Wanted wanted{.bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 0, 0, 1, 1, 0}, .stream = stream_};
-        wanted.location.id = device();
-        return wanted;
+        AllocRequest request{
+            .bytes = bytes, .width = bytes, .height = 1, .array = {bytes, 0, 0, 1, 1, 0}, .stream = stream_};
+        request.location.id = device();
+        return request;
     }
 
-    // Each time it says so, the next call fails.
-    bool failing(int result)
+    // Decides at random whether the next call fails.
+    bool arm_failure(int result)
     {
         if (!fail_ || random_() % 100 >= fail_)
             return false;
@@ -158,46 +159,46 @@ private:
     {
         auto f = static_cast<unsigned>(random_() % functions_.size());
         auto s = static_cast<unsigned>(random_() % sizes_.size());
-        bool meant = failing(standin::out_of_memory);
-        Wanted& wanted = wanted_[index(f, s)];
-        wanted.bytes = sizes_[s];
+        bool expected_failure = arm_failure(standin::out_of_memory);
+        AllocRequest& request = requests_[index(f, s)];
+        request.bytes = sizes_[s];
         int result =
-            timed(allocations_[index(f, s)], [&] { return functions_[f].row->call(functions_[f].call, wanted); });
-        if (result && !meant)
+            timed(allocations_[index(f, s)], [&] { return functions_[f].row->call(functions_[f].call, request); });
+        if (result && !expected_failure)
             fail(functions_[f].name + " returned " + std::to_string(result));
         if (!result)
-            pool_.put({wanted.address, f, s, taken_[index(f, s)] = wanted.bytes});
+            pool_.put({request.address, f, s, granted_[index(f, s)] = request.bytes});
         return !result;
     }
 
     bool free_one()
     {
-        auto item = pool_.take(random_());
+        auto item = pool_.remove_random(random_());
         if (!item)
             return false;
         const Function& function = functions_[item->function];
         auto call = [&] { return call_free(*function.free_row, function.free_call, item->address, stream_); };
         Results& results = frees_[index(item->function, item->size)];
-        taken_[index(item->function, item->size)] = item->bytes;
-        if (failing(standin::invalid_value))
+        granted_[index(item->function, item->size)] = item->bytes;
+        if (arm_failure(standin::invalid_value))
             timed(results, call);
         if (int result = timed(results, call))
             fail(function.free_name + " returned " + std::to_string(result));
         return true;
     }
 
-    void tell(unsigned f, unsigned s, const char* kind, const std::string& name, const Results& results,
-              const char* nested) const
+    void add_to_truth(unsigned f, unsigned s, const char* kind, const std::string& name, const Results& results,
+                      const char* nested) const
     {
         const AllocRow& row = *functions_[f].row;
         Call call = call_of(name, kind);
         call.synchronous = !is_async(name);
         call.stream = is_async(name) ? reinterpret_cast<uintptr_t>(stream_) : 0;
         for (auto [result, tally] : results) {
-            // What is pitched takes more than it was asked for, unless it fails.
-            bool asked = result && !std::string_view(kind).starts_with("f");
-            call.data = data_of(row.holding, asked ? sizes_[s] : taken_[index(f, s)]);
-            call.data->destination = row.what;
+            // Pitched memory takes more bytes than requested, unless the call fails.
+            bool not_granted = result && !std::string_view(kind).starts_with("f");
+            call.data = data_of(row.holding, not_granted ? sizes_[s] : granted_[index(f, s)]);
+            call.data->destination = row.kind;
             add_results(call, {{result, tally}}, pace_, nested);
         }
     }
@@ -210,8 +211,8 @@ private:
     std::mt19937_64 random_;
     std::vector<size_t> sizes_;
     void* arm_ = nullptr;
-    std::vector<Wanted> wanted_;
-    std::vector<size_t> taken_; // bytes
+    std::vector<AllocRequest> requests_;
+    std::vector<size_t> granted_; // bytes that the driver allocated, per function and size
     std::vector<Results> allocations_, frees_;
 };
 
@@ -223,7 +224,7 @@ void churn(const Step& step)
     ready_driver();
     Churn churn(step);
     churn.run(step.number(0), step.word(1, "") == "keep");
-    churn.tell();
+    churn.add_to_truth();
 }
 
 } // namespace workload

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that order other steps, in time, in threads and in processes.
+// Steps that control other steps: time, threads, processes, signals.
 #include "session.hpp"
 #include "steps.hpp"
 #include "symbols.hpp"
@@ -40,12 +40,12 @@ double now()
     return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-std::vector<std::thread> in_background; // of the first thread
-thread_local sigjmp_buf left_by;
+std::vector<std::thread> in_background; // started by the main thread
+thread_local sigjmp_buf leave_target;
 bool (*interrupts_sleep)() = nullptr;
 thread_local const Steps* interrupting = nullptr;
 
-// A signal for this thread in so many milliseconds, and then as often; 0: once.
+// A timer that signals this thread after `ms`, and then every `again_ms` (0: once).
 class Alarm {
 public:
     Alarm(uint64_t ms, uint64_t again_ms, void (*handler)(int))
@@ -69,17 +69,17 @@ private:
     timer_t timer_{};
 };
 
-void only_in_the_first_thread(const Step& step)
+void require_main_thread(const Step& step)
 {
     if (gettid() != getpid())
-        wrong(step, "not inside threads");
+        wrong(step, "only allowed in the main thread");
 }
 
-void only_alone(const Step& step)
+void require_no_background(const Step& step)
 {
-    only_in_the_first_thread(step);
+    require_main_thread(step);
     if (!in_background.empty())
-        wrong(step, "not while threads run in the background: join them first");
+        wrong(step, "not allowed while background threads run: join them first");
 }
 
 } // namespace
@@ -101,10 +101,10 @@ void threads(const Step& step)
         thread.join();
 }
 
-// One more thread runs the block, while this one goes on.
+// Runs the block in another thread, while this thread continues.
 void background(const Step& step)
 {
-    only_in_the_first_thread(step);
+    require_main_thread(step);
     in_background.emplace_back([inherited = device(), &step] {
         inherit_device(inherited);
         run(step.body);
@@ -113,16 +113,16 @@ void background(const Step& step)
 
 void join(const Step& step)
 {
-    only_in_the_first_thread(step);
+    require_main_thread(step);
     for (auto& thread : in_background)
         thread.join();
     in_background.clear();
 }
 
-// The main thread exits, and the process with the last thread in the background.
+// The main thread exits; the process exits after the last background thread.
 void exit_main(const Step& step)
 {
-    only_in_the_first_thread(step);
+    require_main_thread(step);
     std::thread([others = std::move(in_background)]() mutable {
         for (auto& thread : others)
             thread.join();
@@ -151,7 +151,7 @@ void forever(const Step& step)
 
 void fork_child(const Step& step)
 {
-    only_alone(step);
+    require_no_background(step);
     pid_t child = fork();
     if (child < 0)
         fail("cannot fork");
@@ -159,21 +159,22 @@ void fork_child(const Step& step)
         forget();
         run(step.body);
         write_truth();
-        exit(0); // as others do: a profiler in it wants to be told
+        exit(0); // not _exit(): an injected profiler needs its exit handlers
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        kill(child, SIGTERM); // whoever stops us means the child too
+        kill(child, SIGTERM); // a signal to this process also stops the child
     if (status)
         fail("a forked child failed");
 }
 
-// exec [PROGRAM] ... end: this process becomes the program (another form beside this one, or this one again), which
-// runs the block. Nothing after it runs. In a background thread it ends all others, of which the main one is idle.
+// exec [PROGRAM] ... end: this process executes PROGRAM (another form in the same folder; default: this form), which
+// runs the block. Later steps do not run. In a background thread, exec ends all other threads; the main thread must be
+// idle.
 void exec_image(const Step& step)
 {
     if (gettid() == getpid())
-        only_alone(step);
+        require_no_background(step);
     write_truth();
     char self[4096] = {};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
@@ -186,33 +187,34 @@ void exec_image(const Step& step)
     fail("cannot execute " + program);
 }
 
-// The block runs this many bytes further down the stack: calls there look nested to who compares stack pointers only.
+// Runs the block this many bytes further down the stack: calls there look nested to tracers that compare only stack
+// pointers.
 [[gnu::noinline]] void deeper(const Step& step)
 {
     size_t bytes = step.words.empty() ? 8192 : step.number(0);
     auto frame = static_cast<volatile char*>(alloca(bytes));
     frame[0] = 1;
     run(step.body);
-    frame[0] = 0; // keeps the frame, and keeps the call from becoming a jump
+    frame[0] = 0; // keeps the frame, and prevents a tail call
 }
 
-// leave MS ... end: after MS milliseconds, or once it sleeps in a call, a signal's handler jumps out of that, as a
-// crash handler does, or an interpreter's Ctrl-C. The truth has nothing of that call.
+// leave MS ... end: after MS milliseconds, or once the thread sleeps in a call, a signal handler jumps out of the call,
+// like a crash handler, or Ctrl-C in an interpreter. The truth does not contain that call.
 void leave(const Step& step)
 {
     interrupts_sleep = reinterpret_cast<bool (*)()>(symbol("standin_interrupts_sleep"));
     const Alarm alarm(step.number(0), 1, [](int) {
         if (interrupts_sleep())
-            siglongjmp(left_by, 1);
+            siglongjmp(leave_target, 1);
     });
-    if (sigsetjmp(left_by, 1) == 0) {
+    if (sigsetjmp(leave_target, 1) == 0) {
         run(step.body);
-        fail("what was to be left has come to its end");
+        fail("the steps inside leave ended before the signal");
     }
 }
 
-// interrupt MS STEPS end: after MS milliseconds a signal's handler runs the steps, within whatever call the thread is
-// in; a call that sleeps ends then.
+// interrupt MS STEPS end: after MS milliseconds, a signal handler runs the steps, inside any call that the thread is
+// in; a call that sleeps then ends.
 void interrupt(const Step& step)
 {
     static std::vector<std::unique_ptr<Alarm>> set;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step "copy": finds what it is between, fills in every shape of it, calls, and tells the truth.
+// The step "copy": finds source and destination, fills in every form of the arguments, makes the calls, and records
+// them in the truth.
 #include "copy.hpp"
 
 #include "calls.hpp"
@@ -46,29 +47,29 @@ Side side_of(MemoryType type, Side otherwise)
 
 MemoryType type_of(const Memory& memory)
 {
-    bool on_device = memory.what == "device" || memory.what == "vmm";
+    bool on_device = memory.kind == "device" || memory.kind == "vmm";
     return memory.side == Side::array ? MemoryType::array
            : on_device                ? MemoryType::device
-           : memory.what == "managed" ? MemoryType::unified
+           : memory.kind == "managed" ? MemoryType::unified
                                       : MemoryType::host;
 }
 
-// What each side has to be; where nothing says so, a copy goes from the host to the device.
+// Finds both sides of the copy; by default, from host to device.
 void find_memory(Request& r, const Step& step, const CopyRow& row)
 {
     Side from = row.from, to = row.to;
     auto types = numbers(step, "types");
     if (step.has("types")) {
-        if (row.told != Told::types || types.size() != 2)
-            wrong(step, "types takes two numbers, of functions with a structure of the driver's");
+        if (row.direction_from != DirectionFrom::types || types.size() != 2)
+            wrong(step, "types takes two numbers, and needs a function with a driver structure");
         r.from_type = MemoryType(types[0]);
         r.to_type = MemoryType(types[1]);
         from = side_of(r.from_type, Side::unknown);
         to = side_of(r.to_type, Side::unknown);
     }
     if (step.has("kind")) {
-        if (row.told != Told::kind)
-            wrong(step, "no kind is passed to this function");
+        if (row.direction_from != DirectionFrom::kind)
+            wrong(step, "this function takes no kind");
         r.kind = static_cast<int>(step.number("kind", 0));
         if (from == Side::unknown)
             from = r.kind == device_to_host || r.kind == device_to_device ? Side::device : Side::host;
@@ -76,7 +77,7 @@ void find_memory(Request& r, const Step& step, const CopyRow& row)
             to = r.kind == device_to_host || r.kind == host_to_host ? Side::host : Side::device;
     }
     r.to = memory(step, "dst", to == Side::unknown ? Side::device : to);
-    if (row.told != Told::set && row.told != Told::prefetch)
+    if (row.direction_from != DirectionFrom::set && row.direction_from != DirectionFrom::prefetch)
         r.from = memory(step, "src", from == Side::unknown ? Side::host : from);
     if (!step.has("types"))
         r.from_type = type_of(r.from), r.to_type = type_of(r.to);
@@ -91,7 +92,7 @@ void find_sizes(Request& r, const Step& step, const CopyRow& row)
     bool flat = row.form == Form::linear || row.form == Form::batch;
     bool deep = row.form == Form::volume || row.form == Form::volumes;
     if (step.has("sizes") != is_batch(row) && step.has("sizes"))
-        wrong(step, "no sizes are passed to this function");
+        wrong(step, "this function takes no sizes");
     if (step.has("bytes") || flat)
         r.width =
             step.number("bytes", step.number("width", 1024) * step.number("height", 1) * step.number("depth", 1)) /
@@ -108,7 +109,7 @@ void find_sizes(Request& r, const Step& step, const CopyRow& row)
     }
 }
 
-std::string between(Side from, Side to)
+std::string direction_name(Side from, Side to)
 {
     if (from == Side::unknown || to == Side::unknown)
         return "unknown";
@@ -119,21 +120,22 @@ std::string between(Side from, Side to)
 std::string direction(const Request& r, const CopyRow& row)
 {
     static const char* kinds[] = {"h2h", "h2d", "d2h", "d2d"};
-    switch (row.told) {
-    case Told::set:
+    switch (row.direction_from) {
+    case DirectionFrom::set:
         return "set";
-    case Told::prefetch:
+    case DirectionFrom::prefetch:
         return "prefetch";
-    case Told::peer:
+    case DirectionFrom::peer:
         return "p2p";
-    case Told::name:
-        return between(row.from, row.to);
-    case Told::kind:
-        return r.kind < by_address ? kinds[r.kind] : between(r.from.side, r.to.side);
-    case Told::types:
-        return r.unreadable ? "unknown" : between(side_of(r.from_type, r.from.side), side_of(r.to_type, r.to.side));
-    case Told::memory:
-        return r.unreadable ? "unknown" : between(r.from.side, r.to.side);
+    case DirectionFrom::name:
+        return direction_name(row.from, row.to);
+    case DirectionFrom::kind:
+        return r.kind < by_address ? kinds[r.kind] : direction_name(r.from.side, r.to.side);
+    case DirectionFrom::types:
+        return r.unreadable ? "unknown"
+                            : direction_name(side_of(r.from_type, r.from.side), side_of(r.to_type, r.to.side));
+    case DirectionFrom::memory:
+        return r.unreadable ? "unknown" : direction_name(r.from.side, r.to.side);
     }
     return {};
 }
@@ -145,8 +147,8 @@ Data data_of(const Request& r, const CopyRow& row)
     data.direction = direction(r, row);
     if (r.unreadable)
         return data;
-    data.source = r.from.what;
-    data.destination = r.to.what;
+    data.source = r.from.kind;
+    data.destination = r.to.kind;
     data.bytes = r.width * r.height * r.depth * row.element;
     if (is_batch(row)) {
         data.bytes = 0;
@@ -158,7 +160,7 @@ Data data_of(const Request& r, const CopyRow& row)
     return data;
 }
 
-// cuMemcpy%Async with a kind that says more than "look at the addresses": cuMemcpyHtoDAsync_v2
+// cuMemcpy%Async and a kind with a direction -> cuMemcpyHtoDAsync_v2
 std::string nested_function(const CopyRow& row, int kind)
 {
     static const char* names[] = {"", "HtoD", "DtoH", "DtoD", ""};
@@ -173,7 +175,9 @@ std::string nested_function(const CopyRow& row, int kind)
 
 const char* kind_of(const CopyRow& row)
 {
-    return row.told == Told::set ? "set" : row.told == Told::prefetch ? "prefetch" : "copy";
+    return row.direction_from == DirectionFrom::set        ? "set"
+           : row.direction_from == DirectionFrom::prefetch ? "prefetch"
+                                                           : "copy";
 }
 
 Request request(const Step& step, const CopyRow& row, bool asynchronous)
@@ -182,7 +186,7 @@ Request request(const Step& step, const CopyRow& row, bool asynchronous)
     find_memory(r, step, row);
     find_sizes(r, step, row);
     if (r.kind < 0 || r.kind > by_address)
-        wrong(step, "kind is 0 to 4");
+        wrong(step, "kind must be 0 to 4");
     if (step.option("location", "") == "host")
         r.location = {standin::Location::host, 0};
     else
@@ -202,11 +206,12 @@ void copy(const Step& step)
     auto function = step.option("fn", runtime_major ? "cudaMemcpy" : "cuMemcpy");
     const CopyRow* row = find_copy_row(function);
     if (!row)
-        wrong(step, "nothing copies, sets or prefetches by " + function);
+        wrong(step, function + " does not copy, set or prefetch");
     bool by_runtime = is_runtime(function);
-    bool structure = row->told == Told::types || (row->told == Told::peer && row->form == Form::volume);
+    bool structure = row->direction_from == DirectionFrom::types ||
+                     (row->direction_from == DirectionFrom::peer && row->form == Form::volume);
     if (step.has("params") && !is_batch(*row) && (by_runtime || !structure))
-        wrong(step, "no structure that could be unreadable is passed to this function");
+        wrong(step, "this function takes no structure that could be unreadable");
     Pace pace(step);
     if (!by_runtime)
         ready_driver();
@@ -225,7 +230,7 @@ void copy(const Step& step)
     auto driver_function = nested_function(*row, r.kind);
     Call nested = nested_call(call, driver_function);
     if (driver_function == "cuMemcpy" || driver_function == "cuMemcpyAsync")
-        nested.data->direction = between(r.from.side, r.to.side); // whatever the kind was
+        nested.data->direction = direction_name(r.from.side, r.to.side); // regardless of the kind
     add_results(call, results, pace, nested);
 }
 

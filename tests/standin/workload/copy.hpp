@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that copy, fill or prefetch: what a script asks of one, in every shape that one can want it in.
+// Functions that copy, fill or prefetch: the arguments of a step, in every form that a function may take.
 #pragma once
 
 #include "../abi_memory.hpp"
@@ -9,13 +9,13 @@ namespace workload {
 
 struct Request {
     Memory to, from;
-    size_t width = 0, height = 1, depth = 1; // in bytes, for fills in elements; what is linear has all in its width
+    size_t width = 0, height = 1, depth = 1; // in bytes; for fills, in elements; linear copies use only the width
     int kind = 0;                            // cudaMemcpyKind
     standin::MemoryType to_type{}, from_type{};
     standin::Location location{};
     void* stream = nullptr;
 
-    // The same as structures and arrays. Elements of a batch follow each other.
+    // The same as structures and arrays. Elements of a batch are contiguous.
     standin::Copy2D plane{};
     standin::Copy3D volume{};
     standin::RuntimeCopy3D runtime_volume{};
@@ -23,7 +23,7 @@ struct Request {
     std::vector<size_t> sizes;
     std::vector<void*> to_list, from_list;
     std::vector<standin::BatchCopy3D> operations;
-    const void* unreadable = nullptr; // goes in their place
+    const void* unreadable = nullptr; // passed instead of them
 
     template<class T>
     const T* readable(const T* p) const
@@ -33,20 +33,20 @@ struct Request {
 };
 void fill_structures(Request&);
 
-// What says the direction of a copy: the function's name, its kind argument, the types in its structure, nothing but
-// the memory itself. Or the call is no copy between two sides at all.
-enum class Told { name, kind, types, memory, peer, set, prefetch };
+// Source of a copy's direction: the function's name, its kind argument, the types in its structure, or only the memory.
+// peer, set and prefetch: not a copy between host and device.
+enum class DirectionFrom { name, kind, types, memory, peer, set, prefetch };
 enum class Form { linear, plane, volume, batch, volumes };
 
 struct CopyRow {
     const char* name; // without _ptds, _ptsz
     Form form;
-    Told told;
-    Side from, to; // that the function insists on
+    DirectionFrom direction_from;
+    Side from, to; // fixed by the function
     int (*call)(void* function, const Request&);
-    const char* nested = ""; // the driver function that a runtime function reaches; % stands for HtoD and the like
-    size_t element = 1;      // bytes, of fills
-    int runtime = 0;         // the only one with this layout
+    const char* nested = ""; // the driver function of a runtime function; % stands for HtoD etc.
+    size_t element = 1;      // bytes per element of fills
+    int runtime = 0;         // the only major version with this layout; 0: all
 };
 const CopyRow* find_copy_row(const std::string& function);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function that copies, fills or prefetches. Streams come last, so that a form without one ignores it.
+// Rows of all functions that copy, fill or prefetch. Streams are the last argument, so that functions without one
+// ignore it.
 #include "calls.hpp"
 #include "copy.hpp"
 #include "kernels.hpp"
@@ -75,7 +76,8 @@ int set(void* f, R r)
 }
 int set_plane(void* f, R r)
 {
-    return call_symbol(f, r.to.pointer(), 4 * r.width, pattern, r.width, r.height, r.stream); // wide enough for any
+    return call_symbol(f, r.to.pointer(), 4 * r.width, pattern, r.width, r.height,
+                       r.stream); // pitch: wide enough for any element size
 }
 int prefetch(void* f, R r)
 {
@@ -159,10 +161,10 @@ int set_volume(void* f, R r)
 
 } // namespace by
 
-// Host, device, array, a symbol of the device's code; X: as the caller likes.
+// Host, device, array, device symbol; X: chosen by the step.
 constexpr Side H = Side::host, D = Side::device, A = Side::array, S = Side::symbol, X = Side::unknown;
 using enum Form;
-using enum Told;
+using enum DirectionFrom;
 
 const CopyRow rows[] = {
     // from, to

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One copy in the shapes of all structures that functions take. Rows are packed.
+// Converts a copy to all structures that functions take. Rows are packed.
 #include "copy.hpp"
 
 namespace workload {
@@ -7,9 +7,9 @@ namespace {
 
 using standin::MemoryType;
 
-// The member that the type calls for. Unified memory goes where the device's does.
+// Sets the member that belongs to the type. Unified memory uses the device's.
 template<class Structure>
-void place_in(Structure& side, const Memory& memory, MemoryType type)
+void set_address(Structure& side, const Memory& memory, MemoryType type)
 {
     side.type = type;
     if (type == MemoryType::array) {
@@ -41,14 +41,14 @@ standin::BatchOperand operand(const Memory& memory, size_t offset)
 
 void fill_structures(Request& r)
 {
-    place_in(r.plane.source, r.from, r.from_type);
-    place_in(r.plane.destination, r.to, r.to_type);
+    set_address(r.plane.source, r.from, r.from_type);
+    set_address(r.plane.destination, r.to, r.to_type);
     r.plane.source.pitch = r.plane.destination.pitch = r.width;
     r.plane.width = r.width;
     r.plane.height = r.height;
 
-    place_in(r.volume.source, r.from, r.from_type);
-    place_in(r.volume.destination, r.to, r.to_type);
+    set_address(r.volume.source, r.from, r.from_type);
+    set_address(r.volume.destination, r.to, r.to_type);
     r.volume.source.pitch = r.volume.destination.pitch = r.width;
     r.volume.source.height = r.volume.destination.height = r.height;
     r.volume.width = r.width;

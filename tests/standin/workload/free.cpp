@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Freeing, also what is not there, and giving back what pools keep.
+// Frees memory, also invalid addresses, and trims pools.
 #include "alloc.hpp"
 #include "kernels.hpp"
 #include "steps.hpp"
@@ -16,7 +16,7 @@ void* untagged(void* address)
     return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) & ~standin::ignored_bits);
 }
 
-// Of memory that the script does not name, nothing is told.
+// Makes the call, and records it; invalid addresses are recorded without bytes. Returns true on success.
 bool free_by(const FreeRow& row, const std::string& function, const Step& step, const Memory& memory)
 {
     Pace pace(step);
@@ -28,7 +28,7 @@ bool free_by(const FreeRow& row, const std::string& function, const Step& step, 
     call.stream = reinterpret_cast<uintptr_t>(s);
     call.data = memory.holding.empty()
                     ? Data{}
-                    : Data{.bytes = memory.bytes, .destination = memory.what, .holding = memory.holding};
+                    : Data{.bytes = memory.bytes, .destination = memory.kind, .holding = memory.holding};
     void* target = symbol(function);
     void* address = memory.physical ? memory.physical : memory.address;
     if (memory.physical)
@@ -47,7 +47,7 @@ const FreeRow& row_of(const Step& step, const std::string& function)
 {
     const FreeRow* row = find_free_row(function);
     if (!row)
-        wrong(step, "nothing frees by " + function);
+        wrong(step, function + " does not free memory");
     return *row;
 }
 
@@ -56,8 +56,8 @@ std::string default_function(const Step& step)
     return step.option("fn", runtime_major ? "cudaFree" : "cuMemFree_v2");
 }
 
-// Frees what is not there, which must fail: otherwise it was somebody else's.
-void free_wrongly(const Step& step, const std::string& function, const Memory& memory)
+// Frees an invalid address. The call must fail; otherwise it freed another allocation.
+void free_invalid(const Step& step, const std::string& function, const Memory& memory)
 {
     if (free_by(row_of(step, function), function, step, memory))
         wrong(step, "there was memory at this address");
@@ -72,9 +72,9 @@ void free_memory(const Step& step)
         Memory memory = freed_before(step, step.word(0));
         memory.physical = nullptr;
         memory.holding.clear();
-        return free_wrongly(step, step.option("fn", memory.free_by), memory);
+        return free_invalid(step, step.option("fn", memory.free_by), memory);
     }
-    Memory memory = take(step, step.word(0));
+    Memory memory = pop_memory(step, step.word(0));
     auto function = step.option("fn", memory.free_by);
     if (function == "free")
         return free(untagged(memory.address));
@@ -83,7 +83,7 @@ void free_memory(const Step& step)
     if (!free_by(row_of(step, function), function, step, memory))
         return remember(step.word(0), memory);
     freed(step.word(0), memory);
-    if (memory.what == "registered")
+    if (memory.kind == "registered")
         free(untagged(memory.address));
 }
 
@@ -92,10 +92,10 @@ void free_address(const Step& step)
 {
     Memory nothing;
     nothing.address = reinterpret_cast<void*>(step.number(0));
-    free_wrongly(step, default_function(step), nothing);
+    free_invalid(step, default_function(step), nothing);
 }
 
-// freenull [fn=FUNCTION]: some functions take it, others refuse.
+// freenull [fn=FUNCTION]: some functions accept null, others return an error.
 void free_null(const Step& step)
 {
     auto function = default_function(step);

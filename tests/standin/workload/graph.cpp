@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of graphs: made, cloned, instantiated, uploaded, launched, updated, destroyed.
+// Graphs: create, clone, instantiate, upload, launch, update, destroy.
 #include "graph.hpp"
 
 #include "kernels.hpp"
@@ -12,7 +12,7 @@
 namespace workload {
 namespace {
 
-std::mutex lock; // over all of these
+std::mutex lock; // protects these maps
 std::map<std::string, void*> graphs, execs;
 std::map<void*, void*> sources; // executable -> graph
 
@@ -21,13 +21,13 @@ void* look_up(const Step& step, const std::map<std::string, void*>& names, const
     if (name == "null")
         return nullptr;
     std::lock_guard hold(lock);
-    auto found = names.find(of_thread(name));
+    auto found = names.find(per_thread_name(name));
     if (found == names.end())
-        wrong(step, "nothing is called " + name);
+        wrong(step, "no graph named " + name);
     return found->second;
 }
 
-void must(int result, const std::string& function)
+void require_success(int result, const std::string& function)
 {
     if (result && !stopping())
         fail(function + " returned " + std::to_string(result));
@@ -38,11 +38,11 @@ struct Made {
     void* handle = nullptr;
 };
 
-// Whatever the handle was before the call, nothing is made of it when that fails.
+// If the call fails, the previous value of the handle is ignored.
 Made instantiate(const Step& step, const std::string& function, void* graph)
 {
     Made made;
-    GraphCall call{.function = function, .kind = "instantiate", .graph = graph_now(graph)};
+    GraphCall call{.function = function, .kind = "instantiate", .graph = graph_key(graph)};
     Pace pace(step);
     if (!is_runtime(function))
         ready_driver();
@@ -52,13 +52,13 @@ Made instantiate(const Step& step, const std::string& function, void* graph)
     params.flags = flags;
     void* f = symbol(function);
     auto results = make_calls<Timed::yes>(pace, 1, [&] {
-        // The other forms differ in arguments that are zero here, so that one call fits them all.
+        // The other forms differ only in arguments that are zero here, so one call fits all.
         return with_params ? call_symbol(f, &made.handle, graph, &params)
                            : call_symbol(f, &made.handle, graph, flags, nullptr, static_cast<size_t>(0));
     });
     made.result = result_of(results);
     if (!made.result) {
-        call.exec = exec_now(made.handle);
+        call.exec = exec_key(made.handle);
         add_instantiation(call.exec, results[0].duration_ns);
     }
     add_graph_results(call, results, pace);
@@ -71,7 +71,7 @@ void create(const Step& step)
     GraphCall call{.function = function_of(step, "GraphCreate"), .kind = "create"};
     auto results = graph_calls(step, call, 1, [&](void* f) {
         int result = call_symbol(f, &made, 0u);
-        call.graph = graph_now(result ? nullptr : made);
+        call.graph = graph_key(result ? nullptr : made);
         return result;
     });
     if (!result_of(results))
@@ -81,10 +81,10 @@ void create(const Step& step)
 void clone(const Step& step)
 {
     void *from = graph(step, step.word(1)), *made = nullptr;
-    GraphCall call{.function = function_of(step, "GraphClone"), .kind = "clone", .of = graph_now(from)};
+    GraphCall call{.function = function_of(step, "GraphClone"), .kind = "clone", .source = graph_key(from)};
     auto results = graph_calls(step, call, 1, [&](void* f) {
         int result = call_symbol(f, &made, from);
-        call.graph = graph_now(result ? nullptr : made);
+        call.graph = graph_key(result ? nullptr : made);
         return result;
     });
     if (!result_of(results))
@@ -110,7 +110,7 @@ void upload(const Step& step)
 {
     void* x = exec(step, step.word(1));
     void* s = stream(step);
-    GraphCall call{.function = function_of(step, "GraphUpload"), .kind = "upload", .exec = exec_now(x)};
+    GraphCall call{.function = function_of(step, "GraphUpload"), .kind = "upload", .exec = exec_key(x)};
     call.stream = reinterpret_cast<uintptr_t>(s);
     graph_calls(step, call, to_number(step, step.word(2, "1")), [&](void* f) { return call_symbol(f, x, s); });
 }
@@ -119,18 +119,18 @@ void launch(const Step& step, void* x, uint64_t count)
 {
     auto function = function_of(step, "GraphLaunch");
     if (!without_suffix(function).ends_with("GraphLaunch"))
-        wrong(step, "nothing launches graphs by " + function);
+        wrong(step, function + " does not launch graphs");
     void* s = stream(step);
-    GraphCall told{.function = function, .kind = "launch", .exec = exec_now(x)};
-    told.kernels = driver_kernels(x);
-    told.recorded = driver_is_capturing(s);
-    told.stream = reinterpret_cast<uintptr_t>(s);
-    auto results = graph_calls(step, told, count, [&](void* f) { return call_symbol(f, x, s); });
+    GraphCall graph_call{.function = function, .kind = "launch", .exec = exec_key(x)};
+    graph_call.kernels = driver_kernels(x);
+    graph_call.recorded = driver_is_capturing(s);
+    graph_call.stream = reinterpret_cast<uintptr_t>(s);
+    auto results = graph_calls(step, graph_call, count, [&](void* f) { return call_symbol(f, x, s); });
 
     Call call = call_of(function, "graph");
     call.handle = reinterpret_cast<uintptr_t>(x);
-    call.kernels = told.kernels;
-    call.stream = *told.stream;
+    call.kernels = graph_call.kernels;
+    call.stream = *graph_call.stream;
     add_results(call, results, Pace(step), is_runtime(function) ? "cu" + without_suffix(function).substr(4) : "");
 }
 
@@ -139,7 +139,7 @@ void launch_named(const Step& step)
     launch(step, exec(step, step.word(1)), to_number(step, step.word(2, "1")));
 }
 
-// The forms differ in where the result goes: a structure, or a number behind the node.
+// The forms return the result in a structure, or in an argument after the node.
 int update(void* f, bool one_structure, void* x, void* from, unsigned& why)
 {
     standin::UpdateResult info = {};
@@ -155,7 +155,7 @@ void update_named(const Step& step)
     auto function = function_of(step, "GraphExecUpdate", "_v2");
     bool one_structure = function != "cuGraphExecUpdate";
     auto result = static_cast<unsigned>(step.number("update_result", 0));
-    GraphCall call{.function = function, .kind = "update", .graph = graph_now(from), .exec = exec_now(x)};
+    GraphCall call{.function = function, .kind = "update", .graph = graph_key(from), .exec = exec_key(x)};
     unsigned why = 0;
     graph_calls(step, call, to_number(step, step.word(3, "1")), [&](void* f) {
         if (result)
@@ -170,14 +170,14 @@ void update_named(const Step& step)
 void destroy(const Step& step)
 {
     void* from = graph(step, step.word(1));
-    GraphCall call{.function = function_of(step, "GraphDestroy"), .kind = "destroy", .graph = graph_now(from)};
+    GraphCall call{.function = function_of(step, "GraphDestroy"), .kind = "destroy", .graph = graph_key(from)};
     graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, from); });
 }
 
 void destroy_exec(const Step& step)
 {
     void* x = exec(step, step.word(1));
-    GraphCall call{.function = function_of(step, "GraphExecDestroy"), .kind = "execdestroy", .exec = exec_now(x)};
+    GraphCall call{.function = function_of(step, "GraphExecDestroy"), .kind = "execdestroy", .exec = exec_key(x)};
     graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x); });
 }
 
@@ -186,8 +186,8 @@ void conditional_handle(const Step& step)
     void* to = graph(step, step.word(1));
     uint64_t made = 0;
     GraphCall call{
-        .function = function_of(step, "GraphConditionalHandleCreate"), .kind = "conditional", .graph = graph_now(to)};
-    bool runtime = is_runtime(call.function); // which has no context
+        .function = function_of(step, "GraphConditionalHandleCreate"), .kind = "conditional", .graph = graph_key(to)};
+    bool runtime = is_runtime(call.function); // the runtime's form takes no context
     graph_calls(step, call, 1, [&](void* f) {
         return runtime ? call_symbol(f, &made, to, 0u, 0u) : call_symbol(f, &made, to, nullptr, 0u, 0u);
     });
@@ -211,7 +211,7 @@ const Row rows[] = {
     {"enable", enable_node},
     {"destroy", destroy},
     {"execdestroy", destroy_exec},
-    {"brief", [](const Step&) { be_brief(); }},
+    {"brief", [](const Step&) { set_brief(); }},
 };
 
 } // namespace
@@ -229,13 +229,13 @@ void* exec(const Step& step, const std::string& name)
 void remember_graph(const std::string& name, void* graph)
 {
     std::lock_guard hold(lock);
-    graphs[of_thread(name)] = graph;
+    graphs[per_thread_name(name)] = graph;
 }
 
 void remember_exec(const std::string& name, void* exec, void* graph)
 {
     std::lock_guard hold(lock);
-    execs[of_thread(name)] = exec;
+    execs[per_thread_name(name)] = exec;
     sources[exec] = graph;
 }
 
@@ -256,10 +256,10 @@ void create_graph(const std::string& function, void** graph)
     GraphCall call{.function = function, .kind = "create"};
     auto results = graph_calls(nothing, call, 1, [&](void* f) {
         int result = call_symbol(f, graph, 0u);
-        call.graph = graph_now(*graph);
+        call.graph = graph_key(*graph);
         return result;
     });
-    must(result_of(results), function);
+    require_success(result_of(results), function);
 }
 
 void instantiate_last(const Step& step, void* graph)
@@ -267,7 +267,7 @@ void instantiate_last(const Step& step, void* graph)
     static const Step nothing;
     auto function = instantiating_function(step, "instantiate");
     auto made = instantiate(nothing, function, graph);
-    must(made.result, function);
+    require_success(made.result, function);
     set_last_graph(made.handle);
 }
 
@@ -283,7 +283,7 @@ void build_graph(const Step& step)
     instantiate_last(step, made);
 }
 
-// graph COUNT [fn=...] [stream=N]: launches the graph made last. graph WORD ...: a row.
+// graph COUNT [fn=...] [stream=N]: launches the last graph. graph WORD ...: a row above.
 void graph_step(const Step& step)
 {
     auto word = step.word(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs and executable graphs that scripts have names for.
+// Named graphs and executable graphs of scripts.
 #pragma once
 
 #include "graph_truth.hpp"
@@ -8,18 +8,18 @@
 
 namespace workload {
 
-// Names are known to all threads, but for those with a dot first. They stay when what they name is destroyed: a script
-// may use it after that. `null` is none.
+// Names are shared by all threads; names that begin with a dot are per thread. They stay valid after destruction, since
+// scripts may use destroyed graphs. The name `null` is a null handle.
 void* graph(const Step&, const std::string& name);
 void* exec(const Step&, const std::string& name);
 void remember_graph(const std::string& name, void*);
 void remember_exec(const std::string& name, void*, void* graph);
-void* source_of(void* exec); // the graph that it was made of
+void* source_of(void* exec); // the graph it was instantiated from
 
-// fn=, or the function of this name (GraphCreate) of the layer that this form uses.
+// The option fn=, or the function `name` (such as GraphCreate) of the layer that this form uses.
 std::string function_of(const Step&, const std::string& name, const std::string& driver_suffix = "");
 
-// The calls of one step, with the truth; what is told of them is `call` as it is when they are over.
+// Makes the calls of a step, and records them in the truth. `call` is read after the calls, so `f` may change it.
 template<class F>
 Results graph_calls(const Step& step, GraphCall& call, uint64_t count, F f)
 {
@@ -32,7 +32,7 @@ Results graph_calls(const Step& step, GraphCall& call, uint64_t count, F f)
     return results;
 }
 
-// Of calls that all ended alike; -1: there were none, as the workload is to stop.
+// The result of calls that all had the same result; -1 if none was made, because the workload is stopping.
 inline int result_of(const Results& results)
 {
     for (const auto& [result, tally] : results)
@@ -41,8 +41,8 @@ inline int result_of(const Results& results)
     return -1;
 }
 
-void create_graph(const std::string& function, void** graph); // or fails
-// Of a step's option instantiate= and a graph that it made; becomes the executable graph that was made last, or fails.
+void create_graph(const std::string& function, void** graph); // exits on failure
+// Instantiates `graph` by the step's option instantiate=, and makes it the last executable graph; exits on failure.
 void instantiate_last(const Step&, void* graph);
 
 // graph_nodes.cpp
@@ -50,6 +50,6 @@ void add_nodes(const Step&);   // graph add GRAPH KIND [COUNT]
 void set_params(const Step&);  // graph setparams EXEC KIND [COUNT]
 void enable_node(const Step&); // graph enable EXEC 0|1
 void destroy_node(const Step&);
-void add_kernel_nodes(const Step&, void* graph, void* kernel, uint64_t count); // of `build`
+void add_kernel_nodes(const Step&, void* graph, void* kernel, uint64_t count); // for the step `build`
 
 } // namespace workload

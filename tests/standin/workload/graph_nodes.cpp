@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes: added to graphs, changed in executable ones, taken away. A new kind is a row.
+// Graph nodes: to_add, changing in executable graphs, destroying. To add a kind, add a row.
 #include "graph.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"
@@ -20,7 +20,7 @@ struct NodeRow {
     std::string_view name;
     NodeType type;
     const char* added_by;   // GraphAdd...
-    const char* changed_by; // GraphExec..., if it can be
+    const char* changed_by; // GraphExec...; null if it cannot be changed
     const char* driver_suffix = "";
 };
 const NodeRow rows[] = {
@@ -36,8 +36,8 @@ const NodeRow rows[] = {
     {"semwait", NodeType::semaphore_wait, "ExternalSemaphoresWaitNode", "ExternalSemaphoresWaitNodeSetParams"},
     {"memalloc", NodeType::alloc, "MemAllocNode", nullptr},
     {"memfree", NodeType::free, "MemFreeNode", nullptr},
-    {"memop", NodeType::memop, "BatchMemOpNode", "BatchMemOpNodeSetParams"}, // of the driver only
-    {"conditional", NodeType::conditional, "Node", nullptr},                 // by the generic function only
+    {"memop", NodeType::memop, "BatchMemOpNode", "BatchMemOpNodeSetParams"}, // driver API only
+    {"conditional", NodeType::conditional, "Node", nullptr},                 // generic function only
 };
 
 const NodeRow& row_of(const Step& step, std::string_view name)
@@ -48,7 +48,7 @@ const NodeRow& row_of(const Step& step, std::string_view name)
     return *row;
 }
 
-// What a node is made of, in the form that either layer wants.
+// Parameters of a node, in the form of either layer.
 struct Params {
     standin::KernelNodeParams kernel = {};
     standin::Copy3D copy = {};
@@ -56,7 +56,7 @@ struct Params {
     standin::MemsetNode set = {};
     standin::HostNodeParams host = {};
     standin::AllocationNode allocation = {};
-    uint64_t zeros[16] = {}; // of kinds that nobody looks into
+    uint64_t zeros[16] = {}; // for kinds whose parameters are not read
     void* handle = nullptr;  // a child graph, an event, an address
 
     void* of(NodeType type, bool runtime)
@@ -85,7 +85,7 @@ struct Params {
     GenericNode generic(NodeType type) const
     {
         GenericNode node = {.type = type, .reserved = {}, .of_type = {}};
-        auto put = [&](const auto& what) { std::memcpy(node.of_type, &what, sizeof what); };
+        auto put = [&](const auto& params) { std::memcpy(node.of_type, &params, sizeof params); };
         if (type == NodeType::kernel)
             put(kernel);
         else if (type == NodeType::memset)
@@ -138,11 +138,11 @@ Params params_of(const Step& step, NodeType type, bool runtime)
     p.runtime_copy.source.pointer.pointer = host_memory[0];
     p.runtime_copy.destination.pointer.pointer = host_memory[1];
     p.runtime_copy.extent = {bytes, 1, 1};
-    // A real driver fills what is the device's.
+    // A real driver can only fill device memory.
     bool fills_device = type == NodeType::memset && on_device();
     p.set = {fills_device ? memory(step, "dst", Side::device).address : host_memory[1], 0, 0, 1, bytes, 1};
     p.host = {nothing_to_do, nullptr};
-    p.allocation.pool.type = 1; // CU_MEM_ALLOCATION_TYPE_PINNED: there is no other
+    p.allocation.pool.type = 1; // CU_MEM_ALLOCATION_TYPE_PINNED: the only type
     p.allocation.pool.location = {standin::Location::device, device()};
     p.allocation.bytes = bytes;
     if (type == NodeType::graph)
@@ -152,7 +152,7 @@ Params params_of(const Step& step, NodeType type, bool runtime)
     return p;
 }
 
-// Functions for one kind only that take a copy without a structure.
+// Functions for copy nodes that take no structure.
 bool is_simple_copy(const std::string& base)
 {
     return base.ends_with("1D") || base.ends_with("Symbol");
@@ -165,7 +165,7 @@ bool is_generic(const std::string& function, const char* name)
     return base == std::string("cu") + name || base == std::string("cuda") + name;
 }
 
-// What the generic function is called as, unless fn= says.
+// The function to call: fn=, or the generic or specific function.
 std::string function_for(const Step& step, const std::string& specific, const char* generic, const NodeRow& row,
                          bool driver_only)
 {
@@ -174,7 +174,7 @@ std::string function_for(const Step& step, const std::string& specific, const ch
                         ? step.option("fn", "cu" + specific)
                         : function_of(step, wanted ? generic : specific, wanted ? "" : row.driver_suffix);
     if (!is_generic(function, generic) && function.find(specific) == std::string::npos)
-        wrong(step, "that is not done by " + function);
+        wrong(step, function + " does not add or change such nodes");
     return function;
 }
 
@@ -184,25 +184,25 @@ uint64_t count_of(const Step& step, size_t index)
     return word == "generic" ? 1 : to_number(step, word);
 }
 
-std::mutex lock; // over what nodes allocated
+std::mutex lock; // protects `allocations`
 struct Allocation {
     void* address;
     uint64_t bytes;
 };
 std::map<void*, std::vector<Allocation>> allocations; // by graph
 
-Allocation take_allocation(const Step& step, void* graph)
+Allocation pop_allocation(const Step& step, void* graph)
 {
     std::lock_guard hold(lock);
     auto& list = allocations[graph];
     if (list.empty())
-        wrong(step, "this graph allocates nothing that could be freed");
+        wrong(step, "this graph has no allocation to free");
     auto last = list.back();
     list.pop_back();
     return last;
 }
 
-struct Adding {
+struct NodeToAdd {
     void* graph;
     const NodeRow& row;
     Params params;
@@ -236,8 +236,9 @@ struct Adding {
     }
 };
 
-// The same calls as any that allocate or free.
-void tell_memory(const Step& step, const std::string& function, bool allocates, uint64_t bytes, const Results& results)
+// Records calls that add allocation or free nodes as allocations and frees, too.
+void record_memory(const Step& step, const std::string& function, bool allocates, uint64_t bytes,
+                   const Results& results)
 {
     Call call = call_of(function, allocates ? "alloc" : "free");
     call.synchronous = false;
@@ -245,31 +246,31 @@ void tell_memory(const Step& step, const std::string& function, bool allocates, 
     add_results(call, results, Pace(step), is_runtime(function) ? without_suffix(nested_function(function)) : "");
 }
 
-void add(const Step& step, Adding& adding, const std::string& function, uint64_t count)
+void add(const Step& step, NodeToAdd& to_add, const std::string& function, uint64_t count)
 {
-    bool allocates = adding.row.type == NodeType::alloc, frees = adding.row.type == NodeType::free;
-    GraphCall call{.function = function, .kind = "add", .node = std::string(adding.row.name)};
-    call.graph = graph_now(adding.graph);
-    if (adding.row.type == NodeType::graph)
-        call.of = graph_now(adding.params.handle);
+    bool allocates = to_add.row.type == NodeType::alloc, frees = to_add.row.type == NodeType::free;
+    GraphCall call{.function = function, .kind = "add", .node = std::string(to_add.row.name)};
+    call.graph = graph_key(to_add.graph);
+    if (to_add.row.type == NodeType::graph)
+        call.source = graph_key(to_add.params.handle);
     if (!allocates && !frees) {
-        graph_calls(step, call, count, [&](void* f) { return adding.call(f); });
+        graph_calls(step, call, count, [&](void* f) { return to_add.call(f); });
         return;
     }
     for (uint64_t i = 0; i < count && !stopping(); i++) {
         Allocation memory =
-            frees ? take_allocation(step, adding.graph) : Allocation{nullptr, adding.params.allocation.bytes};
-        adding.params.handle = memory.address;
-        auto results = graph_calls(step, call, 1, [&](void* f) { return adding.call(f); });
-        tell_memory(step, function, allocates, memory.bytes, results);
+            frees ? pop_allocation(step, to_add.graph) : Allocation{nullptr, to_add.params.allocation.bytes};
+        to_add.params.handle = memory.address;
+        auto results = graph_calls(step, call, 1, [&](void* f) { return to_add.call(f); });
+        record_memory(step, function, allocates, memory.bytes, results);
         std::lock_guard hold(lock);
         if (allocates && result_of(results) == 0)
-            allocations[adding.graph].push_back(
-                {reinterpret_cast<void*>(adding.params.allocation.address), memory.bytes});
+            allocations[to_add.graph].push_back(
+                {reinterpret_cast<void*>(to_add.params.allocation.address), memory.bytes});
     }
 }
 
-// The node of this kind, by number, of a graph; asked of the driver, as nodes of captured graphs have no other names.
+// Finds the Nth node of a kind (option node=N). Queries the driver, since nodes of captured graphs have no names.
 void* find_node(const Step& step, void* graph, NodeType type)
 {
     ready_driver();
@@ -297,36 +298,36 @@ void add_nodes(const Step& step)
         function_for(step, std::string("GraphAdd") + row.added_by, "GraphAddNode", row, row.type == NodeType::memop);
     bool runtime = is_runtime(function);
     auto base = without_suffix(function);
-    Adding adding{.graph = graph(step, step.word(1)),
-                  .row = row,
-                  .params = params_of(step, row.type, runtime),
-                  .runtime = runtime,
-                  .generic = is_generic(function, "GraphAddNode"),
-                  .edges = base.ends_with("_v2") || (runtime && runtime_major >= 13),
-                  .base = base};
-    add(step, adding, function, count_of(step, 3));
-    if (step.has("body") && adding.body)
-        remember_graph(step.option("body", ""), adding.body);
+    NodeToAdd to_add{.graph = graph(step, step.word(1)),
+                     .row = row,
+                     .params = params_of(step, row.type, runtime),
+                     .runtime = runtime,
+                     .generic = is_generic(function, "GraphAddNode"),
+                     .edges = base.ends_with("_v2") || (runtime && runtime_major >= 13),
+                     .base = base};
+    add(step, to_add, function, count_of(step, 3));
+    if (step.has("body") && to_add.body)
+        remember_graph(step.option("body", ""), to_add.body);
 }
 
 void add_kernel_nodes(const Step& step, void* graph, void* kernel, uint64_t count)
 {
     static const Step nothing;
-    Adding adding{.graph = graph,
-                  .row = rows[0],
-                  .params = {},
-                  .runtime = false,
-                  .generic = false,
-                  .edges = false,
-                  .base = "cuGraphAddKernelNode_v2"};
-    adding.params.kernel.function = kernel;
-    adding.params.kernel.grid = step.triple("grid");
-    adding.params.kernel.block = step.triple("block");
-    adding.params.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
-    add(nothing, adding, adding.base, count);
+    NodeToAdd to_add{.graph = graph,
+                     .row = rows[0],
+                     .params = {},
+                     .runtime = false,
+                     .generic = false,
+                     .edges = false,
+                     .base = "cuGraphAddKernelNode_v2"};
+    to_add.params.kernel.function = kernel;
+    to_add.params.kernel.grid = step.triple("grid");
+    to_add.params.kernel.block = step.triple("block");
+    to_add.params.kernel.shared = static_cast<unsigned>(step.number("smem", 0));
+    add(nothing, to_add, to_add.base, count);
 }
 
-// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and as of add
+// graph setparams EXEC [KIND] [COUNT] [generic] [node=N] and the options of add
 void set_params(const Step& step)
 {
     void* x = exec(step, step.word(1));
@@ -342,9 +343,9 @@ void set_params(const Step& step)
     bool generic = is_generic(function, "GraphExecNodeSetParams");
     auto base = without_suffix(function);
     GraphCall call{.function = function, .kind = "setparams", .node = std::string(row.name)};
-    call.exec = exec_now(x);
+    call.exec = exec_key(x);
     if (row.type == NodeType::graph)
-        call.of = graph_now(params.handle);
+        call.source = graph_key(params.handle);
     graph_calls(step, call, count_of(step, 3), [&](void* f) {
         if (generic)
             return call_symbol(f, x, node, &all);
@@ -366,7 +367,7 @@ void enable_node(const Step& step)
     auto on = static_cast<unsigned>(step.number(2));
     GraphCall call{
         .function = function_of(step, "GraphNodeSetEnabled"), .kind = "enable", .node = std::string(row.name)};
-    call.exec = exec_now(x);
+    call.exec = exec_key(x);
     graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, x, node, on); });
 }
 
@@ -377,7 +378,7 @@ void destroy_node(const Step& step)
     const NodeRow& row = row_of(step, step.word(2, "kernel"));
     void* node = find_node(step, from, row.type);
     GraphCall call{.function = function_of(step, "GraphDestroyNode"), .kind = "remove", .node = std::string(row.name)};
-    call.graph = graph_now(from);
+    call.graph = graph_key(from);
     graph_calls(step, call, 1, [&](void* f) { return call_symbol(f, node); });
 }
 

@@ -21,20 +21,20 @@ std::map<GraphCall, Tally> calls;
 bool brief;
 
 struct Times {
-    std::map<Named, uint64_t> of;
+    std::map<GraphKey, uint64_t> by_key;
     uint64_t count = 0, ns = 0;
 
-    void add(const Named& what, uint64_t duration)
+    void add(const GraphKey& key, uint64_t duration)
     {
         if (!brief)
-            of[what] += duration;
+            by_key[key] += duration;
         count++;
         ns += duration;
     }
-    uint64_t at(const Named& what) const
+    uint64_t at(const GraphKey& key) const
     {
-        auto found = of.find(what);
-        return found == of.end() ? 0 : found->second;
+        auto found = by_key.find(key);
+        return found == by_key.end() ? 0 : found->second;
     }
 };
 Times captures, instantiations;
@@ -44,11 +44,11 @@ uint64_t number(void* handle)
     return reinterpret_cast<uintptr_t>(handle);
 }
 
-std::string named(const char* name, const Named& n)
+std::string named(const char* name, const GraphKey& n)
 {
     std::string text = name;
-    return ",\"" + text + "\":" + only(n.handle, hex(number(n.handle))) + ",\"" + text +
-           "_generation\":" + only(n.handle, std::to_string(n.generation));
+    return ",\"" + text + "\":" + or_null(n.handle, hex(number(n.handle))) + ",\"" + text +
+           "_generation\":" + or_null(n.handle, std::to_string(n.generation));
 }
 
 std::string line(const GraphCall& c, const Tally& tally)
@@ -56,11 +56,11 @@ std::string line(const GraphCall& c, const Tally& tally)
     return "{\"type\":\"graph-call\"" + field("pid", getpid()) + field("tid", c.tid) + ",\"comm\":" + quoted(c.comm) +
            ",\"layer\":" + quoted(is_runtime(c.function) ? "runtime" : "driver") +
            ",\"function\":" + quoted(c.function) + ",\"kind\":" + quoted(c.kind) +
-           ",\"node\":" + only(!c.node.empty(), quoted(c.node)) + named("graph", c.graph) + named("exec", c.exec) +
-           named("of", c.of) + ",\"stream\":" + only(c.stream.has_value(), hex(c.stream.value_or(0))) +
+           ",\"node\":" + or_null(!c.node.empty(), quoted(c.node)) + named("graph", c.graph) + named("exec", c.exec) +
+           named("of", c.source) + ",\"stream\":" + or_null(c.stream.has_value(), hex(c.stream.value_or(0))) +
            ",\"device\":" + std::to_string(c.device) + ",\"result\":" + std::to_string(c.result) +
-           ",\"update_result\":" + only(c.update_result.has_value(), std::to_string(c.update_result.value_or(0))) +
-           ",\"mode\":" + only(c.mode.has_value(), std::to_string(c.mode.value_or(0))) +
+           ",\"update_result\":" + or_null(c.update_result.has_value(), std::to_string(c.update_result.value_or(0))) +
+           ",\"mode\":" + or_null(c.mode.has_value(), std::to_string(c.mode.value_or(0))) +
            ",\"recorded\":" + boolean(c.recorded) + ",\"nested\":" + boolean(c.nested) + field("kernels", c.kernels) +
            field("count", tally.count) + field("duration_ns", tally.duration_ns) + field("slept_ns", tally.slept_ns) +
            "}\n";
@@ -69,7 +69,7 @@ std::string line(const GraphCall& c, const Tally& tally)
 std::string counts(const standin::NodeCounts& n)
 {
     return field("kernels", n.kernels) + field("copies", n.copies) + field("memsets", n.memsets) +
-           field("host", n.host) + field("others", n.others) + field("nodes", n.nodes()) +
+           field("host", n.host) + field("exceptions", n.others) + field("nodes", n.nodes()) +
            field("children", n.children);
 }
 
@@ -87,7 +87,7 @@ std::string line(const standin::GraphRecord& r)
                                field("failed_launches", r.failed_launches) + field("uploads", r.uploads) +
                                field("set_params", r.set_params) + field("updates", r.updates) +
                                field("failed_updates", r.failed_updates) +
-                               ",\"update_result\":" + only(updated, std::to_string(r.update_result)) +
+                               ",\"update_result\":" + or_null(updated, std::to_string(r.update_result)) +
                                field("instantiate_ns", instantiations.at({handle, r.generation})));
 }
 
@@ -98,26 +98,27 @@ void add(GraphCall call, const Tally& tally)
     call.comm = thread_name();
     std::lock_guard hold(lock);
     if (brief)
-        call.graph = call.exec = call.of = {};
+        call.graph = call.exec = call.source = {};
     calls[std::move(call)] += tally;
 }
 
 } // namespace
 
-Named graph_now(void* handle)
+GraphKey graph_key(void* handle)
 {
     return {handle, handle ? driver_generation(handle, false) : 0};
 }
 
-Named exec_now(void* handle)
+GraphKey exec_key(void* handle)
 {
     return {handle, handle ? driver_generation(handle, true) : 0};
 }
 
 std::string nested_function(const std::string& function)
 {
-    // What is not the same word without "da". 13 has edge data where 12 has not.
-    static const std::map<std::string, std::string> others = {
+    // Exceptions from the rule that the driver's name is the runtime's without "da". CUDA 13's cudaGraphAddNode takes
+    // edge data.
+    static const std::map<std::string, std::string> exceptions = {
         {"cudaGraphAddKernelNode", "cuGraphAddKernelNode_v2"},
         {"cudaGraphAddMemcpyNode1D", "cuGraphAddMemcpyNode"},
         {"cudaGraphAddMemcpyNodeToSymbol", "cuGraphAddMemcpyNode"},
@@ -132,8 +133,8 @@ std::string nested_function(const std::string& function)
         {"cudaStreamBeginCapture", "cuStreamBeginCapture_v2"},
     };
     auto base = without_suffix(function);
-    auto found = others.find(base);
-    return (found == others.end() ? "cu" + base.substr(4) : found->second) + suffix(function);
+    auto found = exceptions.find(base);
+    return (found == exceptions.end() ? "cu" + base.substr(4) : found->second) + suffix(function);
 }
 
 void add_graph_results(const GraphCall& call, const Results& results, const Pace& pace)
@@ -144,7 +145,7 @@ void add_graph_results(const GraphCall& call, const Results& results, const Pace
         GraphCall made = call;
         made.result = result;
         made.recorded &= !result;
-        bool reached = !pace.from_runtime(result);
+        bool reached = !pace.failed_in_runtime(result);
         tally.slept_ns = reached ? tally.count * pace.slept_ns() : 0;
         add(made, tally);
         if (!is_runtime(call.function) || !reached)
@@ -155,19 +156,19 @@ void add_graph_results(const GraphCall& call, const Results& results, const Pace
     }
 }
 
-void add_capture(const Named& graph, uint64_t ns)
+void add_capture(const GraphKey& graph, uint64_t ns)
 {
     std::lock_guard hold(lock);
     captures.add(graph, ns);
 }
 
-void add_instantiation(const Named& exec, uint64_t ns)
+void add_instantiation(const GraphKey& exec, uint64_t ns)
 {
     std::lock_guard hold(lock);
     instantiations.add(exec, ns);
 }
 
-void be_brief()
+void set_brief()
 {
     std::lock_guard hold(lock);
     brief = true;

@@ -11,7 +11,7 @@ std::string quoted(const std::string& s)
     for (unsigned char c : s)
         if (c == '"' || c == '\\')
             (out += '\\') += static_cast<char>(c);
-        else if (c < 0x20 || c > 0x7e) { // a byte stands for the code point of the same number
+        else if (c < 0x20 || c > 0x7e) { // a byte becomes the code point of the same number
             char escape[8];
             snprintf(escape, sizeof escape, "\\u%04x", c);
             out += escape;
@@ -37,7 +37,7 @@ const char* boolean(bool b)
     return b ? "true" : "false";
 }
 
-std::string only(bool known, const std::string& value)
+std::string or_null(bool known, const std::string& value)
 {
     return known ? value : "null";
 }

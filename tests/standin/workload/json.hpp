@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the truth's lines.
+// JSON values for the truth file.
 #pragma once
 
 #include "../abi.hpp"
@@ -14,7 +14,7 @@ std::string hex(uint64_t);
 std::string triple(const standin::Dim3&);
 std::string list(const std::vector<uint64_t>&);
 const char* boolean(bool);
-std::string only(bool known, const std::string& value); // else null
-std::string field(const char* name, uint64_t);          // with a comma before it
+std::string or_null(bool known, const std::string& value); // null if not known
+std::string field(const char* name, uint64_t);             // with a comma before it
 
 } // namespace workload::json

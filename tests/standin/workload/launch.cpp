@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launching kernels and host functions, by every function that can. A new one is a row.
+// Launches of kernels and host functions, by every function for that. To add a function, add a row.
 #include "calls.hpp"
 #include "kernels.hpp"
 #include "session.hpp"
@@ -15,8 +15,8 @@ namespace {
 using standin::Dim3;
 
 struct Request {
-    const Kernel* kernel = nullptr; // null: not one of ours
-    void* handle = nullptr;         // CUfunction, CUkernel, stub or cudaKernel_t, as the function wants it
+    const Kernel* kernel = nullptr; // null: not a named kernel
+    void* handle = nullptr;         // CUfunction, CUkernel, stub or cudaKernel_t, depending on the function
     Dim3 grid, block;
     unsigned shared = 0;
     void* stream = nullptr;
@@ -79,7 +79,7 @@ const Row& find_row(const Step& step, const std::string& function)
 {
     auto row = std::ranges::find_if(rows, [&](const Row& r) { return without_suffix(function) == r.name; });
     if (row == std::end(rows))
-        wrong(step, "nothing launches by " + function);
+        wrong(step, function + " does not launch kernels");
     return *row;
 }
 
@@ -96,10 +96,10 @@ std::string device_name(const std::string& name)
     return kernel ? kernel->device_name : unescaped(name);
 }
 
-// Asks the stand-in runtime something that is no API call: which handles it uses for a stub.
-void* ask_runtime(const char* what, const void* stub)
+// Queries the stand-in runtime for the handle of a stub, without an API call.
+void* query_runtime(const char* query, const void* stub)
 {
-    void* function = runtime_symbol(what);
+    void* function = runtime_symbol(query);
     return function ? reinterpret_cast<void* (*)(const void*)>(function)(stub) : nullptr;
 }
 
@@ -182,9 +182,9 @@ void launch(const Step& step)
     void* target = function == "stub" ? nullptr : symbol(function);
     auto results = make_calls(pace, step.number(1), [&] { return row.call(target, request); });
 
-    // Known only now: the runtime makes its handles at the first launch.
+    // Known only now: the runtime creates its handles at the first launch.
     if (function == "stub")
-        request.handle = ask_runtime("standin_runtime_handle", request.kernel->stub);
+        request.handle = query_runtime("standin_runtime_handle", request.kernel->stub);
     call.handle = reinterpret_cast<uintptr_t>(request.handle);
     call.grid = request.grid;
     call.block = request.block;
@@ -200,8 +200,9 @@ void launch(const Step& step)
     nested.function = row.nested;
     if (function.ends_with("_ptsz"))
         nested.function += "_ptsz";
-    nested.handle =
-        request.kernel ? reinterpret_cast<uintptr_t>(ask_runtime("standin_runtime_function", request.kernel->stub)) : 0;
+    nested.handle = request.kernel
+                        ? reinterpret_cast<uintptr_t>(query_runtime("standin_runtime_function", request.kernel->stub))
+                        : 0;
     nested.kernels = 1;
     add_results(call, results, pace, nested, call.kernels);
 }
@@ -239,7 +240,7 @@ void host_function(const Step& step)
     bool by_runtime = base.starts_with("cuda");
     bool callback = base.ends_with("StreamAddCallback");
     if (!callback && !base.ends_with("LaunchHostFunc"))
-        wrong(step, "nothing runs host functions by " + function);
+        wrong(step, function + " does not run host functions");
     Pace pace(step);
     if (!by_runtime)
         ready_driver();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA program that does what a script says and writes down what it did.
+// A CUDA program that runs a script, and writes a truth file: the calls that it made.
 //
 //     workload [--truth FILE] [--banner] (SCRIPT | -f FILE)
 //     workload --ptx KERNEL
@@ -43,7 +43,7 @@ int main(int argc, char** argv)
             truth = argv[++i];
         else if (!strcmp(argv[i], "-f") && i + 1 < argc)
             script += read_file(argv[++i]) + "\n", any = true;
-        else if (!strcmp(argv[i], "--append")) // exec'd: the truth began before us
+        else if (!strcmp(argv[i], "--append")) // after exec: the truth file exists
             append = true;
         else if (!strcmp(argv[i], "--banner"))
             banner = true;
@@ -54,7 +54,7 @@ int main(int argc, char** argv)
     }
     if (!any)
         usage();
-    static const auto steps = // they outlive the main thread (exitmain)
+    static const auto steps = // static: used after the main thread exits
         workload::parse(script, workload::find_step);
     if (banner)
         fprintf(stderr, "stand-in CUDA driver: no GPU work is done\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory, address ranges, and mapping the one into the other, each call by itself as caching allocators make
-// them. What a release or an unmapping frees the driver says: it counts references.
+// Physical memory, address ranges, and mappings, each by its own call, as caching allocators make them. The driver,
+// which counts references, reports the memory that a release or unmap frees.
 #include "alloc.hpp"
 #include "steps.hpp"
 #include "symbols.hpp"
@@ -21,8 +21,8 @@ Pace no_pace()
 int reserve(void** out, size_t bytes, const Pace& pace)
 {
     void* target = symbol("cuMemAddressReserve");
-    return tell(pace, "cuMemAddressReserve", "alloc", data_of(Holding::reserved, bytes),
-                [&] { return call_symbol(target, out, bytes, 0ull, nullptr, 0ull); });
+    return record_call(pace, "cuMemAddressReserve", "alloc", data_of(Holding::reserved, bytes),
+                       [&] { return call_symbol(target, out, bytes, 0ull, nullptr, 0ull); });
 }
 
 int map(void* address, size_t bytes, void* handle, const Pace& pace)
@@ -32,8 +32,8 @@ int map(void* address, size_t bytes, void* handle, const Pace& pace)
         int flags = 3;
     } access;
     void* target = symbol("cuMemMap");
-    int result = tell(pace, "cuMemMap", "alloc", data_of(Holding::mapped, bytes),
-                      [&] { return call_symbol(target, address, bytes, 0ull, handle, 0ull); });
+    int result = record_call(pace, "cuMemMap", "alloc", data_of(Holding::mapped, bytes),
+                             [&] { return call_symbol(target, address, bytes, 0ull, handle, 0ull); });
     if (!result)
         setup("cuMemSetAccess", address, bytes, &access, static_cast<size_t>(1));
     return result;
@@ -42,8 +42,8 @@ int map(void* address, size_t bytes, void* handle, const Pace& pace)
 int unmap(void* address, size_t bytes, const Pace& pace)
 {
     void* target = symbol("cuMemUnmap");
-    int result = tell(pace, "cuMemUnmap", "free", data_of(Holding::mapped, bytes),
-                      [&] { return call_symbol(target, address, bytes); });
+    int result = record_call(pace, "cuMemUnmap", "free", data_of(Holding::mapped, bytes),
+                             [&] { return call_symbol(target, address, bytes); });
     if (!result)
         add_implied(freed_by_last_call(), "cuMemUnmap");
     return result;
@@ -52,8 +52,8 @@ int unmap(void* address, size_t bytes, const Pace& pace)
 int unreserve(void* address, size_t bytes, const Pace& pace)
 {
     void* target = symbol("cuMemAddressFree");
-    return tell(pace, "cuMemAddressFree", "free", data_of(Holding::reserved, bytes),
-                [&] { return call_symbol(target, address, bytes); });
+    return record_call(pace, "cuMemAddressFree", "free", data_of(Holding::reserved, bytes),
+                       [&] { return call_symbol(target, address, bytes); });
 }
 
 } // namespace
@@ -65,11 +65,11 @@ Data data_of(Holding holding, uint64_t bytes)
 
 std::vector<standin::Freed> freed_by_last_call()
 {
-    void* ask = driver_symbol("standin_freed");
-    if (!ask)
+    void* get_freed = driver_symbol("standin_freed");
+    if (!get_freed)
         return {};
-    std::vector<standin::Freed> list(static_cast<size_t>(call_symbol(ask, nullptr, 0)));
-    call_symbol(ask, list.data(), static_cast<int>(list.size()));
+    std::vector<standin::Freed> list(static_cast<size_t>(call_symbol(get_freed, nullptr, 0)));
+    call_symbol(get_freed, list.data(), static_cast<int>(list.size()));
     return list;
 }
 
@@ -86,12 +86,12 @@ void add_implied(const std::vector<standin::Freed>& list, const std::string& fun
 void add_release(Call call, const Results& results, const Pace& pace)
 {
     auto freed = freed_by_last_call();
-    bool went = results.contains(0) && results.at(0).count;
-    if (went && freed.empty()) {
+    bool released = results.contains(0) && results.at(0).count;
+    if (released && freed.empty()) {
         call.kind = "setup";
         call.device = -1;
         call.synchronous = {};
-    } else if (went) {
+    } else if (released) {
         call.data->bytes = freed[0].bytes;
         call.data->holding = standin::holding_names[static_cast<int>(freed[0].holding)];
     }
@@ -129,35 +129,35 @@ void map_memory(const Step& step)
 {
     ready_driver();
     Memory physical = memory(step, "handle", Side::device), range = memory(step, "at", Side::device);
-    Memory mapping = {.what = "vmm",
+    Memory mapping = {.kind = "vmm",
                       .side = physical.side,
                       .address = range.pointer(),
                       .bytes = step.number("bytes", physical.bytes),
                       .holding = "mapped",
                       .place = place(),
-                      .of = physical.bytes};
+                      .mapped_bytes = physical.bytes};
     if (!map(mapping.address, mapping.bytes, physical.address, Pace(step)))
         remember(step.word(0), mapping);
 }
 
-// retain NAME at=NAME[+OFFSET]: another reference, which NAME stands for.
+// retain NAME at=NAME[+OFFSET]: NAME becomes another reference to the memory.
 void retain(const Step& step)
 {
     ready_driver();
     Memory mapping = memory(step, "at", Side::device);
     Pace pace(step);
     void *handle = nullptr, *target = symbol("cuMemRetainAllocationHandle");
-    if (!tell(pace, "cuMemRetainAllocationHandle", "setup", data_of(Holding::vmm, mapping.of),
-              [&] { return call_symbol(target, &handle, mapping.pointer()); }))
-        remember(step.word(0), {.what = "vmm",
+    if (!record_call(pace, "cuMemRetainAllocationHandle", "setup", data_of(Holding::vmm, mapping.mapped_bytes),
+                     [&] { return call_symbol(target, &handle, mapping.pointer()); }))
+        remember(step.word(0), {.kind = "vmm",
                                 .address = handle,
-                                .bytes = mapping.of,
+                                .bytes = mapping.mapped_bytes,
                                 .holding = "vmm",
                                 .free_by = "cuMemRelease",
                                 .place = place()});
 }
 
-// unmap NAME | unmap at=NAME[+OFFSET] bytes=N: all mappings that are there.
+// unmap NAME | unmap at=NAME[+OFFSET] bytes=N (all mappings in this range)
 void unmap_memory(const Step& step)
 {
     ready_driver();
@@ -174,7 +174,7 @@ void unmap_memory(const Step& step)
 void unreserve_addresses(const Step& step)
 {
     ready_driver();
-    Memory range = take(step, step.word(0));
+    Memory range = pop_memory(step, step.word(0));
     if (unreserve(range.address, range.bytes, Pace(step)))
         remember(step.word(0), range);
 }

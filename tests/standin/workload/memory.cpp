@@ -7,29 +7,29 @@
 namespace workload {
 namespace {
 
-std::mutex lock; // over all of these
+std::mutex lock; // protects the maps below
 std::map<std::string, std::vector<Memory>> named;
 std::map<std::string, Memory> freed_last;
 std::map<std::pair<Place, Side>, Memory> defaults;
 
-constexpr size_t default_bytes = 256 << 20; // addresses only
+constexpr size_t default_bytes = 256 << 20; // device addresses only: no memory is used
 
 Memory host_buffer(const std::string& key)
 {
-    alignas(4096) static char buffers[2][64 << 20]; // a real driver reads them; never touched, they cost nothing
-    return {.what = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
+    alignas(4096) static char buffers[2][64 << 20]; // a real driver reads them; untouched pages need no memory
+    return {.kind = "host", .side = Side::host, .address = buffers[key == "src"], .bytes = sizeof buffers[0]};
 }
 
 template<class F>
-void erase_named(F gone)
+void erase_named(F predicate)
 {
     for (auto& [name, list] : named)
-        std::erase_if(list, gone);
+        std::erase_if(list, predicate);
 }
 
 Memory default_memory(Side side)
 {
-    std::lock_guard hold(lock); // held throughout, so that two threads do not allocate two
+    std::lock_guard hold(lock); // held throughout, so that only one thread allocates
     auto& memory = defaults[{place(), side}];
     if (!memory.address)
         memory = allocate_default(side, default_bytes);
@@ -44,22 +44,22 @@ void remember(const std::string& name, const Memory& memory)
     named[name].push_back(memory);
 }
 
-Memory take(const Step& step, const std::string& name)
+Memory pop_memory(const Step& step, const std::string& name)
 {
     std::lock_guard hold(lock);
     auto found = named.find(name);
     if (found == named.end() || found->second.empty())
-        wrong(step, "nothing is called " + name);
+        wrong(step, "no memory named " + name);
     Memory memory = found->second.back();
     found->second.pop_back();
     return memory;
 }
 
-void forget_memory(const Place& dead)
+void forget_memory(const Place& destroyed)
 {
     std::lock_guard hold(lock);
-    erase_named([&](const Memory& m) { return m.owned && m.place == dead; });
-    std::erase_if(defaults, [&](auto& entry) { return entry.first.first == dead; });
+    erase_named([&](const Memory& m) { return m.owned && m.place == destroyed; });
+    std::erase_if(defaults, [&](auto& entry) { return entry.first.first == destroyed; });
 }
 
 void forget_mappings(const void* start, size_t bytes)
@@ -67,7 +67,7 @@ void forget_mappings(const void* start, size_t bytes)
     std::lock_guard hold(lock);
     auto from = static_cast<const char*>(start);
     erase_named([&](const Memory& m) {
-        return m.of && m.address >= start && static_cast<const char*>(m.address) < from + bytes;
+        return m.mapped_bytes && m.address >= start && static_cast<const char*>(m.address) < from + bytes;
     });
 }
 
@@ -90,7 +90,7 @@ Memory memory(const Step& step, const std::string& key, Side fallback)
 {
     static char shadow;
     if (fallback == Side::symbol)
-        return {.what = "device", .side = Side::device, .address = &shadow, .bytes = 1};
+        return {.kind = "device", .side = Side::device, .address = &shadow, .bytes = 1};
     if (!step.has(key))
         return fallback == Side::host ? host_buffer(key) : default_memory(fallback);
     auto text = step.option(key, "");
@@ -99,7 +99,7 @@ Memory memory(const Step& step, const std::string& key, Side fallback)
     std::lock_guard hold(lock);
     auto found = named.find(name);
     if (found == named.end() || found->second.empty())
-        wrong(step, "nothing is called " + name);
+        wrong(step, "no memory named " + name);
     Memory memory = found->second.back();
     memory.offset = plus == std::string::npos ? 0 : std::stoull(text.substr(plus + 1), nullptr, 0);
     return memory;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a real driver is given to compile: PTX for the oldest devices that any driver in use serves.
+// PTX for real drivers, for the oldest devices that any current driver supports.
 #pragma once
 
 #include <string>
 
 namespace workload {
 
-// A module with one kernel of this name and no parameters. What it does, its name says: spin_us_N runs that long,
-// out_of_bounds writes where nothing is, too_many_threads takes 32 of them at most; any other one does nothing.
-// Empty if PTX has no such names.
+// A module with one kernel without parameters. Its name selects what it does: spin_us_N runs for N microseconds,
+// out_of_bounds writes to an invalid address, too_many_threads allows at most 32 threads, and others do nothing.
+// Returns "" if PTX does not allow the name.
 std::string ptx_of(const std::string& kernel);
 
 } // namespace workload

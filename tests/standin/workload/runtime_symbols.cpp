@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime functions this form is linked with, by name: a table, because a static runtime's symbols cannot be looked
-// up.
+// Runtime functions that this form is linked with, by name. A table, because symbols of a static runtime cannot be
+// looked up.
 #include "symbols.hpp"
 
-// Functions that have a twin for the per-thread default stream; in fours, they come with and without a stream.
+// Functions with a variant for the per-thread default stream. FOUR: with and without a stream, and the variants of
+// both.
 #define PTSZ(X, name)                                                                                                  \
     X(name)                                                                                                            \
     X(name##_ptsz)
@@ -146,19 +147,19 @@
 #define RUNTIME_FUNCTIONS(X)
 #endif
 
-// Weak, because a real runtime that is older, or any, may be in the stand-in's place: functions that came late, and the
-// stand-in's control surface.
+// Weak, because a real, older runtime may replace the stand-in: functions that newer versions added, and the stand-in's
+// control functions.
 #if RUNTIME_MAJOR == 12
-#define LATE_FUNCTIONS(X)                                                                                              \
+#define NEWER_FUNCTIONS(X)                                                                                             \
     PTSZ(X, cudaMemcpy3DBatchAsync)                                                                                    \
     PTSZ(X, cudaMemcpyBatchAsync)
 #elif RUNTIME_MAJOR
-#define LATE_FUNCTIONS(X)                                                                                              \
+#define NEWER_FUNCTIONS(X)                                                                                             \
     PTSZ(X, cudaMemPrefetchBatchAsync)                                                                                 \
     PTSZ(X, cudaMemcpy3DBatchAsync)                                                                                    \
     PTSZ(X, cudaMemcpyBatchAsync)
 #else
-#define LATE_FUNCTIONS(X)
+#define NEWER_FUNCTIONS(X)
 #endif
 #if RUNTIME_MAJOR
 #define CONTROL_FUNCTIONS(X)                                                                                           \
@@ -173,7 +174,7 @@
 #define DECLARE(name) extern "C" int name();
 #define DECLARE_WEAK(name) extern "C" [[gnu::weak]] int name();
 RUNTIME_FUNCTIONS(DECLARE)
-LATE_FUNCTIONS(DECLARE_WEAK)
+NEWER_FUNCTIONS(DECLARE_WEAK)
 CONTROL_FUNCTIONS(DECLARE_WEAK)
 
 namespace workload {
@@ -184,7 +185,7 @@ void* runtime_symbol([[maybe_unused]] const std::string& name)
     if (name == #function)                                                                                             \
         return reinterpret_cast<void*>(&function);
     RUNTIME_FUNCTIONS(COMPARE)
-    LATE_FUNCTIONS(COMPARE)
+    NEWER_FUNCTIONS(COMPARE)
     CONTROL_FUNCTIONS(COMPARE)
     return nullptr;
 }

@@ -30,7 +30,7 @@ Step to_step(const std::string& text, int line)
     return step;
 }
 
-// Statements with their line numbers, comments and blanks gone.
+// Splits a script into steps with line numbers, without comments and blank lines.
 std::vector<Step> split(std::string_view text)
 {
     std::vector<Step> out;

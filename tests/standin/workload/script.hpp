@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The workload's script: steps, one per line or separated by ';', '#' to the end of the line is a comment. A step is a
-// name, plain words and key=value options; some steps hold a block that ends with "end". README.md lists them all.
+// A script: steps, one per line or separated by ';'. '#' starts a comment. A step is a name, words and key=value
+// options; some steps contain a block that ends with "end". ../README.md lists all steps.
 #pragma once
 
 #include "../abi.hpp"
@@ -28,14 +28,14 @@ struct Step {
     uint64_t number(size_t index) const;
     std::string option(const std::string& key, const std::string& fallback) const;
     uint64_t number(const std::string& key, uint64_t fallback) const;
-    standin::Dim3 triple(const std::string& key) const; // x[,y[,z]], 1 where left out
+    standin::Dim3 triple(const std::string& key) const; // x[,y[,z]]; the default of each is 1
     bool has(const std::string& key) const { return options.contains(key); }
 };
 using Steps = std::vector<Step>;
 
-uint64_t to_number(const Step&, std::string text); // of the step's; wrong() if it is none
+uint64_t to_number(const Step&, std::string text); // calls wrong() if it is not a number
 
-// What the parser must know about a step: nothing if there is none of that name.
+// A step's syntax, for the parser; Shapes returns null for unknown names.
 struct Shape {
     bool block;
     std::string_view options; // allowed keys, separated by spaces
@@ -43,13 +43,14 @@ struct Shape {
 using Shapes = std::function<const Shape*(const std::string& name)>;
 
 Steps parse(std::string_view text, const Shapes&);
-std::string render(const Steps&); // the script again
+std::string render(const Steps&); // converts back to a script
 
-// \xHH, \n, \t, \s (space) and \\ in a word, so that a script can carry any name.
+// Replaces \xHH,
+// , \t, \s (space) and \\ in a word, so that scripts can contain any name.
 std::string unescaped(const std::string&);
 
-// The script is wrong: says where and exits with 2. Something is missing at run time: says what and exits with 1,
-// or with 77 where that is a device, or the stand-in on a machine with one.
+// Errors: print a message and exit. wrong(): an error in the script, status 2. fail(): an error at run time, status 1.
+// skip(): no device, or not supported by a real driver, status 77.
 [[noreturn]] void wrong(const Step&, const std::string& message);
 [[noreturn]] void fail(const std::string& message);
 [[noreturn]] void skip(const std::string& message);

@@ -14,7 +14,7 @@
 namespace workload {
 namespace {
 
-// What a thread has done to get at the driver. Runtime calls need none of it.
+// A thread's preparations for driver calls. Runtime calls need none.
 struct ThreadDevice {
     int device = 0;
     bool current = false;
@@ -22,20 +22,20 @@ struct ThreadDevice {
 };
 thread_local ThreadDevice thread;
 
-std::mutex lock; // over all of the following
+std::mutex lock; // protects the variables below
 bool initialized;
 std::map<std::pair<Place, uint64_t>, void*> streams;
 std::map<std::tuple<Place, std::string, HandleKind>, void*> handles;
-std::map<std::pair<Place, std::string>, void*> modules, libraries; // and what is in them
+std::map<std::pair<Place, std::string>, void*> modules, libraries; // by kernel name
 std::map<Place, void*> events;
 std::map<std::pair<Place, std::string>, void*> named_events;
-void* graph; // executable, made last
+void* graph; // the last executable graph
 
 volatile sig_atomic_t stop_signal;
 
-constexpr uint64_t own_stream = 1ull << 32; // and the thread's id: its number among the created ones
+constexpr uint64_t own_stream = 1ull << 32; // + thread id: the number of stream=own
 
-// The stand-in finds any kernel in any image, so one is enough for all; a real driver gets one for each kernel.
+// The stand-in finds any kernel in any image, so one image is enough; a real driver needs one per kernel.
 struct Image {
     std::string kernels, text = "stand-in image";
 };
@@ -49,12 +49,13 @@ Image image_of(const std::string& kernel)
     return {kernel, text};
 }
 
-// A real driver loads nothing in a thread that may disturb a capture; ours never does.
-class MayLoad {
+// Allows module loading in a thread whose capture it may disturb, which real drivers forbid. Does nothing with the
+// stand-in.
+class RelaxedCaptureMode {
 public:
-    MayLoad() { exchange(); }
-    ~MayLoad() { exchange(); }
-    MayLoad(const MayLoad&) = delete;
+    RelaxedCaptureMode() { exchange(); }
+    ~RelaxedCaptureMode() { exchange(); }
+    RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
 
 private:
     void exchange()
@@ -67,7 +68,7 @@ private:
 
 void* module(const std::string& kernel)
 {
-    MayLoad may_load;
+    RelaxedCaptureMode relaxed;
     auto image = image_of(kernel);
     void*& m = modules[{place(), image.kernels}];
     if (!m && setup("cuModuleLoadData", &m, image.text.c_str()))
@@ -77,7 +78,7 @@ void* module(const std::string& kernel)
 
 void* library(const std::string& kernel)
 {
-    MayLoad may_load;
+    RelaxedCaptureMode relaxed;
     auto image = image_of(kernel);
     void*& l = libraries[{place(), image.kernels}];
     if (!l && setup("cuLibraryLoadData", &l, image.text.c_str(), nullptr, nullptr, 0u, nullptr, nullptr, 0u))
@@ -112,8 +113,8 @@ void* create_event()
 std::string error_name(int error)
 {
     const char* name = nullptr;
-    void* ask = driver_symbol("cuGetErrorName");
-    bool known = ask && !call_symbol(ask, error, &name) && name;
+    void* get_name = driver_symbol("cuGetErrorName");
+    bool known = get_name && !call_symbol(get_name, error, &name) && name;
     return std::to_string(error) + (known ? std::string(" (") + name + ")" : "");
 }
 
@@ -144,7 +145,7 @@ void use_device(int number)
 {
     std::lock_guard hold(lock);
     thread.device = number;
-    thread.contexts.clear(); // whichever was current is replaced
+    thread.contexts.clear(); // the current context is replaced
     make_current();
 }
 
@@ -170,15 +171,15 @@ void leave_context()
     thread.contexts.pop_back();
 }
 
-void forget(const Place& dead)
+void forget(const Place& destroyed)
 {
     std::lock_guard hold(lock);
-    std::erase_if(modules, [&](auto& entry) { return entry.first.first == dead; });
-    std::erase_if(libraries, [&](auto& entry) { return entry.first.first == dead; });
-    events.erase(dead);
-    std::erase_if(named_events, [&](auto& entry) { return entry.first.first == dead; });
-    std::erase_if(streams, [&](auto& entry) { return entry.first.first == dead; });
-    std::erase_if(handles, [&](auto& entry) { return std::get<0>(entry.first) == dead; });
+    std::erase_if(modules, [&](auto& entry) { return entry.first.first == destroyed; });
+    std::erase_if(libraries, [&](auto& entry) { return entry.first.first == destroyed; });
+    events.erase(destroyed);
+    std::erase_if(named_events, [&](auto& entry) { return entry.first.first == destroyed; });
+    std::erase_if(streams, [&](auto& entry) { return entry.first.first == destroyed; });
+    std::erase_if(handles, [&](auto& entry) { return std::get<0>(entry.first) == destroyed; });
 }
 
 void forget(void* destroyed)
@@ -191,7 +192,7 @@ void forget(void* destroyed)
 void inherit_device(int number)
 {
     thread.device = number;
-    if (number) { // the runtime would otherwise take device 0
+    if (number) { // the runtime's default is device 0
         std::lock_guard hold(lock);
         make_current();
     }
@@ -268,7 +269,7 @@ void* named_event(const std::string& name)
 {
     if (!runtime_major)
         ready_driver();
-    std::string key = of_thread(name);
+    std::string key = per_thread_name(name);
     std::lock_guard hold(lock);
     void*& e = named_events[{place(), key}];
     if (!e)
@@ -276,7 +277,7 @@ void* named_event(const std::string& name)
     return e;
 }
 
-std::string of_thread(const std::string& name)
+std::string per_thread_name(const std::string& name)
 {
     return name.starts_with('.') ? std::to_string(gettid()) + name : name;
 }
@@ -301,7 +302,7 @@ bool stopping()
 void stop_on_signals()
 {
     struct sigaction action = {};
-    action.sa_handler = [](int) { stop_signal = 1; }; // no SA_RESTART: sleeping ends as well
+    action.sa_handler = [](int) { stop_signal = 1; }; // no SA_RESTART: signals also end sleeps
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one process share: the device and context of each thread, streams, an event, kernel handles, the
-// last graph. Objects are made at first use, through the runtime where this form has one; a forked child inherits them.
+// State shared by the steps of a process: devices and contexts of threads, streams, events, kernel handles, the last
+// graph. Objects are created on first use, through the runtime if this form has one; a forked child inherits them.
 #pragma once
 
 #include "script.hpp"
@@ -10,44 +10,44 @@
 
 namespace workload {
 
-// This thread's device. Threads start with their creator's.
+// This thread's device. Threads inherit their creator's.
 int device();
 void use_device(int);
 void inherit_device(int);
 
-// What owns objects: a device, and which of its contexts; null is the primary one.
+// Owner of objects: a device, and one of its contexts; null is the primary context.
 using Place = std::pair<int, void*>;
 Place place();
 void enter_context(int device); // creates one on this thread
-void leave_context();           // and destroys it
-void forget(const Place&);      // its objects died
+void leave_context();           // destroys it
+void forget(const Place&);      // its objects were destroyed
 
-// The driver can be called from this thread: it is initialised, and a context of this thread's device is current.
+// Prepares this thread for driver calls: initializes the driver, and makes a context of the thread's device current.
 void ready_driver();
 
-// stream=N: 0 is the default stream, N the Nth created one of this place; also "legacy" and "per-thread"; "own" is a
-// created one of this thread.
+// The option stream=: 0 is the default stream, N the Nth created stream of this place, "own" a created stream of this
+// thread; also "legacy" and "per-thread".
 void* stream(const Step&, const std::string& fallback = "0");
 
-// An event of this place, never recorded: to wait for it takes no time.
+// An event of this place that is never recorded, so that waits for it end at once.
 void* event();
-void* named_event(const std::string& name); // one that is made when it is first named
+void* named_event(const std::string& name); // created on first use
 void forget(void* destroyed);               // a stream or an event
 
-// What a script's name stands for: names with a dot first are each thread's own.
-std::string of_thread(const std::string& name);
+// Names with a leading dot are per thread: adds the thread id to them.
+std::string per_thread_name(const std::string& name);
 
 // A kernel's handle in the driver by device name: a CUfunction, or a CUkernel of a library.
 enum class HandleKind { function, kernel };
 void* handle(const std::string& device_name, HandleKind);
-void* look_up(const std::string& device_name); // asks again, as a program does that keeps no handle
-void reload();                                 // unloads this place's module and library: their handles die
+void* look_up(const std::string& device_name); // looks it up again, like programs that keep no handle
+void reload(); // unloads this place's modules and libraries; their handles become invalid
 
-// The executable graph that was made last.
+// The executable graph that was created last.
 void* last_graph();
 void set_last_graph(void* exec);
 
-// SIGTERM or SIGINT came: loops end, and the truth is written.
+// True after SIGTERM or SIGINT: loops end, and the truth file is written.
 bool stopping();
 void stop_on_signals();
 

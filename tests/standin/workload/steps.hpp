@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a script can say. A new step is a function and a row in the table of steps.cpp.
+// All steps of scripts. To add a step, add a function, and a row in steps.cpp.
 #pragma once
 
 #include "script.hpp"

@@ -13,17 +13,17 @@ namespace {
 std::atomic<void*> driver{nullptr};
 std::mutex lock;
 
-bool poses()
+bool poses_as_real()
 {
     static const bool set = getenv("WORKLOAD_DEVICE");
     return set;
 }
 
-// Of the stand-in driver, if it is open: a runtime program opens it behind our back.
+// A control function of the stand-in driver, if the driver is open. The runtime may have opened it.
 void* control(const char* name)
 {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return library && !poses() ? dlsym(library, name) : nullptr;
+    return library && !poses_as_real() ? dlsym(library, name) : nullptr;
 }
 
 } // namespace
@@ -35,14 +35,14 @@ void open_driver(const std::string& path)
         return;
     driver = dlopen(path.c_str(), RTLD_NOW);
     if (!driver)
-        poses() ? skip(dlerror()) : fail(dlerror());
+        poses_as_real() ? skip(dlerror()) : fail(dlerror());
 }
 
 void* driver_symbol(const std::string& name)
 {
     if (!driver)
         open_driver();
-    if (poses() && name.starts_with("standin_"))
+    if (poses_as_real() && name.starts_with("standin_"))
         return nullptr;
     return dlsym(driver, name.c_str());
 }
@@ -58,7 +58,7 @@ void* symbol(const std::string& name)
     if (!found && name.starts_with("standin_"))
         skip("only the stand-in has " + name);
     if (!found)
-        fail("no function " + name + " here");
+        fail("no function " + name + " in this form or driver");
     return found;
 }
 
@@ -90,8 +90,8 @@ bool driver_is_capturing(void* stream)
     if (void* function = control("standin_is_capturing"))
         return call_symbol(function, stream);
     int status = 0; // 1: CU_STREAM_CAPTURE_STATUS_ACTIVE
-    void* ask = driver ? dlsym(driver, "cuStreamIsCapturing") : nullptr;
-    return ask && !call_symbol(ask, stream, &status) && status == 1;
+    void* is_capturing = driver ? dlsym(driver, "cuStreamIsCapturing") : nullptr;
+    return is_capturing && !call_symbol(is_capturing, stream, &status) && status == 1;
 }
 
 uint64_t driver_generation(void* handle, bool is_exec)

@@ -21,12 +21,12 @@ using namespace json;
 namespace {
 
 std::string path;
-bool appended; // exec'd by another workload
+bool appended; // started by exec of another workload
 std::mutex lock;
 std::map<Call, Tally> calls;
 
 constexpr int classes = static_cast<int>(standin::Class::count_);
-uint64_t counted_before[classes]; // by the driver's counters, before this process was forked
+uint64_t counted_before[classes]; // the driver's counters when this process was forked
 
 std::string demangled(const std::string& name)
 {
@@ -39,21 +39,21 @@ std::string demangled(const std::string& name)
 
 std::string data(const Data& d)
 {
-    return ",\"bytes\":" + only(d.bytes.has_value(), std::to_string(d.bytes.value_or(0))) +
-           ",\"copies\":" + only(d.copies, std::to_string(d.copies)) +
-           ",\"sizes\":" + only(!d.sizes.empty(), list(d.sizes)) +
-           ",\"source\":" + only(!d.source.empty(), quoted(d.source)) +
-           ",\"destination\":" + only(!d.destination.empty(), quoted(d.destination)) +
-           ",\"direction\":" + only(!d.direction.empty(), quoted(d.direction)) +
-           ",\"holding\":" + only(!d.holding.empty(), quoted(d.holding));
+    return ",\"bytes\":" + or_null(d.bytes.has_value(), std::to_string(d.bytes.value_or(0))) +
+           ",\"copies\":" + or_null(d.copies, std::to_string(d.copies)) +
+           ",\"sizes\":" + or_null(!d.sizes.empty(), list(d.sizes)) +
+           ",\"source\":" + or_null(!d.source.empty(), quoted(d.source)) +
+           ",\"destination\":" + or_null(!d.destination.empty(), quoted(d.destination)) +
+           ",\"direction\":" + or_null(!d.direction.empty(), quoted(d.direction)) +
+           ",\"holding\":" + or_null(!d.holding.empty(), quoted(d.holding));
 }
 
 std::string timing(const Call& c, const Tally& tally)
 {
     bool timed = c.synchronous.has_value();
-    return std::string(",\"synchronous\":") + only(timed, boolean(c.synchronous.value_or(false))) +
-           ",\"duration_ns\":" + only(timed, std::to_string(tally.duration_ns)) +
-           ",\"slept_ns\":" + only(timed, std::to_string(tally.slept_ns));
+    return std::string(",\"synchronous\":") + or_null(timed, boolean(c.synchronous.value_or(false))) +
+           ",\"duration_ns\":" + or_null(timed, std::to_string(tally.duration_ns)) +
+           ",\"slept_ns\":" + or_null(timed, std::to_string(tally.slept_ns));
 }
 
 std::string line(const Call& c, const Tally& tally)
@@ -61,17 +61,19 @@ std::string line(const Call& c, const Tally& tally)
     bool kernel = c.kind == "kernel", setup = c.kind == "setup";
     return "{\"type\":\"call\",\"pid\":" + std::to_string(getpid()) + ",\"tid\":" + std::to_string(c.tid) +
            ",\"comm\":" + quoted(c.comm) + ",\"layer\":" + quoted(c.layer) + ",\"function\":" + quoted(c.function) +
-           ",\"kind\":" + quoted(c.kind) + ",\"kernel\":" + only(!c.kernel.empty(), quoted(c.kernel)) +
-           ",\"demangled\":" + only(!c.kernel.empty(), quoted(demangled(c.kernel))) + ",\"handle\":" + hex(c.handle) +
-           ",\"grid\":" + only(kernel, triple(c.grid)) + ",\"block\":" + only(kernel, triple(c.block)) +
-           ",\"smem\":" + only(kernel, std::to_string(c.shared)) + ",\"stream\":" + only(!setup, hex(c.stream)) +
-           ",\"device\":" + only(c.device >= 0, std::to_string(c.device)) + ",\"result\":" + std::to_string(c.result) +
-           ",\"count\":" + std::to_string(tally.count) + ",\"recorded\":" + boolean(c.recorded) +
-           ",\"nested\":" + boolean(c.nested) + ",\"implied\":" + boolean(c.implied) +
-           ",\"kernels\":" + std::to_string(c.kernels) + data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
+           ",\"kind\":" + quoted(c.kind) + ",\"kernel\":" + or_null(!c.kernel.empty(), quoted(c.kernel)) +
+           ",\"demangled\":" + or_null(!c.kernel.empty(), quoted(demangled(c.kernel))) +
+           ",\"handle\":" + hex(c.handle) + ",\"grid\":" + or_null(kernel, triple(c.grid)) +
+           ",\"block\":" + or_null(kernel, triple(c.block)) + ",\"smem\":" + or_null(kernel, std::to_string(c.shared)) +
+           ",\"stream\":" + or_null(!setup, hex(c.stream)) +
+           ",\"device\":" + or_null(c.device >= 0, std::to_string(c.device)) +
+           ",\"result\":" + std::to_string(c.result) + ",\"count\":" + std::to_string(tally.count) +
+           ",\"recorded\":" + boolean(c.recorded) + ",\"nested\":" + boolean(c.nested) +
+           ",\"implied\":" + boolean(c.implied) + ",\"kernels\":" + std::to_string(c.kernels) +
+           data(c.data.value_or(Data{})) + timing(c, tally) + "}\n";
 }
 
-// What the stand-in driver itself counted, so that a reader can check the truth against it.
+// The stand-in driver's own counters, so that readers can check the truth against them.
 std::string driver_counts()
 {
     uint64_t now[classes] = {};
@@ -107,7 +109,7 @@ std::string bytes(uint64_t n)
     return ",\"bytes\":" + std::to_string(n);
 }
 
-// What this process still holds, what contexts took with them, and the most it ever held, as the driver knows it.
+// Memory still held by this process, memory released with contexts, and the peak, as counted by the driver.
 std::string holdings()
 {
     constexpr auto n = static_cast<int>(standin::Holding::count_);
@@ -183,7 +185,7 @@ void write_truth()
     for (const auto& [call, tally] : calls)
         text += line(call, tally);
     text += holdings() + graph_lines();
-    // One write with O_APPEND, so that processes do not tear each other's lines.
+    // A single write with O_APPEND, so that lines of several processes do not mix.
     int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0 || write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
         fail("cannot write the truth to " + path);

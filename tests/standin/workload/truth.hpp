@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth: every API call the workload made, aggregated by equal fields, written as JSON lines at the end. Added to
-// once per step and thread, never per call.
+// The truth file: every API call of the workload, aggregated by equal fields, written as JSON lines when it exits.
+// Updated once per step and thread, not per call.
 #pragma once
 
 #include "../abi.hpp"
@@ -12,12 +12,13 @@
 
 namespace workload {
 
-struct Data {                      // what a copy, a fill, a prefetch, an allocation or a free is about
-    std::optional<uint64_t> bytes; // of one call; unknown where nobody can read how many
-    uint64_t copies = 0;           // in one call; 0: this kind of call has none
-    std::vector<uint64_t> sizes{}; // of the copies of a batch
+// Arguments of a copy, fill, prefetch, allocation or free.
+struct Data {
+    std::optional<uint64_t> bytes;                    // of one call; unset if unreadable
+    uint64_t copies = 0;                              // in one call; 0: not a copy
+    std::vector<uint64_t> sizes{};                    // of the copies of a batch
     std::string source{}, destination{}, direction{}; // empty: none
-    std::string holding{};                            // of what is allocated or freed
+    std::string holding{};                            // of allocations and frees
 
     auto operator<=>(const Data&) const = default;
 };
@@ -27,19 +28,19 @@ struct Call {
     std::string function; // the exported symbol
     std::string kind;     // kernel, graph, host, copy, set, prefetch, alloc, free, sync, poll, setup
     std::string kernel;   // device name, mangled; empty if there is none
-    uint64_t handle = 0;  // what identifies the kernel or graph in the call's arguments
+    uint64_t handle = 0;  // of the kernel or graph in the call's arguments
     standin::Dim3 grid, block;
     uint64_t shared = 0;
     uint64_t stream = 0;
     int device = -1; // of the calling thread
     int result = 0;
     bool recorded = false; // into a graph, by capture
-    bool nested = false;   // made by the runtime, on behalf of a runtime call that is listed too
-    bool implied = false;  // no call, but what another call brought with it
-    uint64_t kernels = 0;  // that one such call starts
+    bool nested = false;   // made by the runtime for a runtime call, which is listed, too
+    bool implied = false;  // not a call, but an effect of another call
+    uint64_t kernels = 0;  // kernels that one call starts
     std::optional<Data> data;
-    std::optional<bool> synchronous; // the caller waits for the device; known of the kinds that are timed
-    // Filled in by add().
+    std::optional<bool> synchronous; // the caller waits for the device; only for timed kinds
+    // Set by add().
     int tid = 0;
     std::string comm;
 
@@ -48,8 +49,8 @@ struct Call {
 
 struct Tally {
     uint64_t count = 0;
-    uint64_t duration_ns = 0; // around the calls
-    uint64_t slept_ns = 0;    // asked of the driver
+    uint64_t duration_ns = 0; // measured around the calls
+    uint64_t slept_ns = 0;    // the armed delays and blocks of these calls
 
     void operator+=(const Tally& more)
     {
@@ -59,7 +60,8 @@ struct Tally {
     }
 };
 
-// Where the truth goes; empty: nowhere. The first process of a run truncates it, forked and exec'd ones append.
+// Path of the truth file; empty: none. The first process of a run truncates it; forked processes, and programs started
+// by exec, append.
 void open_truth(const std::string& path, bool append);
 const std::string& truth_path();
 
@@ -67,7 +69,7 @@ std::string thread_name();
 std::string summary(const char* type, const std::string& fields); // a line about this process
 
 void add(Call call, const Tally&);
-void forget(); // in a forked child: what came before is the parent's
+void forget(); // in a forked child: earlier calls are the parent's
 void write_truth();
 
 } // namespace workload
