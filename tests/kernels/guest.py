@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine under QEMU with a kernel of our choice and the host's root, which runs one command and ends. A kernel whose
-modules cannot be had has no way to that root; it brings along one of its own, and talks by serial lines."""
+"""QEMU machine that boots a given kernel with the host's root, runs one command and powers off. A kernel without modules
+cannot mount the host's root: it has its own root in the initramfs, and communicates over serial lines."""
 import ctypes
 import pathlib
 import re
@@ -21,21 +21,21 @@ from images import Missing, root
 
 here = pathlib.Path(__file__).resolve().parent
 
-# Nothing runs there that could attack it, and an emulated CPU is slow enough. An oops must not go unnoticed.
+# No mitigations: only trusted code runs there, and they would make the emulated CPU slower. Panic on an oops.
 kernel_arguments = "loglevel=5 panic=-1 oops=panic nokaslr mitigations=off nowatchdog random.trust_cpu=on rdinit=/init"
-boot_seconds = 180  # five on an idle host
+boot_seconds = 180  # 5 s on an idle host
 
-# What a machine without the host's root writes to these files goes out by serial lines.
-lines = {"output": "/dev/ttyS1", "status": "/dev/ttyS2"}
+# In a machine without the host's root, these files are links to serial lines.
+serial_lines = {"output": "/dev/ttyS1", "status": "/dev/ttyS2"}
 
 trouble = re.compile(r"Kernel panic|Oops|BUG:|WARNING: CPU|general protection fault|Call Trace:|hung_task|rcu.*stall")
 
 
-stopping = threading.Event()  # all machines are to end
+stopping = threading.Event()  # set to stop all machines
 
 
 class Died(Exception):
-    """The machine ended, or hung, before its command did."""
+    """The machine powered off or hung before its command exited."""
 
 
 def die_with_parent():
@@ -45,10 +45,10 @@ def die_with_parent():
 def need_programs():
     for program in machines.chosen.qemu[0], *([] if machines.chosen.own_root else ["busybox"]):
         if not shutil.which(program):
-            raise Missing(f"no {program}: make test-kernels installs it")
+            raise Missing(f"{program} is not installed: make test-kernels installs it")
     with open(busybox(), "rb") as file:
         if b"/ld-linux" in file.read(4096):
-            raise Missing("busybox is not static: busybox-static is needed")
+            raise Missing("busybox is not static: install busybox-static")
 
 
 def busybox():
@@ -70,16 +70,16 @@ def archive(files):
     return bytes(out)
 
 
-def initramfs(image, talk):
-    """`talk` are the files of /run/guest where the host's root is not to be had."""
+def initramfs(image, control_files):
+    """control_files: files of /run/guest, for machines that cannot mount the host's root."""
     files = {"init": (0o100755, (here / "init").read_bytes())}
     if image.has_drivers:
         files |= {name: (0o40755, b"") for name in ("bin", "modules")}
         files |= {f"modules/{path.name}": (0o100644, path.read_bytes()) for path in image.modules}
     else:
         files |= own_root.files() | {"run/guest": (0o40755, b"")}
-        files |= {f"run/guest/{name}": (0o100755, data) for name, data in talk.items()}
-        files |= {f"run/guest/{name}": (0o120777, line.encode()) for name, line in lines.items()}
+        files |= {f"run/guest/{name}": (0o100755, data) for name, data in control_files.items()}
+        files |= {f"run/guest/{name}": (0o120777, line.encode()) for name, line in serial_lines.items()}
     place = "bin" if stat.S_ISDIR(files["bin"][0]) else "usr/bin"
     return archive(files | {f"{place}/busybox": (0o100755, busybox().read_bytes())})
 
@@ -91,32 +91,32 @@ def command_line(image, share, memory, by_instructions):
                 "-device", f"virtio-9p-pci,fsdev={name},mount_tag={name}"]
     arguments = [kernel_arguments, machine.kernel, f"console={machine.console}"]
     if image.has_drivers:
-        talk = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
-                *folder("share", share), *folder("folder", root, "readonly=on", "multidevs=remap")]
+        channels = [*folder("host", other_root.path() if machine.own_root else "/", "readonly=on", "multidevs=remap"),
+                    *folder("share", share), *folder("folder", root, "readonly=on", "multidevs=remap")]
         arguments.append(f"folder={root}")  # the kernel passes it to init as an environment variable
     elif machine.own_root:
-        raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
+        raise Missing(f"Debian no longer has the modules of {image.release}, only its image")
     else:
-        talk = [word for name in lines for word in ("-serial", f"file:{share / name}")]
-    # A wait takes no time but that of the machine: -icount, sleep=off.
+        channels = [word for name in serial_lines for word in ("-serial", f"file:{share / name}")]
+    # sleep=off: waits only advance the machine's clock.
     clock = ["-icount", "shift=0,sleep=off"] if by_instructions else []
     return [*machine.qemu, "-accel", "tcg,thread=single", *clock, "-smp", "2", "-m", memory,
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-kernel", image.kernel,
-            "-initrd", share / "initramfs", "-append", " ".join(arguments), "-serial", f"file:{share / 'console'}", *talk]
+            "-initrd", share / "initramfs", "-append", " ".join(arguments), "-serial", f"file:{share / 'console'}", *channels]
 
 
 class Guest:
-    """One boot. What the command says goes to `say` as it comes."""
+    """One boot. on_output(text) is called with the command's output as it arrives."""
 
-    def __init__(self, image, command, *, seconds, say=lambda text: None, folder=root, environment=None, memory="3G",
+    def __init__(self, image, command, *, seconds, on_output=lambda text: None, folder=root, environment=None, memory="3G",
                  by_instructions=False):
-        self.image, self.command, self.seconds, self.say = image, command, seconds, say
+        self.image, self.command, self.seconds, self.on_output = image, command, seconds, on_output
         self.folder, self.environment, self.memory = folder, environment or {}, memory
         self.by_instructions = by_instructions
         self.console, self.boot_time = "", None
 
     def run(self):
-        """The command's exit status."""
+        """Boots, and returns the command's exit status."""
         share = pathlib.Path(tempfile.mkdtemp(prefix="gpusnoop-guest-"))
         try:
             self.prepare(share)
@@ -131,23 +131,23 @@ class Guest:
                 self.console = self.read(share / "qemu") + self.read(share / "console")
             status = self.read(share / "status").strip()
             if not status:
-                raise Died("the machine ended before the command did")
+                raise Died("the machine powered off before the command exited")
             return int(status)
         finally:
             shutil.rmtree(share, ignore_errors=True)
 
     def prepare(self, share):
         variables = {"GUEST_FOLDER": str(self.folder), **self.environment}
-        talk = {"session": (here / "session").read_bytes(), "busybox": busybox().read_bytes(),
-                "command": self.command.encode() + b"\n",
-                "environment": "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()).encode()}
-        for name, data in talk.items():
+        control_files = {"session": (here / "session").read_bytes(), "busybox": busybox().read_bytes(),
+                         "command": self.command.encode() + b"\n",
+                         "environment": "".join(f"export {k}={shlex.quote(v)}\n" for k, v in variables.items()).encode()}
+        for name, data in control_files.items():
             (share / name).write_bytes(data)
         (share / "busybox").chmod(0o755)
-        (share / "initramfs").write_bytes(initramfs(self.image, talk))
+        (share / "initramfs").write_bytes(initramfs(self.image, control_files))
 
     def follow(self, process, share):
-        start, told = time.monotonic(), 0
+        start, reported_bytes = time.monotonic(), 0
         while True:
             ended = process.poll() is not None
             output = share / "output"
@@ -157,19 +157,19 @@ class Guest:
                 self.boot_time = time.monotonic() - start
             if output.exists():
                 with open(output, "rb") as file:
-                    file.seek(told)
+                    file.seek(reported_bytes)
                     text = file.read()
-                whole = text if ended else text[:text.rfind(b"\n") + 1]
-                told += len(whole)
-                if whole:
-                    self.say(whole.decode(errors="replace"))
+                complete = text if ended else text[:text.rfind(b"\n") + 1]
+                reported_bytes += len(complete)
+                if complete:
+                    self.on_output(complete.decode(errors="replace"))
             if ended:
                 return
             spent = time.monotonic() - start
             if not self.boot_time and spent > boot_seconds:
-                raise Died(f"no boot within {boot_seconds} s")
+                raise Died(f"did not boot within {boot_seconds} s")
             if spent > self.seconds:
-                raise Died(f"no end within {self.seconds} s")
+                raise Died(f"did not finish within {self.seconds} s")
             time.sleep(0.05)
 
     @staticmethod
@@ -178,5 +178,5 @@ class Guest:
 
     @property
     def trouble(self):
-        """What the kernel says of itself that it should not have to say."""
+        """Warnings and errors in the kernel log."""
         return [line.strip() for line in self.console.splitlines() if trouble.search(line)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's kernels: fetched from its archives with what a module needs to be built, unpacked, and kept."""
+"""Debian's kernels, fetched from its archives together with what building modules needs, unpacked and cached."""
 import contextlib
 import fcntl
 import lzma
@@ -18,35 +18,35 @@ root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 cache = pathlib.Path(os.environ.get("GPUSNOOP_CACHE") or build / "kernels")
 
-# The matrix. "newest" is whatever is newest on the day: one of these, or one more.
+# The matrix. "newest" is the newest kernel in the archives: one of these, or an additional one.
 listed = ("5.10", "6.1", "6.12", "6.16", "6.18", "6.19", "7.0", "7.1", "7.2", "7.3")
 newest = "newest"
 
-# Where they are: apt is told so itself, as the host installs its own packages from elsewhere.
+# Own apt sources, since the host may install its packages from elsewhere.
 mirror = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org")
 suites = ("debian bullseye", "debian-security bullseye-security", "debian bookworm", "debian-security bookworm-security",
           "debian bookworm-backports", "debian trixie", "debian trixie-backports")
 keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-# Cloud flavours are smaller, but have no 9p; backports to bullseye are the same kernels once more. Of arm64 there are
-# kernels with pages of 16 KiB: 6.12-16k; of others sources.py knows.
+# Excludes cloud flavours, which lack 9p, and bullseye-backports, which has the same kernels. Debian has arm64 kernels with
+# 16 KiB pages (6.12-16k); sources.py builds other page sizes.
 release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{}(-16k)?)"
 asked_name = r"(\d+\.\d+|newest)(-16k|-64k)?"
 
-# What the guest needs before it has a root; which modules these need is in them.
+# Modules that the guest needs before it can mount its root. Their dependencies are read from the modules.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
-# What programs that build modules may want newer than the host has it.
+# Libraries that programs for building modules may need in a newer version than the host's.
 libraries = ("libc6", "libelf1t64", "zlib1g", "libzstd1")
 
-# Goes up when what is kept of an image changes.
+# Increment if the contents of cached images change.
 layout = 2
 
 day = 86400
 
 
 class Missing(Exception):
-    """Why there is no such kernel here."""
+    """Something is not available; the text is the reason."""
 
 
 class Image:
@@ -54,7 +54,7 @@ class Image:
         self.release = (folder / "release").read_text().strip()
         self.kernel = folder / "vmlinuz"
         self.modules = sorted((folder / "modules").iterdir())
-        self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # or it cannot have the host's root
+        self.has_drivers = bool(self.modules) or (folder / "whole").exists()  # needed to mount the host's root
         self.headers = folder / "usr/src" / f"linux-headers-{self.release}"
 
 
@@ -68,7 +68,7 @@ def run(*command, **options):
 def need(programs, install):
     missing = [program for program in programs if not shutil.which(program)]
     if missing:
-        raise Missing(f"no {', '.join(missing)}: scripts/install-deps {install}")
+        raise Missing(f"{', '.join(missing)} not found: run scripts/install-deps {install}")
 
 
 def by_version(text):
@@ -76,15 +76,15 @@ def by_version(text):
 
 
 def apt_folder(chosen):
-    """Who asks other suites for packages has other lists of them."""
+    """Each choice of suites has its own package lists."""
     return cache / machines.chosen.kept("apt" if chosen == suites else "-".join(["apt", *(suite.split()[1] for suite in chosen)]))
 
 
 def apt(program, *words, suites=suites, **options):
     if not shutil.which(program):
-        raise Missing(f"no {program}: kernels come as packages of Debian")
+        raise Missing(f"{program} is not installed: it is needed to fetch Debian's kernels")
     if not keyring.exists():
-        raise Missing(f"no {keyring}, which tells what is Debian's: package debian-archive-keyring")
+        raise Missing(f"{keyring} does not exist: install debian-archive-keyring, which verifies Debian's packages")
     own, architecture = apt_folder(suites), machines.chosen.architecture
     for folder in "lists/partial", "cache/archives/partial":
         (own / folder).mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def apt(program, *words, suites=suites, **options):
 
 
 def update(suites=suites):
-    """Asks for what there is, once a day. One archive that does not answer keeps nobody from the others."""
+    """Updates the package lists once a day. Archives that do not answer are ignored."""
     stamp = apt_folder(suites) / "updated"
     if stamp.exists() and time.time() - stamp.stat().st_mtime < day:
         return
@@ -109,7 +109,7 @@ def update(suites=suites):
 
 
 def packages():
-    """Names of all packages of kernels, and {series: its releases, newest first}."""
+    """Names of all kernel packages, and {series: its releases, newest first}."""
     update()
     names = set(apt("apt-cache", "pkgnames", "linux-").split())
     found, pattern = {}, re.compile(release_name.format(machines.chosen.architecture))
@@ -121,14 +121,14 @@ def packages():
 
 
 def packages_of(release, names):
-    """What a release boots from, with modules if they are still to be had, and what modules are built with."""
+    """(whether its modules are available, whether modules can be built for it, packages to unpack) of a release."""
     version, series = release.partition(f"-{machines.chosen.architecture}")[0], ".".join(release.split(".")[:2])
     image, binary, modules = (f"linux-{kind}-{release}" for kind in ("image", "binary", "modules"))
-    boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image is but a name for both
+    boot = [binary, modules] if binary in names else [image]  # since 6.19 linux-image only depends on both
     whole = set(boot) <= names
     kbuild = next((name for name in (f"linux-kbuild-{version}", f"linux-kbuild-{series}") if name in names), "none")
     headers = [f"linux-headers-{release}", f"linux-headers-{version}-common", kbuild]
-    buildable = set(headers) <= names and not machines.chosen.own_root  # what builds there does not run here
+    buildable = set(headers) <= names and not machines.chosen.own_root  # arm64's build programs do not run on this host
     return whole, buildable, [name for name in boot if name in names] + headers * (whole and buildable)
 
 
@@ -137,7 +137,7 @@ def is_plain(series):
 
 
 def newest_series():
-    """By what the archives have today; by what is kept, where they cannot be asked."""
+    """The newest series in the archives, or in the cache if the archives cannot be reached."""
     with locked():
         try:
             return max(filter(is_plain, packages()[1]), key=by_version)
@@ -158,11 +158,11 @@ def contents(path):
 
 
 def keep_modules(source, target):
-    """The wanted modules and those they need, under names that sort in the order to load them in."""
+    """Copies the wanted modules and their dependencies, named so that they sort in load order."""
     files, order = module_files(source), {}
 
     def add(name):
-        if name in order or name not in files:  # part of the kernel
+        if name in order or name not in files:  # not in files: built into the kernel
             return
         data = contents(files[name])
         for need in re.search(rb"\0depends=([^\0]*)", data)[1].decode().split(","):
@@ -177,13 +177,13 @@ def keep_modules(source, target):
 
 def unpack(folder, *names, suites=suites):
     with tempfile.TemporaryDirectory(dir=cache) as debs:
-        apt("apt-get", "-q", "download", *names, suites=suites, cwd=debs)  # which checks what it got
+        apt("apt-get", "-q", "download", *names, suites=suites, cwd=debs)  # apt verifies the packages
         for deb in pathlib.Path(debs).iterdir():
             run("dpkg", "-x", str(deb), str(folder))
 
 
 def make_runnable(folder):
-    """Programs that build modules, made for a newer Debian than this host, run with the libraries of that one."""
+    """Wraps programs for building modules that were built for a newer Debian, so that they use its libraries."""
     programs = [path for path in (folder / "usr/lib").glob("linux-kbuild-*/**/*") if path.is_file() and os.access(path, os.X_OK)]
     needy = [path for path in programs if "not found" in subprocess.run(
         ["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout]
@@ -198,10 +198,10 @@ def make_runnable(folder):
 
 def fetch(series, folder):
     names, releases = packages()
-    # The newest of those of which most is there.
+    # Prefers releases with modules, then with headers, then newer ones.
     release = max(releases.get(series, []), key=lambda one: (*packages_of(one, names)[:2], by_version(one)), default=None)
     if not release:
-        raise Missing(f"Debian has no kernel {series} any more, or not yet")
+        raise Missing(f"Debian has no kernel {series} now")
     unpack(folder, *packages_of(release, names)[2])
     make_runnable(folder)
     keep_modules(folder, folder / "modules")
@@ -220,7 +220,7 @@ def locked():
 
 
 def make_whole(folder, make):
-    """make(partial), where there is no such folder yet: it has its name only once it is whole."""
+    """Calls make(partial) if the folder does not exist, and renames partial to it once it is complete."""
     if folder.exists():
         return
     partial = pathlib.Path(tempfile.mkdtemp(prefix="partial-", dir=cache))
@@ -233,7 +233,7 @@ def make_whole(folder, make):
 
 
 def image(series):
-    """What is kept of a series, fetched if there is nothing."""
+    """The cached image of a series, fetched if necessary."""
     folder = cache / machines.chosen.kept(f"{series}.{layout}")
     make = sources.build if sources.is_built(series) else fetch
     with locked():

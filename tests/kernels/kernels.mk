@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The program that tries the ways into a driver. Included by the top Makefile.
+# Builds paths/, the program that tests the ways to hook a driver. Included by the top Makefile.
 
 KERNELS_BIN := $(BUILD)/kernels-bin
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stub of the driver, built for a kernel of the cache."""
+"""Builds the stub of the driver for cached kernels."""
 import hashlib
 import os
 import pathlib
@@ -12,9 +12,9 @@ from images import Missing, cache, run
 
 source = pathlib.Path(__file__).resolve().parent / "stub"
 
-# What changed for a tracer: until 535 other functions take the calls; from 575 on there is a tracepoint for errors.
+# Versions that differ for a tracer: 535 has other entry functions; 575 has a tracepoint for errors.
 drivers = ("535.129.03", "550.54.15", "575.51.02")
-# Most drivers come without type information. The module that has it gets it where the kernel's headers allow.
+# Most drivers have no BTF. These versions have it, if the kernel's headers allow generating it.
 with_types = ("575.51.02",)
 
 
@@ -24,18 +24,18 @@ def digest(image):
 
 
 def folder(image):
-    """With a folder for each driver."""
+    """Contains a folder per driver version."""
     return cache / "stub" / image.release
 
 
 def build(image):
-    """{driver: path of nvidia.ko}; what is built stays until its source changes."""
+    """{driver: path of nvidia.ko}. Modules are rebuilt if their source changes."""
     if machines.chosen.own_root:
-        raise Missing(f"what builds modules for {machines.chosen.name} does not run here, so there is no stub of the driver")
+        raise Missing(f"no stub of the driver: Debian's programs for building {machines.chosen.name} modules do not run on this host")
     if not image.modules:
-        raise Missing(f"Debian has only the image of {image.release}, and none of its modules")
+        raise Missing(f"Debian no longer has the modules of {image.release}, only its image")
     if not image.headers.exists():
-        raise Missing(f"Debian has no headers of {image.release} any more, so there is no stub of the driver")
+        raise Missing(f"no stub of the driver: Debian no longer has the headers of {image.release}")
     out = {}
     for driver in drivers:
         place = folder(image) / driver
@@ -50,21 +50,21 @@ def build(image):
 
 
 def compile_in(place, image, driver):
-    # The headers name themselves by the paths they would be installed at.
+    # The headers refer to each other by their installed paths.
     makefile = image.headers / "Makefile"
     makefile.write_text(re.sub(r"[^\s=]*/usr/src/", f"{image.headers.parent}/", makefile.read_text()))
     its_own = re.search(r"gcc-\d+", (image.headers / ".kernelvariables").read_text())[0]
     compiler = next((name for name in (its_own, "gcc-12", "gcc") if shutil.which(name)), None)
     if not compiler or not shutil.which("make"):
-        raise Missing("no gcc and make for kernel modules")
-    # The kernel was configured for the compiler and the pahole that it was made with.
-    ours = ["CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="] if compiler != its_own else []
+        raise Missing("no stub of the driver: install gcc and make")
+    # The kernel's configuration describes the compiler and pahole that built it; override it with this host's.
+    overrides = ["CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT="] if compiler != its_own else []
     if shutil.which("pahole"):
-        ours.append("CONFIG_PAHOLE_VERSION=" + run("pahole", "--numeric_version").strip())
+        overrides.append("CONFIG_PAHOLE_VERSION=" + run("pahole", "--numeric_version").strip())
     done = subprocess.run(["make", "-s", "-C", image.headers, f"M={place}", f"DRIVER={driver}", f"CC={compiler}",
-                           *ours, "modules"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+                           *overrides, "modules"], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
     if done.returncode:
-        raise Missing(f"the stub {driver} does not build for {image.release}:\n{(done.stdout + done.stderr)[:2000]}")
+        raise Missing(f"stub {driver} does not build for {image.release}:\n{(done.stdout + done.stderr)[:2000]}")
     if driver not in with_types:
         subprocess.run(["objcopy", "--remove-section", ".BTF", "--remove-section", ".BTF.base",
                         place / "nvidia.ko"], check=True)

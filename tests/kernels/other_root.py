@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A root for machines that do not run the host's programs: of Debian's packages for them, unpacked and not installed."""
+"""Root for machines of another architecture: Debian packages, unpacked but not installed."""
 import os
 import shutil
 
@@ -12,10 +12,10 @@ packages = ("libc6", "libgcc-s1", "libstdc++6", "libelf1", "libdw1", "zlib1g", "
             "libncursesw6", "libtinfo6", "libexpat1", "libffi8", "libssl3", "libcap2", "python3.11-minimal", "libpython3.11-minimal",
             "libpython3.11-stdlib", "busybox-static", "binutils", "binutils-common", "binutils-aarch64-linux-gnu",
             "libbinutils", "libctf0", "libjansson4")
-newer = ("libbpf1", "bpftool")  # of backports, as the build has it
+newer = ("libbpf1", "bpftool")  # from backports, as in the cross build
 
-# Roots within it, for interpreters of Python that Debian 12 has not: of which suites, which interpreters, and libraries that
-# have other names in others. The C library is the newest of them: what is built for Debian 12 needs at least its own.
+# Nested roots for Python interpreters that Debian 12 lacks: {name: (suites, interpreters, libraries whose package names
+# differ between suites)}. The "older" root also uses bookworm, because tools built for Debian 12 need its C library.
 elsewhere = {"older": (("debian bullseye", "debian bookworm"), ("3.9",), ("libffi7", "libssl1.1")),
              "newer": (("debian testing",), ("3.13", "3.14", "3.15"), ("libffi8", "libssl3t64"))}
 packages_elsewhere = "libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libexpat1", "libzstd1", "libbz2-1.0", "liblzma5"
@@ -25,7 +25,7 @@ layout = 5
 
 
 def merge(folder):
-    """Some packages, up to Debian 12, have these, others their twins below /usr."""
+    """Moves /bin, /sbin and /lib below /usr: up to Debian 12, packages use both places."""
     for name in "bin", "sbin", "lib":
         if (folder / name).is_dir():
             shutil.copytree(folder / name, folder / "usr" / name, symlinks=True, dirs_exist_ok=True)
@@ -61,7 +61,7 @@ def fetch(folder):
 
 
 def path():
-    """Fetched if it is not there. The repository's folder is mounted at its own path."""
+    """The root, fetched if necessary. Has a folder at the repository's path, as a mount point."""
     folder = images.cache / machines.chosen.kept(f"root.{layout}")
     with images.locked():
         images.make_whole(folder, fetch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A root for kernels that cannot have the host's: what the cases need of it, as files of an initramfs, where they are here."""
+"""Root in an initramfs, for kernels that cannot mount the host's root: copies of the files that the cases need."""
 import os
 import pathlib
 import re
@@ -17,7 +17,7 @@ unused = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "tkin
 
 
 def tree(folder):
-    """All files below a folder but those that no case asks for."""
+    """All files below a folder, except those that no case needs."""
     for place, folders, files in os.walk(folder):
         skipped = unused(place, folders + files)
         folders[:] = [name for name in folders if name not in skipped]
@@ -26,7 +26,7 @@ def tree(folder):
 
 
 def libraries(programs):
-    """What these files are linked with."""
+    """Shared libraries of these files."""
     out = subprocess.run(["ldd", *programs], capture_output=True, text=True).stdout
     return {pathlib.Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", out, re.M)}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Interpreters of Python that Debian has no packages of for the emulated arm64 machine, made from Ubuntu's source: those of
-20.04, 22.04 and 24.04. Four minutes each, once; they are kept in the machine's root, where tests find them.
+"""Builds Python interpreters that Debian does not have as packages, for the emulated arm64 machine: those of Ubuntu 20.04,
+22.04 and 24.04, from Ubuntu's sources. Takes four minutes each, once. They are kept in the machine's root.
 
     scripts/install-deps cross; tests/kernels/pythons.py"""
 import hashlib
@@ -24,7 +24,7 @@ sources = {  # SHA-256
     "3.10.4": "80bf925f571da436b35210886cf79f6eb5fa5d6c571316b73568343451f77a19",
     "3.12.3": "56bfef1fdfc1221ce6720e43a661e3eb41785dd914ce99698d8c7896af4bdaa1",
 }
-libraries = "libffi8", "libffi-dev"  # beside those that all have
+libraries = "libffi8", "libffi-dev"  # in addition to other_root.packages_elsewhere
 programs = "aarch64-linux-gnu-gcc", "gcc", "make"
 unneeded = "test", "tests", "idlelib", "lib2to3", "tkinter", "ensurepip", "__pycache__"
 
@@ -34,15 +34,15 @@ def fetch(python, version, folder):
         with urllib.request.urlopen(f"{mirror}/{python}/{python}_{version}.orig.tar.xz", timeout=60) as answer:
             archive = answer.read()
     except OSError as error:
-        raise images.Missing(f"the source of {python} {version} cannot be had: {error}")
+        raise images.Missing(f"cannot fetch the source of {python} {version}: {error}")
     if hashlib.sha256(archive).hexdigest() != sources[version]:
-        raise images.Missing(f"what {mirror} has as the source of {python} {version} is something else")
+        raise images.Missing(f"the source of {python} {version} at {mirror} has another checksum")
     (folder / "source.tar.xz").write_bytes(archive)
     images.run("tar", "-xf", "source.tar.xz", "--strip-components=1", cwd=folder)
 
 
 def build(version, place, root):
-    """For this machine, for only an interpreter of the same version makes one for another; then for the other."""
+    """Builds a native interpreter, which cross-compiling needs in the same version, then the one for arm64."""
     python = f"python{version.rpartition('.')[0]}"
     fetch(python, version, place)
     native, cross = place / "native", place / "cross"
@@ -55,15 +55,15 @@ def build(version, place, root):
     (native / python).symlink_to("python")
     headers, objects = f"-I{usr}/include/{triplet}", f"-L{usr}/lib/{triplet}"
     environment = os.environ | {
-        "PATH": f"{native}:{os.environ['PATH']}",  # until 3.10 the native one is found there, from 3.11 on it is told
+        "PATH": f"{native}:{os.environ['PATH']}",  # where up to 3.10 the native interpreter is found; since 3.11: --with-build-python
         "CPPFLAGS": headers, "LDFLAGS": objects, "LIBFFI_CFLAGS": headers, "LIBFFI_LIBS": f"{objects} -lffi"}
     cross.mkdir()
     images.run("../configure", *options, f"--build={images.run('gcc', '-dumpmachine').strip()}", f"--host={triplet}",
                "--prefix=/usr", f"--with-build-python={native}/python", "PKG_CONFIG_LIBDIR=/none",
-               # What cannot be tried here.
+               # configure cannot run tests for another machine.
                "--disable-ipv6", "ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no", cwd=cross, env=environment)
     images.run(*parallel, cwd=cross, env=environment)
-    # What make install would do, but for compiling the library three times.
+    # Like make install, which would also compile the library three times.
     library, extensions = usr / "lib" / python, cross / (cross / "pybuilddir.txt").read_text()
     (usr / "bin").mkdir(exist_ok=True)
     shutil.copy(cross / "python", usr / "bin" / python)
@@ -78,7 +78,7 @@ def fill(root):
     for version in sources:
         with tempfile.TemporaryDirectory(prefix="source-", dir=images.cache) as place:
             build(version, pathlib.Path(place), root)
-        print(f"CPython {version} is made", flush=True)
+        print(f"built CPython {version}", flush=True)
 
 
 def main():

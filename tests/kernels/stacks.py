@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""stacks.py OBJECT...: the deepest stack of each BPF program, added up as kernels before 6.13 do, which refuse what is
-over 512 bytes in all frames together. Newer ones give each function a stack of its own, so they do not notice.
+"""Stack depth of BPF programs: stacks.py OBJECT... Kernels before 6.13 reject programs whose frames add up to more than 512
+bytes. Newer kernels allocate a stack per function, and do not reject them.
 
-Programs for uprobe sessions are left out: no kernel that has those is that old."""
+Programs for uprobe sessions are left out, since only newer kernels support these."""
 import pathlib
 import struct
 import sys
@@ -39,7 +39,7 @@ class Object:
         return self.data[start:self.data.index(b"\0", start)].decode()
 
     def frame(self, place):
-        """Bytes of a function's own stack, and the functions it calls or gives to helpers."""
+        """(bytes of the function's own frame, functions that it calls or passes to helpers as callbacks)."""
         section, start = place
         code = self.bytes(section)[start:start + self.functions[place][1]]
         depth, called, copies = 0, set(), set()
@@ -54,7 +54,7 @@ class Object:
                 depth = max(depth, -imm)
                 copies.discard(to)
             symbol = self.relocations.get(section, {}).get(start + offset)
-            if op == 0x85 and of == 1 and not (symbol and symbol[3] == 0):  # of the kernel
+            if op == 0x85 and of == 1 and not (symbol and symbol[3] == 0):  # a BPF function, not a kfunc
                 called.add((symbol[3], symbol[4] + 8 * (imm + 1) if symbol[1] & 15 == 3 else symbol[4])
                            if symbol else (section, start + offset + 8 * (imm + 1)))
             elif op == 0x18 and symbol and (symbol[3], symbol[4] + (imm if symbol[1] & 15 == 3 else 0)) in self.functions:
@@ -62,7 +62,7 @@ class Object:
         return depth, called
 
     def deepest(self, place):
-        """The chain of calls with the most bytes: [(function, bytes)]."""
+        """The call chain that uses most stack: [(function, bytes)]."""
         depth, called = self.frame(place)
         rounded = (max(depth, 1) + frame_unit - 1) // frame_unit * frame_unit
         rest = max((self.deepest(to) for to in called), key=lambda chain: sum(n for _, n in chain), default=[])
@@ -79,9 +79,9 @@ def main():
     for path in sys.argv[1:]:
         for name, chain in Object(path).programs():
             total = sum(n for _, n in chain)
-            told = f"{pathlib.Path(path).name}: {name}: {total} = {' + '.join(f'{f} {n}' for f, n in chain)}"
+            text = f"{pathlib.Path(path).name}: {name}: {total} = {' + '.join(f'{f} {n}' for f, n in chain)}"
             passed, failed = passed + (total <= limit), failed + (total > limit)
-            print(f"{'ok' if total <= limit else 'FAIL'} {told}")
+            print(f"{'ok' if total <= limit else 'FAIL'} {text}")
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 

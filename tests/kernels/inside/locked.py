@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel in confidentiality mode: what counts calls of CUDA does so exactly. The last cases of a machine: there is no
-way back."""
+"""The tools on a kernel locked down in confidentiality mode: CUDA calls are counted exactly. These cases run last, because
+the lockdown cannot be undone."""
 import pathlib
 
 import harness
@@ -13,7 +13,7 @@ without_driver = "this kernel is locked down in confidentiality mode: driver cal
 
 
 def lock():
-    check(pathlib.Path("/run/guest").exists(), "this is a machine of its own")
+    check(pathlib.Path("/run/guest").exists(), "this runs in a guest")
     if not lockdown.exists():
         raise Skip("this kernel cannot be locked down")
     if "[confidentiality]" not in lockdown.read_text():
@@ -33,7 +33,7 @@ def counts(name):
     equal((attached["tier"], attached.get("remarks", [])), (best, [without_driver] if name == "cudatop" else []), f"how {tool} is attached")
     equal(set(tool.lost) - {"ends_unmatched"}, set(), f"losses of {tool}")
     same(tool, workload)
-    if name == "cudalaunch":  # a string of the kernel's
+    if name == "cudalaunch":  # tests reading a string from kernel memory
         own = pathlib.Path("/proc/self/cgroup").read_text().strip().removeprefix("0::")
         equal({row["cgroup"] for row in tool.rows}, {own}, "cgroup")
 

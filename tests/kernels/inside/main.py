@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""main.py [PATTERN...]: in the guest, runs the cases of this folder and a choice of the runtime cases."""
+"""main.py [PATTERN...]: runs the cases of this folder and some of the runtime cases, inside the guest."""
 import importlib
 import os
 import pathlib
@@ -11,8 +11,8 @@ sys.path[:0] = [str(here), str(here.parents[1] / "runtime")]
 
 import harness  # noqa: E402
 
-# Of the runtime cases, those that reach what differs between kernels: tiers, programs with many branches, cgroups and
-# containers, stacks, what is loaded late, a process that goes away. Emulated, all of them would take an hour.
+# Runtime cases for features that depend on the kernel: tiers, programs with many branches, cgroups and containers, stacks,
+# late loading, exits. All runtime cases would take an hour in an emulated machine.
 chosen = {
     "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
     "test_counts": ["every_driver_function[latency]"],
@@ -58,10 +58,10 @@ def choose():
             sys.exit(f"no such cases: {missing}")
 
 
-# Only in the guest: it is nobody else's machine, and what is left there fails a case.
+# Runs only in the guest: no other program interferes there, and cases fail if they leave anything behind.
 tier = os.environ.get("GPUSNOOP_TIER")
 if not tier:
-    sys.exit("main.py: tests/kernels/run runs this in a machine of its own")
+    sys.exit("main.py: do not run this directly; use tests/kernels/run")
 if tier == "none":
     import too_old  # noqa: F401
 else:
@@ -69,5 +69,5 @@ else:
         importlib.import_module(path.stem)
     choose()
     if tier in ("session", "multi"):
-        import locked  # noqa: F401 - after all others
-sys.exit(harness.run_all(*sys.argv[1:], at_once=1))  # one driver for all
+        import locked  # noqa: F401 - last: locking down cannot be undone
+sys.exit(harness.run_all(*sys.argv[1:], at_once=1))  # the cases share one driver

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways into a GPU's driver: what a probe sees there is what was called."""
+"""Hooks into a GPU driver (kprobe, fentry, tracepoint, ...): each must see the calls that were made."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ killed 500; call RM_CONTROL delay_us=60000000; end; call UVM_INITIALIZE; call UV
 xid 79 2 xid_pid=77 xid_name=trainer; call RM_CONTROL 3 xid=31
 """
 
-busybox = "/run/guest/busybox"  # this system need not have the tools for modules
+busybox = "/run/guest/busybox"  # the root may lack insmod and rmmod
 front = ("nvidiactl", "nvidia0")
 
 
@@ -42,7 +42,7 @@ def ioctl_function(version):
 
 
 def calls(text):
-    """The truth's lines, and what a probe at the front end's ioctl should have counted."""
+    """(lines of the truth file, expected counts of a probe on the ioctl function)."""
     rows = [json.loads(line) for line in text.splitlines()]
     mine = [row for row in rows if row["type"] == "ioctl" and row["device"] in front]
     return rows, Counter(count=sum(row["count"] for row in mine),
@@ -58,7 +58,7 @@ def every_way(version):
         paths = subprocess.Popen([harness.build / "kernels-bin/paths", ioctl_function(version)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=stderr, text=True)
     harness.at_end.append(paths.kill)
-    wait_until(lambda: "attached" in error.read_text() or paths.poll() is not None, "the probes are there")
+    wait_until(lambda: "attached" in error.read_text() or paths.poll() is not None, "the probes are attached")
     truth_file = harness.here / "truth"
     run(harness.standin / "ioctls", "--truth", truth_file, script)
     found = {row.pop("path"): row for row in map(json.loads, paths.communicate("")[0].splitlines())}
@@ -73,13 +73,13 @@ def every_way(version):
         expected |= {"fentry": entry, "fexit": leave}
     if version.startswith("575"):
         expected["xid_tracepoint"] = errors
-    equal(found, expected, f"what came along which way, with {version}")
+    equal(found, expected, f"counts by hook, with {version}")
     equal(types, version.startswith("575") and os.environ["GPUSNOOP_TIER"] != "tracefs", "the module has BTF")
 
 
 @case
-def what_the_driver_says():
-    """Where tools look for a driver, the stub has what the driver has."""
+def files_of_the_driver():
+    """The stub provides the files and symbols by which tools detect a driver."""
     load("575.51.02")
     devices = pathlib.Path("/proc/devices").read_text()
     for name in "195 nvidia\n", "195 nvidiactl\n", "195 nvidia-modeset\n", "nvidia-uvm\n", "nvidia-caps\n":
@@ -91,4 +91,4 @@ def what_the_driver_says():
         check(f" {name}\t[nvidia]" in symbols, name)
     run(harness.standin / "ioctls", "xid 31 xid_pid=1234 xid_name=foo xid_text=text; call RM_FREE xid=13")
     log = [line.split("NVRM: ")[1] for line in run(busybox, "dmesg").splitlines() if "NVRM: " in line][-2:]
-    equal(log, ["Xid (PCI:0000:00:02): 31, pid=1234, name=foo, text", "Xid (PCI:0000:00:02): 13, stand-in"], "the log")
+    equal(log, ["Xid (PCI:0000:00:02): 31, pid=1234, name=foo, text", "Xid (PCI:0000:00:02): 13, stand-in"], "kernel log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/gpu finds out by NVIDIA's kernel driver, with a stub of it: the same code, on a workload that calls the stub."""
+"""The findings of tests/gpu about NVIDIA's kernel driver, tested with the stub."""
 import re
 import subprocess
 import sys
@@ -13,7 +13,7 @@ gpu = harness.root / "tests/gpu"
 
 @case(tool="nvioctl", timeout=120)
 def xid():
-    """tests/gpu/rehearse cannot have it on a kernel without kprobes and modules; the rest of that file runs there."""
+    """tests/gpu/rehearse covers the other findings, but not this one, which needs a kernel with kprobes and modules."""
     sys.path.append(str(gpu))
     import findings
     load("575.51.02")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvioctl with a driver behind it: each way of hooking, each generation of the driver, against what was called."""
+"""nvioctl with the stub: each way of hooking and each driver generation; results are compared with the calls made."""
 import os
 
 import test_budget
@@ -10,8 +10,8 @@ from test_kernel_driver import load
 
 has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of 575 has BTF there
 
-# The first of a version is the one that is chosen. What differs is in here once: the front end of 535, the tracepoint for
-# errors and the types of 575, and the system calls, which know nothing of the driver. Each case takes a quarter of a minute.
+# {driver version: ways of hooking, best first}. Covers each difference once, since a case takes 15 s: the entry functions of
+# 535, the tracepoint for errors and the BTF of 575, and system call tracepoints.
 ways = {"535.129.03": ("kprobe",), "575.51.02": ("fentry", "kprobe", "tracepoint") if has_types else ("kprobe", "tracepoint")}
 each_way = {f"{version}-{way}": (version, way) for version, some in ways.items() for way in some}
 
@@ -48,7 +48,7 @@ def every_call(version_and_way):
 
 
 @case(tool="nvioctl", each={version: version for version in ways}, timeout=120)
-def the_best_way(version):
+def chooses_the_best_way(version):
     load(version)
     workload = Calls("call RM_FREE 3; call UVM_INITIALIZE 2")
     tool = Tool("-p", workload.pid)
@@ -59,8 +59,8 @@ def the_best_way(version):
 
 
 @case(tool="nvioctl", timeout=120)
-def a_call_that_hangs():
-    """Shown while it goes on, by name; no longer once its process has been killed."""
+def hanging_call():
+    """A pending call is shown by name."""
     load("575.51.02")
     workload = Calls("call RM_CONTROL subject=0x20800a01 delay_us=60000000")
     tool = Tool("-p", workload.pid, 1)
@@ -89,7 +89,7 @@ def slow_and_failed_calls():
 
 @case(tool="nvioctl", each={version: version for version in ways}, timeout=120)
 def xids(version):
-    """With what the process called last, which the kernel's log has named; or without."""
+    """Lists the last calls of the process that the kernel log names; without a process, lists none."""
     load(version)
     workload = Calls("call RM_CONTROL 3 subject=0x20800102; call RM_FREE status=0x57 xid=31 xid_pid=self; sleep 1500; xid 79")
     tool = Tool("--xid", "-v")
@@ -106,7 +106,7 @@ def xids(version):
 
 
 @case(tool="nvioctl", timeout=120)
-def a_driver_that_comes_later():
+def driver_loaded_later():
     tool = Tool()
     check("no GPU driver is loaded" in tool.error, tool.error)
     load("575.51.02")
@@ -119,6 +119,6 @@ def a_driver_that_comes_later():
 
 @case(tool="nvioctl", each={way: way for way in ways["575.51.02"] if way != "tracepoint"}, timeout=180)
 def budget(way):
-    """What the verifier had to do for the programs that take a driver's own functions."""
+    """Verified instructions of programs that hook the driver's functions."""
     load("575.51.02")
     test_budget.held(way=way)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every tool of the suite loads, attaches in the best way of this kernel, counts exactly, and is gone afterwards."""
+"""Every tool loads, attaches in this kernel's best way, counts exactly, and leaves nothing behind."""
 import os
 
 import copies
@@ -16,7 +16,7 @@ from programs import Tool, Workload
 
 best = os.environ.get("GPUSNOOP_TIER")
 
-# Two threads, and a child: a process of its own to those who trace all, and nobody to those who trace one.
+# Two threads and a child. Tools that trace all processes count the child; tools with -p do not.
 script = """
 launch vecadd 101 grid=3,2; threads 2; launch saxpy 53 stream=own; copy 17 bytes=70001; copy 5 fn=cudaMemset bytes=99; end
 alloc a 10007; alloc b 4096; free b; copy 3 dst=a fn=cudaMemcpyAsync kind=1 stream=1; sync 7; sync 2 fn=cudaStreamQuery
@@ -55,17 +55,17 @@ def topped(tool, workload):
 
 
 def timed(tool, workload):
-    """Each thread that called has its time, which adds up, and waited for the device if it did."""
+    """Each calling thread is reported, its times add up, and threads that synchronized have a wait time."""
     calls = calls_of(tool, workload)
     threads = gaps.sums_by_thread(tool)
     callers = {call["tid"] for call in calls}
-    equal(callers - set(threads), set(), f"threads that called, and {tool} does not have")
+    equal(callers - set(threads), set(), f"calling threads that {tool} does not report")
     for tid in {call["tid"] for call in calls if call["kind"] == "sync"}:
         check(threads[tid]["wait_ns"] > 0, f"{tid} waited: {threads[tid]}")
 
 
 def spent(tool, workload):
-    """No device is known here: what each process did. A graph's launch is one."""
+    """No GPU is known here, so only the activity of processes is checked. A graph launch counts as one launch."""
     calls = [call for call in calls_of(tool, workload) if truth.layer_wanted(call, "driver")]
     for pid in {call["pid"] for call in calls}:
         its = [call for call in calls if call["pid"] == pid]
@@ -82,7 +82,7 @@ tools = {"cudatop": ([], topped), "cudalaunch": (["--by", "pid,kernel"], launche
 
 
 def calls_of(tool, workload):
-    """What this tool should have seen."""
+    """The calls that this tool should count."""
     calls = workload.truth()
     return [call for call in calls if "-p" not in tool.arguments or call["pid"] == workload.pid]
 
@@ -90,7 +90,7 @@ def calls_of(tool, workload):
 def exactly(name):
     arguments, same = tools[name]
     workload = Workload(script)
-    # A library of another process that starts meanwhile is probed while its calls are under way.
+    # `everything` probes the library of `watch` while a call may be in flight, whose return is then unmatched.
     one, everything = Tool("-p", workload.pid, *arguments, losses=True), Tool(*arguments, losses=True)
     for tool in one, everything:
         equal({record["tier"] for record in tool.of_type("attached")}, {best}, f"how {tool} is attached")
@@ -115,7 +115,7 @@ for name in tools:
 
 @case
 def all_tools_are_here():
-    """The list of tools is the Makefile's, but those that count no calls of CUDA, which have cases of their own."""
+    """Covers all tools of the Makefile, except those that do not count CUDA calls, which have their own cases."""
     makefile = (harness.root / "Makefile").read_text()
     listed = next(line for line in makefile.splitlines() if line.startswith("TOOLS")).split(":=")[1].split()
     check(set(listed) - set(tools) <= {"nvioctl", "ncclwait"}, f"no case for some of {listed}")

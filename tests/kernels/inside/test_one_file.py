@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that are one file each run where there is nothing else, and count exactly: in a root that holds the tool, and
-/proc, /sys and /dev. Who is traced lives outside of it, with libraries that the tool finds there."""
+"""The static tools, each in a root that contains only the tool, /proc, /sys and /dev, count exactly. The traced processes
+and their libraries are outside of that root."""
 import os
 import pathlib
 import shutil
@@ -14,10 +14,10 @@ from test_kernel_tools import best, script, tools
 
 
 def alone_with(name):
-    """Goes to a root with this tool and nothing else, for those who start it there."""
+    """Creates a root that contains only this tool; returns a function that enters it, for a child before exec."""
     static = harness.build / "static" / name
     if not static.exists():
-        raise Skip(f"there is no {static}: make static")
+        raise Skip(f"{static} does not exist: run make static")
     empty = harness.here / "empty"
     empty.mkdir()
     shutil.copy(static, empty)
@@ -54,7 +54,7 @@ for name in tools:
 
 @case(tool="nvioctl")
 def nvioctl():
-    """No driver is needed to see who calls one."""
+    """Counts calls by system call tracepoints, without a driver."""
     enter = alone_with("nvioctl")
     workload = Calls("call RM_CONTROL 101 subject=0x20800102; call RM_FREE 13; ioctl null 0xc020462a 7; fork; call RM_FREE 3; end")
     tool = Tool("--attach", "tracepoint", "-r", 0, preexec=enter)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the kernel is too old for every tool, each says so itself, and what would do."""
+"""On a kernel that is too old, every tool reports this."""
 import re
 import subprocess
 
@@ -7,7 +7,7 @@ import harness
 from harness import case, check, equal
 
 
-def says_so():
+def reports_old_kernel():
     done = subprocess.run([harness.binary, *(["-b"] if harness.binary.name == "cudatop" else [])], capture_output=True,
                           text=True, stdin=subprocess.DEVNULL, timeout=60)
     equal(done.returncode, 1, f"exit status ({done.stderr})")
@@ -16,6 +16,6 @@ def says_so():
 
 for name in re.search(r"^TOOLS *:= (.*)$", (harness.root / "Makefile").read_text(), re.M)[1].split():
     def run():
-        says_so()
+        reports_old_kernel()
     run.__module__, run.__name__ = "too_old", name
     case(run, tool=name, timeout=60)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counts what comes along each path. */
+/* Counts the calls and errors that each kind of program sees. */
 #include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>
@@ -11,12 +11,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct path_count counts[PATHS];
 
-static __always_inline int add(enum way path, u64 value, bool failed)
+static __always_inline int add(enum hook hook, u64 value, bool failed)
 {
-    __sync_fetch_and_add(&counts[path].count, 1);
-    __sync_fetch_and_add(&counts[path].sum, value);
+    __sync_fetch_and_add(&counts[hook].count, 1);
+    __sync_fetch_and_add(&counts[hook].sum, value);
     if (failed)
-        __sync_fetch_and_add(&counts[path].failed, 1);
+        __sync_fetch_and_add(&counts[hook].failed, 1);
     return 0;
 }
 
@@ -50,7 +50,7 @@ int xid_entry(struct pt_regs* ctx)
     return add(PATH_XID_KPROBE, (u32)PT_REGS_PARM2(ctx), false);
 }
 
-/* As tracefs describes it, behind the fields that all events have. */
+/* As described in tracefs. `common`: the fields that all events have. */
 struct xid_event {
     u64 common;
     u32 device;

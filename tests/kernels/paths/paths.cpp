@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches a program to each of these paths of a driver that there is, and says at the end of stdin what came along.
+// Attaches one program per kind (kprobe, fentry, ...) to the driver's ioctl function and error report, as far as these
+// exist. At the end of stdin, prints the counts.
 //
 //     paths IOCTL_FUNCTION
 #include "paths.h"
@@ -39,7 +40,7 @@ int main(int argc, char** argv)
             bpf_program__set_attach_target(program, 0, function);
     }
     if (paths_bpf__load(skeleton)) {
-        fprintf(stderr, "paths: the programs do not load: %s\n", strerror(errno));
+        fprintf(stderr, "paths: cannot load the BPF programs: %s\n", strerror(errno));
         return 1;
     }
     bpf_link* links[PATHS] = {};

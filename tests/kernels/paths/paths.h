@@ -2,12 +2,12 @@
 #ifndef GPUSNOOP_PATHS_H
 #define GPUSNOOP_PATHS_H
 
-/* Ways for a program to get at a driver's calls and errors. */
-enum way { PATH_KPROBE, PATH_KRETPROBE, PATH_FENTRY, PATH_FEXIT, PATH_XID_KPROBE, PATH_XID_TRACEPOINT, PATHS };
+/* Kinds of BPF programs that see a driver's calls and errors. */
+enum hook { PATH_KPROBE, PATH_KRETPROBE, PATH_FENTRY, PATH_FEXIT, PATH_XID_KPROBE, PATH_XID_TRACEPOINT, PATHS };
 
 struct path_count {
     unsigned long long count;
-    unsigned long long sum;    /* of requests, or of numbers of errors */
+    unsigned long long sum;    /* of request codes, or of Xid numbers */
     unsigned long long failed; /* results below zero */
 };
 

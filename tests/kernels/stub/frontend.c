@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /dev/nvidiactl and /dev/nvidia0, ...: functions with the names that the driver's have, which went to another file of
- * the driver with version 545. */
+/* /dev/nvidiactl, /dev/nvidia0, ...: functions named like the driver's, which renamed them in version 545. */
 #include "stub.h"
 
 #include <linux/ioctl.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A module that is called nvidia and has the device nodes and the functions of that driver, and does what it is told.
- */
+/* Stub of the nvidia module: its device nodes and functions, with scripted results. */
 #include "stub.h"
 
 #include <linux/module.h>
@@ -25,7 +24,7 @@ void stub_remove_device(struct stub_device* device)
     unregister_chrdev_region(device->first, device->count);
 }
 
-/* Programs that make up calls look for this: the real driver does not have it. */
+/* Programs that make invalid calls check for this parameter, which the real driver does not have. */
 static bool standin = true;
 module_param(standin, bool, 0444);
 
@@ -64,6 +63,6 @@ static void __exit end(void)
 
 module_init(start);
 module_exit(end);
-MODULE_DESCRIPTION("Stand-in of a GPU driver, for tests of tracers");
+MODULE_DESCRIPTION("Stand-in for a GPU driver, for tests of tracers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(STUB_VERSION);

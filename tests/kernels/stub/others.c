@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /dev/nvidia-modeset, the capabilities of MIG, and AMD's /dev/kfd, which belong to other drivers really. */
+/* /dev/nvidia-modeset, MIG capabilities and AMD's /dev/kfd, which really belong to other modules. */
 #include "stub.h"
 
 #include <linux/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the driver says of itself and of its GPUs under /proc/driver/nvidia. */
+/* /proc/driver/nvidia: the driver's version and its GPUs. */
 #include "stub.h"
 
 #include <linux/proc_fs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Calls do what was written before them: by write(2), so that a tracer of ioctls sees no others. */
+/* Scripted results of calls. Scripts are set by write(2), so that a tracer of ioctls sees no additional calls. */
 #include "stub.h"
 
 #include <linux/hrtimer.h>
@@ -70,7 +70,7 @@ ssize_t stub_write(struct file* file, const char __user* buffer, size_t size, lo
     return size;
 }
 
-/* The script of this call; zeroes if there is none. */
+/* The script for this call; all zero if there is none. */
 static struct stub_script next_of_thread(struct results* results)
 {
     struct stub_script script = {};
@@ -104,7 +104,7 @@ static bool readable(unsigned long arg, size_t size)
     return ok;
 }
 
-/* False if a fatal signal came. */
+/* False if a fatal signal interrupted the delay. */
 static bool delayed(u32 microseconds)
 {
     ktime_t time = ns_to_ktime((u64)microseconds * NSEC_PER_USEC);

@@ -12,7 +12,7 @@
 #define CONTROL_MINOR 255
 #define MODESET_MINOR 254
 
-/* A device node, or several of one kind. */
+/* One or more device nodes of the same kind. */
 struct stub_device {
     dev_t first;
     unsigned int count;
@@ -21,11 +21,11 @@ struct stub_device {
 int stub_add_device(struct stub_device* device, const char* name, const struct file_operations* operations);
 void stub_remove_device(struct stub_device* device);
 
-/* Scripted results, kept for each open file. */
+/* Scripted results, stored per open file. */
 int stub_open(struct file* file);
 void stub_release(struct file* file);
 ssize_t stub_write(struct file* file, const char __user* buffer, size_t size, loff_t* offset);
-long stub_call(struct file* file, size_t size, unsigned long arg); /* size: that must be readable */
+long stub_call(struct file* file, size_t size, unsigned long arg); /* size: bytes at arg that must be readable */
 int stub_mmap(struct vm_area_struct* vma);
 
 void stub_xid(const struct stub_script* script);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /dev/nvidia-uvm and /dev/nvidia-uvm-tools: numbers of commands say nothing of sizes. */
+/* /dev/nvidia-uvm and /dev/nvidia-uvm-tools. Their command numbers do not encode a size. */
 #include "stub.h"
 
 static noinline int uvm_open_entry(struct inode* inode, struct file* filp)

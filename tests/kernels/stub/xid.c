@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reports of errors: a line in the log with the process, a function with arguments for a probe, and, in newer drivers,
- * a tracepoint without the process. */
+/* Error reports: a line in the kernel log with the process, a function that can be probed, and, in newer drivers, a
+ * tracepoint without the process. */
 #include "stub.h"
 
 #include <linux/slab.h>
@@ -36,7 +36,7 @@ static noinline void report(struct pci_dev* dev, u32 number, const char* format,
 
 void stub_xid(const struct stub_script* script)
 {
-    /* Any will do: what is asked of it is its name. */
+    /* Any device will do, since only its name is used. */
     struct pci_dev* dev = pci_get_domain_bus_and_slot(0, 0, PCI_DEVFN(2, 0));
     char who[48] = "";
 
@@ -46,7 +46,7 @@ void stub_xid(const struct stub_script* script)
         return;
     if (script->xid_pid)
         snprintf(who, sizeof(who), "pid=%u, name=%s, ", script->xid_pid, script->xid_name);
-    /* The driver leaves out the function: 0000:00:02. */
+    /* The driver omits the function number: 0000:00:02. */
     printk("NVRM: Xid (PCI:%.10s): %u, %s%s\n", pci_name(dev), script->xid, who, script->xid_text);
     report(dev, script->xid, "%s", script->xid_text);
     pci_dev_put(dev);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* clang-format off */
-/* The tracepoint that the driver has from 575 on, with its fields. */
+/* The tracepoint of drivers since 575, with the same fields. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvidia
 
