@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes decide which files they map and what lies at a path. None of that leads the tool anywhere but to regular
-files of their own, and none of it takes the tool away from others."""
+"""Processes choose which files they map and what a path leads to. The tool opens only their own regular files, and it
+still counts other processes."""
 import ctypes
 import os
 import re
@@ -17,13 +17,13 @@ from programs import Tool, Workload, kill_at_end
 from truth import opening, same_counts
 
 libc = ctypes.CDLL(None, use_errno=True)
-nobody = 65534
+unprivileged_uid = 65534
 IN_OPEN, IN_NONBLOCK = 0x20, 0o4000
 PR_CAPBSET_DROP, CAP_SYS_PTRACE = 24, 19
 
 
 class Opens:
-    """Tells whether anybody has opened a file."""
+    """Counts how often any process opens a file (inotify)."""
 
     def __init__(self, path):
         self.descriptor = system.checked(libc.inotify_init1(IN_NONBLOCK), "inotify_init1")
@@ -36,15 +36,17 @@ class Opens:
             return 0
 
 
-become_nobody = f"""
+drop_privileges = f"""
 import ctypes, mmap, os, struct, sys, time
-os.setgroups([]); os.setresgid({nobody}, {nobody}, {nobody}); os.setresuid({nobody}, {nobody}, {nobody})
+os.setgroups([])
+os.setresgid({unprivileged_uid}, {unprivileged_uid}, {unprivileged_uid})
+os.setresuid({unprivileged_uid}, {unprivileged_uid}, {unprivileged_uid})
 """
 
 
 def attacker(code, *words):
-    """A program of nobody's in Python, up once it has said so."""
-    process = subprocess.Popen([sys.executable, "-c", become_nobody + code, *map(str, words)], stdin=subprocess.PIPE,
+    """A Python program of an unprivileged user, started and ready."""
+    process = subprocess.Popen([sys.executable, "-c", drop_privileges + code, *map(str, words)], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True, cwd="/")
     kill_at_end(process)
     equal(process.stdout.readline(), "up\n", "the attacker is up")
@@ -59,7 +61,7 @@ def own_folder(name):
 
 
 def copy_of_driver(name):
-    """A folder with a driver that no probe is in yet, for LD_LIBRARY_PATH."""
+    """Environment with LD_LIBRARY_PATH set to a new copy of the driver, which has no probes yet."""
     folder = harness.here / name
     folder.mkdir()
     shutil.copy(harness.standin / "libcuda.so.1", folder)
@@ -70,7 +72,7 @@ script = "launch vecadd 1009; launch saxpy 503"
 
 
 def victim_is_counted(tool, name):
-    """A process that comes now, with a driver of its own."""
+    """Calls of a process that starts now, with its own copy of the driver."""
     files = newest(tool)["files"]
     victim = Workload("launch vecadd 401", "workload-driver", env=copy_of_driver(name))
     wait_until(lambda: newest(tool)["files"] > files, f"the driver of {victim.pid} is probed")
@@ -79,24 +81,24 @@ def victim_is_counted(tool, name):
 
 
 def newest(tool):
-    """What it says it has attached."""
+    """The newest record of what the tool has attached."""
     return tool.of_type("attached")[-1]
 
 
 def holds(tool, file):
-    """It has this file, by os.stat(), open."""
-    def which(name):
+    """True if the tool has this file (a result of os.stat()) open."""
+    def identity(name):
         try:
             status = os.stat(f"/proc/{tool.pid}/fd/{name}")
             return status.st_dev, status.st_ino
         except OSError:
             return None
-    return (file.st_dev, file.st_ino) in map(which, os.listdir(f"/proc/{tool.pid}/fd"))
+    return (file.st_dev, file.st_ino) in map(identity, os.listdir(f"/proc/{tool.pid}/fd"))
 
 
 @case(each={"device": "device", "fifo": "fifo"})
-def a_path_that_leads_to_a(kind):
-    """LD_LIBRARY_PATH of -p's target has a link called libcuda.so.1: what it leads to is not opened."""
+def link_in_library_path_to_a(kind):
+    """LD_LIBRARY_PATH of -p's target has a link called libcuda.so.1: the tool does not open what it leads to."""
     decoy = harness.here / "decoy"
     if kind == "device":
         os.mknod(decoy, 0o600 | 0o020000, os.makedev(1, 3))
@@ -105,8 +107,8 @@ def a_path_that_leads_to_a(kind):
     folder = own_folder("lib")
     (folder / "libcuda.so.1").symlink_to(decoy)
     opens = Opens(decoy)
-    target = subprocess.Popen(["sleep", "60"], env={"LD_LIBRARY_PATH": str(folder)}, user=nobody, group=nobody,
-                              extra_groups=[])
+    target = subprocess.Popen(["sleep", "60"], env={"LD_LIBRARY_PATH": str(folder)}, user=unprivileged_uid,
+                              group=unprivileged_uid, extra_groups=[])
     kill_at_end(target)
     Tool("-p", target.pid).stop()
     equal(opens.count(), 0, "opens of the decoy")
@@ -114,7 +116,7 @@ def a_path_that_leads_to_a(kind):
 
 @case(alone=True)
 def a_library_that_becomes_a_link():
-    """It is mapped, unmapped and replaced by a link to a device, over and over."""
+    """A library is mapped, unmapped and replaced by a link to a device, again and again."""
     decoy = harness.here / "decoy"
     os.mknod(decoy, 0o600 | 0o020000, os.makedev(1, 3))
     opens = Opens(decoy)
@@ -140,7 +142,7 @@ print("up", flush=True)
 
 @case(alone=True)
 def links_of_a_container():
-    """An absolute link in its file system leads to its own file, as it does for the container."""
+    """An absolute link in a container is resolved within the container's file system."""
     root = harness.here / "root"
     (root / "real").mkdir(parents=True)
     (root / "lib").mkdir()
@@ -158,7 +160,7 @@ def links_of_a_container():
 
 @case
 def an_endless_environment():
-    """prctl() makes /proc show any part of a process' memory as its environment."""
+    """prctl() can make /proc show any part of a process's memory as its environment."""
     attack = attacker("""
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype, libc.sbrk.restype = ctypes.c_void_p, ctypes.c_void_p
@@ -167,9 +169,9 @@ size = 1 << 40
 start = libc.mmap(None, size, 1, 0x4022, -1, 0)  # PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 fields = open("/proc/self/stat").read().rpartition(")")[2].split()
 field = lambda number: int(fields[number - 3])
-now = [field(26), field(27), field(45), field(46), field(47), libc.sbrk(0), field(28), field(48), field(49), start,
+layout = [field(26), field(27), field(45), field(46), field(47), libc.sbrk(0), field(28), field(48), field(49), start,
        start + size]
-change = struct.pack("11QQII", *now, 0, 0, 0xffffffff)
+change = struct.pack("11QQII", *layout, 0, 0, 0xffffffff)
 if libc.prctl(35, 14, change, len(change), 0):  # PR_SET_MM, PR_SET_MM_MAP
     print(os.strerror(ctypes.get_errno()), flush=True)
 print("up", flush=True)
@@ -177,9 +179,9 @@ time.sleep(60)
 """)
     begun = time.monotonic()
     tool = Tool("-p", attack.pid)
-    check(time.monotonic() - begun < 10 * harness.patience, "it starts")
+    check(time.monotonic() - begun < 10 * harness.patience, "the tool starts in time")
     memory = int(next(line for line in open(f"/proc/{tool.pid}/status") if line.startswith("VmHWM:")).split()[1])
-    check(memory < 100 << 10 or harness.binary.parent.name == "asan", f"it took {memory} KiB")
+    check(memory < 100 << 10 or harness.binary.parent.name == "asan", f"the tool used {memory} KiB")
     tool.stop()
 
 
@@ -195,7 +197,7 @@ time.sleep(60)
 
 @case(alone=True)
 def many_junk_libraries():
-    """600 files called libcuda.so.N with nothing in them: who comes then is counted, and no descriptor is kept."""
+    """600 files called libcuda.so.N without valid content: later processes are counted, and no descriptor is kept."""
     folder = own_folder("junk")
     for number in range(600):
         (folder / f"libcuda.so.{number}").write_bytes(b"junk" * 1024)
@@ -203,22 +205,22 @@ def many_junk_libraries():
     before = len(os.listdir(f"/proc/{tool.pid}/fd"))
     attacker(map_files, *sorted(folder.iterdir()))
     calls = victim_is_counted(tool, "own")
-    wait_until(lambda: "junk/libcuda.so" in tool.error, "it says what it could not use")
+    wait_until(lambda: "junk/libcuda.so" in tool.error, "a warning about the files")
     check(len(os.listdir(f"/proc/{tool.pid}/fd")) < before + 64, "descriptors of junk are kept")
-    check(tool.error.count("\n") < 300, "it says it 300 times and more")
+    check(tool.error.count("\n") < 300, "300 warnings or more")
     same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
 
 
 @case(alone=True, timeout=120)
 def many_real_libraries():
-    """200 copies of the driver in one process: some are probed, the limit is told, and others are counted."""
+    """200 copies of the driver in one process: some are probed, the limit is reported, other processes are counted."""
     folder = own_folder("copies")
     driver = (harness.standin / "libcuda.so.1").resolve()
     for number in range(200):
         shutil.copy(driver, folder / f"libcuda.so.{number}")
     attack = attacker(map_files, *sorted(folder.iterdir()))
     tool = Tool("--by", "pid,kernel", losses=True)
-    wait_until(lambda: f"process {attack.pid} maps more than 64 CUDA libraries" in tool.error, "it tells the limit", 60)
+    wait_until(lambda: f"process {attack.pid} maps more than 64 CUDA libraries" in tool.error, "the warning about the limit", 60)
     calls = victim_is_counted(tool, "own")
     attack.kill()
     attack.wait()
@@ -227,7 +229,7 @@ def many_real_libraries():
 
 @case(alone=True, long=True, timeout=180)
 def many_mappings():
-    """60,000 mappings of a long path, and 50 new libraries a second: others are counted, and Ctrl-C ends it."""
+    """60,000 mappings of a long path, and 50 new libraries a second: other processes are counted, and Ctrl-C works."""
     folder = own_folder("maps")
     deep = folder
     for _ in range(15):
@@ -266,11 +268,11 @@ while True:
 
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs", "perf": "perf"},
       long=harness.all_but_one_in(4, ["session", "multi", "tracefs", "perf"]), alone=True)
-def a_container_that_ends(tier):
-    """Its files are let go, and so are the probes in them; within five seconds where nothing else runs."""
+def a_container_that_exits(tier):
+    """Its files are closed and its probes detached, within five seconds if no other container runs."""
     system.need_tier(tier)
     known = Workload("sleep 1")
-    tool = Tool("--attach", tier, "--by", "pid,kernel", losses=True)  # what was called while it attached
+    tool = Tool("--attach", tier, "--by", "pid,kernel", losses=True)  # calls during attaching
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     system.private_mounts()
     image = harness.here / "image"
@@ -284,15 +286,15 @@ def a_container_that_ends(tier):
     contained.go()
     (harness.here / "end").touch()
     calls = contained.truth()
-    check(holds(tool, driver), "its file is in use")
-    wait_until(lambda: not holds(tool, driver), "the driver is let go")
+    check(holds(tool, driver), "the tool has the container's driver open")
+    wait_until(lambda: not holds(tool, driver), "the driver is closed")
     known.go().wait()
     same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
 
 
 @case(alone=True)
 def events_of_a_killed_run():
-    """The next one removes them."""
+    """The next run removes uprobe events of a killed one."""
     system.need_tier("tracefs")
     workload = Workload("launch vecadd 401")
     killed = Tool("--attach", "tracefs", "-p", workload.pid)
@@ -301,19 +303,19 @@ def events_of_a_killed_run():
     tracefs.mkdir()
     system.mount("tracefs", tracefs, "tracefs")
     events = lambda pid: f"gpusnoop/p{pid}_" in (tracefs / "uprobe_events").read_text()
-    check(events(killed.pid), "it has made events")
+    check(events(killed.pid), "the run created events")
     killed.process.kill()
     killed.process.wait()
-    check(events(killed.pid), "they are left behind")
+    check(events(killed.pid), "the events still exist")
     tool = Tool("--attach", "tracefs", "-p", workload.pid)
-    check(not events(killed.pid) and events(tool.pid), "they are removed, its own are not")
+    check(not events(killed.pid) and events(tool.pid), "old events are removed, and the new run has its own")
     workload.go()
     same_counts(tool.finish(), workload.truth())
 
 
 @case(alone=True)
 def clean_after_a_killed_run():
-    """--clean removes what the dead have left, and nothing of the living."""
+    """--clean removes what killed runs left, and nothing of running ones."""
     system.need_tier("tracefs")
     workload = Workload("launch vecadd 401")
     killed, living = (Tool("--attach", "tracefs", "-p", workload.pid) for _ in range(2))
@@ -331,38 +333,38 @@ def clean_after_a_killed_run():
         tool = Tool("--clean", json=False, banner=False, attaches=False, env={"CACHE_DIRECTORY": str(cache)}).finish()
         equal(tool.error, "", "messages")
         return tool.lines
-    said = clean()
-    check(events(killed.pid) and events(living.pid), "both have made events")
-    check("nothing to remove" in said and any("of running processes" in line for line in said), f"no run has been killed: {said}")
+    lines = clean()
+    check(events(killed.pid) and events(living.pid), "both runs created events")
+    check("nothing to remove" in lines and any("of running processes" in line for line in lines), f"no run was killed yet: {lines}")
     killed.process.kill()
     killed.process.wait()
     left, kept = events(killed.pid), set()
-    while kept != (now := events(living.pid)):  # it gives up by itself what has taught it names
+    while kept != (now := events(living.pid)):  # the tool detaches the probes that collected names
         kept = now
         time.sleep(2.5)
-    check(left and kept, "they are left behind")
+    check(left and kept, "the events still exist")
     entry = "0123456789abcdef0123-4711"
     files = entry, f"{entry}.{killed.pid}.0123abcd", f"{entry}.{living.pid}.0123abcd", f"{entry}.{killed.pid}.more", "other"
     for name in files:
         (cache / name).touch(0o600)
     equal([line for line in clean() if "of running processes" not in line],
           [f"removed {len(left)} uprobe event{'s'[:len(left) != 1]} of killed runs",
-           f"removed 1 unfinished file from {cache}"], "what it says")
+           f"removed 1 unfinished file from {cache}"], "output")
     equal((events(killed.pid), events(living.pid)), (set(), kept), "events")
     equal({path.name for path in cache.iterdir()}, set(files) - {f"{entry}.{killed.pid}.0123abcd"}, "files")
-    check("nothing to remove" in clean(), "it is clean")
+    check("nothing to remove" in clean(), "nothing is left to remove")
     workload.go()
     same_counts(living.finish(), workload.truth())
-    check(f"removed 1 unfinished file from {cache}" in clean() and not events(living.pid), "it removes its own events")
+    check(f"removed 1 unfinished file from {cache}" in clean() and not events(living.pid), "the running tool removed its own events")
 
 
 @case(alone=True)
 def mappings_that_may_not_be_read():
-    """Without CAP_SYS_PTRACE the tool does not say that nobody maps CUDA."""
+    """Without CAP_SYS_PTRACE the tool does not claim that no process maps CUDA."""
     def unprivileged():
         os.setgroups([])
-        os.setresgid(nobody, nobody, nobody)
-        os.setresuid(nobody, nobody, nobody)
+        os.setresgid(unprivileged_uid, unprivileged_uid, unprivileged_uid)
+        os.setresuid(unprivileged_uid, unprivileged_uid, unprivileged_uid)
     process = subprocess.Popen(["sleep", "60"], preexec_fn=unprivileged)
     kill_at_end(process)
     tool = Tool(preexec=lambda: system.checked(libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "prctl"))
@@ -372,8 +374,8 @@ def mappings_that_may_not_be_read():
 
 @case(each={"memfd": "memfd", "hashed": "hashed", "bare": "bare"})
 def a_driver_in_another_form(kind):
-    """In a memfd, as loaders from archives make it; with a hash in its name, as wheels rename libraries; without section
-    headers, which the loader does not ask."""
+    """In a memfd, as loaders of archives do; with a hash in its name, as in Python wheels; or without section headers,
+    which the loader does not need."""
     if kind == "memfd":
         descriptor = os.memfd_create("loader", 0)
         os.write(descriptor, (harness.standin / "libcuda.so.1").read_bytes())

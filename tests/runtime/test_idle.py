@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool takes while nothing happens, by what it has set up and not by the clock: a busy machine changes nothing."""
+"""Wake-ups of idle tools, computed from their timers instead of measured, so that a busy machine does not matter."""
 import contextlib
 import glob
 import os
@@ -14,14 +14,14 @@ tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagra
 
 
 def descriptors(pid):
-    """What the kernel says of each open one."""
+    """Contents of /proc/PID/fdinfo for each open descriptor."""
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        with contextlib.suppress(OSError):  # what is open for a moment only
+        with contextlib.suppress(OSError):  # a descriptor that was closed meanwhile
             with open(path) as file:
                 yield file.read()
 
 
-def wakes_up_seldom():
+def few_wakeups():
     running = Tool("-p", os.getpid(), losses=True)
     intervals = [int(seconds) + int(nanoseconds) / 1e9
                  for text in descriptors(running.pid)
@@ -29,11 +29,11 @@ def wakes_up_seldom():
     running.stop()
     name, periodic = harness.binary.name, [1 / interval for interval in intervals if interval]
     check(periodic, f"{name} has timers: {intervals}")
-    check(sum(periodic) <= 10, f"{name} wakes up ten times a second at most by itself: {periodic}")
+    check(sum(periodic) <= 10, f"{name} has timers with more than 10 wake-ups a second: {periodic}")
 
 
 for tool in tools:
     def run():
-        wakes_up_seldom()
+        few_wakeups()
     run.__module__, run.__name__ = "test_idle", tool
     case(run, tool=tool)

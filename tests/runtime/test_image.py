@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image of deploy/kubernetes: its root as it is assembled, in a container that has the capabilities of the DaemonSet
-and no others, counts what a pod of another user does."""
+"""Container image of deploy/kubernetes: with only the capabilities of the DaemonSet, it counts the calls of another
+user's pod."""
 import ctypes
 import functools
 import os
@@ -24,7 +24,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def capabilities():
-    """Of the manifest."""
+    """Capabilities that the manifest grants."""
     return re.findall(r"- ([A-Z_]+)\b", re.search(r"add:\n((?: +[-#] .*\n)+)", manifest.read_text())[1])
 
 
@@ -35,7 +35,7 @@ def image():
 
 
 def enter(root, allowed):
-    """As a runtime starts it with hostPID: the image is all there is to read, the processes are the host's."""
+    """Like a container with hostPID: it sees only the files of the image, but all processes of the host."""
     system.private_mounts()
     for folder in "proc", "sys":
         system.bind(f"/{folder}", root / folder)
@@ -67,12 +67,12 @@ def counts():
     kernels = [call for call in workload.truth() if call["kind"] == "kernel" and call["layer"] == "driver"]
     rows = [row for row in tool.rows if row.get("pid") == workload.pid]
     equal(sum(row["launches"] for row in rows), launched(kernels), f"launches ({tool.error})")
-    check(rows and {row.get("pod_uid") for row in rows} == {name.pod_uid}, f"whose: {rows}")
+    check(rows and {row.get("pod_uid") for row in rows} == {name.pod_uid}, f"pods of {rows}")
 
 
 @case
-def too_few():
-    """Without those that nothing would be counted without, the tool says so before it has attached to anything."""
+def missing_capability():
+    """If a required capability is missing, the tool names it before it attaches."""
     root = image()
     for missing in "BPF", "PERFMON", "SYS_PTRACE", "SETUID", "SETGID":
         done = subprocess.run(["/usr/local/bin/cudatop", "--json", "-d", "1"], capture_output=True, text=True, timeout=60,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--info says what the machine offers and what the tool takes: as the kernel says it of a run, and of each way of
-attaching."""
+"""--info reports what the machine supports and what the tool uses. The reference is the kernel's data about a run."""
 import json
 import os
 import platform
@@ -16,40 +15,42 @@ from test_budget import tools, verified
 truth_of_verifier = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]] >= [5, 16]
 
 
-def ask(*arguments, as_json=True, code=0):
+def info(*arguments, as_json=True, code=0):
     tool = Tool(*arguments, "--info", *(["--json"] if as_json else []), json=False, banner=False, attaches=False).finish(code)
     return json.loads(tool.text) if as_json and code == 0 else tool
 
 
 def attached(pid, tier):
-    """Whether a run with this way of attaching begins."""
+    """True if a run attaches in this way."""
     tool = Tool("-p", pid, "--attach", tier, "-d", "0.1", banner=False, losses=True)
     return tool.process.wait(120 * harness.patience) == 0 and tool.of_type("attached")[-1]["functions"] > 0
 
 
 def figures():
-    """Maps and programs as the kernel has them for a run with the same options."""
-    said = ask("-p", os.getpid())
+    """Maps and programs equal those that the kernel has for a run with the same options."""
+    report = info("-p", os.getpid())
     tool = Tool("-p", os.getpid(), losses=True)
     mine = leftovers.ids_held(tool.pid, "map_id")
     maps = sorted((m.get("name", ""), m["bytes_key"], m["bytes_value"], m["max_entries"], m["bytes_memlock"])
                   for m in leftovers.show("map") if m["id"] in mine)
     programs = sorted(verified(tool.pid)) if truth_of_verifier else []
     tool.stop()
-    told = sorted((m["name"][:15], m["key_bytes"], m["value_bytes"], m["entries"], m["bytes"]) for m in said["maps"])
-    # The tool's own; a run may hold others for what it tries, and libbpf's have names of their own.
-    check(len(told) >= 5 and not set(one for one in told if "." not in one[0]) - set(maps), f"maps: {told}, and there are {maps}")
-    equal(said["map_bytes"], sum(m["bytes"] for m in said["maps"]), "bytes of all maps")
+    reported = sorted((m["name"][:15], m["key_bytes"], m["value_bytes"], m["entries"], m["bytes"])
+                      for m in report["maps"])
+    # Names with a dot are libbpf's. A run may hold further maps, of programs that only probe for features.
+    check(len(reported) >= 5 and not set(one for one in reported if "." not in one[0]) - set(maps),
+          f"maps: reported {reported}, the kernel has {maps}")
+    equal(report["map_bytes"], sum(m["bytes"] for m in report["maps"]), "bytes of all maps")
     if truth_of_verifier:
-        told = {(p["name"][:15], p["verified"]) for p in said["programs"]}
-        check(told and not told - set(programs), f"programs: {told}, and there are {programs}")
-        equal(said["verified"], sum(p["verified"] for p in said["programs"]), "of all programs")
-    equal((said["type"], said["tool"], said["kernel"], said["machine"]),
-          ("info", harness.binary.name, os.uname().release, platform.machine()), "who and where")
-    check(said["capabilities"]["CAP_SYS_ADMIN"], "root may do everything")
-    check(3 <= said["descriptors"]["open"] < said["descriptors"]["limit"], f"descriptors: {said['descriptors']}")
-    check(said["nvml"]["available"] or said["nvml"]["why"], "NVML is there, or it says why not")
-    equal(ask("-p", os.getpid(), as_json=False).text.count("\nBPF MAP "), 1, "the text has them, too")
+        reported = {(p["name"][:15], p["verified"]) for p in report["programs"]}
+        check(reported and not reported - set(programs), f"programs: reported {reported}, the kernel has {programs}")
+        equal(report["verified"], sum(p["verified"] for p in report["programs"]), "instructions of all programs")
+    equal((report["type"], report["tool"], report["kernel"], report["machine"]),
+          ("info", harness.binary.name, os.uname().release, platform.machine()), "tool, kernel and machine")
+    check(report["capabilities"]["CAP_SYS_ADMIN"], "root has CAP_SYS_ADMIN")
+    check(3 <= report["descriptors"]["open"] < report["descriptors"]["limit"], f"descriptors: {report['descriptors']}")
+    check(report["nvml"]["available"] or report["nvml"]["why"], "NVML is available, or there is a reason")
+    equal(info("-p", os.getpid(), as_json=False).text.count("\nBPF MAP "), 1, "table of maps in the text")
 
 
 for name in tools:
@@ -61,45 +62,44 @@ for name in tools:
 
 @case(alone=True, timeout=180)
 def ways_of_attaching():
-    """What it says of each is what happens to a run that is told to use it."""
+    """A way is reported as working if and only if a run can attach with it."""
     workload = Workload("launch vecadd 3")
-    said = ask("-p", workload.pid)
-    equal([way["name"] for way in said["ways"]], ["session", "multi", "tracefs", "perf"], "ways")
-    for way in said["ways"]:
+    report = info("-p", workload.pid)
+    equal([way["name"] for way in report["ways"]], ["session", "multi", "tracefs", "perf"], "ways")
+    for way in report["ways"]:
         equal(way["works"], attached(workload.pid, way["name"]), f"{way['name']} works")
         equal("why" in way, not way["works"], f"{way['name']} has a reason")
-    equal(said["way"], next(way["name"] for way in said["ways"] if way["works"]), "the best")
+    equal(report["way"], next(way["name"] for way in report["ways"] if way["works"]), "the way that a run chooses")
 
 
 @case(alone=True)
-def another_way():
-    """A run that is told to use one; and nothing of what was tried is left."""
+def requested_way():
+    """--info reports the way given by --attach, and leaves nothing behind."""
     for tier in "tracefs", "perf":
         try:
             system.need_tier(tier)
         except Skip:
             continue
-        equal(ask("-p", os.getpid(), "--attach", tier)["way"], tier, "the way that was asked for")
+        equal(info("-p", os.getpid(), "--attach", tier)["way"], tier, "the requested way")
 
 
 @case
 def files_that_would_be_probed():
-    """As many functions as a run attaches, and no call is slower for it."""
+    """The number of functions is that of a run, and --info itself attaches no probes."""
     workload = Workload("launch vecadd 3")
-    said = ask("-p", workload.pid)
+    report = info("-p", workload.pid)
     tool = Tool("-p", workload.pid)
     record = tool.of_type("attached")[-1]
-    equal((said["functions"], len(said["files"])), (record["functions"], record["files"]), "functions and files")
-    check(any("libcuda.so" in file["path"] for file in said["files"]), f"files: {said['files']}")
+    equal((report["functions"], len(report["files"])), (record["functions"], record["files"]), "functions and files")
+    check(any("libcuda.so" in file["path"] for file in report["files"]), f"files: {report['files']}")
     workload.go()
     tool.finish()
 
 
 @case(each={"size": ("--table-rows", 64), "stacks": ("-U",), "ring": ("--ring-mb", 2)})
-def options_count(options):
-    """Sizes are those of the options given."""
-    maps = {m["name"]: m for m in ask("-p", os.getpid(), *options)["maps"]}
-    usual = {m["name"]: m for m in ask("-p", os.getpid())["maps"]}
+def sizes_follow_options(options):
+    maps = {m["name"]: m for m in info("-p", os.getpid(), *options)["maps"]}
+    usual = {m["name"]: m for m in info("-p", os.getpid())["maps"]}
     name, entries = {"--table-rows": ("calls", 64), "-U": ("stacks", 16384), "--ring-mb": ("ring", 2 << 20)}[options[0]]
     equal(maps[name]["entries"], entries, f"entries of {name}")
     check(maps[name]["bytes"] != usual[name]["bytes"], f"bytes of {name}")
@@ -107,6 +107,6 @@ def options_count(options):
 
 @case(each={"info": "--info", "clean": "--clean"})
 def needs_root(option):
-    """A sentence, as for a run."""
+    """Like a run, the option reports that root is needed."""
     tool = Tool(option, json=False, banner=False, attaches=False, preexec=lambda: os.setuid(65534)).finish(1)
-    check("root" in tool.error and not tool.text, f"it says {tool.error}")
+    check("root" in tool.error and not tool.text, f"no mention of root: {tool.error}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that start, or open their library, after the tool did."""
+"""Programs that start, or map their library, after the tool has started."""
 import os
 import pathlib
 import shutil
@@ -16,7 +16,7 @@ forms = ("workload", "workload13", "workload-nopie", "workload-static", "workloa
 
 @case(each={"driver": "driver", "both": "both"}, alone=True)
 def tool_first(api):
-    """A program that lets 100 ms pass between opening the library and using it is counted from its first launch."""
+    """A program is counted from its first launch if 100 ms pass between mapping the library and using it."""
     tool = Tool("--by", "pid,kernel", "--api", api, preexec=use_realtime_priority)
     workloads = [Workload("launch scale 1; sleep 100; launch vecadd 1009; launch saxpy 503", form, warm=False)
                  for form in forms]
@@ -24,13 +24,13 @@ def tool_first(api):
     truth = [workload.truth() for workload in workloads]
     tool.stop()
     for form, calls in zip(forms + ("workload-dlopen",), truth):
-        where = "driver" if form == "workload-static-stripped" else api
-        same_counts(tool, calls, by=("pid", "kernel"), api=where, but=opening)
+        layer = "driver" if form == "workload-static-stripped" else api
+        same_counts(tool, calls, by=("pid", "kernel"), api=layer, but=opening)
 
 
 @case(alone=True)
 def short_lives():
-    """Once a library is known, processes that use it at once, and for milliseconds, are counted whole."""
+    """Once a library is probed, processes that exist for milliseconds are counted completely."""
     known = Workload("sleep 1")
     tool = Tool("--by", "pid,kernel")
     workloads = [Workload(f"launch vecadd {10 + i}; launch saxpy 3", warm=False) for i in range(20)]
@@ -38,7 +38,7 @@ def short_lives():
     known.go().wait()
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
     rows = [row for row in tool.rows if row["pid"] in {call["pid"] for call in truth}]
-    equal({row.get("comm") for row in rows}, {"workload"}, "names of processes that have ended")
+    equal({row.get("comm") for row in rows}, {"workload"}, "names of processes that have exited")
 
 
 @case(each={"offline_at_start": True, "offline_meanwhile": False}, alone=True)
@@ -66,34 +66,35 @@ def cpu_comes_online(at_start):
 
 @case(alone=True)
 def a_process_that_has_no_library_yet():
-    """-p of a process that maps nothing of CUDA: the tool says that it waits, and is there soon: 50 ms after it, on an idle machine."""
+    """-p of a process that maps no CUDA library: the tool reports that it waits, and attaches soon after the
+    mapping (50 ms on an idle machine)."""
     workload = Workload("touch {up}; wait {go}; dlopen; touch {dir}/mapped; wait {dir}/on; launch vecadd 1009",
                         "workload-dlopen", warm=False).ready()
     tool = Tool("-p", workload.pid, preexec=use_realtime_priority)
-    check("waiting" in tool.error and "has loaded no CUDA or HIP driver" in tool.error, f"says that it waits: {tool.error}")
+    check("waiting" in tool.error and "has loaded no CUDA or HIP driver" in tool.error, f"no message that it waits: {tool.error}")
     workload.go()
-    wait_until(lambda: f"process {workload.pid} maps" in tool.error, "tells that the process maps one")
-    told = tool.error_file.stat().st_mtime_ns
+    wait_until(lambda: f"process {workload.pid} maps" in tool.error, "the message that the process maps one")
+    reported_ns = tool.error_file.stat().st_mtime_ns
     (harness.here / "on").touch()
     truth = workload.truth()
     same_counts(tool.finish(), truth)
-    late = (told - (harness.here / "mapped").stat().st_mtime_ns) / 1e6
-    check(late <= 500, f"attached {late:.0f} ms after the library was mapped")
+    late_ms = (reported_ns - (harness.here / "mapped").stat().st_mtime_ns) / 1e6
+    check(late_ms <= 500, f"attached {late_ms:.0f} ms after the library was mapped")
 
 
 @case(alone=True)
-def a_library_in_reach():
-    """What LD_LIBRARY_PATH leads a process to is probed before it is mapped: not one launch is missed."""
+def a_library_in_ld_library_path():
+    """A library that LD_LIBRARY_PATH leads to is probed before a process maps it: no launch is missed."""
     folder = harness.here / "lib"
     folder.mkdir()
     shutil.copy(harness.standin / "libcuda.so.1", folder / "libcuda.so.1")
-    reach = {"LD_LIBRARY_PATH": f"/nonexistent:relative:{folder}"}
-    workload = Workload("touch {up}; wait {go}; launch vecadd 1009", "workload-dlopen", warm=False, env=reach).ready()
-    other = Workload("touch {up}; wait {go}; launch vecadd 503", "workload-dlopen", warm=False, env=reach).ready()
+    library_path = {"LD_LIBRARY_PATH": f"/nonexistent:relative:{folder}"}
+    workload = Workload("touch {up}; wait {go}; launch vecadd 1009", "workload-dlopen", warm=False, env=library_path).ready()
+    other = Workload("touch {up}; wait {go}; launch vecadd 503", "workload-dlopen", warm=False, env=library_path).ready()
     tool = Tool("-p", workload.pid)
-    everywhere = Tool("--by", "pid,kernel", env=reach)
+    everywhere = Tool("--by", "pid,kernel", env=library_path)
     for each in tool, everywhere:
-        check(each.of_type("attached")[0]["files"] >= 1, f"{each} has not probed the library before it is mapped")
+        check(each.of_type("attached")[0]["files"] >= 1, f"{each} did not probe the library before it was mapped")
     for each in workload, other:
         each.go()
     truth = workload.truth()
@@ -103,7 +104,7 @@ def a_library_in_reach():
 
 @case(alone=True)
 def many_at_once():
-    """Forty processes map the library in the same moment."""
+    """40 processes map the library at the same time."""
     tool = Tool("--by", "pid,kernel")
     workloads = [Workload(f"dlopen; touch {{up}}; wait {harness.here}/all; sleep 60; launch vecadd {100 + i}", "workload-dlopen",
                           warm=False) for i in range(40)]
@@ -116,13 +117,13 @@ def many_at_once():
 
 @tops.case(each={"default": [], "latency": ["-l"]}, alone=True)
 def right_after_the_banner(mode):
-    """What tracing costs is measured meanwhile: a library that comes in that moment is probed as soon as any other."""
+    """The tool then measures what its probes cost. A library that is mapped meanwhile is probed without delay."""
     workloads = [Workload("touch {up}; wait {go}; dlopen; sleep 150; launch vecadd 101; copy 7 fn=cuMemcpyHtoD_v2",
                           "workload-dlopen", warm=False).ready() for _ in range(3)]
     tool = tops.Tool(0.3, *mode, preexec=use_realtime_priority)
     for workload in workloads:
         workload.go()
     truth = [call for workload in workloads for call in workload.truth()]
-    wait_until(lambda: any("probes_cpu_percent" in row for row in tool.rows), "what a probe costs has been measured")
+    wait_until(lambda: any("probes_cpu_percent" in row for row in tool.rows), "the probe cost is known")
     tool.stop()
     tops.same(tool, truth, mode=mode)

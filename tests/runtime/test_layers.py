@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime calls the driver: what is counted at both is counted twice, what is counted at one must not be missed."""
+"""Layers (runtime and driver): the runtime calls the driver, but each launch must be counted exactly once."""
 import pathlib
 
 import harness
@@ -7,8 +7,8 @@ from harness import case, check, equal, wait_until
 from programs import Tool, Workload
 from truth import Rows, expected, same_counts
 
-# Runtime launches, driver launches beside them, and everything in which one could be taken for the other: failures of
-# the runtime that never reach the driver, and after them driver calls from further down the stack.
+# Runtime and driver launches, with everything that could confuse the two: runtime calls that fail before they reach the
+# driver, followed by driver calls from deeper in the stack.
 mixed = """
 launch vecadd 1009 grid=3; launch reduce 499 fn=cuLaunchKernel; launch saxpy 251 fn=cudaLaunchKernelExC stream=1
 launch apply 11 runtime_result=35; launch apply 127 fn=cuLaunchKernel
@@ -37,7 +37,7 @@ def compare(tool, truth, api, mode):
 
 @case(each=modes, asan=True)
 def each_api(mode):
-    """Three tools at once: the stack under each has the return probes of the others on it."""
+    """Three tools at once: their return probes are on the same stack."""
     workload = Workload(mixed)
     tools = {api: Tool("-p", workload.pid, "--api", api, *mode) for api in apis}
     workload.go()
@@ -48,7 +48,7 @@ def each_api(mode):
 
 @case(each=modes)
 def both_alone(mode):
-    """Without other return probes than its own."""
+    """Only the tool's own return probes are on the stack."""
     workload = Workload(mixed)
     tool = Tool("-p", workload.pid, "--api", "both", *mode)
     workload.go()
@@ -58,10 +58,10 @@ def both_alone(mode):
 
 @case(each=modes, long=["failed"])
 def through_a_protected_runtime(mode):
-    """Whose functions sign what they return to, or begin with endbr64."""
+    """The runtime's functions sign their return addresses, or begin with endbr64."""
     libraries = f"{harness.standin}/signed:{harness.standin}"
     workload = Workload(mixed, env={"LD_LIBRARY_PATH": libraries})
-    check("/signed/libcudart" in pathlib.Path(f"/proc/{workload.pid}/maps").read_text(), "it has that runtime")
+    check("/signed/libcudart" in pathlib.Path(f"/proc/{workload.pid}/maps").read_text(), "the workload maps this runtime")
     tool = Tool("-p", workload.pid, "--api", "both", *mode)
     workload.go()
     compare(tool.finish(), workload.truth(), "both", mode)
@@ -69,14 +69,14 @@ def through_a_protected_runtime(mode):
 
 @case
 def beside_a_foreign_return_probe():
-    """Another tracer's return probe puts a trampoline where the runtime call's return address was."""
+    """Another tracer's return probe replaces the runtime call's return address by a trampoline."""
     workload = Workload(mixed + "touch {dir}/half; wait {dir}/left\n" + mixed)
     foreign = Tool("-p", workload.pid, "--api", "runtime", "-l")
     tool = Tool("-p", workload.pid, "--api", "both")
     foreign_later = Tool("-p", workload.pid, "--api", "runtime", "-x")
     workload.go()
     wait_until((harness.here / "half").exists, "the first half is done")
-    foreign_later.stop()  # and takes it away, in the middle
+    foreign_later.stop()  # removes its return probes halfway
     (harness.here / "left").touch()
     truth = workload.truth()
     compare(tool.finish(), truth, "both", [])
@@ -84,8 +84,8 @@ def beside_a_foreign_return_probe():
 
 
 @case
-def layers_and_their_names():
-    """Kernels of one name at both layers are two rows, told apart by the layer; nothing else appears."""
+def one_row_per_layer():
+    """A kernel launched through both layers has one row for each layer."""
     workload = Workload("launch vecadd 10; launch vecadd 20 fn=cuLaunchKernel")
     tool = Tool("-p", workload.pid, "--api", "both")
     workload.go()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that never return, as their thread jumps out of them: a crash handler's siglongjmp(), an interpreter's Ctrl-C. The
-next call of the thread from higher up its stack, or from the same place, tells that."""
+"""Abandoned calls: a thread jumps out of a call, which then never returns, e.g. by siglongjmp() in a crash handler or
+by Ctrl-C in an interpreter. The thread's next call from the same place or from higher up its stack reveals it."""
 import harness
 import system
 import tops
@@ -13,7 +13,7 @@ tiers = {tier: tier for tier in ("session", "multi", "tracefs")}
 depths = {"from above": "deeper 65536; {}; end", "from the same place": "{}"}
 
 
-def left(call, times=30):
+def abandoned(call, times=30):
     return f"repeat {times}; leave 1; {call}; end; end\n"
 
 
@@ -27,10 +27,10 @@ def traced(script, *arguments, tool=Tool):
 
 @harness.case(each={f"{tier}, {name}": (tier, depth) for tier in tiers for name, depth in depths.items()})
 def launches(case):
-    """Whoever looks at returns has none of them, and says how many."""
+    """Modes that trace returns do not count abandoned calls as launches, but report their number."""
     tier, depth = case
     system.need_tier(tier)
-    script = left(depth.format(f"launch vecadd 1 {forever}")) + "launch vecadd 7"
+    script = abandoned(depth.format(f"launch vecadd 1 {forever}")) + "launch vecadd 7"
     for mode in "-l", "-x":
         tool, _ = traced(script, mode, "--by", "pid", "--attach", tier)
         equal(sum(row["launches"] for row in tool.rows), 7 if mode == "-l" else 0, f"launches, {mode}")
@@ -38,16 +38,16 @@ def launches(case):
 
 
 @harness.case
-def without_returns():
-    """Where only entries are looked at, they are launches like others."""
-    tool, _ = traced(left(f"launch vecadd 1 {forever}") + "launch vecadd 7", "--by", "pid")
+def modes_without_returns():
+    """Modes that trace only entries count them as launches."""
+    tool, _ = traced(abandoned(f"launch vecadd 1 {forever}") + "launch vecadd 7", "--by", "pid")
     equal((sum(row["launches"] for row in tool.rows), tool.lost), (37, {}), "launches and losses")
 
 
 @tops.case
 def in_each_part():
-    """cudatop's programs follow a call each for itself: it is left once."""
-    script = "".join(left(f"deeper 65536; {call}; end", 5)
+    """Each of cudatop's programs tracks calls; an abandoned call is reported once."""
+    script = "".join(abandoned(f"deeper 65536; {call}; end", 5)
                      for call in (f"copy 1 fn=cuMemcpyDtoH_v2 {forever}", f"sync 1 {forever}", f"alloc a 4096 {forever}"))
     tool, truth = traced(script + "launch vecadd 3; copy 3; sync 3; alloc b 4096", "-l", "--by", "pid")
     equal(tool.lost.get("calls_left"), 15, f"losses: {tool.lost}")
@@ -56,21 +56,21 @@ def in_each_part():
 
 @waits.case
 def short_wait():
-    """Left before anybody has shown it, and nobody waits again."""
+    """A wait is abandoned before any report shows it, and the thread never waits again."""
     tool, truth = traced(f"leave 1; sync 1 {forever}; end; repeat 150; sync 1 fn=cuStreamQuery gap_us=20000; end")
     waits.same_waits(tool, truth, by=("pid", "wait"))
     equal(([row["waiting"] for row in tool.rows], tool.lost), ([0], {"calls_left": 1}), "waits, and losses")
 
 
 def long_wait(case_tool, after, *arguments):
-    """It waits, is left after three seconds, and its thread goes on with other calls: then it waits no more."""
-    script = f"leave 3000; deeper 65536; sync 1 {forever}; end; end; touch {{dir}}/left; {after}"
+    """A thread abandons a wait after three seconds and makes other calls: it is no longer shown as waiting."""
+    script = f"leave 3000; deeper 65536; sync 1 {forever}; end; end; touch {{dir}}/abandoned; {after}"
     workload = Workload(script, "workload-driver")
     tool = case_tool("-p", workload.pid, "-i", "0.3", *arguments, losses=True)
     workload.go()
-    wait_until(lambda: waits.kept(tool, workload.pid) == 1, "it waits")
-    wait_until((harness.here / "left").exists, "it is left")
-    wait_until(lambda: waits.kept(tool, workload.pid) == 0, "it waits no more")
+    wait_until(lambda: waits.kept(tool, workload.pid) == 1, "the thread waits")
+    wait_until((harness.here / "abandoned").exists, "the wait is abandoned")
+    wait_until(lambda: waits.kept(tool, workload.pid) == 0, "the thread is no longer shown as waiting")
     workload.stop()
     equal(tool.finish().lost.get("calls_left"), 1, f"losses: {tool.lost}")
     return tool
@@ -78,10 +78,10 @@ def long_wait(case_tool, after, *arguments):
 
 @waits.case(each={"polls": "sync 1 fn=cuStreamQuery", "waits": "sync 1"})
 def waits_after_a_wait(call):
-    """Where nothing is counted but waits: the next one tells."""
+    """Only waits are traced: the next one reveals the abandoned one."""
     tool = long_wait(Tool, f"forever; {call} gap_us=20000; end", "--by", "pid")
     waiting = [row["waiting"] for row in tool.rows]
-    equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, and is no more")
+    equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, but not at the end")
 
 
 @tops.case(each={"launches": "launch vecadd 1", "copies": "copy 1 fn=cuMemcpyHtoDAsync_v2", "memory": "alloc a 4096"})
@@ -91,7 +91,7 @@ def calls_after_a_wait(call):
 
 @tops.case
 def within_a_wait():
-    """A signal's handler calls while its thread waits: that has not left anything."""
+    """A signal handler makes calls while its thread waits: the wait is not abandoned."""
     script = "interrupt 2000; launch vecadd 60 gap_us=20000; copy 5; end; sync 1 block_us=60000000; launch vecadd 3"
     tool, truth = traced(script, "-i", "0.3")
     tops.same(tool, truth)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a run ends: by a signal, by its target, by its reader; and what it leaves."""
+"""How a run ends (by a signal, the exit of its target, or a closed output), and that it leaves nothing behind."""
 import os
 import re
 import signal
@@ -14,21 +14,21 @@ from truth import same_counts
 
 
 @case(each={name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")}, alone=True)
-def a_signal_ends_it_with_a_report(by):
+def signal_ends_with_a_report(number):
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
     tool, text = Tool("-p", workload.pid, "1000"), Tool("-p", workload.pid, json=False)
     workload.go()
     wait_until((harness.here / "done").exists, "the launches are made")
-    equal([row["launches"] for row in tool.stop(by).rows], [101], "launches")
-    check("101" in text.stop(by).text, f"text: {text.text}")
+    equal([row["launches"] for row in tool.stop(number).rows], [101], "launches")
+    check("101" in text.stop(number).text, f"text: {text.text}")
     leftovers.check_no_breakpoints(workload.pid, "libcuda")
     equal(workload.process.poll(), None, "exit status of the workload")
 
 
 @case
 def nohup():
-    """A hangup that whoever starts the tool has it ignore does not end it; other signals do, though they are ignored, as
-    in what a shell starts in the background."""
+    """If SIGHUP is ignored at the start, it does not end the tool. Other signals do, even if they are ignored, as in
+    background jobs of a shell."""
     def ignore():
         for number in signal.SIGHUP, signal.SIGINT:
             signal.signal(number, signal.SIG_IGN)
@@ -37,13 +37,13 @@ def nohup():
     tool.process.send_signal(signal.SIGHUP)
     workload.go()
     wait_until((harness.here / "done").exists, "the launches are made")
-    wait_until(lambda: tool.rows, "reports go on")
+    wait_until(lambda: tool.rows, "reports continue")
     equal([row["launches"] for row in tool.stop(signal.SIGINT).rows], [101], "launches")
 
 
 @case(alone=True)
-def a_report_comes_before_detaching():
-    """Ctrl-C must look instant: with the slowest way of attaching, too, the last line is there long before the end."""
+def report_before_detaching():
+    """Ctrl-C prints the final report at once, even if detaching takes seconds (--attach perf)."""
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end", "workload-driver")
     tool = Tool("-p", workload.pid, "--attach", "perf")
     workload.go()
@@ -55,8 +55,8 @@ def a_report_comes_before_detaching():
 
 
 @case(long=True)
-def a_report_comes_before_detaching_from_a_target_that_ended():
-    """The same where the target's end is the tool's: the report is not that of the time it took to detach."""
+def report_before_detaching_from_an_exited_target():
+    """The exit of the target also ends the tool: the report does not wait for probes to be detached."""
     workload = Workload("launch vecadd 101", "workload-driver")
     tool = Tool("-p", workload.pid, "--attach", "perf")
     workload.go().wait()
@@ -66,48 +66,48 @@ def a_report_comes_before_detaching_from_a_target_that_ended():
 
 
 @case(asan=True)
-def the_target_ends():
-    """By itself, or killed in the middle of its launches: the tool ends with what was counted until then."""
+def target_is_killed():
+    """The target is killed while it launches: the tool ends with the counts so far."""
     workload = Workload("launch vecadd 101; touch {dir}/done; forever; launch vecadd 100; end")
-    tool, of_two = Tool("-p", workload.pid), Tool("-p", f"{workload.pid},{Workload('').pid}")
+    tool, with_another_target = Tool("-p", workload.pid), Tool("-p", f"{workload.pid},{Workload('').pid}")
     workload.go()
-    wait_until((harness.here / "done").exists, "it launches")
+    wait_until((harness.here / "done").exists, "the target launches")
     workload.process.kill()
     launches = sum(row["launches"] for row in tool.finish().rows)
     check(launches > 100, f"{launches} launches")
-    equal(sum(row["launches"] for row in of_two.stop().rows), launches, "launches by another tool")
+    equal(sum(row["launches"] for row in with_another_target.stop().rows), launches, "launches according to another tool")
 
 
 @case(each={"table": ["0.1"], "events": ["-e"], "json": ["-e", "--json"], "histogram": ["-H", "grid", "0.1"]},
       asan=True)
-def the_reader_goes(mode):
-    """`| head -1`: exit 0, and not a word."""
+def reader_exits(mode):
+    """`| head -1`: exit status 0, and no message."""
     workload = Workload("forever; launch vecadd 100; sleep 1; end")
     workload.go()
     head = subprocess.Popen(["head", "-1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     tool = Tool("-p", workload.pid, *mode, json=False, stdout=head.stdin)
     head.stdin.close()
     equal(tool.process.wait(20), 0, f"exit status ({tool.error})")
-    check(head.stdout.read(), "the first line has been read")
+    check(head.stdout.read(), "head printed no line")
     equal(head.wait(), 0, "exit status of head")
     equal(re.sub("Tracing .*\n", "", tool.error), "", "standard error")
     workload.stop()
 
 
 @case
-def nobody_takes_the_output():
-    """A full disk is no success."""
+def output_on_a_full_disk():
+    """The tool exits with 1."""
     workload = Workload("launch vecadd 10")
     with open("/dev/full", "w") as full:
         tool = Tool("-p", workload.pid, json=False, stdout=full)
     workload.go().wait()
     tool.finish(code=1)
-    check("standard output" in tool.error, f"says why: {tool.error}")
+    check("standard output" in tool.error, f"no reason given: {tool.error}")
 
 
 @case
 def a_slow_reader():
-    """Whoever reads nothing holds up the output, not the counting."""
+    """A reader that pauses delays the output, but no event is lost."""
     workload = Workload("repeat 20; launch vecadd 100; launch saxpy 3; sleep 30; end; touch {dir}/done")
     reading, writing = os.pipe()
     tool = Tool("-p", workload.pid, "-e", stdout=writing)
@@ -121,19 +121,19 @@ def a_slow_reader():
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
-def nothing_is_left(tier):
-    """A process that was traced runs on, with the code it had; a tool that was killed leaves no program behind."""
+def nothing_left_after_sigkill(tier):
+    """The tool is killed: the target continues with its original code, and no BPF program remains."""
     system.need_tier(tier)
     workload = Workload("touch {dir}/done; wait {dir}/end; launch vecadd 1000", "workload-driver")
     killed = Tool("-p", workload.pid, "-l", "--attach", tier)
     held = leftovers.programs_of(killed.pid)
-    check(len(held) >= 3 and leftovers.breakpoints(workload.pid, "libcuda"), "there is something to be left")
+    check(len(held) >= 3 and leftovers.breakpoints(workload.pid, "libcuda"), "the tool has programs and breakpoints")
     killed.process.kill()
     killed.process.wait()
     if tier == "tracefs":
-        # Nobody removes the definitions of a tool that was killed; harmless, and told to the reader of the manual.
+        # Uprobe events of a killed tool remain until the next run or --clean, as the manual says; they are harmless.
         leftovers.remove(leftovers.stale_events({killed.pid}))
-    wait_until(lambda: not held & leftovers.programs(), "the programs are gone")
+    wait_until(lambda: not held & leftovers.programs(), "the programs are unloaded")
     leftovers.check_no_breakpoints(workload.pid, "libcuda")
     (harness.here / "end").touch()
     workload.go().wait()
@@ -141,19 +141,19 @@ def nothing_is_left(tier):
 
 @case
 def start_is_prompt():
-    """Processor time from start to end, whatever else the machine does: the kernel checks the programs in it."""
+    """CPU time of a run, including the verifier's, which does not depend on other load of the machine."""
     workload = Workload("")
     for mode in ([], ["-l"], ["-x", "--by", "thread,stream,kernel"], ["-U"], ["-e", "-l"], ["-H", "grid"]):
         before = os.times()
         tool = Tool("-p", workload.pid, "-d", "0.05", *mode).finish()
         after = os.times()
         spent = after.children_user + after.children_system - before.children_user - before.children_system
-        check(spent < 1, f"{tool} took {spent:.2f} s of a processor")
+        check(spent < 1, f"{tool} used {spent:.2f} s of CPU time")
 
 
 @case
 def several_tools_at_once():
-    """Six of them, started and stopped while the workload runs, disturb neither each other nor the last one's count."""
+    """Tools that start and stop while the workload runs do not disturb each other's counts."""
     workload = Workload("touch {dir}/up; wait {dir}/start; launch vecadd 10009; launch saxpy 503 result=719; touch {dir}/done\n"
                         "wait {dir}/end")
     workload.go()

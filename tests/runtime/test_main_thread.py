@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process runs for as long as any of its threads does: what it is read by, and probed by, survives its main thread."""
+"""Processes whose main thread has exited while other threads run: they are read and traced as usual."""
 import re
 
 import harness
@@ -19,11 +19,11 @@ calls = "launch vecadd 101; launch saxpy 7; launch reduce 3; threads 2; launch v
 
 
 def wait_for_exit_of_main(workload):
-    wait_until(lambda: system.stat_fields(workload.pid)[:1] == ["Z"], "its main thread exits")
+    wait_until(lambda: system.stat_fields(workload.pid)[:1] == ["Z"], "the main thread exits")
 
 
 def without_main_thread(script, form="workload", **options):
-    """A workload whose main thread has exited before it runs the script in another one, once there is {dir}/run."""
+    """A workload whose main thread has exited. Another thread runs the script once {dir}/run exists."""
     workload = Workload(f"background; wait {{dir}}/run; {script}; end; exitmain", form, **options).go()
     wait_for_exit_of_main(workload)
     return workload
@@ -34,7 +34,7 @@ def go():
 
 
 def by_pid(tool, *workloads):
-    """Counts of these processes alone, with the names of kernels."""
+    """Checks the counts of these processes, and that all kernels have names."""
     truth = [call for workload in workloads for call in workload.truth()]
     rows = [row for row in tool.rows if row["pid"] in {workload.pid for workload in workloads}]
     same_counts(tool, truth, by=("pid", "kernel"))
@@ -43,11 +43,11 @@ def by_pid(tool, *workloads):
 
 @case(each=tiers, long=["perf"])
 def exited_before_tracing(tier):
-    """-p of such a process, whose libraries other processes call, too."""
+    """-p of such a process. Other processes call the same libraries."""
     system.need_tier(tier)
     workload, other = without_main_thread(calls), Workload("wait {dir}/run; launch vecadd 1009; fork; launch saxpy 5; end")
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", "--attach", tier)
-    check("yet" not in tool.error, f"it maps the driver: {tool.error}")
+    check("yet" not in tool.error, f"the tool did not find the driver: {tool.error}")
     other.go()
     go()
     other.wait()
@@ -57,7 +57,7 @@ def exited_before_tracing(tier):
 
 
 @case(each={"machine": [], "name": ["-n", "mainless"]}, alone=True)
-def among_all_processes(scope):
+def system_wide_or_by_name(scope):
     workload = without_main_thread(calls, name="mainless")
     tool = Tool("--by", "pid,kernel", *scope)
     go()
@@ -67,7 +67,7 @@ def among_all_processes(scope):
 
 @case(each={"v2": "v2", "memory": "memory"})
 def in_a_cgroup(hierarchy):
-    """With another member, which has its main thread, and a stranger."""
+    """Another member of the cgroup has its main thread, and a third process is not a member."""
     group = Cgroup(hierarchy, fresh())
     workload = without_main_thread(calls, preexec=group.join)
     other = Workload("wait {dir}/run; launch vecadd 13", preexec=group.join).go()
@@ -81,7 +81,7 @@ def in_a_cgroup(hierarchy):
 
 @case(each=tiers, long=["perf"], alone=True)
 def exits_while_traced(tier):
-    """No call is lost or counted twice, also once another tool, which has probes at the same places, has detached."""
+    """No call is lost or counted twice, even after another tool with probes at the same places has detached."""
     system.need_tier(tier)
     workload = Workload(f"""
         background; launch vecadd 5; touch {{dir}}/begun; wait {{dir}}/run; {calls}; touch {{dir}}/called; wait {{dir}}/again; {calls}; wait {{dir}}/end; end
@@ -90,13 +90,13 @@ def exits_while_traced(tier):
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", "--attach", tier, "-l")
     beside = Tool("-p", workload.pid, "--by", "pid,kernel")
     workload.go()
-    wait_until((harness.here / "begun").exists, "its other thread runs")
+    wait_until((harness.here / "begun").exists, "the other thread runs")
     (harness.here / "exit").touch()
     wait_for_exit_of_main(workload)
-    if tier in ("tracefs", "perf"):  # which lose calls until then, and report it
-        wait_until(lambda: "until every process" in tool.error, "it has probes again", 60)
+    if tier in ("tracefs", "perf"):  # these lose calls until then, and report it
+        wait_until(lambda: "until every process" in tool.error, "the process has probes again", 60)
     go()
-    wait_until((harness.here / "called").exists, "it has called")
+    wait_until((harness.here / "called").exists, "the calls are made")
     other.wait()
     beside.stop()
     (harness.here / "again").touch()
@@ -108,75 +108,75 @@ def exits_while_traced(tier):
 
 
 @case
-def another_thread_executes():
-    """A thread that calls exec() takes the place of the main thread, which exits: the process gets probes again."""
+def exec_by_another_thread():
+    """exec() makes the calling thread the main thread, and ends the old one: the process gets probes again."""
     workload = Workload("background; launch vecadd 11; exec; wait {dir}/on; launch vecadd 13; launch saxpy 3; end; end; wait {dir}/never")
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", "-v")
     workload.go()
     wait_until(lambda: re.search("every process gets the probes|until it got probes again are not counted", tool.error),
-               "the program has its probes")
+               "the program has probes")
     (harness.here / "on").touch()
     workload.wait()
     by_pid(tool.finish(), workload)
 
 
 @memory.case
-def what_it_holds():
-    """gpualloc: held while any thread runs; the exit is that of the last one."""
+def allocations_stay_held():
+    """gpualloc: memory is held while any thread runs, and the process counts as exited with its last thread."""
     workload = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; background; wait {dir}/more; alloc c 70; touch {dir}/there; wait {dir}/end; end; exitmain")
     tools = [Tool("-p", workload.pid, "-i", "0.2", "--by", "kind"), Tool("-p", workload.pid, "--exited")]
     workload.go()
     wait_for_exit_of_main(workload)
     live = lambda: sum(row["live_bytes"] for row in newest(tools[0]))
-    wait_until(lambda: live() == 5600, "all of it is shown")
+    wait_until(lambda: live() == 5600, "all allocations are shown")
     reports = lambda: len({row["time"] for row in tools[0].rows})
     before = reports()
     wait_until(lambda: reports() > before + 5, "more reports")
     equal(live(), 5600, "held without the main thread")
     (harness.here / "more").touch()
-    wait_until(lambda: live() == 5670, "what another thread allocates")
+    wait_until(lambda: live() == 5670, "the other thread's allocation")
     equal(tools[1].events, [], "exits")
     (harness.here / "end").touch()
     workload.wait()
-    equal(exits(tools[1].finish(), workload.pid)[0], [held(workload)], "what it held when it exited")
+    equal(exits(tools[1].finish(), workload.pid)[0], [held(workload)], "held at exit")
     tools[0].finish()
 
 
 @memory.case(alone=True)
-def what_it_held_among_others():
-    """Without -p, its memory is released when its last thread has exited."""
+def allocations_stay_held_system_wide():
+    """Without -p, memory is released when the last thread has exited."""
     workload = Workload("alloc a 5000; background; wait {dir}/end; end; exitmain")
     tools = [Tool("-i", "0.2", "--by", "pid"), Tool("--exited", losses=True)]
     workload.go()
     wait_for_exit_of_main(workload)
     mine = lambda: [row for row in newest(tools[0]) if row["pid"] == workload.pid]
-    wait_until(lambda: [row["live_bytes"] for row in mine()] == [5000], "it is shown")
+    wait_until(lambda: [row["live_bytes"] for row in mine()] == [5000], "the allocation is shown")
     reports = lambda: len({row["time"] for row in tools[0].rows if row["pid"] == workload.pid and row["live_bytes"] == 5000})
     before = reports()
-    wait_until(lambda: reports() > before + 10, "it is shown for longer than exits take to be noticed")
+    wait_until(lambda: reports() > before + 10, "reports for longer than it takes to detect an exit")
     equal([event for event in tools[1].events if event["pid"] == workload.pid], [], "exits")
     (harness.here / "end").touch()
     workload.wait()
-    wait_until(lambda: exits(tools[1], workload.pid)[0] == [(5000, 1)], "its exit")
+    wait_until(lambda: exits(tools[1], workload.pid)[0] == [(5000, 1)], "the exit")
     released = lambda: sum(row["released_bytes"] for row in tools[0].rows if row["pid"] == workload.pid)
-    wait_until(lambda: released() == 5000, "it is released")
+    wait_until(lambda: released() == 5000, "the memory is released")
     tools[0].stop()
-    equal(released(), 5000, "released at its exit")
+    equal(released(), 5000, "released at exit")
     tools[1].stop()
 
 
 @case
-def stacks_are_read():
+def user_stacks():
     workload = without_main_thread("launch vecadd 101; touch {dir}/called; wait {dir}/end")
     tool = Tool("-p", workload.pid, "-U")
     go()
-    wait_until((harness.here / "called").exists, "it has called")
+    wait_until((harness.here / "called").exists, "the calls are made")
     rows = tool.stop().rows
     (harness.here / "end").touch()
     workload.wait()
     equal(sum(row["launches"] for row in rows), 101, "launches")
     for row in rows:
-        check(any("workload::" in frame for frame in row["frames"]), f"frames name the workload's functions: {row}")
+        check(any("workload::" in frame for frame in row["frames"]), f"no function of the workload in {row}")
 
 
 python = """
@@ -201,8 +201,8 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 @case
-def lines_of_python():
-    """Its interpreter is found, and its frames are read, by another thread."""
+def python_lines():
+    """Another thread is used to find the interpreter and read its frames."""
     script = Script(interpreter("3.11"), "-c", python, harness.standin / "libcuda.so.1")
     tool = Tool("-p", script.pid, "-U")
     script.go()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that registers thousands of kernels with long names at once, as PyTorch does, and launches a few of them."""
+"""A program that registers 20,000 kernels with long names at once, as PyTorch does, and launches a few of them."""
 import signal
 import subprocess
 
@@ -22,9 +22,9 @@ int cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** args, size_
 static char stubs[KERNELS];
 static const unsigned char fatbin[64] = {0x50, 0xed, 0x55, 0xba};
 static struct { unsigned magic, version; const void* code; void* more; } wrapper = {0x466243b1, 1, fatbin, 0};
-static void step(const char* said)
+static void step(const char* status)
 {
-    puts(said);
+    puts(status);
     fflush(stdout);
     if (getchar() == EOF)
         exit(0);
@@ -54,7 +54,7 @@ int main(int argc, char** argv)
 
 
 def traced(names, kernels):
-    """The tool and the program. The tool is stopped meanwhile, so that the registrations do not fit in the ring."""
+    """Runs the tool and the program. The tool is stopped meanwhile, so that the names overflow the ring buffer."""
     file, binary = harness.here / "many.c", harness.here / "many"
     file.write_text(source)
     libraries = ["-L", harness.standin, "-l:libcudart.so.12", f"-Wl,-rpath,{harness.standin}"]
@@ -63,39 +63,39 @@ def traced(names, kernels):
     process = subprocess.Popen([binary, names, *map(str, kernels)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     kill_at_end(process)
 
-    def go_on(said):
+    def proceed(status):
         process.stdin.write("\n")
         process.stdin.flush()
-        equal(process.stdout.readline(), f"{said}\n", "the program")
+        equal(process.stdout.readline(), f"{status}\n", "status of the program")
 
-    equal(process.stdout.readline(), "up\n", "the program")
+    equal(process.stdout.readline(), "up\n", "status of the program")
     tool = Tool("-p", process.pid, "--api", "runtime", "--names", "full", losses=True)
     tool.process.send_signal(signal.SIGSTOP)
-    go_on("registered")
+    proceed("registered")
     tool.process.send_signal(signal.SIGCONT)
-    go_on("done")
+    proceed("done")
     return tool, process
 
 
-def named(rows):
-    """{the number in its name, or None: launches}"""
+def launches_by_number(rows):
+    """{number in the kernel's name, or None: launches}"""
     return {row["kernel"].split("_")[1] if "kernel" in row else None: row["launches"] for row in rows}
 
 
 @case(timeout=300)
-def all_that_are_launched_have_names():
-    """The first are in the ring, the others are read where they lie in the process: nothing is lost."""
+def launched_kernels_have_names():
+    """The first names are in the ring buffer, others are read from the process's memory: none is lost."""
     tool, _ = traced("mapped", [5, 10000, 19999])
     tool.stop()
-    equal(named(tool.rows), {"5": 3, "10000": 3, "19999": 3}, "launches by name")
+    equal(launches_by_number(tool.rows), {"5": 3, "10000": 3, "19999": 3}, "launches by name")
     equal(tool.lost, {}, "losses")
 
 
 @case(timeout=300)
-def a_name_that_is_lost_is_reported():
-    """Names that were not in the ring and that the process has unmapped are lost: as many as were launched."""
+def lost_names_are_reported():
+    """Names that did not fit in the ring buffer are lost if the process unmaps them; only launched ones are counted."""
     tool, _ = traced("unmapped", [5, 10000, 19999])
     tool.stop()
     equal(sorted(row["launches"] for row in tool.rows), [3, 3, 3], "launches")
-    equal([name for name in named(tool.rows) if name], ["5"], "names")
+    equal([name for name in launches_by_number(tool.rows) if name], ["5"], "names")
     equal(tool.lost, {"names_lost": 2}, "losses")

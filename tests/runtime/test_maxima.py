@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The longest call of an interval is one of its own, even if an earlier one in the same histogram bucket took longer."""
+"""Maximum latency of an interval: that of its own calls, even if an earlier call in the same bucket took longer."""
 import harness
 from harness import case, check, wait_until
 from programs import Tool, Workload
 
 longer, shorter = 65_500, 63_200  # us: both in the bucket from 62.9 to 67.1 ms
 
-# What makes the calls, options, and keys of a row: calls, their longest, and their sum.
+# Script, options, and the keys of a row for the number of calls, the longest call and the sum.
 tools = {"cudalaunch": ("launch vecadd {n} block_us={us}", ["-l"], "launches", "latency_max_ns", "latency_total_ns"),
          "cudamemcpy": ("copy {n} fn=cuMemcpyHtoD_v2 block_us={us}", ["-l"], "copies", "latency_max_ns", "latency_total_ns"),
          "cudasync": ("sync {n} fn=cuStreamSynchronize block_us={us}", [], "calls", "duration_max_ns", "total_ns")}
@@ -18,7 +18,7 @@ def maximum_of_an_interval(name):
                         f"wait {{dir}}/second; {call.format(n=2, us=shorter)}; touch {{dir}}/two; wait {{dir}}/over", "workload-driver")
     tool = Tool("-p", workload.pid, *options, "-i", "1")
     workload.go()
-    rows = lambda: [row for row in tool.rows if row.get(longest, 0) >= 50e6]  # not what the workload does besides
+    rows = lambda: [row for row in tool.rows if row.get(longest, 0) >= 50e6]  # leaves out other calls of the workload
     before = 0
     for begin, end, calls in (("first", "one", 1), ("second", "two", 3)):
         before = len(rows())
@@ -28,10 +28,10 @@ def maximum_of_an_interval(name):
     (harness.here / "over").touch()
     workload.wait()
     tool.finish()
-    check(max(row[longest] for row in rows()[:before]) >= longer * 1000, f"the first one took longer: {rows()}")
+    check(max(row[longest] for row in rows()[:before]) >= longer * 1000, f"maximum of the first interval: {rows()}")
     for row in rows()[before:]:
         others = (row[count] - 1) * shorter * 1000
-        check(shorter * 1000 <= row[longest] <= row[total] - others, f"one of its own: {row}")
+        check(shorter * 1000 <= row[longest] <= row[total] - others, f"maximum of a call in this interval: {row}")
 
 
 for tool in tools:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels have names: those of programs that start later, and those of programs that have long had their handles."""
+"""Names of kernels: in programs that start after the tool, and in programs that obtained their handles before."""
 import harness
 import system
 from harness import case, check, equal, wait_until
@@ -11,7 +11,7 @@ demangled = {"vecadd(float const*, float const*, float*, int)", "saxpy(float*, f
              "scale(float*, int)"}
 every_kernel = "launch vecadd 3; launch saxpy 3; launch reduce 3; launch apply 3; launch scale 3"
 
-# All kernels' handles are made, and the runtime has registered them, before the tool is there to see it.
+# All handles are created, and the runtime has registered the kernels, before the tool starts.
 known_before = f"{every_kernel.replace(' 3', f' 1 grid={warm_grid[0]}')}; touch {{dir}}/up; wait {{dir}}/start\n"
 
 
@@ -20,11 +20,11 @@ def names(tool, **fields):
 
 
 @case(each={form: form for form in ("workload", "workload-nopie", "workload-static")})
-def of_a_running_program(form):
-    """Symbols tell: templates, a local stub, and clang's __device_stub__ too. The row is named as the truth has it."""
+def running_program(form):
+    """Names come from symbols, including templates, a local stub and clang's __device_stub__."""
     workload = Workload(known_before + f"repeat 25; {every_kernel}; sleep 100; end", form)
     workload.go()
-    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    harness.wait_until((harness.here / "up").exists, "the handles are created")
     driver, runtime = Tool("-p", workload.pid, "-i", 1), Tool("-p", workload.pid, "--api", "runtime")
     (harness.here / "start").touch()
     workload.truth()
@@ -35,12 +35,12 @@ def of_a_running_program(form):
 
 
 @case
-def no_name_is_better_than_a_wrong_one():
-    """The handles of runtime 13 are opaque. Those that are known by the time of the report are known rightly; the others
-    are shown as they are."""
+def opaque_handles_get_no_wrong_names():
+    """Handles of runtime 13 are opaque. Kernels that are known when a report is printed have the right name; for the
+    others, the report shows the handle."""
     workload = Workload(known_before + f"repeat 15; {every_kernel}; sleep 100; end", "workload13")
     workload.go()
-    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    harness.wait_until((harness.here / "up").exists, "the handles are created")
     tool = Tool("-p", workload.pid)
     (harness.here / "start").touch()
     truth = workload.truth()
@@ -51,11 +51,11 @@ def no_name_is_better_than_a_wrong_one():
 
 
 @case
-def of_a_running_program_at_once():
-    """A short run ends with names, too: the first second is enough."""
+def running_program_in_a_short_run():
+    """A run of one second is long enough to find the names."""
     workload = Workload(known_before + f"{every_kernel}; sleep 300; {every_kernel}")
     workload.go()
-    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    harness.wait_until((harness.here / "up").exists, "the handles are created")
     tool = Tool("-p", workload.pid)
     (harness.here / "start").touch()
     workload.wait()
@@ -63,8 +63,8 @@ def of_a_running_program_at_once():
 
 
 @case(each={form: form for form in ("workload", "workload13", "workload-static")}, asan=True, alone=True)
-def of_a_program_that_starts_later(form):
-    known = Workload("sleep 1", form)  # its library is probed when the other comes
+def program_that_starts_later(form):
+    known = Workload("sleep 1", form)  # so that the library is probed before the other program starts
     tool = Tool("--by", "pid,kernel")
     later = Workload(f"{every_kernel}; sleep 300; {every_kernel}", form, warm=False)
     truth = later.truth()
@@ -75,8 +75,8 @@ def of_a_program_that_starts_later(form):
 
 
 @case
-def as_they_are_looked_up():
-    """The driver's own lookups: any name, also of a library's kernel, and again after everything was loaded anew."""
+def driver_lookups():
+    """The driver's lookup functions: any name, kernels of libraries, and new handles after everything was reloaded."""
     tool, truth = trace("launch my_kernel 3; launch _Z5otherPfi 5 handle=kernel; launch _ZN1a1bIiEEvT_ 7\n"
                         "reload; launch after_the_reload 9; launch my_kernel 11; sleep 100", form="workload-driver")
     equal(names(tool), {"my_kernel", "other(float*, int)", "void a::b<int>(int)", "after_the_reload"}, "names")
@@ -84,22 +84,22 @@ def as_they_are_looked_up():
 
 
 @case
-def in_lines():
-    """-e prints names as they are at that moment: a handle that was looked up under the tool's eyes has one at once."""
+def in_events():
+    """-e prints the name known at that time: a handle looked up during tracing has its name at once."""
     tool, _ = trace("launch my_kernel 3; launch other 5; sleep 200", "-e", form="workload-driver")
     equal({event.get("kernel") for event in tool.events}, {"my_kernel", "other"}, "names")
 
 
 @case
 def two_programs_with_one_handle():
-    """A handle means something else in each process, and after exec in the same."""
+    """A handle means another kernel in each process, and after exec in the same process."""
     first, second = (Workload(f"launch {name} 3; exec; sleep 50; launch {name}_later 5; end", "workload-driver",
                               preexec=system.same_addresses) for name in ("mine", "your"))
     tool = Tool("-p", f"{first.pid},{second.pid}", "--by", "pid,kernel")
     for workload in first, second:
         workload.go()
     truth = first.truth() + second.truth()
-    check(len({call["handle"] for call in truth}) < len(truth), "no handle is in two processes")
+    check(len({call["handle"] for call in truth}) < len(truth), "the processes share no handle")
     same_counts(tool.finish(), truth, by=("pid", "kernel"))
     equal({(row["pid"], row.get("kernel")) for row in tool.rows},
           {(first.pid, "mine"), (first.pid, "mine_later"), (second.pid, "your"), (second.pid, "your_later")}, "names")
@@ -107,26 +107,26 @@ def two_programs_with_one_handle():
 
 @case
 def short_and_full():
-    """A table shortens names, --names full does not; JSON is always whole."""
+    """Tables shorten names unless --names full is given. JSON has full names."""
     workload = Workload(f"forever; {every_kernel}; sleep 50; end")
     short, full = (Tool("-p", workload.pid, "-i", "0.3", *more, json=False) for more in ([], ["--names", "full"]))
     workload.go()
     for tool, names in (full, demangled), (short, ("vecadd", "saxpy", "reduce", "detail::apply", "scale")):
         for name in names:
-            wait_until(lambda: name in tool.text, f"{name} is in what {tool} prints")
+            wait_until(lambda: name in tool.text, f"{name} in the output of {tool}")
     workload.stop()
     short.finish(), full.finish()
-    check("float const*" not in short.text, f"no arguments in: {short.text}")
+    check("float const*" not in short.text, f"arguments in: {short.text}")
 
 
 @case
 def user_stacks():
-    """-U says which function of the program called."""
+    """-U prints the program's function that made the call."""
     workload = Workload("launch vecadd 101 fn=cuLaunchKernel; launch saxpy 50; touch {up}; sleep 2500")
     tool = Tool("-p", workload.pid, "-U")
     workload.go().wait()
     stacks = [row for row in tool.finish().rows if row["frames"]]
     equal(sum(row["launches"] for row in stacks), 151, "launches with a stack")
     frames = [frame for row in stacks for frame in row["frames"]]
-    check(any("saxpy" in frame for frame in frames), f"the stub is in {frames}")
-    check(any("workload::call_symbol" in frame or "workload::" in frame for frame in frames), f"callers in {frames}")
+    check(any("saxpy" in frame for frame in frames), f"no stub in {frames}")
+    check(any("workload::call_symbol" in frame or "workload::" in frame for frame in frames), f"no callers in {frames}")
