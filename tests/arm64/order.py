@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""order.py OBJECT...: on arm64 each access that publishes data keeps the order of memory, in the instructions.
+"""Memory order on arm64: order.py OBJECT... checks that accesses that publish data compile to ordered instructions.
 
-What the order is used for cannot be tried here: an emulator has the memory model of the machine that it runs on. So this
-looks up what the compiler has made of each line with store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF
-objects for arm64, by their line information; and what it makes of src/base/shared_word.hpp, with the CLANG that makes
-BPF objects. No other file may do with a compiler's barrier or fence."""
+Races cannot be reproduced here, since an emulator has the memory model of its host. So this disassembles each line with
+store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF objects for arm64, found by their line information, and
+src/base/shared_word.hpp compiled by $CLANG. Other files must not use compiler barriers or fences, which do not order
+memory on arm64."""
 import os
 import pathlib
 import re
@@ -18,7 +18,7 @@ sys.path.insert(0, str(root / "tests/kernels"))
 from stacks import Object, r10  # noqa: E402
 
 atomic_word = 0xDB  # BPF_STX | BPF_ATOMIC | BPF_DW
-with_fetch = 0x01  # the result is wanted, which makes it a full barrier
+with_fetch = 0x01  # returns the old value, which makes it a full barrier
 plain_store = {0x62, 0x63, 0x6A, 0x6B, 0x72, 0x73, 0x7A, 0x7B}
 ordered = re.compile(r"\b(?:store_ordered|load_acquire)\(")
 compiler_only = {"bpf": re.compile(r"\bbarrier\(\)|__ATOMIC_|\bsmp_"),
@@ -31,7 +31,7 @@ def strings_of(btf):
 
 
 def line_records(binary):
-    """(section, offset of the instruction, file, line) of all line information."""
+    """Yields (section, offset of the instruction, file, line)."""
     index = {name: i for i, name in enumerate(binary.names)}
     strings, info = strings_of(binary.bytes(index[".BTF"])), binary.bytes(index[".BTF.ext"])
 
@@ -52,7 +52,7 @@ def line_records(binary):
 
 
 def instructions_of(binary):
-    """What each line of the sources was made into: (file, line): [(op, destination, imm)]."""
+    """{(file, line): [(op, destination, imm)]}: instructions of each source line."""
     made, records = {}, sorted(line_records(binary))
     for record, after in zip(records, records[1:] + [(-1, 0, "", 0)]):
         section, offset, name, line = record
@@ -75,7 +75,7 @@ def stores_plainly(instruction):
 
 
 def published_lines():
-    """Those that this is about: (file, line): text."""
+    """{(file, line): text} of lines that publish data."""
     return {(str(path.relative_to(root)), number): text.strip()
             for path in sorted(root.glob("bpf/**/*.[ch]")) if path.name != "machine.bpf.h"
             for number, text in enumerate(path.read_text().splitlines(), 1) if ordered.search(text)}
@@ -90,9 +90,9 @@ def faults_of_objects(paths):
                 continue
             seen.add(place)
             if not any(map(is_full_barrier, code)):
-                yield f"{path}: {place[0]}:{place[1]} is no atomic instruction with a result: {wanted[place]}"
+                yield f"{path}: {place[0]}:{place[1]} is not an atomic instruction with a result: {wanted[place]}"
             if any(map(stores_plainly, code)):
-                yield f"{path}: {place[0]}:{place[1]} stores without order: {wanted[place]}"
+                yield f"{path}: {place[0]}:{place[1]} has a plain store: {wanted[place]}"
     for place in wanted.keys() - seen:
         yield f"{place[0]}:{place[1]} is in no object: {wanted[place]}"
     print(f"{len(seen)} of {len(wanted)} lines")
@@ -115,7 +115,7 @@ def faults_of_sources():
         for path in sorted((root / folder).rglob("*.[chp]*")):
             for number, text in enumerate(path.read_text().splitlines(), 1):
                 if pattern.search(text) and path.name != "machine.bpf.h":
-                    yield f"{path.relative_to(root)}:{number}: no order on arm64: {text.strip()}"
+                    yield f"{path.relative_to(root)}:{number}: does not order memory on arm64: {text.strip()}"
 
 
 def main():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the functions that a library of arm64 exports begin: their number, how many of these the kernel simulates, and
-// how many are a gate that ends in a jump through a pointer. Files of another machine are refused by elf/, so this
-// reads it.
+// Prologues of the functions that an arm64 library exports: their number, how many begin with an instruction that the
+// kernel simulates, and how many are gates (end in a jump through a pointer). It parses ELF itself, because
+// code/elf.cpp rejects files of another machine.
 #include "attach/placement.hpp"
 #include "code/decoder.hpp"
 
@@ -55,7 +55,7 @@ struct File {
     ::Elf* elf;
 };
 
-// cuInit is of "cu", cudbgMain is not.
+// With the prefix "cu", cuInit is wanted and cudbgMain is not.
 bool is_wanted(std::string_view name, std::string_view prefix)
 {
     return name.starts_with(prefix) && (prefix.empty() || (name.size() > prefix.size() && name[prefix.size()] >= 'A' &&

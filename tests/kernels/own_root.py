@@ -17,7 +17,7 @@ unused = shutil.ignore_patterns("__pycache__", "test", "tests", "idlelib", "tkin
 
 
 def tree(folder):
-    """All files below a folder, except those that no case needs."""
+    """All files below a folder, without files that no case needs."""
     for place, folders, files in os.walk(folder):
         skipped = unused(place, folders + files)
         folders[:] = [name for name in folders if name not in skipped]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder with a fresh distribution in it, and programs that take it for the root of the machine."""
+"""Chroots with a fresh distribution, for running tests in."""
 import fcntl
 import os
 import pathlib
@@ -18,8 +18,8 @@ build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
 cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
 debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 
-# Of each suite what debootstrap is told. Those of Ubuntu are made by the script of an old one, as all of its own are:
-# an older debootstrap does not know their names.
+# {suite: (options, mirror, script)} for debootstrap. An older debootstrap does not know new Ubuntu suites; its scripts for
+# Ubuntu are all the same, so name an old one.
 options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
 script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
 suites = {
@@ -27,14 +27,14 @@ suites = {
     "noble": (options_of_ubuntu, ubuntu, script_of_ubuntu), "resolute": (options_of_ubuntu, ubuntu, script_of_ubuntu),
 }
 
-# Where the repository is, there: not below /root, as some cases run as an ordinary user.
+# The repository's path in the chroot. Not below /root, since some cases run as an ordinary user.
 inside = "/srv/gpusnoop"
 
 passed_on = ("http_proxy", "https_proxy", "no_proxy")
 
 
 class Missing(Exception):
-    """Why there is no such root here."""
+    """The root cannot be created; the text is the reason."""
 
 
 def checked(*command, **options):
@@ -45,13 +45,13 @@ def checked(*command, **options):
 
 
 def files():
-    """What a clone has, and what is about to be committed."""
+    """Tracked files, and untracked ones that are not ignored."""
     names = checked("git", "-C", repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [name for name in names.split("\0") if name and (repository / name).exists()]
 
 
 class Root:
-    """Of one suite. The base is made once; each run has a copy of its own, which goes away at the end."""
+    """Chroot of one suite. The base is created once; each run uses a copy, which is removed at the end."""
 
     def __init__(self, suite, keep):
         self.suite, self.keep = suite, keep
@@ -59,13 +59,13 @@ class Root:
 
     def __enter__(self):
         if os.geteuid():
-            raise Missing("only root can make roots")
+            raise Missing("creating a chroot needs root")
         if not shutil.which("debootstrap"):
-            raise Missing("no debootstrap: scripts/install-deps roots installs it")
+            raise Missing("debootstrap is not installed: scripts/install-deps roots installs it")
         self.debs.mkdir(parents=True, exist_ok=True)
         self.lock = open(cache / f"{self.suite}.lock", "w")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
-        self.end_programs()  # of a run that was killed
+        self.kill_programs()  # left by a run that was killed
         if not (self.keep and self.folder.exists()):
             self.make_base()
             self.remove()
@@ -74,13 +74,13 @@ class Root:
         return self
 
     def __exit__(self, *_):
-        self.end_programs()
+        self.kill_programs()
         if not self.keep:
             self.remove()
         self.lock.close()
 
     def make_base(self):
-        """It has its name only once it is whole. Testing moves on: after a week, its base is of the past."""
+        """Creates the base under a temporary name, and renames it once complete. A base of testing expires after a week."""
         week = 7 * 24 * 3600
         if self.base.exists() and self.suite == "testing" and time.time() - self.base.stat().st_mtime > week:
             shutil.rmtree(self.base)
@@ -105,12 +105,12 @@ class Root:
         subprocess.run(["tar", "-C", target, "--no-same-owner", "-x"], input=packed, check=True)
         for name in "hosts", "resolv.conf":
             shutil.copy(f"/etc/{name}", self.folder / "etc")
-        # A mirror that stands still for some weeks is good enough for this.
+        # Accepts mirrors that have not been updated for weeks.
         (self.folder / "etc/apt/apt.conf.d/50mirror").write_text('Acquire::Check-Valid-Until "false";\n')
 
     def mount(self):
-        """In a process that is about to become a program there: what systemd would mount. It is gone with the last
-        program that sees it, however that ends."""
+        """Called in a child before exec: mounts what systemd would mount, and enters the chroot. The mounts are private, so
+        they disappear with the last process that uses them."""
         system.die_with_parent()
         system.private_mounts()
         root = str(self.folder)
@@ -131,7 +131,7 @@ class Root:
         os.chdir(inside)
 
     def run(self, command, log, seconds):
-        """A shell command there, in the repository: its status, None if it did not end in time."""
+        """Runs a shell command in the chroot's repository. Returns its status, or None after a timeout."""
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
                        "LANG": "C.UTF-8"} | {name: os.environ[name] for name in passed_on if name in os.environ}
         with open(log, "w") as output:
@@ -143,10 +143,10 @@ class Root:
             except subprocess.TimeoutExpired:
                 return None
             finally:
-                self.end_programs()
+                self.kill_programs()
 
     def programs(self):
-        """Ids of all programs that have this folder as their root."""
+        """Ids of all processes that have this folder as their root."""
         mine = os.stat(self.folder)
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -155,10 +155,10 @@ class Root:
             except OSError:
                 pass
 
-    def end_programs(self):
-        """None is left behind, whatever it made of its session and parent."""
-        while self.folder.exists() and (left := list(self.programs())):
-            for pid in left:
+    def kill_programs(self):
+        """Kills all processes in the chroot, including daemons."""
+        while self.folder.exists() and (remaining := list(self.programs())):
+            for pid in remaining:
                 try:
                     os.kill(pid, 9)
                 except ProcessLookupError:

@@ -10,7 +10,7 @@ struct stub_script {
     __s32 result;    /* of the ioctl: 0 or -errno */
     __u32 delay_us;  /* in the driver; only a fatal signal ends it early */
     __u32 status;    /* NV_STATUS */
-    __u64 status_at; /* where to store the status, in the caller's memory; 0: nowhere */
+    __u64 status_at; /* address in the caller's memory to store it at; 0: none */
     __u64 touch_at;  /* additional memory of the caller that the driver reads, or fails with EFAULT */
     __u64 touch_size;
     __u32 xid;     /* reported after each call; 0: none */
