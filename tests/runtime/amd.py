@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A made-up machine with AMD GPUs: /sys/class as amdgpu and KFD of Linux 6.12 make it, which a tool sees in place of the real
-one (unit/gpu/amd_host.hpp has more of what there may be)."""
+"""Fake machine with AMD GPUs: a /sys/class as amdgpu and KFD of Linux 6.12 create it, mounted over the real one for a
+tool. unit/gpu/amd_host.hpp fakes more files."""
 import os
 
 import harness
@@ -35,7 +35,7 @@ class AmdMachine:
         return 41000 + gpu
 
     def write(self, path, value):
-        """In one step, as the kernel does."""
+        """Replaces the file atomically, since the kernel's files never appear half written."""
         path = self.folder / path
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(path.name + ".new")
@@ -47,15 +47,15 @@ class AmdMachine:
             self.write(f"pci/0000:{gpu + 3:02x}:00.0/{name}", value)
 
     def process(self, pid, gpu, *, vram=0, sdma_us=None, units=None):
-        folder, of = f"kfd/kfd/proc/{pid}", self.kfd_id(gpu)
-        self.write(f"{folder}/queues/0/gpuid", of)
-        self.write(f"{folder}/vram_{of}", vram)
+        folder, kfd_id = f"kfd/kfd/proc/{pid}", self.kfd_id(gpu)
+        self.write(f"{folder}/queues/0/gpuid", kfd_id)
+        self.write(f"{folder}/vram_{kfd_id}", vram)
         if sdma_us is not None:
-            self.write(f"{folder}/sdma_{of}", sdma_us)
+            self.write(f"{folder}/sdma_{kfd_id}", sdma_us)
         if units is not None:
-            self.write(f"{folder}/stats_{of}/cu_occupancy", units)
+            self.write(f"{folder}/stats_{kfd_id}/cu_occupancy", units)
 
     def enter(self):
-        """Between fork and exec of a tool."""
+        """For preexec of a tool: mounts the fake /sys/class."""
         system.private_mounts()
         system.mount(self.folder, "/sys/class", None, system.MS_BIND)

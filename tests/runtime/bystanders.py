@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who was not asked for is not even slowed down."""
+"""Check that processes outside the scope of a tool are not slowed down."""
 import os
 
 import harness
@@ -10,31 +10,31 @@ from programs import Tool, Workload
 from truth import same_counts
 
 
-def not_trapped(tier, ask, end, **options):
-    """The calls of a workload with these options are counted, and another one and its child hit no breakpoint and run
-    no BPF program. ask(pid) are the tool's arguments that ask for the first; end(tool) ends the tool after it."""
+def check_others_hit_no_probes(tier, select, end, **options):
+    """Counts the calls of a workload with these options, while another workload and its child hit no breakpoint and run
+    no BPF program. select(pid) returns the tool's arguments that select the first; end(tool) ends the tool."""
     system.need_tier(tier)
-    # Detaching one by one takes long: fewer probes there.
+    # perf probes are detached one by one, which takes long: use fewer.
     form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
     target = Workload("launch vecadd 10", form, **options)
     other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)
     descriptor = leftovers.count_runs()
-    tool = Tool(*ask(target.pid), "--attach", tier, "--by", "pid,kernel", *mode)
+    tool = Tool(*select(target.pid), "--attach", tier, "--by", "pid,kernel", *mode)
     programs = leftovers.call_programs(tool.pid)
-    check(programs, "the tool holds programs")
+    check(programs, "the tool holds no BPF programs")
     for library in ("libcuda.so",) if form == "workload-driver" else ("libcuda.so", "libcudart.so"):
-        check(leftovers.breakpoints(target.pid, library), f"breakpoints in {library} of the target")
+        check(leftovers.breakpoints(target.pid, library), f"no breakpoints in {library} of the target")
         leftovers.check_no_breakpoints(other.pid, library)
     before = leftovers.run_count(programs)
     other.go()
-    wait_until((harness.here / "child").exists, "the child runs")
+    wait_until((harness.here / "child").exists, "the child has started")
     child, = system.descendants(other.pid)
     leftovers.check_no_breakpoints(child, "libcuda")
     (harness.here / "end").touch()
     other.wait()
     equal(leftovers.run_count(programs) - before, 0, "runs of BPF programs for another process")
     target.go().wait()
-    wait_until(lambda: tool.lines[2:] or leftovers.run_count(programs) >= before + 10, "the target's calls run them")
+    wait_until(lambda: tool.lines[2:] or leftovers.run_count(programs) >= before + 10, "the target's calls run the tool's programs")
     end(tool)
     equal({row["pid"] for row in tool.rows}, {target.pid}, f"processes of {tool}")
     same_counts(tool, target.truth(), by=("pid", "kernel"), api="both" if mode else "driver", errors=bool(mode))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of a cgroup hierarchy, whose paths may be longer than any that the kernel takes at once; and their end."""
+"""Opens and removes cgroups, even if their path is longer than the kernel accepts in one call."""
 import json
 import os
 import signal
@@ -7,7 +7,7 @@ import time
 
 
 def descend(mount, names):
-    """Descriptor of a folder whose path may be longer than any that the kernel takes."""
+    """Opens a folder level by level, since its path may be too long for one open()."""
     fd = os.open(mount, os.O_RDONLY | os.O_DIRECTORY)
     for name in names:
         try:
@@ -33,7 +33,8 @@ def members(fd):
 
 
 def remove_levels(mount, names, kept):
-    """Ends who is still inside. Levels that others use by now stay."""
+    """Removes a cgroup and its parents down to the first `kept` levels, and kills the processes inside. Levels that
+    other cases use meanwhile stay."""
     for depth in range(len(names), kept, -1):
         end = time.monotonic() + 20
         while time.monotonic() < end:
@@ -55,7 +56,7 @@ def has_children(mount, names):
 
 
 def remove_left(directory):
-    """What a case that was killed has left: removed, and named."""
+    """Removes cgroups that a killed case left, and returns their names."""
     left = []
     try:
         lines = (directory / "cgroups").read_text().splitlines()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""contain.py MOUNTS ROOT CGROUPS COMMAND...: what a container runtime does, by hand. All but the command is JSON.
+"""Minimal container runtime: contain.py MOUNTS ROOT CGROUPS COMMAND... All arguments except COMMAND are JSON.
 
-MOUNTS are [source, target, kind, flags, options], made in a mount namespace of its own, or [target] for a folder.
-CGROUPS are files to join by. COMMAND becomes process 1 of a new pid namespace with the mount ROOT as its root; with an
-empty ROOT it is run as it is, with these mounts."""
+MOUNTS: [source, target, kind, flags, options], mounted in a new mount namespace, or [target], a folder to create.
+CGROUPS: paths of cgroup.procs files to join. COMMAND runs as process 1 of a new pid namespace with the mount ROOT as
+its root; if ROOT is empty, it only gets the mounts and cgroups."""
 import json
 import os
 import sys
@@ -24,7 +24,7 @@ def make(mounts):
 def join(files):
     for path in files:
         with open(path, "w") as file:
-            file.write("0")  # the writer
+            file.write("0")  # the writing process itself
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
         if child:
             sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         system.die_with_parent()
-        make([["proc", root + "/proc", "proc", 0, None]])  # of the new namespace
+        make([["proc", root + "/proc", "proc", 0, None]])  # shows the new pid namespace
     join(cgroups)
     if root:
         system.change_root(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real cgroups and real containers for the cases: what is made here is gone when the case ends, however it does."""
+"""Real cgroups and containers for the cases. They are removed when the case ends, even if it fails."""
 import functools
 import itertools
 import json
@@ -21,12 +21,12 @@ from programs import Workload
 
 numbers = itertools.count(1)
 
-own = "gpusnoop-test-"  # how a cgroup begins that no other case has
+own = "gpusnoop-test-"  # prefix of cgroups that only one case uses
 
 
 @functools.cache
 def hierarchies():
-    """Where each hierarchy is mounted: "v2", and each controller of v1."""
+    """Mount points of cgroup hierarchies: "v2", and one for each v1 controller."""
     found = {}
     with open("/proc/self/mounts") as mounts:
         for line in mounts:
@@ -48,17 +48,17 @@ def need_hierarchy(name):
 # --- cgroups ---------------------------------------------------------------------------------------------------------
 
 class Cgroup:
-    """A folder below the root of a hierarchy ("v2", "memory", ...). Levels that are missing are made, and are removed
-    with it. `make=False`: somebody else makes it, and it is removed all the same."""
+    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. `make=False`: it
+    is created elsewhere, and removed here."""
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
         self.names = [name for name in path.split("/") if name]
         if not self.names[0].startswith(own):
-            harness.must_be_alone()  # levels may be shared, and go with the last one
+            harness.must_be_alone()  # other cases may use the same levels; whichever ends last removes them
         self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
         self.path = self.mount + self.inside
-        self.kept = 0  # levels that were there before
+        self.kept = 0  # number of levels that existed before
         while self.kept < len(self.names) and self.exists(self.kept + 1):
             self.kept += 1
         with open(harness.here / "cgroups", "a") as file:  # for cgroupfs.remove_left()
@@ -92,7 +92,7 @@ class Cgroup:
         return self
 
     def join(self):
-        """For preexec: the program is inside from its first instruction on."""
+        """For preexec: the program is in the cgroup from its first instruction."""
         self.add(0)
 
     def remove(self):
@@ -107,13 +107,13 @@ class Cgroup:
         return os.stat(self.path).st_ino
 
 
-# --- their names -----------------------------------------------------------------------------------------------------
+# --- names of containers ---------------------------------------------------------------------------------------------
 
 class Name:
-    """One container of one pod, with names that nobody else has."""
+    """Unique names and ids of one container in one pod."""
 
     def __init__(self, **given):
-        tag = secrets.token_hex(3)  # a table shows all three names
+        tag = secrets.token_hex(3)  # short, so that a table shows all three names in full
         self.id = given.get("id") or secrets.token_hex(32)
         self.pod_uid = given.get("pod_uid") or str(uuid.uuid4())
         self.pod = given.get("pod") or f"trainer-{tag}"
@@ -127,26 +127,26 @@ class Name:
 
 
 def kubepods(name, runtime="cri-containerd"):
-    """As systemd and the kubelet make it."""
+    """Path of a container's cgroup as the kubelet creates it with systemd."""
     slice = f"kubepods-burstable-pod{name.pod_uid.replace('-', '_')}.slice"
     return f"kubepods.slice/kubepods-burstable.slice/{slice}/{runtime}-{name.id}.scope"
 
 
 def kubepods_cgroupfs(name):
-    """As the kubelet makes it without systemd."""
+    """Path of a container's cgroup as the kubelet creates it without systemd."""
     return f"kubepods/burstable/pod{name.pod_uid}/{name.id}"
 
 
 class HostRoot:
-    """A folder for --host-root, with the files that runtimes keep about their containers."""
+    """A folder for --host-root, with the metadata files of container runtimes."""
 
     def __init__(self):
         self.path = harness.here / f"host{next(numbers)}"
         self.path.mkdir()
 
     def enter(self):
-        """For the tool's preexec: the cgroups of this machine are seen below the folder, too, as in a container that
-        has the host's root mounted."""
+        """For the tool's preexec: mounts this machine's cgroups below the folder too, as in a container into which the
+        host's root is mounted."""
         system.private_mounts()
         for mount in set(hierarchies().values()):
             (self.path / mount[1:]).mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ class HostRoot:
         return file
 
     def kubelet(self, name):
-        """The links of the kubelet, which are all that says the names of a pod with every runtime."""
+        """Creates the kubelet's links to logs: the only source of pod names that exists with every runtime."""
         log = self.write(f"var/log/pods/{name.namespace}_{name.pod}_{name.pod_uid}/{name.container}/0.log", "")
         links = self.path / "var/log/containers"
         links.mkdir(parents=True, exist_ok=True)
@@ -187,12 +187,12 @@ class HostRoot:
 # --- containers ------------------------------------------------------------------------------------------------------
 
 class Image:
-    """A layer with the stand-in and all that it needs, where this machine has no such path."""
+    """An image layer with the stand-in and the libraries it needs, in a path that does not exist on the host."""
 
     inside = "/srv/gpusnoop-image/bin"
 
     def __init__(self):
-        check(not os.path.exists(self.inside), f"{self.inside} is no path of this machine")
+        check(not os.path.exists(self.inside), f"{self.inside} exists on this machine")
         self.lower = harness.here / f"image{next(numbers)}"
         shutil.copytree(harness.standin, self.lower / self.inside[1:], symlinks=True,
                         ignore=shutil.ignore_patterns("obj", "*.a"))
@@ -202,7 +202,7 @@ class Image:
             shutil.copy(path, target)
 
     def layers(self):
-        """A writable root over this layer: its path, and the mounts that make it."""
+        """Path of a writable root on top of this layer, and the mounts that create it."""
         layer = f"{harness.here}/container{next(numbers)}"
         root = layer + "/root"
         return root, [
@@ -213,7 +213,7 @@ class Image:
 
 @functools.cache
 def needed_objects():
-    """Shared objects of the stand-in, as ldd tells them; no library of its own."""
+    """System libraries that the stand-in needs, according to ldd."""
     programs = [harness.standin / "workload", harness.standin / "libcuda.so.1"]
     done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=True)
     paths = set(re.findall(r"(?:=>|^)\s*(/\S+) \(", done.stdout, re.M))
@@ -237,14 +237,14 @@ def need_overlay():
 
 
 class Container(Workload):
-    """A workload with a root, mounts and process ids of its own. Its truth has `ns_pid`, the pid as it knows it itself,
-    beside the machine's."""
+    """A workload in a container with its own root, mounts and pid namespace. Calls in its truth have `ns_pid`, the pid
+    in the container, in addition to the host's."""
 
     def __init__(self, script, form="workload", *, image=None, cgroups=(), start=True, **options):
         need_overlay()
         self.image = image or Image()
         self.cgroups = cgroups
-        self.pids = {}  # of the machine, by those inside
+        self.pids = {}  # pid in the container -> pid on the host
         super().__init__(script, form, folder=pathlib.Path(self.image.inside), start=False, wrap=self.launcher,
                          **options)
         if start:
@@ -255,7 +255,7 @@ class Container(Workload):
         return contain_command(mounts, root, [group.procs for group in self.cgroups], command)
 
     def first_process(self):
-        """Of the machine's ids."""
+        """The host's pid of process 1 of the container."""
         return next((pid for pid in system.descendants(self.process.pid)
                      if system.stat_fields(pid)[1:2] == [str(self.process.pid)]), None)
 
@@ -265,9 +265,9 @@ class Container(Workload):
         return self.find_child_pids()
 
     def find_child_pids(self):
-        """Finds the ids of the children that are there now."""
+        """Records the pids of the processes that run now."""
         for pid in [self.pid, *system.descendants(self.pid)]:
-            inside = ids_of(pid)[-1:]
+            inside = pids_in_namespaces(pid)[-1:]
             if inside:
                 self.pids[inside[0]] = pid
         return self
@@ -285,8 +285,8 @@ class Container(Workload):
         return calls
 
 
-def ids_of(pid):
-    """Of a process, in each namespace from this one inwards."""
+def pids_in_namespaces(pid):
+    """Ids of a process in each pid namespace, from this one to the innermost."""
     try:
         with open(f"/proc/{pid}/status") as file:
             return [int(n) for n in re.search(r"^NSpid:(.*)", file.read(), re.M)[1].split()]
@@ -295,7 +295,7 @@ def ids_of(pid):
 
 
 class RuncContainer(Container):
-    """The same, by a real runtime, in all hierarchies at `path`."""
+    """A workload in a container created by runc, whose cgroups have `path` in all hierarchies."""
 
     def __init__(self, script, form="workload", *, path, **options):
         need_runc()
@@ -336,11 +336,11 @@ class RuncContainer(Container):
             raise Skip(f"runc cannot run containers here: {failure}") from None
 
     def first_process(self):
-        """runc writes it down when the program runs already."""
-        return int(wait_until((self.bundle / "pid").exists, "runc tells the pid") and (self.bundle / "pid").read_text())
+        """runc writes the file only after the program has started."""
+        return int(wait_until((self.bundle / "pid").exists, "runc writes the pid") and (self.bundle / "pid").read_text())
 
     def execute(self, script, form="workload", **options):
-        """One more program in the container, as docker exec starts it: from where its root is mounted."""
+        """Starts another workload in the container, like docker exec: from the mount namespace that has its root."""
         mounts = os.open(f"/proc/{self.process.pid}/ns/mnt", os.O_RDONLY)
         try:
             return Workload(script, form, folder=pathlib.Path(self.image.inside), **options,
@@ -372,7 +372,7 @@ def need_runc():
 
 
 def overlay_on(lower):
-    """A new overlay whose lower layer is that folder, in mounts of the case's own."""
+    """Mounts an overlay with this lower layer in a mount namespace of the case, and returns its path."""
     merged, upper, work = (harness.here / name for name in ("merged", "upper", "work"))
     for folder in merged, upper, work:
         folder.mkdir()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cudamemcpy counted against what was done, and the functions that can be asked to do it."""
+"""Comparison of cudamemcpy's rows with the truth, and the copy functions that a workload can call."""
 import functools
 import re
 import subprocess
@@ -15,9 +15,9 @@ case = functools.partial(harness.case, tool="cudamemcpy")
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 
 small_copy = 64 << 10
-batch_max = 4096  # copies of one call that the tool looks at one by one
+batch_max = 4096  # copies of one call whose sizes the tool reads one by one
 
-# Values of a row that count something; those of calls that failed are the last two.
+# Fields of a row that are sums. `failed`: sums over failed calls.
 counted = ("copies", "calls", "bytes", "unsized", "synchronous", "small", "captured")
 failed = ("errors", "failed_bytes")
 
@@ -27,13 +27,14 @@ def is_copy(call):
 
 
 def in_elements(call):
-    """Three-dimensional copies of the runtime, and of batches, count widths in elements of the array that takes part."""
+    """Whether widths are in elements instead of bytes: 3D copies of the runtime, and of batches, from or to an
+    array."""
     deep = re.match(r"cudaMemcpy3D|cuMemcpy3DBatch", call["function"])
     return deep and "array" in (call["source"], call["destination"])
 
 
 def sizes(call):
-    """Bytes of each copy of one call; None where they cannot be known."""
+    """Bytes of each copy of one call; None if the tool cannot know them."""
     copies = call["copies"] or 0
     if call["bytes"] is None or in_elements(call):
         return [None] * copies
@@ -41,7 +42,7 @@ def sizes(call):
     return each[:batch_max] + [None] * len(each[batch_max:])
 
 
-# Which memory the tool calls how.
+# Kinds of memory in the truth -> names used by the tool.
 memories = {"host": "host", "registered": "pinned", "pinned": "pinned", "managed": "managed", "device": "device",
             "array": "array", "vmm": "device", None: "unknown"}
 
@@ -61,7 +62,7 @@ def field_of(call, field):
 
 
 def sums(call, results):
-    """Counter of what one line of the truth stands for. Without results, all calls are counted as made."""
+    """Sums that one line of the truth adds to. Without `results`, failed calls count like others."""
     out, n, each = Counter(), call["count"], sizes(call)
     known = [size for size in each if size is not None]
     total = n * sum(known)
@@ -77,7 +78,7 @@ def sums(call, results):
 
 
 def expected(truth, by, api="driver", results=False, only_failed=False):
-    """{(values of `by`..., measure): how much}."""
+    """Sums of the truth: {(values of `by`..., measure): amount}."""
     out = Counter()
     for call in truth:
         if is_copy(call) and layer_wanted(call, api) and (call["result"] or not only_failed):
@@ -97,7 +98,7 @@ def count(tool, by, pids=None):
 
 
 def same(tool, truth, by=("function", "kind"), api="driver"):
-    """Rows of the tool against the truth, exactly."""
+    """Checks that the tool's rows equal the truth exactly."""
     results = bool({"-l", "-x"} & set(tool.arguments))
     want = expected(truth, by, api, results, only_failed="-x" in tool.arguments)
     equal(count(tool, by, {call["pid"] for call in truth}), want, f"{tool}, by {', '.join(by)}")
@@ -109,7 +110,7 @@ table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", (KIND_COPY\w*),\s*((?:[^{}
 
 @functools.cache
 def table():
-    """The rows of the probe table that count copies, each variant by its name: what the tool attaches to."""
+    """Copy functions in the probe table, with a row for each variant's name."""
     rows = []
     for name, variant, kind, rest in table_line.findall((harness.root / "src/attach/probe_table.cpp").read_text()):
         layer = "runtime" if name.startswith("cuda") else "driver"
@@ -118,13 +119,13 @@ def table():
     return rows
 
 
-# What the stand-in's programs cannot call.
+# Functions that the stand-in's programs cannot call.
 not_callable = {"cuMemcpyWithAttributesAsync", "cuMemcpy3DWithAttributesAsync", "cuMemDiscardAndPrefetchBatchAsync",
                 "cudaMemDiscardAndPrefetchBatchAsync", "cudaMemPrefetchAsync_v2"}
 
 
 def callable_functions(layer, form="workload"):
-    """Names that a form of the workload can call, in the table's order."""
+    """Functions that a form of the workload can call, in the table's order."""
     names = []
     for row in table():
         version = "13" if form == "workload13" else "12"
@@ -149,7 +150,7 @@ def primes():
 
 
 def steps(functions, more="", plus=0):
-    """A step for each function, with sizes that no other has."""
+    """One step per function, each with unique sizes. `plus`: added to the number of calls of each step."""
     numbers = primes()
     lines = []
     for i, function in enumerate(functions):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls CUDA, and then asks a disk for known amounts, for a file each: python3 disk_user.py LIBCUDA FOLDER SIZE.
-Waits for a line before it asks."""
+"""Program that calls CUDA and then reads and writes known amounts on a disk, one file each: by direct I/O, page faults,
+and write with fsync. Usage: python3 disk_user.py LIBCUDA FOLDER SIZE. It waits for a line on standard input first."""
 import ctypes
 import mmap
 import os
@@ -8,7 +8,7 @@ import sys
 
 library, folder, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 cuda = ctypes.CDLL(library)
-content = mmap.mmap(-1, size)  # aligned, as is wanted where no page cache lies between
+content = mmap.mmap(-1, size)  # page-aligned, as O_DIRECT requires
 content.write(os.urandom(size))
 
 

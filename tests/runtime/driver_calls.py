@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nvioctl must say of the calls that build/standin/ioctls has made."""
+"""Comparison of nvioctl's rows with the driver calls that build/standin/ioctls made."""
 import collections
 import json
 import re
@@ -12,7 +12,7 @@ known = re.compile(r"nvidia|kfd|card\d|renderD\d")
 
 
 class Calls(Workload):
-    """A program that calls drivers, by script; it waits for go() at {go}."""
+    """A program that makes driver calls by script; it waits for go() first."""
 
     def __init__(self, script, **options):
         super().__init__("touch {up}; wait {go}\n" + script, "ioctls", warm=False, **options)
@@ -25,7 +25,7 @@ class Calls(Workload):
 
 
 def command_of(device, request, wrapped_number=None):
-    """How a call is known on both sides: a wrapped command is the one inside."""
+    """Key of a command in truth and rows. A wrapped command is identified by the inner one."""
     if device.startswith("nvidia-uvm"):
         return request
     kind, number = request >> 8 & 0xff, request & 0xff
@@ -37,7 +37,7 @@ def has_status(device):
 
 
 def called(lines):
-    """The truth by device, command and what it is about."""
+    """Counts of the truth by process, device, command and subject."""
     want = collections.defaultdict(collections.Counter)
     for row in lines:
         number = row["command"] if row["wrapped"] else None
@@ -51,7 +51,7 @@ def called(lines):
 
 
 def shown(tool):
-    """The same, of rows by command, device and pid."""
+    """Counts of the tool's rows, with the keys of called()."""
     got = collections.defaultdict(collections.Counter)
     for row in tool.rows:
         if row["command"] in ("open", "close", "mmap"):
@@ -64,20 +64,22 @@ def shown(tool):
 
 
 def same_calls(tool, workload):
-    """Exactly; but for calls whose probes the kernel says it skipped, as it may with fentry where it preempts."""
+    """Checks that counts are equal, except for hits that the kernel reports as skipped: a preemptible kernel may skip
+    fentry programs."""
     got, want = shown(tool), called(workload.lines("ioctl"))
     skipped = tool.lost.get("hits_skipped", 0)
     if not skipped:
         equal(got, want, f"calls of {tool}")
-    equal(sorted(got.keys() - want.keys()), [], f"calls of {tool} that nobody made")
+    equal(sorted(got.keys() - want.keys()), [], f"{tool} reports calls that were not made")
     missing = sum(counts["calls"] - got.get(key, {}).get("calls", 0) for key, counts in want.items())
-    check(missing <= skipped, f"calls of {tool}: {missing} are missing, and {skipped} hits were skipped")
+    check(missing <= skipped, f"calls of {tool}: {missing} are missing, but only {skipped} hits were skipped")
     for key, counts in got.items():
         check(all(n <= want[key].get(name, 0) for name, n in counts.items()), f"calls of {tool}: {key}: {counts}, {want[key]}")
 
 
 def same_files(tool, workload, kinds=("open", "mmap", "close"), failures=True):
-    """Opens, closes and mappings of device nodes. Where system calls are looked at, attempts to open that fail are not seen."""
+    """Checks opens, closes and mappings of device nodes. `failures`: whether the tool sees failed attempts to open,
+    which it does not if it traces system calls."""
     want, got = collections.Counter(), collections.Counter()
     for row in workload.lines(*kinds):
         if failures or row["type"] != "open" or not row["errno"]:

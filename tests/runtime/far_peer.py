@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer that asks a peer over TCP before each launch, which is far away: in a network namespace of their own, what is
-sent to 10.9.0.2 or fd09::2 comes back from there to 10.9.0.1 or fd09::1, later; and of each LOSE_EACH questions, one not at all. That is a tun device whose
-other end this program has: python3 far_peer.py CUDA MS LOSE_EACH, which prints the trainer's pid and makes the file "up"
-when it is connected; the trainer launches until there is "go", asks, makes "asked" when it is through, with what TCP says of each of its sockets, and waits for "end"."""
+"""Trainer that exchanges data with a distant TCP peer around its launches: python3 far_peer.py CUDA MS LOSE_EACH.
+
+In a new network namespace, this program serves a tun device that reflects packets: data sent to 10.9.0.2 or fd09::2
+arrives at 10.9.0.1 or fd09::1 with a round trip of MS, and one of LOSE_EACH packets with requests is dropped. It prints
+the trainer's pid. The trainer creates the file "up" once it is connected, launches until the file "go" exists, sends
+its requests, writes the TCP statistics of its sockets to the file "asked", and waits for the file "end"."""
 import collections
 import ctypes
 import fcntl
@@ -33,29 +35,29 @@ def open_device():
     return device
 
 
-def turned(packet):
-    """From whom it is to, to whom it is from. All sums stay the same."""
+def swapped(packet):
+    """The packet with source and destination address swapped. This leaves all checksums valid."""
     at, size = (12, 4) if packet[0] >> 4 == 4 else (8, 16)
     return packet[:at] + packet[at + size:at + 2 * size] + packet[at:at + size] + packet[at + 2 * size:]
 
 
-def asks(packet):
-    """It has data for the peer's port."""
+def is_request(packet):
+    """Whether the packet carries data for the peer's port."""
     head = 20 if packet[0] >> 4 == 4 else 40
-    return len(packet) > head + 32 and struct.unpack_from(">H", packet, head + 2) == (PORT,)  # TCP has a head of 32
+    return len(packet) > head + 32 and struct.unpack_from(">H", packet, head + 2) == (PORT,)  # TCP headers have 32 bytes
 
 
 def reflect(device, delay, lose_each):
-    waiting, asked = [], collections.Counter()  # by version of IP
+    waiting, requests = [], collections.Counter()  # requests by first byte, i.e. by IP version
     while True:
-        least = max(0, waiting[0][0] - time.monotonic()) if waiting else None
-        if select.select([device], [], [], least)[0]:
+        timeout = max(0, waiting[0][0] - time.monotonic()) if waiting else None
+        if select.select([device], [], [], timeout)[0]:
             packet = os.read(device, 65536)
-            asked[packet[0]] += asks(packet)
-            if not asks(packet) or asked[packet[0]] % lose_each:
+            requests[packet[0]] += is_request(packet)
+            if not is_request(packet) or requests[packet[0]] % lose_each:
                 waiting.append((time.monotonic() + delay, packet))
         while waiting and waiting[0][0] <= time.monotonic():
-            os.write(device, turned(waiting.pop(0)[1]))
+            os.write(device, swapped(waiting.pop(0)[1]))
 
 
 def answer(listener):
@@ -71,15 +73,15 @@ def wait_for(name):
         time.sleep(0.01)
 
 
-def told_by_tcp(one):
-    """By the layout of struct tcp_info."""
+def tcp_statistics(one):
+    """Fields of struct tcp_info, read by offset."""
     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    rtt, retransmits, again = struct.unpack_from("I", info, 68)[0], struct.unpack_from("I", info, 100)[0], struct.unpack_from("Q", info, 208)[0]
+    rtt, retransmits, resent_bytes = struct.unpack_from("I", info, 68)[0], struct.unpack_from("I", info, 100)[0], struct.unpack_from("Q", info, 208)[0]
     received, = struct.unpack_from("Q", info, 128)
     arrived, segments = struct.unpack_from("2I", info, 152)
     sent, = struct.unpack_from("Q", info, 200)
     return {"rtt_us": rtt, "retransmits": retransmits, "received_bytes": received, "segments_received": arrived,
-            "segments": segments, "sent_bytes": sent - again}
+            "segments": segments, "sent_bytes": sent - resent_bytes}
 
 
 def train(cuda):
@@ -103,8 +105,8 @@ def train(cuda):
             got = 0
             while got < 1000:
                 got += len(one.recv(1000 - got))
-    time.sleep(0.1)  # the last acknowledgement is on its way
-    pathlib.Path("asked.new").write_text(json.dumps({address: told_by_tcp(one) for address, one in sockets.items()}))
+    time.sleep(0.1)  # until the last acknowledgement has arrived
+    pathlib.Path("asked.new").write_text(json.dumps({address: tcp_statistics(one) for address, one in sockets.items()}))
     os.rename("asked.new", "asked")
     wait_for("end")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cudagap says of threads against what they say of themselves."""
+"""Comparison of cudagap's times of threads with the threads' own measurements."""
 import functools
 import itertools
 import json
@@ -17,11 +17,11 @@ queued = "runq_ns", "throttled_ns"
 blocked = ("stopped_ns", "lock_ns", "poll_ns", "pipe_ns", "socket_ns", "disk_ns", "fault_ns", "sleep_ns", "driver_ns", "child_ns",
            "other_ns")
 parts = *calls, "cpu_ns", *queued, *blocked
-interrupts = "hardirq_ns", "softirq_ns"  # of runs that ask for them
+interrupts = "hardirq_ns", "softirq_ns"  # optional
 
 
 class Gaps:
-    """The program of the stand-in whose threads are held up; it waits for go()."""
+    """The stand-in's program whose threads are blocked in various ways; it waits for go()."""
 
     def __init__(self, *arguments, preexec=None, program="gaps"):
         self.folder = harness.here / f"gaps{next(numbers)}"
@@ -38,7 +38,7 @@ class Gaps:
         return self
 
     def report(self):
-        """By thread."""
+        """Waits until the program exits; returns its own measurements by thread id."""
         equal(self.process.wait(60 * harness.patience), 0, f"exit status ({(self.folder / 'err').read_text()})")
         lines = map(json.loads, (self.folder / "said").read_text().splitlines())
         return {line["tid"]: line for line in lines}
@@ -49,12 +49,13 @@ def near(got, want, what):
 
 
 def at_least(got, want, what):
-    """Sleeps and timers end late on a busy machine, but never early. The kernel may note the sleep slightly after it began."""
+    """Sleeps and timers end late on a busy machine, but never early. 5% are tolerated because the kernel may record a
+    sleep slightly after it began."""
     check(got >= 0.95 * want, f"{what}: got {got / 1e6:.3f} ms, want at least {want / 1e6:.3f} ms")
 
 
 def within(got, want, said, what):
-    """As near, or more: by what the thread did before and after it asked the clock."""
+    """Like near(), but `got` may exceed `want` by the time that the thread spent before and after reading the clock."""
     near(min(got, max(want, got - said["around_ns"])), want, what)
 
 
@@ -64,11 +65,11 @@ def sum_of(row, names):
 
 def check_sums(rows):
     for row in rows:
-        equal(sum_of(row, parts) + sum(row.get(key, 0) for key in interrupts), row["wall_ns"], f"sum of all parts of {row}")
+        equal(sum_of(row, parts) + sum(row.get(key, 0) for key in interrupts), row["wall_ns"], f"the parts of {row} do not add up")
 
 
 def sums_by_thread(tool):
-    """{tid: all of its rows as one}"""
+    """{tid: sums of all rows of the thread}"""
     check_sums(tool.rows)
     threads = {}
     for row in tool.rows:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cudagraph says of graphs against what was done with them, graph by graph; handles are used again at once, so a
-graph is its handle and how many before it had that."""
+"""Comparison of cudagraph's rows with the truth, graph by graph. The driver reuses handles at once, so a graph is
+identified by its handle and a generation: the number of earlier graphs with that handle."""
 import functools
 from collections import Counter, defaultdict
 
@@ -19,17 +19,17 @@ sums = ("launches", "captured", "kernels_launched", "errors", "updates", "failed
 reasons = ("none", "error", "topology", "node type", "function", "parameters", "not supported", "unsupported function",
            "attributes")
 
-# A CUDA process that makes no graph; what it does must be in no row.
+# Script of a CUDA process without graphs, which must not appear in any row.
 no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream=1"
 
 
 def calls(workload, api="driver"):
-    """Calls about graphs, each at the layer where the tool counts it."""
+    """Graph calls of the truth, from the layer at which the tool counts them."""
     return [call for call in truth_lines(workload, "graph-call") if layer_wanted(call, api)]
 
 
 def count_of(call):
-    """What a call adds to which sum of a row."""
+    """Amounts that a call adds to the sums of a row."""
     n, kind, ok = call["count"], call["kind"], not call["result"]
     out = Counter(errors=0 if ok else n)
     if kind == "launch" and ok:
@@ -44,13 +44,13 @@ def count_of(call):
 
 
 def failed_launches(some):
-    """What launches that fail add where they count as any other."""
+    """Amounts that failed launches add if the tool does not see results."""
     failed = [call for call in some if call["kind"] == "launch" and call["result"]]
     return Counter(launches=sum(call["count"] for call in failed), kernels_launched=sum(call["count"] * call["kernels"] for call in failed))
 
 
-def wanted(workload, api="driver"):
-    """{(pid, handle, generation): values} of what was instantiated, as the truth has it."""
+def expected(workload, api="driver"):
+    """Instantiated graphs of the truth: {(pid, handle, generation): values}, and the reasons of refused updates."""
     out, why = {}, defaultdict(set)
     for row in truth_lines(workload, "exec"):
         out[row["pid"], row["handle"], row["generation"]] = Counter({kinds[kind]: row[kind] for kind in kinds})
@@ -60,7 +60,7 @@ def wanted(workload, api="driver"):
             out[key].update(count_of(call))
             if call["kind"] == "update" and call["result"]:
                 why[key].add(reasons[call["update_result"]])
-    if api == "driver":  # the driver itself says the same
+    if api == "driver":  # the stand-in counts per graph too: both must agree
         for row in truth_lines(workload, "exec"):
             want = out[row["pid"], row["handle"], row["generation"]]
             equal((want["launches"] + want["captured"], want["updates"], want["failed_updates"], want["uploads"]),
@@ -69,7 +69,7 @@ def wanted(workload, api="driver"):
 
 
 def graph_rows(tool):
-    """By number, what rows of all intervals say together."""
+    """{number of the graph: sums over all intervals, and the last row}"""
     out = {}
     for row in tool.rows:
         graph = out.setdefault(row["exec_number"], {"pid": row["pid"], "handle": row["exec"], "sums": Counter(), "reasons": set()})
@@ -80,41 +80,43 @@ def graph_rows(tool):
     return out
 
 
-def shown(tool, of):
-    """The same of the tool's rows: the numbers of those with one handle are in the order in which they were made."""
+def reported(tool, keys):
+    """Values of the tool's rows by the keys of expected(): graphs with the same handle are numbered in order of
+    creation."""
     generations = defaultdict(list)
-    for pid, handle, generation in sorted(of):
+    for pid, handle, generation in sorted(keys):
         generations[pid, handle].append(generation)
     out, why, seen = {}, defaultdict(set), Counter()
     for number, graph in sorted(graph_rows(tool).items()):
         name = graph["pid"], graph["handle"]
-        check(seen[name] < len(generations[name]), f"{tool}: one more graph at {name} than there were: {graph['last']}")
+        check(seen[name] < len(generations[name]), f"{tool}: more graphs with handle {name} than were created: {graph['last']}")
         key = *name, generations[name][seen[name]]
         seen[name] += 1
         out[key] = {n: graph["last"][n] for n in kinds.values() if graph["last"].get(n)}
         out[key] |= {n: v for n, v in graph["sums"].items() if v}
         if graph["reasons"]:
             why[key] = graph["reasons"]
-        check(graph["last"].get("instantiate_ns", 0) > 0, f"how long it took: {graph['last']}")
+        check(graph["last"].get("instantiate_ns", 0) > 0, f"no duration of the instantiation: {graph['last']}")
     return out, why
 
 
-def same_graphs(tool, *workloads, api="driver", but=lambda key: False):
-    """A row for each that was instantiated, exactly as the truth has it; but those not looked at."""
+def same_graphs(tool, *workloads, api="driver", ignore=lambda key: False):
+    """Checks that each instantiated graph has a row that equals the truth, except graphs for which ignore(key) is
+    true."""
     want, why = {}, {}
     for workload in workloads:
-        some, of_some = wanted(workload, api)
-        want |= some
-        why |= of_some
-    got, told_why = shown(tool, want)
-    equal({k: v for k, v in got.items() if not but(k)}, {k: v for k, v in want.items() if not but(k)}, f"{tool}")
-    for key, some in told_why.items():
-        check(some <= why[key], f"{tool}: {key}: why it was refused: {some}, not {why[key]}")
-    equal(set(told_why), set(why), f"{tool}: those that were refused")
+        values, refusals = expected(workload, api)
+        want |= values
+        why |= refusals
+    got, reported_why = reported(tool, want)
+    equal({k: v for k, v in got.items() if not ignore(k)}, {k: v for k, v in want.items() if not ignore(k)}, f"{tool}")
+    for key, some in reported_why.items():
+        check(some <= why[key], f"{tool}: {key}: reasons of refused updates: {some}, not {why[key]}")
+    equal(set(reported_why), set(why), f"{tool}: graphs with refused updates")
 
 
 def trace_graphs(script, *arguments, form="workload-driver", api="driver", **options):
-    """Traces one workload from before its script: the tool, and the workload."""
+    """Traces one workload from before its script to its end; returns the tool and the workload."""
     workload = Workload(script, form)
     tool = Tool("-p", workload.pid, *arguments, *(["--api", api] if api != "driver" else []), **options)
     workload.go().wait()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system in user space (FUSE) which asks its server anew each time; once that is stopped, who asks waits for ever,
-and once it has had SIGUSR1, 0.4 s for each file that is opened. With SIGUSR2, it answers one more open, and then none.
-As a program: python3 hanging_files.py FOLDER FILE [OWNER] mounts FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on,
-and serves it. With OWNER, a user id, only that user has access."""
+"""FUSE file system without caching, whose server can hang or be slow: python3 hanging_files.py FOLDER FILE [OWNER].
+
+It serves FILE as FOLDER/NAME, and as NAME@3, NAME@4 and so on. If the server is stopped, any access hangs. After
+SIGUSR1, each open takes 0.4 s. After SIGUSR2, one more open is answered, and later ones hang. With OWNER, a user id,
+only that user has access."""
 import ctypes
 import os
 import signal
@@ -14,7 +15,7 @@ import time
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, OPENDIR, RELEASEDIR, BATCH_FORGET = \
     1, 2, 3, 14, 15, 18, 25, 26, 27, 29, 42
 ENOENT, ENOSYS = 2, 38
-root, only = 1, 2  # nodes; others are from 3 on
+root, first_file = 1, 2  # node numbers; the other names of FILE have 3 and later
 
 
 class Server:
@@ -26,8 +27,8 @@ class Server:
         if libc.mount(b"hanging", os.fsencode(folder), b"fuse", 0, options):
             sys.exit(os.strerror(ctypes.get_errno()))
         self.name = os.fsencode(os.path.basename(path))
-        self.seconds = 0  # for each that is opened
-        self.opens_left = None  # any number
+        self.seconds = 0  # delay of each open
+        self.opens_left = None  # opens that are still answered; None: all
         with open(path, "rb") as file:
             self.content = file.read()
 
@@ -36,14 +37,14 @@ class Server:
         return struct.pack("6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def answer(self, operation, node, body):
-        """Nothing is valid any longer than it takes to say so."""
+        """Reply to one request. All validity times are 0, so the kernel caches nothing."""
         if operation == INIT:
             return struct.pack("4I2H2I2H8I", 7, 31, 1 << 16, 0, 8, 8, 1 << 16, 1, 16, 0, 0, *[0] * 7)
         if operation == LOOKUP:
             name, _, number = body.rstrip(b"\0").partition(b"@")
             if name != self.name:
                 return ENOENT
-            node = int(number or only)
+            node = int(number or first_file)
             return struct.pack("4Q2I", node, 0, 0, 0, 0, 0) + self.attributes(node)
         if operation == GETATTR:
             return struct.pack("Q2I", 0, 0, 0) + self.attributes(node)

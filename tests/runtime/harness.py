@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases, each in a process of its own: none can hang the run, and what one leaves behind is found and told.
+"""Runner of the runtime cases. Each case runs in its own process, so that none can hang the run. Processes, BPF
+programs and cgroups that a case leaves behind are found, and fail it.
 
-Several cases run at once, and what would see or disturb the others says so itself, by must_be_alone(): a tool that
-traces everybody, a look at what others may have put into the system, a cgroup. Such a case is broken off there and
-starts again when all others have ended. So nothing has to be marked; `alone` saves the first try, or says that a case
-loads the machine, or measures times.
+Several cases run at once. An action that would observe or disturb other cases (tracing all processes, inspecting
+system-wide state, creating a shared cgroup) calls must_be_alone(), which aborts the case and restarts it after all
+others have ended. So marking cases is optional: `alone` avoids the aborted first run, and is needed for cases that load
+the machine or measure times.
 
-Cases at the same time have stand-ins of their own: whoever attaches to a file locks the memory of all processes that
-map it, and a tool that asks just then whether an address is the host's is told to come back later.
+Cases that run at the same time use separate copies of the stand-in: attaching a probe to a file locks the memory of all
+processes that map it, and a tool that looks up an address in such a process must retry later.
 
-A case is a function with @case that fails by raising and skips by raising Skip. One line per case, and how many have
-ended of all; what takes long is named while it runs, and the time of each file's cases stands at the end:
+A case is a function with @case. It fails by raising an exception, and is skipped by raising Skip. Each case prints a
+line with its progress; cases that take long are named while they run, and the seconds per file are printed at the end:
     ok NAME (0.8 s) [7/640]        FAIL NAME: reason [8/640]        skip NAME: reason [9/640]
 
-`make test` leaves out what is `long`: the sanitizers' builds, and what differs from another case in a way to attach or an
-option only. `make test-all` runs that as well.
+`make test` omits `long` cases: sanitized builds, and cases that differ from another only in the way of attaching or in
+an option. `make test-all` runs them too.
 
-Where time is short, as in CI, GPUSNOOP_LEAVE_OUT leaves out the long cases that have it in their names, and says so.
+To save time, as in CI, GPUSNOOP_LEAVE_OUT=TEXT skips the long cases whose names contain TEXT, and lists them.
 
-`gpu` marks what means the same on a real device, whose driver gives no result to order and takes its own time: those
-cases tests/gpu/run takes there, with GPUSNOOP_DEVICE set. Every program of theirs is then the one that opens a driver.
+`gpu` marks cases that also work on a real device, whose driver cannot be made to return errors and has its own timing.
+tests/gpu/run runs them with GPUSNOOP_DEVICE set; their workload is then always the one that opens the driver by
+dlopen().
 """
 import collections
 import fnmatch
@@ -41,16 +43,16 @@ import system
 root = pathlib.Path(__file__).resolve().parents[2]
 build = pathlib.Path(os.environ.get("BUILD", root / "build")).resolve()
 standin = build / "standin"
-AT_ONCE = 2 * len(os.sched_getaffinity(0))  # cases: they wait more than they compute
-SECOND_TRIES = 5                            # what is wrong in more cases than these is not the machine's noise
+AT_ONCE = 2 * len(os.sched_getaffinity(0))  # concurrent cases: they wait more than they compute
+SECOND_TRIES = 5                            # more failures than this are not caused by a busy machine
 
-# A slow machine takes so many times as long as the cases think.
+# Factor by which all timeouts are multiplied, for slow machines.
 patience = float(os.environ.get("GPUSNOOP_PATIENCE", 1))
 
 here = None                         # folder of the running case
-binary = build / "cudalaunch"       # what Tool starts: the tool of the case
-at_end = []                         # called when the case ends, however it does
-others_run = False                  # other cases, at the same time
+binary = build / "cudalaunch"       # the case's tool, which Tool starts
+at_end = []                         # functions called when the case ends, even if it fails
+others_run = False                  # other cases run at the same time
 on_device = "GPUSNOOP_DEVICE" in os.environ
 
 Case = collections.namedtuple("Case", "name function arguments timeout binary alone long gpu")
@@ -66,7 +68,7 @@ class Failure(AssertionError):
 
 
 class NotAlone(BaseException):
-    """Nothing that a case itself may catch."""
+    """Aborts a case that must run alone. A BaseException, so that no case catches it."""
 
 
 def must_be_alone():
@@ -75,9 +77,9 @@ def must_be_alone():
 
 
 def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=(), gpu=(), tool="cudalaunch"):
-    """Registers a case of a tool; with `each`, a dict of names to values, one case per value, which is the function's
-    argument. `asan`: once more with the sanitizers' build of the tool. `alone`: while no other case runs. `long`: not in
-    make test. `gpu`: on a device, too. These may be some of `each`."""
+    """Registers a case of a tool. `each`: a dict of names to values; registers one case per value, which becomes the
+    function's argument. `asan`: also run the sanitized build of the tool. `alone`: run while no other case does.
+    `long`: not part of make test. `gpu`: also run on a device. The last three may be lists of names in `each`."""
     if function is None:
         return lambda f: case(f, each=each, timeout=timeout, asan=asan, alone=alone, long=long, gpu=gpu, tool=tool)
     module = function.__module__.removeprefix("test_")
@@ -87,29 +89,29 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
         assert not missing, f"{module}.{function.__name__} has no {missing}"
     for suffix, arguments in variants.items():
         name = f"{module}.{function.__name__}{suffix}"
-        by_itself, is_long, on_gpu = (some is True or suffix[1:-1] in some for some in (alone, long, gpu))
-        cases.append(Case(name, function, arguments, timeout, build / tool, by_itself, is_long, on_gpu))
+        is_alone, is_long, on_gpu = (some is True or suffix[1:-1] in some for some in (alone, long, gpu))
+        cases.append(Case(name, function, arguments, timeout, build / tool, is_alone, is_long, on_gpu))
         if asan and (build / "asan" / tool).exists():
-            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, by_itself, True, False))
+            cases.append(Case(name + "[asan]", function, arguments, 3 * timeout, build / "asan" / tool, is_alone, True,
+                              False))
     return function
 
 
 def all_but(names, *kept):
-    """For `long`, where the rest is proven without the kernel: what tables and histograms show of calls is in
-    unit/columns."""
+    """For `long`: all names except those kept. unit/columns tests the tables and histograms of the others."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 
 
 def all_but_one_in(n, names):
-    """For `long`, where cases differ in an option only."""
+    """For `long`, if cases differ only in an option."""
     return [name for number, name in enumerate(names) if number % n]
 
 
 def equal(got, want, what=""):
     if got == want:
         return
-    if isinstance(got, dict) and isinstance(want, dict):  # only where they differ: the rest may be hundreds of rows
+    if isinstance(got, dict) and isinstance(want, dict):  # only the differences: there may be hundreds of rows
         keys = [k for k in {**want, **got} if got.get(k) != want.get(k)]
         lines = [f"{k}: got {got.get(k)!r}, want {want.get(k)!r}" for k in keys]
         more = f"; and {len(lines) - 6} more" if len(lines) > 6 else ""
@@ -123,7 +125,7 @@ def check(condition, what):
 
 
 def wait_until(condition, what, seconds=20):
-    """Its first true value. Only whether it becomes true is tested, so the time may be long."""
+    """Polls condition() and returns its first true value. The timeout may be generous: no case depends on how fast."""
     seconds *= patience
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -134,17 +136,17 @@ def wait_until(condition, what, seconds=20):
 
 
 def diagnostics(directory):
-    """Diagnostics of the case's programs."""
+    """Standard error of the case's programs."""
     texts = ((path.name, path.read_text(errors="replace")) for path in sorted(directory.glob("*.err")))
     return "".join(f"{name}: {text[-2000:]}\n" for name, text in texts if text)
 
 
 def run_case(chosen, directory, report):
-    """In the case's own process: writes {"result", "reason", "details"} to `report` and exits."""
+    """Runs in the case's own process: writes {"result", "reason", "details"} to `report`."""
     global here, binary
     here, binary = directory, chosen.binary
     os.chdir(directory)
-    os.environ["CACHE_DIRECTORY"] = str(directory / "names")  # no case knows what another has found
+    os.environ["CACHE_DIRECTORY"] = str(directory / "names")  # no cache is shared between cases
     out = {"result": "ok", "reason": "", "details": ""}
     try:
         chosen.function(*chosen.arguments)
@@ -164,9 +166,9 @@ def run_case(chosen, directory, report):
 
 
 def supervise(chosen):
-    """Runs one case and cleans up behind it: result, reason, details."""
+    """Runs one case, cleans up after it, and returns result, reason and details."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="gpusnoop-test-"))
-    os.chmod(directory, 0o755)  # a case may drop to an ordinary user
+    os.chmod(directory, 0o755)  # a case may switch to an unprivileged user
     report = pathlib.Path(tempfile.mkstemp(prefix="gpusnoop-result-")[1])
     programs_before = leftovers.programs()
     sys.stdout.flush()
@@ -174,7 +176,7 @@ def supervise(chosen):
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
-        for number in signal.SIGINT, signal.SIGHUP:  # also behind & and nohup
+        for number in signal.SIGINT, signal.SIGHUP:  # ignored if started with & or nohup
             signal.signal(number, signal.SIG_DFL)
         try:
             run_case(chosen, directory, report)
@@ -185,7 +187,7 @@ def supervise(chosen):
     ended = system.wait_for_exit(child, seconds)
     strays = system.kill_descendants()
     if not ended:
-        out["reason"] = f"no end after {seconds:.0f} s"
+        out["reason"] = f"timed out after {seconds:.0f} s"
     elif text := report.read_text():
         out = json.loads(text)
     left = [f"process {name}" for name in strays] if ended else []
@@ -203,7 +205,7 @@ def supervise(chosen):
 
 
 def obstacle():
-    """Why no case can run here; None if they can."""
+    """Reason why no case can run on this machine; None if they can."""
     if os.geteuid():
         return "needs root"
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
@@ -211,15 +213,15 @@ def obstacle():
     if os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC:
         return "needs the host's pid namespace"
     if not all(c.binary.exists() for c in cases) or not (standin / "workload-dlopen").exists():
-        return f"not everything is built in {build}: make tools standin"
+        return f"programs are missing in {build}; build them with: make tools standin"
     if not on_device and not leftovers.bpftool():
         return "no bpftool"
     return None
 
 
 def start(chosen, folder):
-    """A process that supervises one case with the stand-in in this folder, and the descriptor that its result comes
-    from: strays are told apart by whose descendants they are."""
+    """Forks a process that supervises one case with the stand-in in this folder. Returns its pid and the descriptor of
+    its result. A supervisor per case makes it clear which case left a process behind."""
     global standin
     result, write = os.pipe()
     child = os.fork()
@@ -234,7 +236,7 @@ def start(chosen, folder):
         try:
             out = supervise(chosen)
         except Exception as error:
-            out = {"result": "FAIL", "reason": f"nobody supervised it: {error!r}", "details": traceback.format_exc()}
+            out = {"result": "FAIL", "reason": f"its supervisor failed: {error!r}", "details": traceback.format_exc()}
         with open(write, "w") as file:
             json.dump(out | {"seconds": time.monotonic() - begin}, file)
     finally:
@@ -242,7 +244,8 @@ def start(chosen, folder):
 
 
 def run(wanted, folders):
-    """Each case and its result, as they end; as many at once as there are folders. What takes long is told."""
+    """Yields each case and its result as it ends. Runs one case per folder at once, and prints which cases take
+    long."""
     global others_run
     others_run = len(folders) > 1
     waiting, running, free = collections.deque(wanted), selectors.DefaultSelector(), list(folders)
@@ -263,18 +266,18 @@ def run(wanted, folders):
             os.close(key.fd)
             os.waitpid(child, 0)
             free.append(folder)
-            yield chosen, json.loads(text or '{"result": "FAIL", "reason": "nobody supervised it", "details": ""}')
+            yield chosen, json.loads(text or '{"result": "FAIL", "reason": "its supervisor died", "details": ""}')
 
 
 def results(wanted, at_once):
-    """First those that may run together, then the others."""
+    """Yields the results: first of cases that may run together, then of the others."""
     blocked = obstacle()
     if blocked:
         yield from ((chosen, {"result": "skip", "reason": blocked}) for chosen in wanted)
         return
     together = [chosen for chosen in wanted if at_once > 1 and not chosen.alone and not on_device]
     alone = {chosen.name for chosen in wanted} - {chosen.name for chosen in together}
-    twice = []
+    aborted = []
     with tempfile.TemporaryDirectory(prefix="gpusnoop-test-standins-") as copies:
         os.chmod(copies, 0o755)
         folders = [pathlib.Path(copies) / str(number) / standin.name for number in range(at_once if together else 0)]
@@ -283,17 +286,17 @@ def results(wanted, at_once):
         for chosen, out in run(together, folders):
             if out["result"] == "alone":
                 alone.add(chosen.name)
-                twice.append(chosen.name)
+                aborted.append(chosen.name)
             else:
                 yield chosen, out
-    if twice:
-        print(f"begun in vain, for want of alone=True: {', '.join(twice)}", flush=True)
+    if aborted:
+        print(f"aborted and run again alone (alone=True avoids this): {', '.join(aborted)}", flush=True)
     yield from run([chosen for chosen in wanted if chosen.name in alone], [standin])
 
 
 def choose(patterns, which, alone):
-    """The cases whose name contains one of the patterns, or all; of those without patterns, "short", "long" or None, and
-    those that are marked alone, those that are not, or (None) both. On a device, of all these those marked gpu."""
+    """Cases whose name contains one of the patterns. Without patterns: those selected by `which` ("short", "long" or
+    None for both) and `alone` (True, False or None for both). On a device, only cases marked gpu."""
     if on_device:
         return [c for c in cases if c.gpu and (not patterns or any(fnmatch.fnmatch(c.name, f"*{p}*") for p in patterns))]
     if patterns:
@@ -311,13 +314,13 @@ def result_line(chosen, out, place):
 
 
 def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
-    """Runs what choose() says; 1 if any failed. A case that fails is told at once; with GPUSNOOP_SECOND_TRY, for machines
-    that others use, too, it is run again by itself when the rest is done, and that counts."""
+    """Runs the cases that choose() returns; returns 1 if any failed. With GPUSNOOP_SECOND_TRY, meant for busy machines,
+    a failed case runs again alone after all others, and only that result counts."""
     counts, groups, unsteady = collections.Counter(), collections.Counter(), []
     wanted = choose(patterns, which, alone)
     if left_out := [chosen for chosen in wanted if which == "long" and os.environ.get("GPUSNOOP_LEAVE_OUT", "\n") in chosen.name]:
         wanted = [chosen for chosen in wanted if chosen not in left_out]
-        print(f"left out, and tried by make test-all: {', '.join(chosen.name for chosen in left_out)}")
+        print(f"omitted, run by make test-all: {', '.join(chosen.name for chosen in left_out)}")
 
     def count(chosen, out):
         counts[out["result"]] += 1
@@ -327,17 +330,17 @@ def run_all(*patterns, which=None, alone=None, at_once=AT_ONCE):
     for chosen, out in results(wanted, at_once):
         if out["result"] == "FAIL" and "GPUSNOOP_SECOND_TRY" in os.environ and len(unsteady) < SECOND_TRIES:
             unsteady.append(chosen)
-            print(result_line(chosen, out | {"result": "UNSTEADY"}, "[to be run again]"), end="", flush=True)
+            print(result_line(chosen, out | {"result": "UNSTEADY"}, "[will be run again]"), end="", flush=True)
         else:
             count(chosen, out)
     for chosen, out in run(unsteady, [standin]):
         count(chosen, out)
     if unsteady:
-        print(f"run twice, for they failed at first: {', '.join(chosen.name for chosen in unsteady)}")
+        print(f"run again because they failed at first: {', '.join(chosen.name for chosen in unsteady)}")
     if len(groups) > 1:
-        print("seconds, several at once: " + ", ".join(f"{name} {s:.0f}" for name, s in groups.most_common()))
+        print("seconds per file (cases overlap): " + ", ".join(f"{name} {s:.0f}" for name, s in groups.most_common()))
     if not (build / "asan").exists() and not patterns and which != "short" and not on_device:
         counts["skip"] += 1
-        print(f"skip asan: there is no {build / 'asan'}")
+        print(f"skip asan: {build / 'asan'} is not built")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
     return 1 if counts["FAIL"] or not wanted else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that calls any function of a library (standin/hip/main.cpp), and what it has called."""
+"""Driver for the program that calls any function of a HIP library (standin/hip/main.cpp), and its record of calls."""
 import json
 import os
 import subprocess
@@ -16,7 +16,7 @@ def library(version):
 
 
 class Calls:
-    """Of the library that was opened last. `made` has how often each function returned what."""
+    """Calls functions of the library that was opened last. `made`: {function: {result: number of calls}}."""
 
     def __init__(self, *libraries, loader=(), env=None):
         self.error_file = harness.here / f"calls{next(numbers)}.err"
@@ -37,7 +37,7 @@ class Calls:
         return json.loads(answer)
 
     def call(self, function, count, *words):
-        """How many there were of each result."""
+        """Calls a function `count` times; returns the number of calls by result."""
         results = {int(result): n for result, n in self.ask(" ".join(map(str, ("call", function, count, *words))))["results"].items()}
         of_function = self.made.setdefault(function, {})
         for result, n in results.items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of HIP's functions, as data: as they are called, and what each counts as. Cases make all of a list, so that what is in
-one is tried; what is in none, test_hip_functions.every_row finds."""
+"""Tables of HIP calls: functions with arguments, and what tools must count for each. Cases make all calls of a list;
+test_hip_functions.every_row finds functions that are in no list."""
 import re
 
 import harness
@@ -11,14 +11,14 @@ device, host, array = 0x7e0000000000, 0x7ffc00000000, 0x6000
 symbol, event, node = 0x8000, 0x9000, 0xa000
 host_to_device, device_to_host, device_to_device, without_units = 1, 2, 3, 1024
 
-# Called in test_hip.py: functions that give out a handle, with their other arguments, and those that end one.
+# Called in test_hip.py: functions that create a handle, with their other arguments, and functions that destroy one.
 stream_creations = (("hipStreamCreate",), ("hipStreamCreateWithFlags", 1), ("hipStreamCreateWithPriority", 1, 0),
                     ("hipExtStreamCreateWithCUMask", 1, "{3}"))
 destructions = ("hipStreamDestroy", "hipEventDestroy")
 
 
 def dim3(x, y, z):
-    """By value, in two registers."""
+    """Arguments for a dim3 passed by value, in two registers."""
     return y << 32 | x, z
 
 
@@ -27,19 +27,19 @@ def words(*values):
 
 
 def times(number):
-    """Each function another number of times."""
+    """A number of calls that is unique to each function, by its position in the list."""
     return 3 + 2 * number
 
 
 def exported(version, *shapes):
-    """Functions of the stand-in's library; those of these shapes."""
+    """Functions of the stand-in's library in this version; optionally only those of the given shapes."""
     lines = [line.split() for line in (harness.root / "tests/standin/hip/exports.txt").read_text().splitlines()]
     return {line[0] for line in lines if line and line[0] != "#" and line[1] <= version
             and (line[2] in shapes if shapes else line[2] != "null")}
 
 
 def rows_of_the_table(version):
-    """Functions that tools trace, as the table has them for this version."""
+    """Functions that tools trace in this version, from the probe table."""
     text = (harness.root / "src/attach/probe_table_hip.cpp").read_text().partition("TableEntry hip_table[] = {\n")[2].partition("\n};")[0]
     text = re.sub(r"^ *//.*\n", "", text, flags=re.M)
     names = set()
@@ -52,11 +52,11 @@ def rows_of_the_table(version):
 
 
 def stream_of(function, arguments):
-    """As tools name it: the default one is the thread's own where the function's name says so."""
+    """The stream as tools name it: for functions that end in _spt, the default stream is the thread's own."""
     return hex(stream if stream in arguments else per_thread if function.endswith("_spt") else 0)
 
 
-# As they are called; blocks, and threads of a block, of each kernel that one call launches.
+# Function, arguments, and (grid, block) of each kernel that one call launches.
 def launches(version):
     grid, block = dim3(10, 2, 1), dim3(64, 2, 1)
     by_stub = (kernel, *grid, *block, 0, 512, stream)
@@ -90,14 +90,14 @@ def launches(version):
     return made
 
 
-# What has no grid: as they are called; and what the line calls them.
+# Launches without a grid: function and arguments.
 def other_launches(version):
     return [("hipGraphLaunch", (0xb000, stream)), ("hipGraphLaunch_spt", (0xb000, 0)),
             ("hipLaunchHostFunc", (stream, 0x403000, 0)), ("hipLaunchHostFunc_spt", (0, 0x403000, 0)),
             ("hipStreamAddCallback", (stream, 0x404000, 0, 0)), ("hipStreamAddCallback_spt", (0, 0x404000, 0, 0))]
 
 
-# As they are called; direction, and bytes.
+# Function, arguments, direction, bytes (a list for batches).
 def copies(version):
     by_type = {"5": {"host": 0, "device": 1}}.get(version, {"host": 1, "device": 2})
     from_host, to_device = by_type["host"], by_type["device"]
@@ -133,11 +133,11 @@ def copies(version):
 
 
 def both(function, arguments, kind, size, *behind):
-    """The same one that returns before it is done: Async, with a stream behind the other arguments."""
+    """Rows for a function and its Async variant, which has a stream as its last argument."""
     return [(function, arguments, kind, size), (f"{function}Async", (*arguments, *behind, stream), kind, size)]
 
 
-# Those that copies() has not.
+# Functions that are not in copies().
 def other_copies(version):
     types = {"5": (0, 1)}.get(version, (1, 2))
     flat = words(0, 0, types[1], 0, device, 0, 0, 0, 0, types[0], host, 0, 0, 0, 30, 4)
@@ -148,7 +148,7 @@ def other_copies(version):
     parameters = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, host, 100, 100, 1, 10, 5, 2, device_to_host)
     peers = words(0, 0, 0, 0, device, 100, 100, 1, 0, 0, 0, 0, 0, device, 100, 100, 1, 1, 10, 5, 3)
     operand = (1, device, 0, 0, 0)
-    pitched = (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 20, 5, 2)  # of hipMemset3D: registers, then its structures
+    pitched = (0, 0, 0, 0, 0, 0, device, 512, 100, 10, 20, 5, 2)  # arguments of hipMemset3D: registers, then structures
     made = [
         *both("hipMemcpyDtoD", (device, device, 101), "D2D", 101),
         ("hipMemcpyDtoH", (host, device, 102), "D2H", 102),
@@ -189,11 +189,11 @@ def other_copies(version):
     by_name = {row[0]: row[1:] for row in made + copies(version)}
     made += [(f"{name}_spt", tuple(0 if word == stream else word for word in arguments), *what)
              for name, (arguments, *what) in by_name.items() if f"{name}_spt" in known - by_name.keys()]
-    # In 5 this one calls another that counts (docs/limits.md).
+    # In version 5, hipMemcpyToSymbolAsync calls another function that counts (docs/limits.md).
     return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
 
 
-# As they are called; what is waited for. Of polls each answers twice that it is not done.
+# Function, arguments, what is waited for. Each poll returns "not ready" twice.
 def waits(version):
     made = [("hipDeviceSynchronize", (), "context"), ("hipCtxSynchronize", (), "context"),
             ("hipStreamSynchronize", (stream,), "stream"), ("hipStreamSynchronize_spt", (0,), "stream"),
@@ -205,11 +205,11 @@ def waits(version):
     return made + [("hipExecutionCtxSynchronize", (0xc000,), "context")] * (version > "6")
 
 
-# As memory is allocated, and what frees it; its kind, and bytes. The last handle is called &p.
+# Allocating function, arguments, function that frees, kind, bytes. The handle is stored in &p.
 def allocations(version):
     descriptor, deep = words(10, 4, 2 << 32 | 0x20), words(10, 4, 3, 2 << 32 | 0x20, 0)  # two floats an element
     bits, extent = words(32 << 32 | 32, 0), (10, 4, 3)
-    by_value = (0, 0)  # behind the six registers, a structure
+    by_value = (0, 0)  # a structure on the stack, after the six registers
     of_device, of_host = words(0, 2 << 32 | 1, 0), words(0, 2, 0)  # hipMemAllocationProp, hipMemPoolProps
     in_graph, freed_in_graph = (node, 0xb000, 0, 0, "p=" + words(*13 * [0], 1011, 0)), (node, 0xb000, 0, 0, "p[112]")
     made = [
@@ -247,10 +247,11 @@ def allocations(version):
     return [row for row in made if {row[0], row[2]} <= exported(version)]
 
 
-# What a pool, or graphs, keep is let go of: of which kind the line says that it is.
+# Calls that release memory kept by a pool or by graphs: function, arguments, kind of the reported line.
 trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
 
-# Physical memory that is mapped, and has a second holder: what each call frees or allocates, by kind and bytes, if any.
+# Life of mapped physical memory with a second handle, in order: function, arguments, and (call, kind, bytes) if
+# reported.
 mappings = [
     ("hipMemCreate", ("&h", 1 << 21, words(0, 1, 1, 0), 0), ("alloc", "vmm", 1 << 21)),
     ("hipMemAddressReserve", ("&r", 1 << 22, 0, 0, 0), ("alloc", "reserved", 1 << 22)),
@@ -263,8 +264,8 @@ mappings = [
 ]
 
 
-# The life of a graph: as its functions are called; what the line says; how many kernels, copies and other nodes the graph
-# then has more.
+# Life of a graph, in order: function, arguments, the event that is reported, and how many kernels, copies and other
+# nodes the call adds.
 def graph_calls(version):
     kernels, copied, other = (1, 0, 0), (0, 1, 0), (0, 0, 1)
     parameters = words(*16 * [0])
@@ -332,17 +333,17 @@ def graph_calls(version):
     return [row for row in made if row[0] in exported(version)]
 
 
-# Captures of the thread's own stream: how they begin and end, and what carries them to another stream.
+# Captures of the thread's own stream: functions that begin and end them, and that extend them to another stream.
 def captures(version):
-    def there(*names):
+    def existing(*names):
         return [name for name in names if name in exported(version)]
-    return {"begin": there("hipStreamBeginCapture", "hipStreamBeginCapture_spt", "hipStreamBeginCaptureToGraph"),
-            "end": there("hipStreamEndCapture", "hipStreamEndCapture_spt"),
-            "record": there("hipEventRecord", "hipEventRecord_spt", "hipEventRecordWithFlags"),
-            "wait": there("hipStreamWaitEvent", "hipStreamWaitEvent_spt")}
+    return {"begin": existing("hipStreamBeginCapture", "hipStreamBeginCapture_spt", "hipStreamBeginCaptureToGraph"),
+            "end": existing("hipStreamEndCapture", "hipStreamEndCapture_spt"),
+            "record": existing("hipEventRecord", "hipEventRecord_spt", "hipEventRecordWithFlags"),
+            "wait": existing("hipStreamWaitEvent", "hipStreamWaitEvent_spt")}
 
 
-# What makes a handle of a kernel, and the handle; and then the kernel's name and where it is from.
+# Function that returns a handle of a kernel, arguments, handle; the kernel's name, and the source of the name.
 def named(version):
     made = [
         ("__hipRegisterFunction", (0x99, kernel, "'other", "'_Z6vecaddPf", -1), kernel, "vecadd(float*)", "registration"),
@@ -354,6 +355,6 @@ def named(version):
     return [row for row in made if row[0] in exported(version)]
 
 
-# What says which device the thread works on, if it does: as it is called, and the device from then on.
+# Calls that may change the thread's current device, in order: function, arguments, device afterwards.
 devices = [("hipSetDevice", (3,), 3), ("hipDevicePrimaryCtxRetain", ("&c", 1), 3), ("hipCtxSetCurrent", ("c",), 1),
            ("hipCtxCreate", ("&d", 0, 2), 1), ("hipCtxPushCurrent", ("d",), 2), ("hipSetDevice", (5,), 5)]

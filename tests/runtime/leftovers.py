@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tracing puts into a system: BPF programs (a link holds its program), tracefs events, breakpoints. Others may
-trace at the same time: what belongs to a living process is not ours to judge."""
+"""Leftovers of tracing: BPF programs (a link holds its program), tracefs events, breakpoints. Since other tracers may
+run at the same time, anything that belongs to a running process is ignored."""
 import functools
 import glob
 import json
@@ -15,13 +15,13 @@ import bpf
 drivers = "nvidia", "modeset", "caps", "uvm", "uvm_tools", "kfd", "amdgpu"
 kinds = ("launch", "copy", "batch", "memory", "leave", "wait", "mark", "state", "note", "alloc", "free", "handle", "gone",
          "graph", "node", "event", "follow", "life", "calibrate")
-# As far as the kernel keeps names.
+# The kernel keeps only the first 15 characters of a name.
 our_programs = {name[:15] for name in (
     *(f"{driver}_{call}_{end}" for driver in drivers for call in ("ioctl", "open", "close", "mmap") for end in ("entry", "return")),
     *(f"{kind}_{end}" for kind in kinds for end in ("entry", "return", "session")),
     *(f"{call}_{end}" for call in ("ioctl", "close", "mmap") for end in ("enter", "exit")),
     "function_entry", "function_return", "open_exit", "xid_event", "xid_report", "mapped_inodes", "registers")}
-# Processes that hold such programs are called so.
+# Names of processes that hold such programs.
 tools = "cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait", \
     "gpuspend"
 tracefs = "/sys/kernel/tracing/uprobe_events"
@@ -29,7 +29,8 @@ tracefs = "/sys/kernel/tracing/uprobe_events"
 
 @functools.cache
 def bpftool():
-    """Ubuntu's bpftool is a wrapper that wants the tools of the running kernel; those of any kernel will do here."""
+    """Path of bpftool. Ubuntu's is a wrapper that requires the tools of the running kernel; those of any kernel
+    work."""
     for candidate in (os.environ.get("BPFTOOL"), shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"),
                       *sorted(glob.glob("/usr/lib/linux-tools*/*/bpftool"), reverse=True)):
         if candidate and subprocess.run([candidate, "version"], capture_output=True).returncode == 0:
@@ -40,7 +41,7 @@ def bpftool():
 def show(kind, *which):
     done = subprocess.run([bpftool(), "--json", kind, "show", *map(str, which)], capture_output=True, text=True)
     found = json.loads(done.stdout or "[]")
-    # What goes away while it is listed is an error in the list.
+    # An object that is deleted while bpftool lists it appears as an error.
     return [one for one in found if "id" in one] if isinstance(found, list) else found
 
 
@@ -49,12 +50,12 @@ def is_ours(name):
 
 
 def programs():
-    """Ids of all programs with names like ours."""
-    return {number for number in bpf.numbers(bpf.PROGRAM) if is_ours(bpf.program_name(number))}
+    """Ids of all programs that have a name of gpusnoop's programs."""
+    return {number for number in bpf.ids(bpf.PROGRAM) if is_ours(bpf.program_name(number))}
 
 
 def ids_held(pid, key):
-    """Numbers behind this key of what a process holds by descriptor."""
+    """Values of a key (e.g. prog_id) in the fdinfo of all descriptors of a process."""
     ids = set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
         try:
@@ -71,12 +72,13 @@ def programs_of(pid):
 
 
 def call_programs(pid):
-    """The same without those that it runs itself, to tell files apart and to look at threads (src/proc)."""
+    """Ids of the programs of a process that run on calls. Others identify files and inspect threads (src/proc)."""
     return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
 
 
 def pids_in_map(tool, name):
-    """Processes that have entries in a table; its keys begin with the process id, a trie's with how many bits count."""
+    """Process ids in a map of the tool. Keys begin with the process id; a trie's keys with the prefix length before
+    it."""
     held = ids_held(tool.pid, "map_id")
     table, = (m for m in show("map") if m["id"] in held and m.get("name", "") == name[:15])
     dump = subprocess.run([bpftool(), "--json", "map", "dump", "id", str(table["id"])], capture_output=True, text=True)
@@ -85,9 +87,9 @@ def pids_in_map(tool, name):
 
 
 def launches_probed(tool, pid):
-    """True once launches of this process run a program of `tool` that counts, by the kernel's list of links; tiers with
-    multi links only. A child has its parent's breakpoints in its memory, so those tell nothing; and links for everybody
-    do not count before those for single processes, in whose place they come, have gone."""
+    """True once launches of this process run a counting program of `tool`, according to the kernel's list of links.
+    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's. Links for all
+    processes count only after the links per process, which they replace, have been detached."""
     links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
     probed = {link.pid for link in links
               if "libcuda.so" in link.path and bpf.program_name(link.program).startswith("launch_")}
@@ -95,7 +97,7 @@ def launches_probed(tool, pid):
 
 
 def held_by_a_process(ids):
-    """Those of them that some process holds; the tools are asked first, as there are many other processes."""
+    """The ids that some process holds. Checks gpusnoop's tools first, since there are many other processes."""
     left, others = set(ids), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -113,7 +115,7 @@ def held_by_a_process(ids):
 
 
 def stale_events(pids):
-    """Definitions of uprobe events that these processes have left, which have ended."""
+    """Uprobe events that these processes defined, if the process has exited."""
     try:
         with open(tracefs) as file:
             lines = file.read().splitlines()
@@ -131,9 +133,9 @@ def remove(events):
 
 
 def find(before, pids):
-    """What has been left since `before` (programs()), and by the tools with these process ids. The kernel takes links
-    apart after their process has ended, so this waits a while before it says so. Other cases go on meanwhile: what is
-    somebody's now cannot have been left before, also if it is nobody's later."""
+    """Programs without a holder that did not exist in `before` (from programs()), and events of the tools with these
+    pids. The kernel frees links some time after their process exits, so this waits up to 30 s. A program that has a
+    holder at the start belongs to another running case, and is ignored from then on."""
     end = time.monotonic() + 30
     ids = programs() - before
     ids -= held_by_a_process(ids) if ids else set()
@@ -145,12 +147,13 @@ def find(before, pids):
             break
         time.sleep(0.01)
         ids &= programs() if ids else set()
-    remove(events)  # they would stay, and fail every later case
+    remove(events)  # otherwise every later case would fail
     return [f"BPF program {i}" for i in sorted(ids)] + [f"uprobe event {e}" for e in events]
 
 
 def foreign_programs():
-    """Programs like ours that somebody else holds: another tool runs, and may trace what the cases start."""
+    """Programs of gpusnoop held by processes outside this case: another tool runs, and may trace the case's
+    processes."""
     import harness
     import system
     harness.must_be_alone()
@@ -160,19 +163,19 @@ def foreign_programs():
 
 
 def run_count(ids):
-    """How often these programs have run, all together. The kernel counts while it is told to: see count_runs()."""
+    """How often these programs have run in total, while count_runs() is active."""
     return sum(map(bpf.runs, ids))
 
 
 def count_runs():
-    """The kernel counts runs as long as this descriptor is open (BPF_ENABLE_STATS)."""
+    """Lets the kernel count runs until the returned descriptor is closed (BPF_ENABLE_STATS)."""
     import harness
     harness.must_be_alone()
     return bpf.enable_statistics()
 
 
 def check_no_breakpoints(pid, library):
-    """Fails if a process has any, but those of a stranger."""
+    """Fails if a process has breakpoints in a library, unless another tracer may have set them."""
     from harness import check, wait_until
 
     def ours():
@@ -188,8 +191,8 @@ def check_no_breakpoints(pid, library):
 
 
 def breakpoints(pid, library):
-    """Offsets in the file of `library` (part of its path) at which the memory of a process differs from the file: an
-    executable mapping is never written to but by those who set breakpoints."""
+    """Offsets in the file of `library` (part of its path) at which the memory of a process differs from the file: only
+    breakpoints change an executable mapping."""
     import harness
     harness.must_be_alone()
     different = []
@@ -200,10 +203,10 @@ def breakpoints(pid, library):
                 continue
             start, end = (int(n, 16) for n in fields[0].split("-"))
             memory.seek(start)
-            there = memory.read(end - start)
+            got = memory.read(end - start)
             with open(f"/proc/{pid}/map_files/{start:x}-{end:x}", "rb") as file:
                 offset = int(fields[2], 16)
                 file.seek(offset)
                 want = file.read(end - start)
-            different += [offset + i for i, (a, b) in enumerate(zip(there, want)) if a != b]
+            different += [offset + i for i, (a, b) in enumerate(zip(got, want)) if a != b]
     return different

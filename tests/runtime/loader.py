@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer whose data other processes prepare, as PyTorch's DataLoader has them: loader.py LIBCUDA WORKERS BATCHES MS.
-Each batch costs a worker MS of a CPU. Makes the file "up", waits for "go", and ends with what the workers say of
-themselves: for how long they prepared, how much of that they were on a CPU, and waited for one."""
+"""Trainer with worker processes that prepare its data, like PyTorch's DataLoader: loader.py LIBCUDA WORKERS BATCHES MS.
+
+Each batch takes a worker MS of CPU time. It creates the file "up", waits for the file "go", and finally prints the
+workers' own measurements: time spent preparing, and how much of it they ran on a CPU or waited for one."""
 import ctypes
 import json
 import multiprocessing
@@ -15,29 +16,29 @@ def figures():
     return time.monotonic_ns(), cpu, queued
 
 
-def prepare(batches, work, queue, said):
+def prepare(batches, work, queue, results):
     begin = figures()
     for _ in range(batches):
         end = time.thread_time() + work
         while time.thread_time() < end:
             pass
         queue.put(bytes(100_000))
-    said.put([now - then for now, then in zip(figures(), begin)])
+    results.put([now - then for now, then in zip(figures(), begin)])
 
 
 def main():
     library, workers, batches, work = sys.argv[1], *map(int, sys.argv[2:])
     cuda = ctypes.CDLL(library)
-    queue, said = multiprocessing.Queue(2), multiprocessing.Queue()
+    queue, results = multiprocessing.Queue(2), multiprocessing.Queue()
     open("up", "w").close()
     while not os.path.exists("go"):
         time.sleep(0.01)
     for _ in range(workers):
-        multiprocessing.Process(target=prepare, args=(batches, work / 1000, queue, said)).start()
+        multiprocessing.Process(target=prepare, args=(batches, work / 1000, queue, results)).start()
     for _ in range(workers * batches):
         queue.get()
         cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
-    print(json.dumps([dict(zip(("wall_ns", "cpu_ns", "queued_ns"), said.get())) for _ in range(workers)]))
+    print(json.dumps([dict(zip(("wall_ns", "cpu_ns", "queued_ns"), results.get())) for _ in range(workers)]))
 
 
 if __name__ == "__main__":

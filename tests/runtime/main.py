@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the runtime cases: all, or those whose name contains a pattern.
+"""Command line of the runtime cases: runs all of them, or those whose name contains a pattern.
 
     main.py [--short | --long] [--together | --alone]
     main.py PATTERN...
 
---short, --long: those of make test, those that it leaves out. --together, --alone: those that may run beside others,
-those that are marked as alone."""
+--short: cases of make test. --long: the others. --together: cases that may run beside others. --alone: cases marked
+so."""
 import importlib
 import pathlib
 import sys
@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import harness  # noqa: E402
 
 for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
-    # On a device there is only what the marked cases need (tests/gpu/bundle).
+    # The bundle for a device contains only what cases marked gpu need (tests/gpu/bundle).
     if not harness.on_device or "gpu=" in path.read_text():
         importlib.import_module(path.stem)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpualloc counted against what was done, and what it says is held against what the stand-in's driver holds."""
+"""Comparison of gpualloc's rows with the truth, and of the memory it reports with what the stand-in's driver holds."""
 import functools
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ from truth import layer_wanted
 
 case = functools.partial(harness.case, tool="gpualloc")
 
-# Kinds that are no memory of their own count only where rows are by kind.
+# Kinds that are memory. Other kinds (reservations, mappings, ...) count only in rows by kind.
 memory = {"device", "array", "pool", "vmm", "managed", "pinned", "registered"}
 on_device = {"device", "array", "pool", "vmm"}
 
@@ -20,7 +20,7 @@ def kind_of(holding):
 
 
 def truth_lines(workload, kind):
-    """Lines of the truth of another type than calls."""
+    """Lines of one type of the truth, other than calls."""
     workload.wait()
     rows = [json.loads(line) for line in workload.truth_file.read_text().splitlines()]
     return [row for row in rows if row["type"] == kind]
@@ -30,9 +30,9 @@ def is_memory(call):
     return call["kind"] in ("alloc", "free")
 
 
-def done(truth, by=("kind",), api="driver"):
-    """{(values of `by`..., measure): how much} of the calls of the truth. One unmapping of several mappings is one line
-    there, and what it frees with them is a line of its own: so bytes are compared of mappings, not calls."""
+def expected(truth, by=("kind",), api="driver"):
+    """{(values of `by`..., measure): amount} of the calls of the truth. One call can unmap several mappings, and has
+    extra lines for the memory it frees with them; so only the bytes of mappings are compared, not their calls."""
     out = Counter()
     for call in filter(is_memory, truth):
         if not layer_wanted(call, api):
@@ -44,13 +44,13 @@ def done(truth, by=("kind",), api="driver"):
             out[key + ("failures",)] += n
             out[key + ("out_of_memory",)] += n * (call["kind"] == "alloc" and call["result"] == 2)
         elif call["kind"] == "free" and holding == "unknown":
-            pass  # of null: frees nothing
+            pass  # a null pointer
         elif call["recorded"] or holding == "graph":
             out[key + ("captured",)] += n
             out[key + (call["kind"] + "s",)] += n
         else:
             out[key + (call["kind"] + "s",)] += n * (holding != "mapped")
-            if holding != "imported" and holding != "multicast":  # of some their size is not told
+            if holding != "imported" and holding != "multicast":  # these have no known size
                 out[key + ("allocated_bytes" if call["kind"] == "alloc" else "freed_bytes",)] += n * size
     return {key: value for key, value in out.items() if value}
 
@@ -70,15 +70,15 @@ def counted(rows, by=("kind",)):
 
 
 def same_calls(tool, truth, by=("kind",), api="driver"):
-    """Calls by kind of what they allocate or free, exactly. The tool's rows are by kind."""
-    got, want = counted(tool.rows, by), done(truth, by, api)
-    if "captured" not in {key[-1] for key in want}:  # a graph's nodes are told by both, or by none
+    """Checks that allocations and frees by kind equal the truth exactly. The tool's rows must be by kind."""
+    got, want = counted(tool.rows, by), expected(truth, by, api)
+    if "captured" not in {key[-1] for key in want}:  # compare a graph's nodes only if the truth has them
         got = {key: value for key, value in got.items() if key[-1] != "captured"}
     equal(got, want, f"{tool}, by {', '.join(by)}")
 
 
 def unfreed(tool):
-    """By pid and kind, count and bytes: what rows say is held at the end, and what they say has gone without a free."""
+    """Count and bytes by pid and kind: memory that rows show as held at the end, or as released without a free."""
     last, out = {}, Counter()
     for row in tool.rows:
         key = row["pid"], kind_of(row.get("kind")), row.get("container_id"), row.get("tid"), row.get("kind")
@@ -92,7 +92,7 @@ def unfreed(tool):
 
 
 def same_unfreed(tool, workload):
-    """What was not freed: as the driver held it at the end, or took it with a context."""
+    """Checks memory that was not freed: held by the driver at the end, or released with a context."""
     want = Counter()
     for row in truth_lines(workload, "memory") + truth_lines(workload, "released"):
         kind = kind_of(row["holding"])
@@ -100,9 +100,9 @@ def same_unfreed(tool, workload):
         if kind not in ("imported", "multicast"):
             want[row["pid"], kind, "bytes"] += row["bytes"]
     got = {key: value for key, value in unfreed(tool).items() if key[1] not in ("imported", "multicast") or key[2] == "count"}
-    equal(got, {key: value for key, value in want.items() if value}, f"{tool}: what is left")
+    equal(got, {key: value for key, value in want.items() if value}, f"{tool}: memory that was not freed")
 
 
 def no_loss(tool):
     for row in tool.rows:
-        equal((row.get("approximate"), row.get("untracked"), row.get("unsized")), (0, 0, 0), f"all is followed: {row}")
+        equal((row.get("approximate"), row.get("untracked"), row.get("unsized")), (0, 0, 0), f"approximate, untracked and unsized allocations: {row}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of another user that fills the tables which all processes share: with kernels, communicators, allocations,
-captures or graphs that exist only in its own library, so it makes as many as it likes."""
+"""Another user's program that fills tables shared by all processes. Its fake libraries let it create any number of
+kernels, communicators, allocations, captures or graphs."""
 import os
 import subprocess
 
@@ -8,7 +8,7 @@ import harness
 from harness import equal
 from programs import kill_at_end
 
-nobody = 65534
+unprivileged_user = 65534
 
 libraries = {
     "libcuda.so.1": r"""
@@ -81,7 +81,7 @@ def compile(*words, source):
 
 
 class Neighbour:
-    """Makes `count` of what it fills a table with, `per_ms` each millisecond, once it is let go. Its libraries are mapped before."""
+    """Creates `count` objects of one kind, `per_ms` each millisecond, after go(). Its libraries are mapped before."""
 
     def __init__(self, what, count, per_ms=1000):
         folder = harness.here / "neighbour"
@@ -93,10 +93,10 @@ class Neighbour:
             compile("-x", "none", *(folder / name for name in libraries), f"-Wl,-rpath,{folder}", "-o", folder / "fill",
                     source=program)
         self.process = subprocess.Popen([folder / "fill", what, str(count), str(per_ms)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, user=nobody, group=nobody, extra_groups=[])
+                                        stdout=subprocess.PIPE, text=True, user=unprivileged_user, group=unprivileged_user, extra_groups=[])
         self.pid = self.process.pid
         kill_at_end(self.process)
-        equal(self.process.stdout.readline(), "up\n", "the neighbour")
+        equal(self.process.stdout.readline(), "up\n", "first line of the neighbour")
 
     def go(self):
         self.process.stdin.write("\n")
@@ -104,7 +104,7 @@ class Neighbour:
         return self
 
     def done(self):
-        equal(self.process.stdout.readline(), "done\n", "the neighbour")
+        equal(self.process.stdout.readline(), "done\n", "next line of the neighbour")
         return self
 
     def end(self):

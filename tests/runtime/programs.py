@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two programs of every case: the workload, which says exactly what it did, and the tool, which must say the same."""
+"""The two programs of each case: the workload, which records what it did, and the tool, which must report the same."""
 import itertools
 import json
 import os
@@ -10,10 +10,10 @@ import subprocess
 import harness
 from harness import Failure, Skip, check, equal, wait_until
 
-numbers = itertools.count(1)  # of workloads and tools, for their files in the case's folder
+numbers = itertools.count(1)  # part of the names of a workload's and a tool's files in the case's folder
 
-# The launch that makes a workload map its libraries before it is traced. Its grid is in no script, so that it can be
-# left out of the truth.
+# Grid of the launch by which a workload maps its libraries before it is traced. No script uses this grid, so the launch
+# can be removed from the truth.
 warm_grid = [65521, 1, 1]
 
 
@@ -26,9 +26,10 @@ def kill_at_end(process):
 
 
 class Workload:
-    """A program of the stand-in with a script. By default it launches once, so that its libraries are mapped, and then
-    waits for go(). In the script {dir} is the case's folder, {go} the file that go() makes, {up} the one that says that
-    the script has come this far. `name`: its own from the start. `wrap` makes the command that starts it of its own command; `keep`: descriptors for it."""
+    """A program of the stand-in that runs a script. By default it launches once, so that its libraries are mapped, and
+    then waits for go(). In the script, {dir} is the case's folder, {go} the file that go() creates, and {up} the file
+    that ready() waits for. `name`: its process name. `wrap` turns its command into the one that is run. `keep`:
+    descriptors that it inherits."""
 
     def __init__(self, script, form="workload", *, warm=True, name=None, folder=None, env=None, preexec=None, start=True, keep=(),
                  wrap=lambda command: command):
@@ -42,7 +43,7 @@ class Workload:
         for name, value in (("go", self.go_file), ("up", self.up_file), ("dir", harness.here)):
             script = script.replace(f"{{{name}}}", str(value))
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | (env or {})
-        if harness.on_device:  # the form that opens whatever driver there is
+        if harness.on_device:  # the form that opens the machine's driver
             form = "workload-dlopen"
             environment["WORKLOAD_DEVICE"] = "1"
         program = (folder or harness.standin) / form
@@ -67,7 +68,7 @@ class Workload:
         return self
 
     def threads(self, count=1):
-        """Ids of its threads once there are so many of them besides the first."""
+        """Waits until it has `count` threads besides the first, and returns their ids."""
         def others():
             ids = sorted(int(name) for name in os.listdir(f"/proc/{self.pid}/task") if int(name) != self.pid)
             return ids if len(ids) == count else None
@@ -88,7 +89,7 @@ class Workload:
         return self.wait()
 
     def truth(self):
-        """Calls that count for a tracer: no setup, not the first launch, streams as the tool names them."""
+        """Calls that a tracer must count: without setup and the first launch, with streams named as by the tool."""
         return calls_in(self.wait().truth_file)
 
 
@@ -106,7 +107,7 @@ def calls_in(truth_file):
 
 def unique_keys(pairs):
     keys = [key for key, _ in pairs]
-    equal(len(keys), len(set(keys)), f"a JSON object has a key twice: {keys}")
+    equal(len(keys), len(set(keys)), f"a JSON object has a duplicate key: {keys}")
     return dict(pairs)
 
 
@@ -115,42 +116,44 @@ def reject_constant(text):
 
 
 def may_lose_stacks(mode):
-    """A thread that is preempted while the kernel walks its stack keeps the CPU's buffer for that (get_perf_callchain() in
-    kernel/events/callchain.c): another one's stack is not taken there. The tool tells how many; on a busy machine there are some."""
+    """Whether the tool may lose stacks on a busy machine, which it reports. A thread that is preempted while the kernel
+    walks its stack keeps the CPU's buffer (get_perf_callchain() in kernel/events/callchain.c), so other threads get
+    none."""
     return "-U" in mode
 
 
 def ignore_and_block_signals():
-    """For preexec: as behind trap '' CHLD in a shell, and of a parent that blocks all signals."""
+    """For preexec: as a program started by a shell with trap '' CHLD, and by a parent that blocks all signals."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
 
 class Tool:
-    """One run of the case's tool. Output goes to files, so that no case can block it; losses fail the case unless it says
-    that it wants some. `attaches`: it may come so far. `program`: the one that it is to start, with its arguments."""
+    """One run of the case's tool. Its output goes to files, so that a slow case cannot block it. Losses fail the case
+    unless `losses`. `attaches`: whether it gets as far as attaching. `program`: command that the tool starts after
+    --."""
 
     types = {"start", "attached", "table", "row", "event", "process", "hist", "stack", "lost", "end"}
 
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
                  attaches=True, program=()):
         if attaches and not program and not {"-p", "-t", "-c"} & set(arguments):
-            harness.must_be_alone()  # it traces everybody, or by a name that is not this case's own
+            harness.must_be_alone()  # it traces all processes, or by a name that other cases use
         if "perf" in arguments:
-            harness.must_be_alone()  # hundreds of probes go one by one, each after all CPUs have passed a quiet state
+            harness.must_be_alone()  # hundreds of probes are detached one by one, each after an RCU grace period
         number = next(numbers)
         self.json, self.losses_expected, self.all_records = json, losses, None
         self.out_file, self.error_file = harness.here / f"tool{number}.out", harness.here / f"tool{number}.err"
         self.arguments = [*map(str, arguments), *(["--json"] if json else []),
                           *(["--", *map(str, program)] if program else [])]
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-        # Another exit status than any of the tool's own.
+        # Sanitizers use an exit status that the tool itself never has.
         environment |= {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"} | (env or {})
         with open(self.out_file, "wb") as out, open(self.error_file, "wb") as error:
             self.process = subprocess.Popen([harness.binary, *self.arguments], stdin=subprocess.DEVNULL, env=environment,
                                             stdout=out if stdout is None else stdout, stderr=error, preexec_fn=preexec)
         self.pid = self.process.pid
-        (harness.here / f"tool.{self.pid}").touch()  # for leftovers
+        (harness.here / f"tool.{self.pid}").touch()  # for leftovers.find()
         kill_at_end(self.process)
         if banner:
             self.wait_for_banner()
@@ -172,17 +175,17 @@ class Tool:
         return self.finish()
 
     def finish(self, code=0, seconds=120):
-        """It ends by itself: with this status, and what it has printed makes sense as a whole."""
+        """Waits until it exits; checks its exit status, and that its output is complete and consistent."""
         status = self.process.wait(seconds * harness.patience)
         check(not re.search("Sanitizer|runtime error:", self.error), f"{self}: {self.error}")
         equal(status, code, f"exit status of {self} ({self.error})")
         if code == 0 and self.json:
-            self.all_records = self.records  # they are many, and are asked for more than once
+            self.all_records = self.records  # cached: parsing many records takes time
             self.check_json()
         elif code == 0 and not self.losses_expected:
-            # Losses are told as a number and what it counts; -v counts functions in the same way.
-            told = re.findall(rf"^{harness.binary.name}: \d+ (?!functions in).*", self.error, re.M)
-            equal(told, [], f"losses of {self}")
+            # Messages about losses begin with a number. -v reports numbers of functions in the same form.
+            losses = re.findall(rf"^{harness.binary.name}: \d+ (?!functions in).*", self.error, re.M)
+            equal(losses, [], f"losses of {self}")
         return self
 
     def check_json(self):
@@ -195,7 +198,7 @@ class Tool:
 
     @property
     def lines(self):
-        """Whole lines so far."""
+        """Complete lines so far."""
         return self.out_file.read_bytes().decode(errors="strict" if self.json else "replace").split("\n")[:-1]
 
     @property
@@ -210,7 +213,7 @@ class Tool:
 
     @property
     def full_records(self):
-        """With what says whose lines they are."""
+        """Records with the keys that identify run, host and tool."""
         return [json.loads(line, object_pairs_hook=unique_keys, parse_constant=reject_constant) for line in self.lines]
 
     def of_type(self, kind):
@@ -226,7 +229,7 @@ class Tool:
 
     @property
     def lost(self):
-        """Losses by key, of the whole run."""
+        """Losses of the whole run, by key."""
         total = {}
         for record in self.of_type("lost"):
             for key, value in record.items():
@@ -236,23 +239,23 @@ class Tool:
 
 
 def common_keys(kind):
-    """What lines of this type have because each line has it, and not for what they say."""
+    """Keys that each line of this type has only to identify its run."""
     if kind == "start":
         return {"run", "monotonic_ns"}
     return {"run", "host", "boot_id", "tool", "schema", "monotonic_ns"} | ({"time"} if kind in ("attached", "table", "process", "lost", "end") else set())
 
 
 def use_realtime_priority():
-    """For preexec: who is measured does not wait for a CPU, however busy the machine is."""
+    """For preexec: lets a measured program run at once even if the machine is busy."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    except OSError:  # a group without a share of that
+    except OSError:  # its cgroup has no realtime budget
         os.nice(-20)
 
 
 def trace(script, *arguments, form="workload", timed=False, **options):
-    """Traces one workload from before its script to its end: the tool, and the truth. `timed`: how long its calls take
-    is looked at."""
+    """Traces one workload from before its script to its end; returns the tool and the truth. `timed`: the case checks
+    durations of calls."""
     workload = Workload(script, form, preexec=use_realtime_priority if timed else None)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go().wait()
@@ -260,10 +263,11 @@ def trace(script, *arguments, form="workload", timed=False, **options):
 
 
 def check_record_types(tool, mode, name):
-    """Its records are those of the mode and no others, and say whose they are. The type of what is between."""
+    """Checks that a tool's records have exactly the types of this mode, and identify the tool. Returns the type of its
+    rows, events or histograms."""
     kind = "hist" if "-H" in mode else "event" if "-e" in mode else "row"
-    how_shown = {"row": {"table"}, "event": {"process"}}.get(kind, set())
-    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"} | how_shown, "types of lines")
+    related = {"row": {"table"}, "event": {"process"}}.get(kind, set())
+    equal({record["type"] for record in tool.records}, {"start", "attached", kind, "end"} | related, "types of lines")
     start = tool.records[0]
     equal((start["tool"], start["schema"]), (name, 1), "start")
     return kind

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that launches from known lines of Python, by CPython 3.8 and later: python_caller.py DRIVER LOCK SCENARIO[,SCENARIO]
-THREADS TIMES. LOCK: held or released, while it launches. It waits for a line at standard input, makes its calls, writes
-what it did as JSON, [[frames, launches], ...], each frame "function:line", innermost first, and waits until it is ended.
+"""Program that launches from known lines of Python, for CPython 3.8 and later.
 
-What it did, it learns from its interpreter: each launch is on a line with the note of its stack."""
+Usage: python_caller.py DRIVER LOCK SCENARIO[,SCENARIO] THREADS TIMES. LOCK: whether the GIL is "held" or "released"
+during a launch. It waits for a line on standard input, makes its calls, prints them as JSON ([[frames, launches], ...],
+each frame "function:line", innermost first), and waits for another line.
+
+The frames come from the interpreter: note() records the stack on the same line as each launch."""
 import collections
 import ctypes
 import functools
@@ -17,7 +19,7 @@ driver = (ctypes.PyDLL if sys.argv[2] == "held" else ctypes.CDLL)(sys.argv[1])
 cu_launch = driver.cuLaunchKernel
 cu_launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
 grid = (16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
-if sys.argv[2] == "released":  # a key of its own for the thread's state, as pybind11 has, and so PyTorch
+if sys.argv[2] == "released":  # another TLS key with the thread state, as pybind11, and thus PyTorch, has
     ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
     key, libc = ctypes.c_uint(), ctypes.CDLL(None)
     libc.pthread_key_create(ctypes.byref(key), None)
@@ -104,7 +106,7 @@ compared = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lamb
 
 
 def made(number):
-    """Code that is made, runs once, and is gone; the next one may be at its address."""
+    """Runs generated code once and frees it; the next code object may reuse its address."""
     text = "\n" * (number % 7) + "note(sys._getframe()); cu_launch(*grid)\n"
     exec(compile(text, "<made>", "exec"), {"note": note, "cu_launch": cu_launch, "sys": sys, "grid": grid})
 
@@ -133,13 +135,13 @@ def lines(i):
 
 
 def library(i):
-    import a_library  # of the test's own site-packages
+    import a_library  # from the test's site-packages
     a_library.launch(note, cu_launch, grid)
     a_library.launch(note, cu_launch, grid)
 
 
 def waits(i):
-    """What is noted is not a launch, but a sleep."""
+    """Notes sleeps instead of launches."""
     cu_launch(*grid)
     note(sys._getframe()); time.sleep(0.02)
     for _ in range(2):
@@ -169,7 +171,7 @@ open(%r, "a").write(json.dumps([[list(frames), launches] for frames, launches in
 
 
 def second(i):
-    """An interpreter beside the first one makes five calls; this one has made one on the same line."""
+    """A second interpreter makes five calls; the first makes one on the same line."""
     try:
         import _interpreters as interpreters
         other, run = interpreters.create("legacy"), interpreters.exec
@@ -182,17 +184,17 @@ def second(i):
 
 
 def forked(i):
-    """A child launches, too, and says what it did to its parent."""
+    """A forked child launches too, and reports its calls to its parent."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         done.clear()
-        launch()            # the child is met
+        launch()            # not counted: lets the tool notice the child
         time.sleep(1)
         done.clear()
         for _ in range(5):
             launch()
         os.write(writing, json.dumps([[list(frames), launches] for frames, launches in done.items()]).encode())
-        time.sleep(2)       # its stacks are asked for
+        time.sleep(2)       # time for the tool to read its stacks
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as pipe:
@@ -219,7 +221,7 @@ scenarios = {
     "long": None,
 }
 
-# A function whose table of lines is long.
+# A function with a long line table.
 long = "def long(i):\n" + "".join("    a%d = [i, %d, (i + %d) * 2]\n" % (n, n, n) for n in range(3000)) + "    launch()\n    return a1\n"
 exec(compile(long, "long.py", "exec"))
 scenarios["long"] = globals()["long"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of a job (standin/ranks), and what of their calls a tracer has to tell."""
+"""Ranks of a job (standin/ranks), and comparison of ncclwait's rows with their calls."""
 import collections
 import functools
 import itertools
@@ -18,7 +18,7 @@ type_bytes = {0: 1, 2: 4, 7: 4, 8: 8, 9: 2}
 
 
 class Ranks:
-    """Waits for go() before the script; `{up}` in it is a file that `reached` waits for."""
+    """Runs a script in each rank after go(). `{up}` in the script is the file that reached() waits for."""
 
     def __init__(self, count, script, *, waits=True, env=None):
         number = next(numbers)
@@ -30,7 +30,7 @@ class Ranks:
             self.process = subprocess.Popen([harness.standin / "ranks", str(count), self.truth, script], stderr=error,
                                             env=environment)
         kill_at_end(self.process)
-        self.pids = wait_until(lambda: self.children(count), "the ranks are there")
+        self.pids = wait_until(lambda: self.children(count), "the ranks have started")
         self.reached()
 
     def children(self, count):
@@ -77,37 +77,38 @@ def done(call, failed_groups=()):
 
 
 def rounds(calls):
-    """Collectives of one communicator as they belong together: lists of one call of each rank."""
+    """Groups the collectives of one communicator: lists with the matching call of each rank."""
     of_rank = collections.defaultdict(list)
     for call in calls:
         if is_collective(call) and not call["captured"] and done(call):
             of_rank[call["rank"]].append(call)
-    equal(len({len(list_) for list_ in of_rank.values()}), 1, "each rank makes as many")
+    equal(len({len(list_) for list_ in of_rank.values()}), 1, "number of different call counts of the ranks")
     return list(zip(*(of_rank[rank] for rank in sorted(of_rank))))
 
 
 def same_waits(rows, calls):
-    """Rows by rank of one communicator. A call arrives between what the rank's clock says before and after it; so it is
-    known between which limits all sums must be."""
+    """Checks rows by rank of one communicator. A call arrives between the times that the rank read before and after it,
+    which gives bounds for all sums."""
     together = rounds(calls)
     by_rank = {row["rank"]: row for row in rows}
     equal(set(by_rank), {call["rank"] for call in calls}, "ranks")
     for rank, row in by_rank.items():
-        least = most = surely = perhaps = 0
+        min_wait = max_wait = min_last = max_last = 0
         for one in together:
             mine, = (call for call in one if call["rank"] == rank)
             others = [call for call in one if call["rank"] != rank]
-            least += max(0, max(call["entry_ns"] for call in others) - mine["return_ns"])
-            most += max(0, max(call["return_ns"] for call in others) - mine["entry_ns"])
-            surely += all(mine["entry_ns"] > call["return_ns"] for call in others)
-            perhaps += all(mine["return_ns"] >= call["entry_ns"] for call in others)
+            min_wait += max(0, max(call["entry_ns"] for call in others) - mine["return_ns"])
+            max_wait += max(0, max(call["return_ns"] for call in others) - mine["entry_ns"])
+            min_last += all(mine["entry_ns"] > call["return_ns"] for call in others)
+            max_last += all(mine["return_ns"] >= call["entry_ns"] for call in others)
         equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), f"joined calls of rank {rank}")
-        check(least <= row["wait_ns"] <= most, f"rank {rank} waits {row['wait_ns']} ns, not {least} to {most}")
-        check(surely <= row["last_calls"] <= perhaps, f"rank {rank} is last {row['last_calls']} times, not {surely} to {perhaps}")
+        check(min_wait <= row["wait_ns"] <= max_wait, f"rank {rank} waits {row['wait_ns']} ns, not {min_wait} to {max_wait}")
+        check(min_last <= row["last_calls"] <= max_last,
+              f"rank {rank} is last {row['last_calls']} times, not {min_last} to {max_last}")
 
 
 def same_skews(row, calls):
-    """Of a row by communicator: percentiles of what the ranks' clocks say, to the width of a bucket and 200 us."""
+    """Checks the skew percentiles of a row by communicator against the ranks' clocks, within one bucket and 200 us."""
     together = rounds(calls)
     equal((row["joined_calls"], row["unjoined_calls"]), (len(together), 0), "joined calls")
     skews = sorted(max(call["entry_ns"] for call in one) - min(call["entry_ns"] for call in one) for one in together)

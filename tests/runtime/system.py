@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python 3.11 does not offer of Linux: namespaces, subreapers, and the tree of one's own processes."""
+"""Linux functions that Python 3.11 lacks: namespaces, subreapers, and the tree of descendants."""
 import ctypes
 import os
 import platform
@@ -34,18 +34,18 @@ def map_fd(number):
 
 
 def adopt_orphans():
-    """Descendants whose parent has ended become children of this process, so that none gets away."""
+    """Makes this process the parent of orphaned descendants, so that it can find and kill them."""
     checked(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def private_mounts():
-    """From here on, what this process mounts is seen by nobody else and goes away with it."""
+    """Enters a new mount namespace: other processes do not see later mounts, and they disappear with this process."""
     checked(libc.unshare(CLONE_NEWNS), "unshare")
     checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount")
 
 
 def new_pid_namespace():
-    """The next child is its first process, and what else there is in it dies with that."""
+    """The next child becomes process 1 of a new pid namespace. When it exits, the kernel kills all others in it."""
     checked(libc.unshare(CLONE_NEWPID), "unshare")
 
 
@@ -54,7 +54,7 @@ def die_with_parent():
 
 
 def change_root(folder):
-    """The mount `folder` becomes the root, and nothing of the old one stays within reach."""
+    """Makes the mount `folder` the root, and detaches the old root."""
     os.chdir(folder)
     checked(libc.syscall(SYS_pivot_root, b".", b"."), "pivot_root")  # the old root is now mounted over the new
     checked(libc.umount2(b".", MNT_DETACH), "umount2")
@@ -62,7 +62,7 @@ def change_root(folder):
 
 
 def same_addresses():
-    """From the next exec on, programs are laid out in memory without chance."""
+    """Disables address randomization from the next exec on."""
     checked(libc.personality(0x0040000), "personality")  # ADDR_NO_RANDOMIZE
 
 
@@ -77,12 +77,12 @@ def bind(source, target):
 
 
 def enter_mounts(descriptor):
-    """Back to the mounts of /proc/PID/ns/mnt, opened before."""
+    """Enters the mount namespace of an open /proc/PID/ns/mnt."""
     checked(libc.setns(descriptor, CLONE_NEWNS), "setns")
 
 
 def stat_fields(pid):
-    """Fields of /proc/PID/stat from the state on; empty if it has gone."""
+    """Fields of /proc/PID/stat from the state on; empty if the process has exited."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             return file.read().rpartition(")")[2].split()
@@ -90,20 +90,20 @@ def stat_fields(pid):
         return []
 
 
-def descendants(of=None):
-    of = of or os.getpid()
+def descendants(ancestor=None):
+    ancestor = ancestor or os.getpid()
     parents = {int(name): int(fields[1]) for name in os.listdir("/proc") if name.isdigit()
                and (fields := stat_fields(name)) and fields[0] != "Z"}
-    found, grew = {of}, True
+    found, grew = {ancestor}, True
     while grew:
         more = {pid for pid, parent in parents.items() if parent in found} - found
         found |= more
         grew = bool(more)
-    return found - {of}
+    return found - {ancestor}
 
 
 def kill_descendants():
-    """Ends whatever this process still has below it, and says what that was."""
+    """Kills all descendants of this process, and returns their names."""
     names = []
     while left := descendants():
         for pid in left:
@@ -114,7 +114,7 @@ def kill_descendants():
             except OSError:
                 continue
             if words == [b""]:
-                continue  # exiting: it was killed already, and has no memory any more
+                continue  # already killed and exiting: it has no command line any more
             names.append(f"{pid} ({b' '.join(words[:4]).decode(errors='replace')[:80]})")
         reap()
         time.sleep(0.01)
@@ -142,11 +142,11 @@ def wait_for_exit(child, seconds):
 def need_ignored_bits():
     from harness import Skip
     if platform.machine() != "aarch64":
-        raise Skip("this processor ignores no bits of an address")
+        raise Skip("this processor does not ignore the top byte of addresses")
 
 
 def need_tier(name):
-    """Skips the case where the kernel has no such way of attaching, by its own account."""
+    """Skips the case if the kernel lacks this way of attaching, according to its symbols."""
     from harness import Skip
     symbol = {"session": "bpf_session_is_return", "multi": "bpf_uprobe_multi_link_attach"}.get(name)
     with open("/proc/kallsyms") as file:

@@ -112,7 +112,7 @@ def the_hierarchy_of_systemd():
 def neighbours_are_not_trapped(tier):
     """They hit no breakpoint and run no BPF program, nor do their children."""
     group = Cgroup("v2", fresh())
-    bystanders.not_trapped(tier, lambda target: ("-c", group.path), Tool.stop, preexec=group.join)
+    bystanders.check_others_hit_no_probes(tier, lambda target: ("-c", group.path), Tool.stop, preexec=group.join)
 
 
 @case(each={"v2": "v2", "memory": "memory"})

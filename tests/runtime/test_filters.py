@@ -88,13 +88,13 @@ def names():
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def others_are_not_trapped(tier):
     """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
-    bystanders.not_trapped(tier, lambda target: ("-p", target), Tool.finish)
+    bystanders.check_others_hit_no_probes(tier, lambda target: ("-p", target), Tool.finish)
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def those_of_other_names_are_not_trapped(tier):
     """The same of -n, where a process of that name is there."""
-    bystanders.not_trapped(tier, lambda target: ("-n", "eedl"), Tool.stop, name="needle")
+    bystanders.check_others_hit_no_probes(tier, lambda target: ("-n", "eedl"), Tool.stop, name="needle")
 
 
 @case(alone=True)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * To be preloaded into a program that uses PyTorch without a GPU: each time memory is allocated for a tensor, wherever
- * in PyTorch that is, a kernel is launched, whose grid is a number of its own for each stack of Python. Which stack
- * that is, the interpreter says itself. */
+ * Preloaded library that launches a kernel whenever PyTorch allocates a tensor on the CPU. The grid is a number that
+ * identifies the Python stack, which is read through the interpreter's C API. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@ static unsigned used;
 static int on;
 static __thread int inside;
 
-/* Of the C API, which the interpreter exports. */
+/* Functions of Python's C API, which the interpreter exports. */
 static void* (*state_of_thread)(void);
 static int (*ensure)(void);
 static void (*release)(int);
@@ -31,7 +30,7 @@ static void* (*back_of)(void*);
 static int (*line_of)(void*);
 static void* (*attribute)(void*, const char*);
 static const char* (*utf8)(void*);
-static void (*let_go)(void*);
+static void (*release_object)(void*);
 
 static void* python(const char* name)
 {
@@ -53,11 +52,11 @@ static void frames_of_thread(char* to)
         void* code = code_of(frame);
         void* name = attribute(code, "co_qualname");
         to += snprintf(to, 256, "%.200s:%d\n", utf8(name), line_of(frame));
-        let_go(name);
-        let_go(code);
+        release_object(name);
+        release_object(code);
         frame = back_of(frame);
         if (held)
-            let_go(held);
+            release_object(held);
         held = frame;
     }
     release(before);
@@ -89,11 +88,11 @@ void begin(const char* driver)
     line_of = python("PyFrame_GetLineNumber");
     attribute = python("PyObject_GetAttrString");
     utf8 = python("PyUnicode_AsUTF8");
-    let_go = python("Py_DecRef");
+    release_object = python("Py_DecRef");
     on = 1;
 }
 
-/* NUMBER LAUNCHES FRAME FRAME..., a line for each stack. */
+/* Writes a line per stack: NUMBER LAUNCHES FRAME FRAME... */
 void end(const char* path)
 {
     FILE* file = fopen(path, "w");
@@ -112,7 +111,7 @@ int posix_memalign(void** to, size_t align, size_t size)
     if (!real)
         real = dlsym(RTLD_NEXT, "posix_memalign");
     if (on && !inside) {
-        static char frames[TEXT * 4]; /* one thread calls */
+        static char frames[TEXT * 4]; /* only one thread calls this */
         inside = 1;
         frames_of_thread(frames);
         launch((void*)16, number_of(frames), 1, 1, 1, 1, 1, 0, 0, 0, 0);

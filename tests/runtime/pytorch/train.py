@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training as there are many, on the CPU: train.py DRIVER TRUTH, with allocations_launch.c preloaded. It waits for a
-line at standard input, trains, and waits until it is ended."""
+"""Typical training loop on the CPU, with allocations_launch.c preloaded: train.py DRIVER TRUTH. It waits for a line on
+standard input, trains, and waits for another line."""
 import ctypes
 import sys
 
 helper = ctypes.CDLL(None)
-driver = ctypes.CDLL(sys.argv[1])  # before PyTorch has what is there for variables of threads
+driver = ctypes.CDLL(sys.argv[1])  # before PyTorch uses up the space for thread-local variables
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
