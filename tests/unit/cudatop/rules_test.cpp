@@ -40,7 +40,7 @@ const Case cases[] = {
     {"xid", [](Signs& s) { s.xid = 31; }, Severity::alarm, "GPU error, Xid 31: ", [](Signs& s) { s.xid.reset(); }},
     {"hangs",
      [](Signs& s) {
-         s.wait = {2.4, "the device"};
+         s.wait = {2.4, "the GPU"};
          s.idle_since = true;
      },
      Severity::warning, "waiting for the GPU for 2.4 s; no launches since", [](Signs& s) { s.idle_since = false; }},
@@ -52,7 +52,7 @@ const Case cases[] = {
      Severity::alarm, "waiting for a stream for 2 min; no launches since", [](Signs& s) { s.wait->seconds = 1.9; }},
     {"hangs",
      [](Signs& s) {
-         s.wait = {2, "the device", true};
+         s.wait = {2, "the GPU", true};
          s.idle_since = true;
      },
      Severity::warning, "waiting for the GPU for over 2.0 s (began before tracing); no launches since",
@@ -76,7 +76,7 @@ const Case cases[] = {
      [](Signs& s) { s.suspended_seconds = 32; }},
     {"stopped",
      [](Signs& s) {
-         s.wait = {33, "the device"};
+         s.wait = {33, "the GPU"};
          s.suspension = "frozen by cgroup /batch";
          s.suspended_seconds = 30;
          s.idle_since = true;
