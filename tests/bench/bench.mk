@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs of the benchmark: what is traced, and empty probes. Included by the top Makefile.
+# Programs of the benchmark: traced programs, empty probes and building blocks. Included by the top Makefile.
 
 BENCH := $(BUILD)/bench
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What handlers are made of: a program for each, which does that alone. */
+/* Building blocks of probe handlers: one program per block, which does nothing else. */
 #include "base/call.bpf.h"
 #include "base/window.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct key {
-    u64 word[3]; /* as that of a count by process is long */
+    u64 word[3]; /* as long as the key of a count per process */
 };
 
 struct record {
@@ -30,7 +30,7 @@ struct {
     __uint(max_entries, 1024);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, u64[2]);
-    __type(value, u64[7]); /* as what is held */
+    __type(value, u64[7]); /* as large as the entry of a held allocation */
 } held SEC(".maps");
 
 struct {
@@ -47,7 +47,7 @@ struct {
     __uint(value_size, 127 * sizeof(u64));
 } traces SEC(".maps");
 
-u64 sink = 0; /* or nothing would be done */
+u64 sink = 0; /* keeps the compiler from removing the work */
 
 static const struct record no_record = {};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one building block of a handler costs: attaches the program of that name and holds it until stdin ends.
+// Attaches one program of blocks.bpf.c, by name, until stdin is closed.
 //
 //     blocks OBJECT NAME PID PATH OFFSET
 #include "base/fd.hpp"
@@ -41,12 +41,12 @@ int main(int argc, char** argv)
     bpf_program* wanted = nullptr;
     bpf_program* program = nullptr;
     bpf_object__for_each_program (program, object.get()) {
-        const bool is_it = strcmp(bpf_program__name(program), argv[2]) == 0;
-        bpf_program__set_autoload(program, is_it);
-        if (is_it)
+        const bool is_wanted = strcmp(bpf_program__name(program), argv[2]) == 0;
+        bpf_program__set_autoload(program, is_wanted);
+        if (is_wanted)
             wanted = program;
     }
-    bpf_map__set_max_entries(bpf_object__find_map_by_name(object.get(), "lines"), 2); // a place
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object.get(), "lines"), 2); // one position, one line
     if (!wanted || bpf_object__load(object.get()))
         fail(argv[2]);
     const unsigned long offset = strtoul(argv[5], nullptr, 0);
@@ -57,7 +57,7 @@ int main(int argc, char** argv)
         bpf_program__attach_uprobe_multi(wanted, atoi(argv[3]), argv[4], nullptr, &options));
     if (!link)
         fail("attach");
-    // What nobody reads makes a ring full, which is cheaper.
+    // Without a reader the ring buffer would fill up, and a full one is cheaper.
     const std::unique_ptr<ring_buffer, Close> ring(ring_buffer__new(
         bpf_object__find_map_fd_by_name(object.get(), "ring"), [](void*, void*, size_t) { return 0; }, nullptr,
         nullptr));

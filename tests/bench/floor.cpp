@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a probe costs before it does anything: attaches an empty program and holds it until stdin ends.
+// Attaches an empty program, which shows the kernel's share of a probe's cost, until stdin is closed.
 //
 //     floor entry|pair|session PID PATH OFFSET[,OFFSET]
 //     floor perf PID PATH OFFSET
@@ -36,7 +36,7 @@ Fd checked(int fd, const char* what)
     return Fd(fd);
 }
 
-// "return 0": in a session that keeps the return.
+// "return 0"; in a session this requests the return probe, too.
 Fd load_empty(int attach_type)
 {
     const bpf_insn code[] = {
@@ -48,32 +48,32 @@ Fd load_empty(int attach_type)
     return checked(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "floor", "GPL", code, std::size(code), &options), "load");
 }
 
-struct Where {
+struct Location {
     int pid;
     const char* path;
     std::vector<uint64_t> offsets;
 };
 
-Fd multi(const Fd& program, int attach_type, const Where& where, bool on_return)
+Fd multi(const Fd& program, int attach_type, const Location& location, bool on_return)
 {
     return checked(create_link({.program = program.get(),
                                 .attach_type = attach_type,
-                                .path = where.path,
-                                .offsets = where.offsets.data(),
-                                .count = static_cast<uint32_t>(where.offsets.size()),
+                                .path = location.path,
+                                .offsets = location.offsets.data(),
+                                .count = static_cast<uint32_t>(location.offsets.size()),
                                 .on_return = on_return,
-                                .pid = where.pid}),
+                                .pid = location.pid}),
                    "attach");
 }
 
-Fd perf(const Fd& program, const Where& where)
+Fd perf(const Fd& program, const Location& location)
 {
     perf_event_attr attributes{};
     attributes.size = sizeof(attributes);
     std::ifstream("/sys/bus/event_source/devices/uprobe/type") >> attributes.type;
-    attributes.config1 = reinterpret_cast<uint64_t>(where.path);
-    attributes.config2 = where.offsets.front();
-    Fd event = checked(static_cast<int>(syscall(SYS_perf_event_open, &attributes, where.pid, -1, -1, 0)), "open");
+    attributes.config1 = reinterpret_cast<uint64_t>(location.path);
+    attributes.config2 = location.offsets.front();
+    Fd event = checked(static_cast<int>(syscall(SYS_perf_event_open, &attributes, location.pid, -1, -1, 0)), "open");
     checked(ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program.get()) ? -1 : dup(event.get()), "attach");
     return event;
 }
@@ -87,21 +87,21 @@ int main(int argc, char** argv)
         return 2;
     }
     const std::string_view kind = argv[1];
-    Where where{atoi(argv[2]), argv[3], {}};
+    Location location{atoi(argv[2]), argv[3], {}};
     std::istringstream offsets(argv[4]);
     for (std::string offset; std::getline(offsets, offset, ',');)
-        where.offsets.push_back(strtoull(offset.c_str(), nullptr, 0));
+        location.offsets.push_back(strtoull(offset.c_str(), nullptr, 0));
     const int attach_type = kind == "session" ? uprobe_session_attach_type
                             : kind == "perf"  ? 0
                                               : uprobe_multi_attach_type;
     const Fd program = load_empty(attach_type);
     std::vector<Fd> links;
     if (kind == "perf") {
-        links.push_back(perf(program, where));
+        links.push_back(perf(program, location));
     } else {
         if (kind == "pair")
-            links.push_back(multi(program, attach_type, where, true));
-        links.push_back(multi(program, attach_type, where, false));
+            links.push_back(multi(program, attach_type, location, true));
+        links.push_back(multi(program, attach_type, location, false));
     }
     puts("attached");
     fflush(stdout);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that launches from 2048 stacks of about 20 frames each, with frame pointers:
+// Program that launches kernels from 2048 different stacks of about 20 frames, with frame pointers.
 //
 //     stacks LIBRARY
 //
-// It says "ready", and for each line of stdin, in ns, what a launch took on average, with the calls that led to it.
+// Prints "ready". For each line of stdin it launches once from each stack, and prints the mean time of a launch in ns,
+// including the calls that lead to it.
 #include <chrono>
 #include <cstdio>
 #include <dlfcn.h>
@@ -18,21 +19,21 @@ using LaunchKernel = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsi
                              void**);
 LaunchKernel launch = nullptr;
 
-int called(unsigned path, unsigned more);
+int call_frames(unsigned path, unsigned depth);
 
-template<int which>
-__attribute__((noinline)) int frame(unsigned path, unsigned more)
+template<int variant>
+__attribute__((noinline)) int frame(unsigned path, unsigned depth)
 {
-    int sum = called(path >> 1, more - 1);
-    asm volatile("" : "+r"(sum)); // no tail call, and no loop
-    return sum + which;
+    int sum = call_frames(path >> 1, depth - 1);
+    asm volatile("" : "+r"(sum)); // prevents a tail call or a loop
+    return sum + variant;
 }
 
-int called(unsigned path, unsigned more)
+int call_frames(unsigned path, unsigned depth)
 {
-    if (more == 0)
+    if (depth == 0)
         return launch(reinterpret_cast<void*>(16), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
-    return path & 1 ? frame<1>(path, more) : frame<2>(path, more);
+    return path & 1 ? frame<1>(path, depth) : frame<2>(path, depth);
 }
 
 } // namespace
@@ -49,7 +50,7 @@ int main(int argc, char** argv)
         using Clock = std::chrono::steady_clock;
         const auto began = Clock::now();
         for (unsigned path = 0; path < 1U << path_bits; path++)
-            sum += called(path, frames);
+            sum += call_frames(path, frames);
         const std::chrono::duration<double, std::nano> took = Clock::now() - began;
         std::cout << took.count() / (1U << path_bits) << '\n' << std::flush;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a switch takes where there is nothing else: on each CPU two threads yield to each other, which is millions of
-// switches a second. Says nanoseconds of CPU per switch, and how many there were in a second.
+// Storm of context switches: on each CPU two threads yield to each other, millions of times a second.
+// Prints the CPU time of a switch in ns, and the switches per second.
 //
 //     storm SECONDS
 #include <atomic>
@@ -15,13 +15,13 @@
 
 namespace {
 
-// Of all threads that have not ended.
-struct Sum {
+// Totals of all running threads.
+struct Usage {
     double cpu_ns;
     long switches;
 };
 
-Sum sum()
+Usage total_usage()
 {
     timespec cpu{};
     rusage usage{};
@@ -30,13 +30,13 @@ Sum sum()
     return {static_cast<double>(cpu.tv_sec) * 1e9 + static_cast<double>(cpu.tv_nsec), usage.ru_nvcsw + usage.ru_nivcsw};
 }
 
-void yield_on(int cpu, const std::atomic<bool>& ends)
+void yield_on(int cpu, const std::atomic<bool>& stop)
 {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof(one), &one);
-    while (!ends)
+    while (!stop)
         sched_yield();
 }
 
@@ -51,16 +51,16 @@ int main(int argc, char** argv)
     }
     cpu_set_t allowed;
     sched_getaffinity(0, sizeof(allowed), &allowed);
-    std::atomic<bool> ends = false;
+    std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         for (int i = 0; i < 2 && CPU_ISSET(cpu, &allowed); i++)
-            threads.emplace_back(yield_on, cpu, std::cref(ends));
+            threads.emplace_back(yield_on, cpu, std::cref(stop));
     std::this_thread::sleep_for(time / 10);
-    const Sum before = sum();
+    const Usage before = total_usage();
     std::this_thread::sleep_for(time);
-    const Sum after = sum();
-    ends = true;
+    const Usage after = total_usage();
+    stop = true;
     for (std::thread& thread : threads)
         thread.join();
     const auto switches = static_cast<double>(after.switches - before.switches);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a switch from one thread to another takes: two threads on one CPU hand a byte to and fro through pipes, for a
-// while, and the first says nanoseconds per switch: of each ten batches, one was as fast or faster.
+// Duration of a context switch: two threads on one CPU pass a byte back and forth through pipes.
+// Prints nanoseconds per switch: the 10th percentile over batches.
 //
 //     switches SECONDS [LIBCUDA]
 //
-// With a library both launch a kernel by it first, once there is a line on standard input: says "ready" before.
+// With a library, it prints "ready", reads a character from stdin, and then both threads launch a kernel before the
+// first switch.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -25,9 +26,9 @@ using Nanoseconds = std::chrono::duration<double, std::nano>;
 using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                        void**);
 
-constexpr unsigned batch_turns = 500;
+constexpr unsigned batch_round_trips = 500;
 
-bool hand_over(int from, int to)
+bool pass_byte(int from, int to)
 {
     char byte = 0;
     return read(from, &byte, 1) == 1 && write(to, &byte, 1) == 1;
@@ -36,9 +37,9 @@ bool hand_over(int from, int to)
 double batch(int from, int to)
 {
     const auto begin = Clock::now();
-    for (unsigned i = 0; i < batch_turns; i++)
-        hand_over(from, to);
-    return Nanoseconds(Clock::now() - begin).count() / batch_turns / 2;
+    for (unsigned i = 0; i < batch_round_trips; i++)
+        pass_byte(from, to);
+    return Nanoseconds(Clock::now() - begin).count() / batch_round_trips / 2;
 }
 
 } // namespace
@@ -71,26 +72,26 @@ int main(int argc, char** argv)
     CPU_SET(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0, &cpus);
     sched_setaffinity(0, sizeof(cpus), &cpus);
     setpriority(PRIO_PROCESS, 0, -20);
-    std::array<int, 2> there{}, back{};
-    if (pipe(there.data()) || pipe(back.data()))
+    std::array<int, 2> to_other{}, from_other{};
+    if (pipe(to_other.data()) || pipe(from_other.data()))
         return 1;
     std::thread other([&] {
         call();
-        while (hand_over(there[0], back[1]))
+        while (pass_byte(to_other[0], from_other[1]))
             ;
     });
     call();
     const char byte = 0;
     std::vector<double> samples;
-    if (write(there[1], &byte, 1) == 1)
+    if (write(to_other[1], &byte, 1) == 1)
         for (const auto end = Clock::now() + std::chrono::duration<double>(atof(argv[1])); Clock::now() < end;)
-            samples.push_back(batch(back[0], there[1]));
-    close(there[1]); // which ends the other one
+            samples.push_back(batch(from_other[0], to_other[1]));
+    close(to_other[1]); // ends the other thread's loop
     other.join();
     if (samples.empty())
         return 2;
-    const auto fast = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 10);
-    std::ranges::nth_element(samples, fast);
-    printf("%.2f\n", *fast);
+    const auto percentile_10 = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 10);
+    std::ranges::nth_element(samples, percentile_10);
+    printf("%.2f\n", *percentile_10);
     return 0;
 }

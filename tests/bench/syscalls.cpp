@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a system call takes: makes one in a loop, for a while, and says nanoseconds per call.
+// Duration of a system call: repeats it for SECONDS and prints nanoseconds per call, the median over batches.
 //
 //     syscalls SECONDS                   getppid
-//     syscalls SECONDS MAJOR MINOR       ioctl on a node of this device
+//     syscalls SECONDS MAJOR MINOR       ioctl on a device node with these numbers
 //
-// The node is opened with O_PATH: the call enters the kernel with the right file and fails there, with or without a
-// driver.
+// The node is opened with O_PATH, so it needs no driver: the call enters the kernel with the right file, and fails
+// there.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Nanoseconds = std::chrono::duration<double, std::nano>;
 
-constexpr unsigned batch_calls = 1000;   // long beside a look at the clock and short beside a time slice
+constexpr unsigned batch_calls = 1000;   // much longer than reading the clock, much shorter than a time slice
 constexpr unsigned control = 0xc020462a; // NV_ESC_RM_CONTROL
 
 int open_node(unsigned major_number, unsigned minor_number)
@@ -60,7 +60,7 @@ int main(int argc, char** argv)
     auto number = [argv](int i) { return static_cast<unsigned>(atoi(argv[i])); };
     const int node = argc == 4 ? open_node(number(2), number(3)) : -1;
     if (argc == 4 && node < 0) {
-        perror("syscalls: a device node");
+        perror("syscalls: cannot create and open a device node");
         return 1;
     }
     cpu_set_t cpus;
@@ -73,8 +73,8 @@ int main(int argc, char** argv)
         samples.push_back(batch(node));
     if (samples.empty())
         return 2;
-    const auto middle = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2);
-    std::ranges::nth_element(samples, middle);
-    printf("%.2f\n", *middle);
+    const auto median = samples.begin() + static_cast<ptrdiff_t>(samples.size() / 2);
+    std::ranges::nth_element(samples, median);
+    printf("%.2f\n", *median);
     return 0;
 }

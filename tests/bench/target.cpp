@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tracers trace: a process that opens a CUDA driver library and calls one function of it when told to.
+// Traced program of the benchmark: opens a CUDA driver library and calls one of its functions in a loop, on request.
 //
 //     target LIBRARY [FUNCTION]                FUNCTION: cuLaunchKernel; cuGraphLaunch launches a graph of 8 kernels
-//     target LIBRARY ALLOC+FREE                a pair: what one allocates the other frees
-//     target LIBNCCL ncclAllReduce             by the only rank of a communicator
-//     target LIBCUDART cudaLaunchKernel        which calls the driver's
+//     target LIBRARY ALLOC+FREE                pair of functions: allocates and frees
+//     target LIBNCCL ncclAllReduce             in a communicator of one rank
+//     target LIBCUDART cudaLaunchKernel        calls the driver's cuLaunchKernel
 //
-// It says "ready", and of each function "ADDRESS OFFSET CODE" (in memory and in the file, and its first bytes), then
-// for each line "run SECONDS [CALLS_PER_SECOND]" of stdin "CALLS NANOSECONDS_PER_CALL", of a pair nanoseconds for both
-// calls, and for "hold COUNT", after so many allocations that are not freed, the same. It lives on one CPU for the
-// whole benchmark, so that rounds of many configurations can take turns.
+// Prints "ready", followed by "ADDRESS OFFSET CODE" for each function: its address, its offset in the file, and its
+// first 16 bytes in hexadecimal. Then it reads commands from stdin and answers each with "CALLS NANOSECONDS_PER_CALL":
+//
+//     run SECONDS [CALLS_PER_SECOND]           calls the function; for a pair, the time is that of both calls
+//     hold COUNT                               makes COUNT allocations and frees none
+//
+// It keeps running on one CPU during the whole benchmark, so that rounds of many configurations can alternate.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -60,7 +63,7 @@ F symbol(void* library, const char* name)
     return reinterpret_cast<F>(address);
 }
 
-// Offset of an address in the file that is mapped there.
+// Returns the file offset of a mapped address.
 uint64_t file_offset(const void* address)
 {
     std::ifstream maps("/proc/self/maps");
@@ -83,20 +86,20 @@ private:
     void register_kernel() const;
     void* kernel();
     void* graph();
-    void say_where(const void* function) const;
+    void print_location(const void* function) const;
     Nanoseconds batch(void* function, unsigned calls) const;
 
     void* library_;
     LaunchKernel call_ = nullptr;
     Allocate allocate_ = nullptr;
-    Free free_ = nullptr; // of a pair
+    Free free_ = nullptr; // set for a pair of functions
     LaunchGraph launch_graph_ = nullptr;
     AllReduce all_reduce_ = nullptr;
     LaunchByRuntime launch_by_runtime_ = nullptr;
     void* communicator_ = nullptr;
     void* module_ = nullptr;
     void* stream_ = nullptr;
-    void* exec_ = nullptr; // of the graph that is launched
+    void* exec_ = nullptr; // instantiated graph
     bool is_launch_;
 };
 
@@ -118,14 +121,14 @@ Target::Target(const char* path, const char* function)
     } else if (names == "cudaLaunchKernel") {
         launch_by_runtime_ = symbol<LaunchByRuntime>(library_, function);
         register_kernel();
-        batch(nullptr, 1); // which loads the driver
+        batch(nullptr, 1); // loads the driver
     } else if (plus == std::string_view::npos) {
         call_ = symbol<LaunchKernel>(library_, first.c_str());
     } else {
         allocate_ = symbol<Allocate>(library_, first.c_str());
         free_ = symbol<Free>(library_, function + plus + 1);
     }
-    // Without a device the first of these fails and so does every call below, at once, behind the same probes.
+    // Without a device cuInit fails, and so does each traced call, at once; both hit the same probes.
     void* context = nullptr;
     const bool is_driver = !all_reduce_ && !launch_by_runtime_;
     if (is_driver && symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
@@ -136,21 +139,21 @@ Target::Target(const char* path, const char* function)
     }
     printf("ready");
     if (call_) {
-        say_where(reinterpret_cast<const void*>(call_));
+        print_location(reinterpret_cast<const void*>(call_));
     } else if (launch_graph_) {
-        say_where(reinterpret_cast<const void*>(launch_graph_));
+        print_location(reinterpret_cast<const void*>(launch_graph_));
     } else if (all_reduce_) {
-        say_where(reinterpret_cast<const void*>(all_reduce_));
+        print_location(reinterpret_cast<const void*>(all_reduce_));
     } else if (launch_by_runtime_) {
-        say_where(reinterpret_cast<const void*>(launch_by_runtime_));
+        print_location(reinterpret_cast<const void*>(launch_by_runtime_));
     } else {
-        say_where(reinterpret_cast<const void*>(allocate_));
-        say_where(reinterpret_cast<const void*>(free_));
+        print_location(reinterpret_cast<const void*>(allocate_));
+        print_location(reinterpret_cast<const void*>(free_));
     }
     printf("\n");
 }
 
-void Target::say_where(const void* function) const
+void Target::print_location(const void* function) const
 {
     const auto* code = static_cast<const unsigned char*>(function);
     printf(" %lu %lu ", reinterpret_cast<uint64_t>(code), file_offset(code));
@@ -158,7 +161,8 @@ void Target::say_where(const void* function) const
         printf("%02x", code[i]);
 }
 
-// As code that nvcc makes does, with a fat binary of which there is but the header. The key is an address, no function.
+// Registers a kernel like code generated by nvcc, but with a fat binary that has only a header. The kernel's key,
+// normally the address of a host function, is this object's address.
 void Target::register_kernel() const
 {
     alignas(8) static constexpr unsigned char fat_binary[64] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 48};
@@ -173,7 +177,7 @@ void Target::register_kernel() const
                                             nullptr);
 }
 
-// Asked for anew in each run, as a tracer that came in between learns the name that way.
+// Gets the function again for each run, so that a tracer attached since the last run learns the kernel's name.
 void* Target::kernel()
 {
     void* function = nullptr;
@@ -182,7 +186,7 @@ void* Target::kernel()
     return function;
 }
 
-// Captured and instantiated anew in each run, for the same reason.
+// Captures and instantiates the graph again for each run, so that a tracer attached since the last run sees it.
 void* Target::graph()
 {
     if (!stream_)
@@ -202,7 +206,7 @@ void* Target::graph()
     return exec_;
 }
 
-// Functions with fewer arguments do not notice the rest.
+// Passes the arguments of cuLaunchKernel to any single function: others ignore the excess arguments.
 Nanoseconds Target::batch(void* function, unsigned calls) const
 {
     void* parameters[] = {nullptr};
@@ -210,7 +214,7 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
     for (unsigned i = 0; free_ && i < calls; i++) {
         uint64_t address = 0;
         if (allocate_(&address, allocation_bytes))
-            address = allocation_bytes; // fails to be freed, too
+            address = allocation_bytes; // invalid: freeing it fails, too
         free_(address);
     }
     for (unsigned i = 0; launch_graph_ && i < calls; i++)
@@ -224,7 +228,8 @@ Nanoseconds Target::batch(void* function, unsigned calls) const
     return Clock::now() - begin;
 }
 
-// A batch is long beside a look at the clock and short beside a time slice, so the median over batches is free of both.
+// Prints the median over batches. A batch takes much longer than reading the clock and is much shorter than a time
+// slice, so neither affects the median.
 void Target::run(double seconds, double rate)
 {
     void* function = launch_graph_ ? graph() : kernel();
@@ -260,7 +265,7 @@ void Target::hold(unsigned count)
 
 } // namespace
 
-// Also a library, whose caller is Python (python_target.py).
+// Built as a library for python_target.py, too.
 #ifdef AS_LIBRARY
 extern "C" int target_main(int argc, char** argv)
 #else
