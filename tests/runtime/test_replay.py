@@ -64,7 +64,7 @@ def tables_and_screen():
     screen.keys("Escape")
     screen.wait_for("by pid")
     screen.keys("q")
-    equal(screen.ended(), 0, f"exit status ({screen.text()})")
+    equal(screen.exit_status(), 0, f"exit status ({screen.text()})")
 
 
 @case(alone=True)
@@ -92,7 +92,7 @@ def with_a_diagnosis():
             check("trainer" in screen.text() and "Nothing uses a GPU yet" not in screen.text(), f"rows: {screen.text()}")
             screen.keys("]")
         screen.keys("q")
-        equal(screen.ended(), 0, f"exit status ({screen.text()})")
+        equal(screen.exit_status(), 0, f"exit status ({screen.text()})")
 
 
 @case(alone=True)
@@ -111,7 +111,7 @@ def as_keys_chose():
             screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and what is sorted by")
             equal("TREE" in screen.text(), number == 1, f"the tree, if it was chosen before: {screen.text()}")
             screen.keys(*["t", "q"][number:])
-            equal(screen.ended(), 0, f"exit status ({screen.text()})")
+            equal(screen.exit_status(), 0, f"exit status ({screen.text()})")
         chosen["tree"] = True
         equal({key: value for key, value in json.loads(kept.read_text()).items() if key != "ascending"}, chosen, "what is kept")
 

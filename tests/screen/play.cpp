@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen with the snapshots of scene.hpp, in a real loop: play [--rows N] [--gpus N] [--every SECONDS] [--intervals
-// N]
-// [--crash SIGNAL|fault|overflow|terminate|exit|warn]. A crash comes with the row "1000" being opened. What was asked
-// for goes to the file in PLAY_LOG, a line each.
+// Screen with the snapshots of scene.hpp, in a real event loop:
+//
+//     play [--rows N] [--gpus N] [--every SECONDS] [--intervals N]
+//          [--crash SIGNAL|fault|overflow|terminate|exit|warn]
+//
+// It crashes when the row "1000" is opened. Requests are logged to the file $PLAY_LOG, one per line.
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/loop.hpp"
@@ -24,7 +26,7 @@ struct Settings {
     scene::Cast cast;
     double every = 1;
     std::string crash;
-    uint64_t intervals = 0; // 0: until somebody quits
+    uint64_t intervals = 0; // 0: until the user quits
 };
 
 Settings parse(int argc, char** argv)
@@ -56,7 +58,7 @@ void log(std::string_view line)
         }
 }
 
-uint64_t overflow(uint64_t depth) // NOLINT(misc-no-recursion): it is what it is for
+uint64_t overflow(uint64_t depth) // NOLINT(misc-no-recursion): overflows the stack on purpose
 {
     volatile char room[4096];
     room[0] = static_cast<char>(depth);
@@ -125,7 +127,7 @@ private:
                 crash(settings_.crash);
             return;
         case Action::signal:
-            return screen_->message("nobody is there");
+            return screen_->message("no such process");
         case Action::refresh:
             return show();
         default:

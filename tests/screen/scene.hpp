@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshots of a machine that does not exist, the same ones every time.
+// Snapshots of a fictitious machine. They are always the same.
 #pragma once
 
 #include "rows/histogram.hpp"
@@ -21,19 +21,19 @@ inline constexpr uint64_t start_ns = 1767261600'000000000; // 2026-01-01 10:00:0
 
 inline constexpr TopColumn columns[] = {
     {{"PID", "pid", Unit::count, 7}, "Process.", true, false, {}, true},
-    {{"USER", "user", Unit::text, 8}, "Who it runs as.", true, false, {}, true},
+    {{"USER", "user", Unit::text, 8}, "User of the process.", true, false, {}, true},
     {{"COMM", "comm", Unit::text, 15}, "Name of the process.", true, false, {}, true},
-    {{"POD", "pod", Unit::text, 12}, "Pod it is in.", false},
+    {{"POD", "pod", Unit::text, 12}, "Pod of the process.", false},
     {{"LAUNCH/s", "launches_per_second", Unit::rate, 8}, "Kernel launches per second.", true, false, {}, false, true},
     {{"GRAPH/s", "graph_launches_per_second", Unit::rate, 8}, "Graph launches per second."},
     {{"H2D/s", "h2d_bytes_per_second", Unit::bytes, 7}, "Bytes copied to the device per second."},
     {{"D2H/s", "d2h_bytes_per_second", Unit::bytes, 7}, "Bytes copied to the host per second."},
-    {{"LIVE", "live_bytes", Unit::bytes, 7}, "Device memory that is allocated."},
-    {{"SYNC%", "sync_percent", Unit::percent, 5}, "Share of the time that it is blocked in sync."},
+    {{"LIVE", "live_bytes", Unit::bytes, 7}, "Allocated device memory."},
+    {{"SYNC%", "sync_percent", Unit::percent, 5}, "Share of time blocked in synchronization."},
     {{"P99(us)", "launch_latency_p99_ns", Unit::ns_as_us, 7}, "Launch latency.", true, false, "--latency"},
-    {{"ERR/s", "errors_per_second", Unit::rate, 6}, "Calls that failed, per second."},
-    {{"SM%", "sm_percent", Unit::percent, 5}, "Of the time, how much a kernel of it ran.", true, true},
-    {{"DEVMEM", "device_memory_bytes", Unit::bytes, 7}, "Device memory, as the driver counts it.", false, true},
+    {{"ERR/s", "errors_per_second", Unit::rate, 6}, "Failed calls per second."},
+    {{"SM%", "sm_percent", Unit::percent, 5}, "Share of time that its kernels ran.", true, true},
+    {{"DEVMEM", "device_memory_bytes", Unit::bytes, 7}, "Device memory reported by the driver.", false, true},
 };
 
 inline constexpr std::array names = {"trainer",           "copier", "leaker", "blocked", "\u8a13\u7df4\u5668",
@@ -53,7 +53,7 @@ inline TopRow row_of(size_t i, uint64_t interval)
              i % 2 ? Cell{} : Cell(static_cast<double>(wave)), Cell{}}};
 }
 
-// The interval of this number. Row i launches 100 x (i + 1) kernels a second and copies the less the more it launches.
+// Snapshot of an interval. Row i launches 100 x (i + 1) kernels a second; the more it launches, the less it copies.
 inline Snapshot snapshot(const Cast& cast, uint64_t interval)
 {
     Snapshot snapshot;
@@ -78,7 +78,7 @@ inline Snapshot snapshot(const Cast& cast, uint64_t interval)
     return snapshot;
 }
 
-// What there is to see once the row is opened.
+// Contents of an opened row.
 inline std::vector<DetailPart> detail(const std::string& id, uint64_t interval)
 {
     static constexpr Column kernels[] = {{"KERNEL", "kernel", Unit::text, 20}, {"LAUNCHES", "launches"}};

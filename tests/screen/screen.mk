@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The program of tests/screen: scripted snapshots on a real screen. Included by the top Makefile.
+# Builds tests/screen/play, which shows scripted snapshots on a real screen. Included by the top Makefile.
 
 SCREEN := $(BUILD)/screen
 

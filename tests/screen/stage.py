@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases share: the program that is played, what it was asked for, what is on its screen."""
+"""Shared by the cases: starts build/screen/play, reads its log of requests, parses its screen."""
 import os
 import pathlib
 import re
@@ -28,18 +28,18 @@ def logged():
 
 
 def pids(text):
-    """Of the rows, top to bottom."""
+    """Process ids of the rows, from top to bottom."""
     return [int(found) for found in re.findall(r"^(?: |[├└]─) *(\d{4}) ", text, re.M)]
 
 
 def equal(found, expected):
-    assert found == expected, f"{found!r} instead of {expected!r}"
+    assert found == expected, f"got {found!r}, expected {expected!r}"
 
 
 def restored(screen):
-    """The terminal is as it was before the program."""
+    """The terminal has the same modes as before the program."""
     equal(screen.after.read_text(), screen.before.read_text())
     screen.wait_for("back in the shell")
-    screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the screen of the shell")
+    screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the shell's screen")
     equal(screen.format("cursor_flag"), "1")
     equal(screen.format("keypad_cursor_flag"), "0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real terminal to run a program in: tmux, with a server of its own, seen by nobody."""
+"""Terminal for tests: runs a program in tmux, on a private server."""
 import os
 import pathlib
 import shlex
@@ -9,11 +9,11 @@ import tempfile
 import time
 
 available = shutil.which("tmux") is not None
-patience = float(os.environ.get("SCREEN_PATIENCE", 60))  # seconds; a shared machine can be slow
+patience = float(os.environ.get("SCREEN_PATIENCE", 60))  # seconds to wait for an expected state
 
 
 class Terminal:
-    """Terminal(command): runs it by a shell, which stays behind for what comes after it."""
+    """Runs the command in a shell, which stays open after the command has exited."""
 
     def __init__(self, command, columns=80, lines=24, term=None, **environment):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gpusnoop-terminal-"))
@@ -32,7 +32,7 @@ class Terminal:
                           f"status=$?; stty -a > {self.after}; echo $status > {self.status}.part\n"
                           f"mv {self.status}.part {self.status}; echo back in the shell\n"
                           "cat\n")
-        # With job control, as an interactive shell has it: the program gets a process group of its own.
+        # -m: job control, so that the program has its own process group, as in an interactive shell.
         self.tmux("-f", "/dev/null", "-u", "new-session", "-d", "-x", str(columns), "-y", str(lines),
                   f"bash --norc -m {script}")
 
@@ -43,7 +43,7 @@ class Terminal:
                               stderr=subprocess.STDOUT, text=True, errors="replace", env=environment).stdout
 
     def keys(self, *keys):
-        """As tmux names them: "Down", "Enter", "C-z", "q"."""
+        """Sends keys by their tmux names: "Down", "Enter", "C-z", "q"."""
         self.tmux("send-keys", *keys)
 
     def type(self, text):
@@ -56,33 +56,33 @@ class Terminal:
         return self.text().split("\n")
 
     def format(self, name):
-        """A variable of tmux: "cursor_flag", "alternate_on"."""
+        """Value of a tmux variable, such as "cursor_flag" or "alternate_on"."""
         return self.tmux("display-message", "-p", f"#{{{name}}}", check=False).strip()
 
     def pid(self):
-        """Of the program, which is the shell's child."""
+        """The program's process id; None if it has exited."""
         shell = self.format("pane_pid")
         children = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
         return int(children[-1]) if children else None
 
-    def wait_for(self, what, why=""):
-        """Waits until a text is seen, or until a function of the text returns something; returns that."""
+    def wait_for(self, wanted, description=""):
+        """Waits until the screen contains a text, or until wanted(text of the screen) is true; returns its result."""
         until = time.monotonic() + patience
         while True:
             text = self.text()
-            found = what in text if isinstance(what, str) else what(text)
+            found = wanted in text if isinstance(wanted, str) else wanted(text)
             if found:
                 return found
             if time.monotonic() > until:
-                raise AssertionError(f"{why or what} is not seen on:\n{text}")
+                raise AssertionError(f"timed out waiting for: {description or wanted}; the screen shows:\n{text}")
             time.sleep(0.05)
 
     def resize(self, columns, lines):
         self.tmux("resize-window", "-x", str(columns), "-y", str(lines))
 
-    def ended(self):
-        """Waits for the end of the program; its exit status."""
-        self.wait_for(lambda _: self.status.exists(), f"the end of {self.command}")
+    def exit_status(self):
+        """Waits until the program exits; returns its exit status."""
+        self.wait_for(lambda _: self.status.exists(), f"exit of {self.command}")
         return int(self.status.read_text())
 
     def stop(self):

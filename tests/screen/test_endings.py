@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However the program ends or is stopped, the terminal is as it was."""
+"""The terminal is restored whenever the program exits, crashes or is stopped."""
 import os
 import pathlib
 import signal
@@ -11,20 +11,20 @@ import terminal
 from stage import case, equal, folder, log, play, restored, start
 
 
-def dies(by):
+def killed_by(signal_number):
     with start() as screen:
         screen.wait_for("1005")
-        os.kill(screen.pid(), by)
-        # Those that end the loop are no failure of the program.
-        expected = 0 if by in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) else 128 + by
-        equal(screen.ended(), expected)
+        os.kill(screen.pid(), signal_number)
+        # These signals end the loop, so the exit status is 0.
+        expected = 0 if signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) else 128 + signal_number
+        equal(screen.exit_status(), expected)
         restored(screen)
 
 
 for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, \
         signal.SIGILL, signal.SIGQUIT:
     def killed(number=number):
-        dies(number)
+        killed_by(number)
     killed.__name__ = f"killed_by_{number.name}"
     case(killed)
 
@@ -35,7 +35,7 @@ def killed_by_keys():
         with start() as screen:
             screen.wait_for("1005")
             screen.keys(keys)
-            equal(screen.ended(), status)
+            equal(screen.exit_status(), status)
             restored(screen)
 
 
@@ -43,7 +43,7 @@ def crashes(how, status):
     with start("--crash", str(how)) as screen:
         screen.wait_for("1005")
         screen.keys("End", "Enter")
-        equal(screen.ended(), status)
+        equal(screen.exit_status(), status)
         restored(screen)
 
 
@@ -83,13 +83,13 @@ def stopped_and_back():
 
         screen.keys("C-z")
         screen.wait_for(lambda _: state() == "T", "the program stopped")
-        screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the screen of the shell")
+        screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the shell's screen")
         equal(screen.format("cursor_flag"), "1")
 
 
 @case
 def foreground_again():
-    # An interactive shell, for its fg.
+    # An interactive shell, which has fg.
     log.write_text("")
     with terminal.Terminal("bash --norc -i", PLAY_LOG=str(log), PS1="ready> ") as screen:
         screen.wait_for("ready>")
@@ -101,7 +101,7 @@ def foreground_again():
             screen.wait_for("Stopped")
             screen.type(f"stty -a > {folder}/after")
             screen.keys("Enter")
-            screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the screen of the shell")
+            screen.wait_for(lambda _: screen.format("alternate_on") == "0", "the shell's screen")
             screen.type("fg")
             screen.keys("Enter")
             screen.wait_for(lambda text: "1005" in text and "Stopped" not in text, "the screen again")
@@ -121,7 +121,7 @@ def terminal_closed():
         screen.tmux("kill-session")
         until = time.monotonic() + terminal.patience
         while pathlib.Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < until, "the program runs on without a terminal"
+            assert time.monotonic() < until, "the program still runs without a terminal"
             time.sleep(0.05)
     finally:
         screen.stop()
@@ -129,7 +129,7 @@ def terminal_closed():
 
 @case
 def input_ends():
-    # Without SIGHUP: only the end of its input tells the program.
+    # SIGHUP is ignored, so the program only notices the end of its input.
     reader = ("import os, pty, sys, time\n"
               "pid, fd = pty.fork()\n"
               "if not pid:\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keys do to the list, and what is asked for."""
+"""Keys and mouse in the list, and the requests that they send."""
 import json
 import re
 
@@ -7,7 +7,7 @@ from stage import case, equal, folder, logged, pids, restored, start
 
 
 def clock(text):
-    """The time of day on the first line; none: empty."""
+    """The time of day on the first line, or an empty string."""
     found = re.search(r"10:\d\d:\d\d", text)
     return found.group() if found else ""
 
@@ -22,7 +22,7 @@ def first_screen():
         screen.keys("m")
         screen.wait_for("a warning with \\x1B[2J in it")
         screen.keys("Escape", "q")
-        equal(screen.ended(), 0)
+        equal(screen.exit_status(), 0)
         restored(screen)
         assert "quit" in logged()
 
@@ -43,7 +43,7 @@ def sort_orders():
 
 
 def click(screen, text):
-    """As a terminal of this type says it (X10): the button and the cell, each from 32 or 33 on."""
+    """Sends a click in X10 encoding: button + 32, column + 33, line + 33."""
     y, line = next((y, line) for y, line in enumerate(screen.lines()) if text in line)
     for button in "20", "23":  # pressed, released
         screen.tmux("send-keys", "-H", "1b", "5b", "4d", button, f"{line.index(text) + 33:x}", f"{y + 33:x}")
@@ -64,7 +64,7 @@ def mouse():
         screen.keys("M")
         screen.wait_for(lambda _: screen.format("mouse_any_flag") == "0", "the mouse is off")
         screen.keys("M", "F10")
-        equal(screen.ended(), 0)
+        equal(screen.exit_status(), 0)
         equal(screen.format("mouse_any_flag"), "0")
         restored(screen)
 
@@ -111,13 +111,13 @@ def pause():
         screen.wait_for(lambda text: clock(text) >= "10:00:05", "figures")
         screen.keys("Space")
         screen.wait_for("PAUSED")
-        stands = clock(screen.text())
-        screen.keys("+")  # which is told to the tracer, and shown
+        paused_at = clock(screen.text())
+        screen.keys("+")  # requests and shows the new interval even if paused
         screen.wait_for("every 2.0s")
         assert "interval 2000000000" in logged()
-        equal(clock(screen.text()), stands)
+        equal(clock(screen.text()), paused_at)
         screen.keys("Space")
-        screen.wait_for(lambda text: clock(text) > stands, "figures going on")
+        screen.wait_for(lambda text: clock(text) > paused_at, "newer figures")
 
 
 @case
@@ -171,7 +171,7 @@ def saved():
         screen.type(str(folder / "screen.txt"))
         screen.keys("Enter")
         screen.keys("m")
-        screen.wait_for(lambda text: "cannot be written: File" in text.replace("\n", ""), "why it is not saved")
+        screen.wait_for(lambda text: "cannot be written: File" in text.replace("\n", ""), "the reason why it is not saved")
 
 
 @case
@@ -183,7 +183,7 @@ def keys_of_other_terminals():
         screen.wait_for(lambda _: "open 1000" in logged(), "End")
         screen.keys("Escape")
         screen.wait_for(lambda text: len(pids(text)) == 6, "the list")
-        screen.tmux("send-keys", "-H", "1b", "5b", "32", "3b", "39", "7e")  # CSI 2;9~: no key that is known
+        screen.tmux("send-keys", "-H", "1b", "5b", "32", "3b", "39", "7e")  # CSI 2;9~: an unknown key
         screen.keys("Home", "Enter")
         screen.wait_for(lambda _: "open 1005" in logged(), "Home")
         assert "by thread" not in logged()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, colours, locales, and terminals that cannot do much."""
+"""Sizes, colours, locales, and terminals with few capabilities."""
 import re
 import subprocess
 
@@ -24,7 +24,7 @@ def resize_storm():
         screen.wait_for("1059")
         screen.wait_for(lambda text: "Help" in text.split("\n")[23], "the footer at the bottom")
         screen.keys("q")
-        equal(screen.ended(), 0)
+        equal(screen.exit_status(), 0)
         restored(screen)
 
 
@@ -36,7 +36,7 @@ def shown_by(term, **environment):
         screen.keys("Down", "Enter")
         screen.wait_for("kernels of 1004")
         screen.keys("Escape", "q")
-        equal(screen.ended(), 0)
+        equal(screen.exit_status(), 0)
         restored(screen)
         return raw
 
@@ -56,7 +56,7 @@ def eight_colours():
 def no_colours():
     assert not colour.search(shown_by("screen-256color", NO_COLOR="1")), "colours in spite of NO_COLOR"
     assert not colour.search(shown_by("vt100")), "colours on a vt100"
-    assert colour.search(shown_by("screen-256color", NO_COLOR="")), "an empty NO_COLOR asks for nothing"
+    assert colour.search(shown_by("screen-256color", NO_COLOR="")), "no colours with an empty NO_COLOR, which must have no effect"
 
 
 @case
@@ -80,16 +80,16 @@ def not_utf8():
 
 
 @case
-def locale_that_is_not_there():
+def unknown_locale():
     with start(LC_ALL="xx_YY.UTF-8") as screen:
         screen.wait_for("訓練器")
 
 
 @case
-def no_terminal_to_speak_of():
+def unusable_terminals():
     for term, why in ("dumb", "cannot position its cursor"), ("no-such-terminal", "is not known on this machine"):
         with start(term=term) as screen:
-            equal(screen.ended(), 1)
+            equal(screen.exit_status(), 1)
             screen.wait_for(lambda text, why=why: why in " ".join(text.split()), why)
             screen.wait_for("hint: ")
             restored(screen)
@@ -100,19 +100,18 @@ def no_terminal_to_speak_of():
 
 
 @case
-def nothing_is_written_for_nothing():
-    """During a pause."""
+def writes_nothing_while_paused():
     with start("--every", "0.1", "--rows", "200") as screen:
         screen.wait_for("1199")
         written = folder / "written"
         screen.tmux("pipe-pane", f"cat > {written}")
-        screen.wait_for(lambda _: written.exists() and written.stat().st_size > 0, "what an interval writes")
+        screen.wait_for(lambda _: written.exists() and written.stat().st_size > 0, "output of an interval")
         screen.keys("Space")
         screen.wait_for("PAUSED")
         sizes = []
 
-        def stands(_):
+        def is_constant(_):
             sizes.append(written.stat().st_size)
             return len(sizes) > 20 and len(set(sizes[-20:])) == 1  # longer than several intervals
 
-        screen.wait_for(stands, "nothing written")
+        screen.wait_for(is_constant, "no more output")
