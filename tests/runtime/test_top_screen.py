@@ -92,7 +92,7 @@ class Screen(terminal.Terminal):
         self.over()
 
     def over(self):
-        equal(self.ended(), 0, f"exit status ({self.text()})")
+        equal(self.exit_status(), 0, f"exit status ({self.text()})")
         restored(self)
 
 
