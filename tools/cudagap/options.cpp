@@ -18,7 +18,7 @@ void add_options(CommandLine& line, Settings& settings)
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
     line.text("--by", "WHAT[,WHAT]",
-              fmt::format("group rows by {}, or several (pid); with -H, also by stream", WhoView::names), settings.by);
+              fmt::format("group rows by {}, or several (pid); with -H also stream", WhoView::names), settings.by);
     line.flag("--why", "after 5 s, explain what holds up each process, and suggest a command to run next",
               settings.why);
     line.flag("--tcp", "TCP connections by peer: round trips, retransmits, bytes", settings.tcp);
