@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ncclwait: calls, bytes and errors against what the ranks say they did; who came last, and by how much, within what their
-own clocks allow."""
+"""ncclwait's tables: calls, bytes and errors equal those that the ranks report; the last rank and its lateness match
+the ranks' clocks."""
 import collections
 import os
 import pathlib
@@ -21,38 +21,37 @@ def trace(count, script, *arguments, env=None, **options):
 
 
 def name_of(row):
-    check(len(row["communicator"]) == 16, f"a hash as text: {row}")
+    check(len(row["communicator"]) == 16, f"length of the communicator's hash: {row}")
     return row["communicator"]
 
 
-late_one = "comm A; repeat 60; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; end; barrier; destroy A"
+rank_2_is_late = "comm A; repeat 60; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; end; barrier; destroy A"
 
 
 @case
-def who_is_last():
-    tool, calls = trace(4, late_one)
+def last_rank():
+    tool, calls = trace(4, rank_2_is_late)
     row, = tool.rows
     same_skews(row, calls)
-    equal((row["last_rank"], row["ranks_here"], row["ranks"], row["join"]), (2, 4, 4, "exact"), "who, and how it is known")
+    equal((row["last_rank"], row["ranks_here"], row["ranks"], row["join"]), (2, 4, 4, "exact"), "last rank, ranks, and how calls are matched")
     equal((row["calls"], row["bytes"], row["op"]), (240, 240 * 20000, "AllReduce"), "calls, bytes")
-    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"mostly, and by so much: {row}")
+    check(row["last_calls"] >= 58 and row["late_ns"] >= 58 * 4e6, f"calls of the last rank, and its lateness: {row}")
 
 
 @case(each={way: way for way in ("session", "multi", "tracefs", "perf")}, long=["perf"])
-def of_each_rank(way):
+def waits_by_rank(way):
     stacks = ["-U"] if way == "session" else []
-    tool, calls = trace(4, late_one, "--by", "rank", "--attach", way, *stacks)
+    tool, calls = trace(4, rank_2_is_late, "--by", "rank", "--attach", way, *stacks)
     same_waits(tool.rows, calls)
     if stacks:
         late = max(tool.rows, key=lambda row: row["late_ns"])
-        check("::call(" in " ".join(late["frames"]) and "(ranks)" in late["frames"][0], f"from where it comes late: {late}")
-        check(all("frames" in row or not row["last_calls"] for row in tool.rows), f"others, too, if at all: {tool.rows}")
+        check("::call(" in " ".join(late["frames"]) and "(ranks)" in late["frames"][0], f"stack of the late rank: {late}")
+        check(all("frames" in row or not row["last_calls"] for row in tool.rows), f"late ranks without a stack: {tool.rows}")
 
 
 @case(alone=True)
-def everybody():
-    """Not only those asked for."""
-    ranks = Ranks(4, late_one)
+def system_wide():
+    ranks = Ranks(4, rank_2_is_late)
     tool = Tool("--by", "rank")
     wait_until(lambda: tool.of_type("attached")[-1]["files"] >= 2, "both libraries are probed")
     ranks.go().wait()
@@ -71,12 +70,12 @@ call A ncclAllReduce 2 result=4; call A ncclAllReduce 3 result=7
 capture; call A ncclAllReduce 6; group; call B ncclAllGather 2; end; end; call A ncclAllReduce 1 count=0
 barrier; destroy B; destroy A
 """
-failed_group = 3  # of those of the script
+failed_group = 3  # number of the group in the script
 
 
 @case
 def counts():
-    """Every function, in groups and graphs, failed and not: calls in calls are one."""
+    """Every function, in groups and graphs, successful or not. A call made inside another one is not counted."""
     tool, calls = trace(4, everything, "--by", "rank,op")
     want = collections.defaultdict(collections.Counter)
     for call in calls:
@@ -88,12 +87,12 @@ def counts():
     keys = "calls", "errors", "bytes", "captured_calls", "joined_calls"
     got = {(row["ranks"] == 2, row["pid"], row["op"]): {key: row[key] for key in keys} for row in tool.rows}
     equal(got, {key: {name: counter[name] for name in keys} for key, counter in want.items()}, "by rank and operation")
-    equal({row["join"] for row in tool.rows}, {"exact"}, "how")
+    equal({row["join"] for row in tool.rows}, {"exact"}, "how calls are matched")
 
 
 @case
-def two_over_the_same_ranks():
-    """Each has an order of its own."""
+def two_communicators_over_the_same_ranks():
+    """Each communicator has its own sequence of calls."""
     script = """comm A; comm B; repeat 40; barrier; only 1; sleep 3; end; call A ncclAllReduce 1; barrier; only 3; sleep 3; end
                 call B ncclAllGather 2; end; barrier; destroy A; destroy B"""
     tool, calls = trace(4, script, "--by", "rank")
@@ -104,7 +103,7 @@ def two_over_the_same_ranks():
 
 @case
 def splits():
-    """Two of one color are one communicator, those of another another."""
+    """Ranks of the same color form one communicator."""
     script = "comm A; split B A 2; repeat 30; barrier; only 3; sleep 3; end; call B ncclAllReduce 1; end; barrier; destroy B; destroy A"
     tool, calls = trace(4, script, "--by", "rank")
     by_hash = collections.defaultdict(list)
@@ -118,31 +117,31 @@ def splits():
 
 def attached_to(script):
     ranks = Ranks(4, "comm A; touch {up}; " + script, waits=False)
-    tool = Tool(*ranks.targets, losses=True)  # a call may be under way
+    tool = Tool(*ranks.targets, losses=True)  # a call may be in flight
     ranks.wait()
     row, = tool.finish().rows
-    equal((row["ranks"], row["ranks_here"]), (4, 4), "its ranks are known")
+    equal((row["ranks"], row["ranks_here"]), (4, 4), "ranks of the communicator")
     return row, ranks.calls()
 
 
-# A rank may be late by a small or by the greatest part of a round.
+# One rank is late, by a small part of a round or by most of it.
 @case(alone=True, each={f"{late} of {late + rest} ms": (late, rest) for late, rest in ((2, 10), (10, 2))})
 def attached_later(which):
-    """To a job that runs: its communicators are known, and its ranks' calls are put together by what they wait for."""
+    """The job already runs: its communicators are found, and calls are matched by what the ranks wait for."""
     late, rest = which
     row, calls = attached_to(f"repeat 350; only 1; sleep {late}; end; call A ncclAllReduce 1 count=1000; finish; sleep {rest}; end")
     equal((row["join"], row["last_rank"]), ("aligned", 1), f"{row}")
     check(row["joined_calls"] * 4 + row["unjoined_calls"] == row["calls"], f"all calls: {row}")
-    check(row["unjoined_calls"] <= 12 and row["joined_calls"] > 200, f"nearly all are joined: {row}")
-    check(row["last_calls"] > 0.9 * row["joined_calls"], f"it is mostly that one: {row}")
+    check(row["unjoined_calls"] <= 12 and row["joined_calls"] > 200, f"too few calls are matched: {row}")
+    check(row["last_calls"] > 0.9 * row["joined_calls"], f"too few calls have rank 1 last: {row}")
     by = sorted(max(call["entry_ns"] for call in one) - sorted(call["entry_ns"] for call in one)[-2] for one in rounds(calls))
     want = by[len(by) // 2]
-    check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"by about {want} ns: {row}")
+    check(0.7 * want < row["late_ns"] / row["last_calls"] < 1.5 * want, f"lateness of about {want} ns: {row}")
 
 
 @case(alone=True)
 def attached_later_to_steps():
-    """Of many calls each, which are enqueued without a wait between them."""
+    """Each step has several calls, which are enqueued without waits between them."""
     calls_of_step = "".join(f"call A ncclAllReduce 1 count={1000 * n}; " for n in range(1, 12))
     row, _ = attached_to(f"repeat 300; only 2; sleep 9; end; {calls_of_step} finish; sleep 3; end")
     equal((row["join"], row["last_rank"]), ("aligned", 2), f"{row}")
@@ -150,34 +149,34 @@ def attached_later_to_steps():
 
 
 @case(alone=True)
-def attached_later_and_not_told():
-    """Without a wait it is not known which call of one is which of the other: nobody is said to be late."""
+def attached_later_without_waits():
+    """Calls of different ranks cannot be matched without waits: no rank is reported as late."""
     row, _ = attached_to("repeat 200; barrier; only 1; sleep 9; end; call A ncclAllReduce 1; end")
     equal((row["join"], row["joined_calls"], "last_rank" in row, "wait_ns" in row), ("not yet", 0, False, False), f"{row}")
-    check(row["calls"] > 400, f"calls are counted: {row}")
+    check(row["calls"] > 400, f"too few calls: {row}")
 
 
 @case(each={name: name for name in ("hidden", "old")})
 def identity_unknown(name):
-    """It is not guessed; what is known without it is told."""
+    """Columns that need the communicator's identity are left out; the others are reported."""
     tool, calls = trace(2, "comm A; call A ncclAllReduce 9 count=100; call A ncclAllGather 2; destroy A", "--by", "pid",
                         env={"LD_LIBRARY_PATH": str(harness.standin / name)})
     equal(len(tool.rows), 2, "a row per process")
     for row in tool.rows:
-        check(not {"communicator", "ranks", "ranks_here", "join", "wait_ns", "last_rank"} & set(row), f"unknown: {row}")
-        equal((row["calls"], row["bytes"], row["unsized_calls"], row["joined_calls"]), (11, 3600, 2, 0), f"known: {row}")
+        check(not {"communicator", "ranks", "ranks_here", "join", "wait_ns", "last_rank"} & set(row), f"columns that cannot be known: {row}")
+        equal((row["calls"], row["bytes"], row["unsized_calls"], row["joined_calls"]), (11, 3600, 2, 0), f"calls and bytes: {row}")
     text, _ = trace(2, "comm A; call A ncclAllReduce 9 count=100; destroy A", json=False,
                     env={"LD_LIBRARY_PATH": str(harness.standin / name)})
-    check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"a line that says so: {text.text}")
+    check(text.text.splitlines()[-1].split()[:2] == ["-", "-"], f"line without communicator and ranks: {text.text}")
 
 
 @case
-def by_the_name_of_rccl():
-    """AMD's library has the functions of NCCL, and no others that count: only its file is called something else."""
+def rccl():
+    """AMD's RCCL has the functions of NCCL under another file name."""
     folder = harness.here / "rccl"
     folder.mkdir()
     shutil.copy(harness.standin / "libnccl.so.2", folder / "librccl.so.1")
-    os.symlink("librccl.so.1", folder / "libnccl.so.2")  # what the program was linked with
+    os.symlink("librccl.so.1", folder / "libnccl.so.2")  # the name that the program is linked to
     tool, calls = trace(2, "comm A; call A ncclAllReduce 9 count=100 type=7; call A ncclBroadcast 4 count=10; destroy A", "--by", "comm,rank",
                         env={"LD_LIBRARY_PATH": f"{folder}:{harness.standin}"})
     equal([(row["rank"], row["calls"], row["joined_calls"], row["join"]) for row in sorted(tool.rows, key=lambda row: row["rank"])],
@@ -185,30 +184,30 @@ def by_the_name_of_rccl():
 
 
 @case
-def made_again():
-    """At the same address, for another communicator: each is one of its own."""
+def recreated_at_the_same_address():
+    """A new communicator at the address of an old one is counted separately."""
     tool, calls = trace(2, "".join(f"comm C{i}; call C{i} ncclAllReduce {i + 1}; barrier; destroy C{i}; barrier;" for i in range(20)))
     equal(sorted(row["calls"] for row in tool.rows), [2 * (i + 1) for i in range(20)], "calls of each")
-    equal({(row["join"], row["unjoined_calls"]) for row in tool.rows}, {("exact", 0)}, "how")
+    equal({(row["join"], row["unjoined_calls"]) for row in tool.rows}, {("exact", 0)}, "how calls are matched")
 
 
 @case
-def one_is_killed():
-    """The others' calls that it did not come to are told as such."""
+def rank_is_killed():
+    """Collectives that the killed rank never entered are reported as unjoined."""
     ranks = Ranks(3, "comm A; call A ncclAllReduce 10; barrier; touch {up}2; only 1; sleep 60000; end; call A ncclAllReduce 5; sleep 300; touch {up}3; sleep 1500")
     tool = Tool(*ranks.targets)
     ranks.go()
-    wait_until(lambda: ranks.up_file.with_suffix(".up3").exists(), "the others have gone on")
+    wait_until(lambda: ranks.up_file.with_suffix(".up3").exists(), "the other ranks have continued")
     os.kill(int(ranks.pids[1]), signal.SIGKILL)
     ranks.wait(1)
     rows = tool.finish().rows
     equal(sum(row["calls"] for row in rows), 40, "calls")
-    equal((sum(row["joined_calls"] for row in rows), sum(row["unjoined_calls"] for row in rows)), (10, 10), "joined, and not")
+    equal((sum(row["joined_calls"] for row in rows), sum(row["unjoined_calls"] for row in rows)), (10, 10), "joined and unjoined calls")
 
 
-def rank_numbered(number, script):
-    """A job of one rank with this pid, if nobody else takes it meanwhile."""
-    last = pathlib.Path("/proc/sys/kernel/ns_last_pid")  # as checkpoints are restored
+def job_with_pid(number, script):
+    """A job of one rank that has this pid, unless another process takes it meanwhile."""
+    last = pathlib.Path("/proc/sys/kernel/ns_last_pid")  # also used to restore checkpoints
     for _ in range(60 if last.exists() else 0):
         last.write_text(str(number - 2))  # the next one is the rank's parent
         job = Ranks(1, script)
@@ -216,24 +215,24 @@ def rank_numbered(number, script):
             return job
         os.kill(int(job.pids[0]), signal.SIGKILL)
         job.process.wait()
-    raise Skip("no process can be given this pid")
+    raise Skip("cannot start a process with this pid")
 
 
 @case(alone=True)
-def at_one_place():
-    """Two threads whose calls have the same place (bpf/base/front_calls.bpf.h), one while the other is in its own."""
+def colliding_calls():
+    """Two threads whose calls share a slot in bpf/base/front_calls.bpf.h: one calls while the other is in a call."""
     first = Ranks(1, "comm A; call A ncclBcast 1 block=1200; call A ncclBcast 50; destroy A")
-    second = rank_numbered(int(first.pids[0]) + 2048, "comm A; sleep 300; call A ncclBcast 500; destroy A")
+    second = job_with_pid(int(first.pids[0]) + 2048, "comm A; sleep 300; call A ncclBcast 500; destroy A")
     tool = Tool("-p", f"{first.pids[0]},{second.pids[0]}", "--by", "pid")
     for job in first.go(), second.go():
         job.wait()
     equal({str(row["pid"]): (row["op"], row["calls"]) for row in tool.finish().rows},
-          {first.pids[0]: ("Broadcast", 51), second.pids[0]: ("Broadcast", 500)}, "calls within calls are no others")
+          {first.pids[0]: ("Broadcast", 51), second.pids[0]: ("Broadcast", 500)}, "calls of each process")
 
 
 @case
-def many():
-    """Without a pause, nothing is lost."""
+def calls_without_a_pause():
+    """No call is lost."""
     tool, calls = trace(8, "comm A; repeat 20; barrier; call A ncclAllReduce 1000; end; barrier; destroy A", "-i", "1")
     equal(sum(row["calls"] for row in tool.rows), 160000, "calls")
     equal(sum(row["joined_calls"] for row in tool.rows), 20000, "joined")
@@ -241,7 +240,7 @@ def many():
 
 @case
 def tables():
-    """As wide as a terminal that is somewhat wide; what is aligned is marked as an estimate."""
+    """Tables fit into 100 columns, and values that depend on aligned calls are marked as estimates."""
     script = "comm A; call A ncclAllReduce 3; call A ncclAllGather 3; barrier; destroy A"
     for by in [], ["--by", "rank"], ["--by", "rank,op"]:
         lines = trace(2, script, *by, json=False)[0].text.splitlines()
@@ -255,14 +254,14 @@ def tables():
 
 
 @case
-def by_others():
-    """Calls add up over communicators and processes; there is no one that was last then."""
+def other_groupings():
+    """Calls of several communicators and processes are added up; such rows have no last rank."""
     script = "comm A; comm B; call A ncclAllReduce 3; call B ncclAllGather 5; barrier; destroy A; destroy B"
     by_op = {row["op"]: row["calls"] for row in trace(2, script, "--by", "op")[0].rows}
     equal(by_op, {"AllReduce": 6, "AllGather": 10}, "by operation")
     row, = trace(2, script, "--by", "cgroup")[0].rows
-    equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "of all")
-    check(not {"communicator", "last_rank", "ranks"} & set(row), f"none that is of one: {row}")
+    equal((row["calls"], row["joined_calls"], row["op"]), (16, 16, "AllGather,AllReduce"), "sum")
+    check(not {"communicator", "last_rank", "ranks"} & set(row), f"columns of a single communicator: {row}")
     tool, calls = trace(2, "comm A; call A ncclAllReduce 3; call A ncclAllGather 5 own=1; call A ncclSend 2 own=1; barrier; destroy A",
                         "--by", "rank,stream")
     equal({(row["rank"], row["stream"]): row["calls"] for row in tool.rows},
@@ -273,7 +272,7 @@ def by_others():
 
 @case
 def without_a_cpu():
-    """Three ranks that could run all the time have one CPU together; the fourth sleeps."""
+    """Three ranks that never sleep share one CPU; the fourth rank sleeps."""
     ranks = Ranks(4, "comm A; call A ncclAllReduce 1; except 3; spin 2800; end; only 3; sleep 2800; end; call A ncclAllReduce 1; barrier; destroy A")
     for pid in ranks.pids[:3]:
         os.sched_setaffinity(int(pid), {min(os.sched_getaffinity(0))})
@@ -282,9 +281,9 @@ def without_a_cpu():
     for row in tool.finish().rows:
         used, waited = (row[key] / row["cpu_covered_ns"] for key in ("cpu_ns", "run_queue_ns"))
         if row["rank"] == 3:
-            check(used + waited < 0.2, f"it sleeps: {row}")
+            check(used + waited < 0.2, f"CPU time of the sleeping rank: {row}")
         else:
-            check(used < 0.5 < waited and 0.7 < used + waited < 1.2, f"it runs or waits for a CPU: {row}")
+            check(used < 0.5 < waited and 0.7 < used + waited < 1.2, f"CPU and run-queue time: {row}")
 
 
 fails = """
@@ -297,24 +296,24 @@ failures = {("AllReduce", "ncclInvalidArgument"): 3, ("AllReduce", "ncclInvalidU
             ("AsyncError", "ncclRemoteError"): 1, ("AsyncError", "ncclUnhandledCudaError"): 1,
             ("CommInitRank", "ncclSystemError"): 1, ("GroupEnd", "ncclInternalError"): 1,
             ("Broadcast", "ncclInvalidArgument"): 6}
-of_no_communicator = "CommInitRank", "GroupEnd", "Broadcast"
+without_communicator = "CommInitRank", "GroupEnd", "Broadcast"
 
 
 @case
 def failed():
-    """By rank, operation and result; what a communicator has come to is told once, however often it is asked for."""
+    """Errors by rank, operation and result. An asynchronous error is counted once, even if queried repeatedly."""
     ranks = Ranks(2, fails)
-    table, lines, all_ = (Tool(*ranks.targets, *arguments) for arguments in (["-x"], ["-x", "-e"], ["--by", "pid"]))
+    table, lines, totals = (Tool(*ranks.targets, *arguments) for arguments in (["-x"], ["-x", "-e"], ["--by", "pid"]))
     ranks.go().wait()
-    rows, events, by_pid = table.finish().rows, lines.finish().events, all_.finish().rows
-    want = {(rank, *what): n for what, n in failures.items() if what[0] not in of_no_communicator for rank in (0, 1)}
-    want |= {(None, *what): 2 * n for what, n in failures.items() if what[0] in of_no_communicator}
+    rows, events, by_pid = table.finish().rows, lines.finish().events, totals.finish().rows
+    want = {(rank, *error): n for error, n in failures.items() if error[0] not in without_communicator for rank in (0, 1)}
+    want |= {(None, *error): 2 * n for error, n in failures.items() if error[0] in without_communicator}
     equal({(row.get("rank"), row["op"], row["result"]): row["errors"] for row in rows}, want, "rows")
-    check(all(("communicator" in row) == ("rank" in row) and "calls" not in row for row in rows), f"whose: {rows}")
+    check(all(("communicator" in row) == ("rank" in row) and "calls" not in row for row in rows), f"ranks and communicators: {rows}")
     equal(collections.Counter((str(event["pid"]), event["op"], event["result"]) for event in events),
-          {(pid, *what): n for what, n in failures.items() for pid in ranks.pids}, "lines")
-    equal({event["result_code"] for event in events}, {1, 2, 3, 4, 5, 6}, "numbers")
-    equal([(row["calls"], row["errors"]) for row in by_pid], [(5, sum(failures.values()))] * 2, "beside those that did not")
+          {(pid, *error): n for error, n in failures.items() for pid in ranks.pids}, "events")
+    equal({event["result_code"] for event in events}, {1, 2, 3, 4, 5, 6}, "result codes")
+    equal([(row["calls"], row["errors"]) for row in by_pid], [(5, sum(failures.values()))] * 2, "calls and errors of each process")
 
 
 @case

@@ -22,9 +22,9 @@ def verdicts(count, script, *arguments, targets=None):
     return [event for event in tool.finish().events if "verdict" in event], ranks
 
 
-def the_same(event, **want):
+def check_fields(event, **want):
     equal({key: event.get(key) for key in want}, want, f"{event}")
-    check(len(event["communicator"]) == 16, f"whose: {event}")
+    check(len(event["communicator"]) == 16, f"communicator: {event}")
 
 
 def in_order(words, text):
@@ -49,20 +49,20 @@ def missing(name):
     found, ranks = verdicts(4, f"comm A; call A ncclAllReduce 5 count=1000; barrier; only 2; {step}; {rest} end; "
                                "except 2; call A ncclAllReduce 1 count=1000; end; barrier; destroy A")
     verdict, = found
-    the_same(verdict, verdict="missing", verdict_ranks="2", sequence=6, ranks_here=4, ranks=4, join="exact")
-    check(1e9 <= verdict["waited_ns"] < 2.6e9, f"for how long: {verdict}")
+    check_fields(verdict, verdict="missing", verdict_ranks="2", sequence=6, ranks_here=4, ranks=4, join="exact")
+    check(1e9 <= verdict["waited_ns"] < 2.6e9, f"waiting time: {verdict}")
     in_order(["rank 2 has not entered AllReduce", "(collective 6)", "ranks 0-1,3 have been waiting for"], verdict["text"])
     doing, = verdict["doing"]
     in_order([f"rank 2 (process {ranks.pids[2]}): ", words, "; its last collective in this communicator was AllReduce, "], doing)
 
 
 @case
-def missing_as_it_is_stopped():
+def missing_because_it_is_stopped():
     ranks = Ranks(2, "comm A; call A ncclAllReduce 5 count=1000; barrier; only 1; touch {up}.late; sleep 600; end; "
                      "call A ncclAllReduce 1 count=1000; barrier; destroy A")
     tool = Tool(*ranks.targets, *stalled)
     ranks.go()
-    wait_until(pathlib.Path(f"{ranks.up_file}.late").exists, "it sleeps")
+    wait_until(pathlib.Path(f"{ranks.up_file}.late").exists, "rank 1 sleeps")
     os.kill(int(ranks.pids[1]), signal.SIGSTOP)
     try:
         verdict = wait_until(lambda: [event for event in tool.events if "verdict" in event], "the verdict")[0]
@@ -70,20 +70,20 @@ def missing_as_it_is_stopped():
         os.kill(int(ranks.pids[1]), signal.SIGCONT)
     ranks.wait()
     tool.finish()
-    the_same(verdict, verdict="missing", verdict_ranks="1", sequence=6)
+    check_fields(verdict, verdict="missing", verdict_ranks="1", sequence=6)
     in_order(["rank 1 ", "; it is stopped by a signal"], verdict["doing"][0])
 
 
 @case
-def missing_for_another():
-    """Each of two waits for the other one, in another communicator."""
+def missing_because_of_another_communicator():
+    """Two ranks wait for each other, in different communicators."""
     script = """comm A; comm B; barrier; only 0; call A ncclAllReduce 1; hang 2600; call B ncclAllGather 1; end
                 only 1; call B ncclAllGather 1; hang 2600; call A ncclAllReduce 1; end; barrier; destroy A; destroy B"""
     found, _ = verdicts(2, script)
     by_rank = {verdict["verdict_ranks"]: verdict for verdict in found}
     equal((len(found), set(by_rank)), (2, {"0", "1"}), f"{found}")
     for rank, operation, other in ("1", "AllReduce", "0"), ("0", "AllGather", "1"):
-        the_same(by_rank[rank], verdict="missing", sequence=1)
+        check_fields(by_rank[rank], verdict="missing", sequence=1)
         in_order([f"rank {rank} has not entered {operation}"], by_rank[rank]["text"])
         in_order(["it has entered no collective of this communicator", f"of communicator {by_rank[other]['communicator']}"],
                  by_rank[rank]["doing"][0])
@@ -105,35 +105,35 @@ def mismatches():
     equal([verdict["verdict"] for verdict in found], ["mismatch"] * 5, f"{found}")
     words = [*(["ranks 0,2 call AllReduce of 1000 float32, sum; rank 1 calls AllReduce " + other] for other in different.values()),
              ["root 0; rank 1 calls Broadcast", "root 1"], ["call Reduce", "rank 1 calls AllGather"]]
-    equal([verdict["sequence"] for verdict in found], [4, 7, 10, 1, 3], "which")
-    for verdict, of in zip(found, words):
-        the_same(verdict, verdict_ranks="1", join="exact")
-        in_order(of, verdict["text"])
+    equal([verdict["sequence"] for verdict in found], [4, 7, 10, 1, 3], "collectives")
+    for verdict, expected in zip(found, words):
+        check_fields(verdict, verdict_ranks="1", join="exact")
+        in_order(expected, verdict["text"])
 
 
 @case
 def stuck():
     found, ranks = verdicts(4, "comm A; call A ncclAllReduce 7 count=1000; hang 4200; barrier; destroy A", "-U")
     verdict, = found
-    the_same(verdict, verdict="stuck", sequence=7, ranks_here=4, ranks=4)
+    check_fields(verdict, verdict="stuck", sequence=7, ranks_here=4, ranks=4)
     check("verdict_ranks" not in verdict and verdict["waited_ns"] >= 1e9, f"{verdict}")
     in_order(["all 4 ranks on this machine have entered AllReduce", "(collective 7)", "ranks 0-3 are waiting for the GPU"], verdict["text"])
     equal([line.split(":")[0] for line in verdict["doing"] if line.startswith("rank")],
-          [f"rank {rank} (process {pid})" for rank, pid in enumerate(ranks.pids)], "who waits")
-    check(any(line.startswith("    ") and "(ranks)" in line for line in verdict["doing"]), f"from where: {verdict}")
+          [f"rank {rank} (process {pid})" for rank, pid in enumerate(ranks.pids)], "waiting ranks")
+    check(any(line.startswith("    ") and "(ranks)" in line for line in verdict["doing"]), f"no stack: {verdict}")
 
 
 @case
-def ended():
+def rank_has_exited():
     found, _ = verdicts(3, "comm A; call A ncclAllReduce 4; barrier; only 1; exit; end; call A ncclAllReduce 2; sleep 3500")
     verdict, = found
-    the_same(verdict, verdict="missing", verdict_ranks="1", sequence=5)
+    check_fields(verdict, verdict="missing", verdict_ranks="1", sequence=5)
     in_order(["its process has exited"], verdict["doing"][0])
 
 
 @case
 def nothing_hangs():
-    """Lateness below the limit, waits that return, time without any call or wait."""
+    """No verdict on lateness below the limit, waits that return, or pauses without calls and waits."""
     found, _ = verdicts(3, """comm A; call A ncclAllReduce 5; only 1; sleep 700; end; call A ncclAllReduce 3
                               repeat 26; hang 100; end; call A ncclAllReduce 1; sleep 2600; barrier; destroy A""")
     equal(found, [], "verdicts")
@@ -170,30 +170,30 @@ class Ras:
                 client.shutdown(socket.SHUT_RDWR)
 
 
-def of_rank(rank, count, host="10.0.0.1"):
+def ras_rank(rank, count, host="10.0.0.1"):
     return {"rank": rank, "host": host, "pid": 4000 + rank, "collective_counts": {"AllReduce": count}}
 
 
 @case
-def of_other_hosts():
-    """RAS verdicts on a communicator that hangs, with ranks on all hosts, and on one that has hung since before the run."""
+def ranks_on_other_hosts():
+    """RAS verdicts on two communicators: one hangs during the run and spans two hosts, the other hung before it."""
     dead = {"rank": 3, "host": "\x1b[2J\"", "pid": 4003, "status": {"considered_dead": True}}
-    before = {"hash": "0xabc", "size": 4, "ranks": [of_rank(0, 7), of_rank(1, 7), of_rank(2, 6)], "missing_ranks": [dead]}
+    before = {"hash": "0xabc", "size": 4, "ranks": [ras_rank(0, 7), ras_rank(1, 7), ras_rank(2, 6)], "missing_ranks": [dead]}
     ranks = Ranks(2, """comm A; call A ncclAllReduce 1; only 1; wait {up}2; end; call A ncclAllReduce 1; barrier; destroy A""")
-    told = lambda kind: [event for event in tool.events if event.get("verdict") == kind]
-    ras = Ras(lambda: [before, *({"hash": "0x" + one["communicator"], "size": 2, "ranks": [of_rank(0, 2), of_rank(1, 1, "10.0.0.2")],
-                                  "missing_ranks": []} for one in told("missing"))])
+    verdicts_of = lambda kind: [event for event in tool.events if event.get("verdict") == kind]
+    ras = Ras(lambda: [before, *({"hash": "0x" + one["communicator"], "size": 2, "ranks": [ras_rank(0, 2), ras_rank(1, 1, "10.0.0.2")],
+                                  "missing_ranks": []} for one in verdicts_of("missing"))])
     tool = Tool(*ranks.targets, *stalled, "--ras", ras.port)
     ranks.go()
-    wait_until(lambda: len(told("ras")) == 2, "a hang, and one from before")
+    wait_until(lambda: len(verdicts_of("ras")) == 2, "both verdicts")
     ranks.up_file.with_suffix(".up2").touch()
     ranks.wait()
     tool.finish()
-    missing, = told("missing")
-    by_communicator = {event["communicator"]: event for event in told("ras")}
+    missing, = verdicts_of("missing")
+    by_communicator = {event["communicator"]: event for event in verdicts_of("ras")}
     old, now = by_communicator["0000000000000abc"], by_communicator[missing["communicator"]]
-    the_same(old, verdict_ranks="2,3", ranks=4, ranks_here=0)
+    check_fields(old, verdict_ranks="2,3", ranks=4, ranks_here=0)
     equal(old["doing"], ["rank 2 (process 4002 on 10.0.0.1) has launched 6 of 7 AllReduce",
-                         "rank 3 (process 4003 on \x1b[2J\") is considered dead"], "of whom")
-    the_same(now, verdict_ranks="1", ranks=2, ranks_here=2, sequence=2)
-    equal(now["doing"], ["rank 1 (process 4001 on 10.0.0.2) has launched 1 of 2 AllReduce"], "of whom")
+                         "rank 3 (process 4003 on \x1b[2J\") is considered dead"], "missing ranks")
+    check_fields(now, verdict_ranks="1", ranks=2, ranks_here=2, sequence=2)
+    equal(now["doing"], ["rank 1 (process 4001 on 10.0.0.2) has launched 1 of 2 AllReduce"], "missing ranks")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ncclwait's lines of single collectives, alone and joined with those of other hosts; and its histograms."""
+"""ncclwait's events of single collectives, from one host or joined from several hosts; and its histograms."""
 import collections
 import json
 
@@ -16,15 +16,15 @@ def trace(count, script, *arguments, **options):
     return tool.finish(), ranks.calls()
 
 
-late_one = "comm A; repeat 20; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; complete; end; destroy A"
+rank_2_is_late = "comm A; repeat 20; barrier; only 2; sleep 5; end; call A ncclAllReduce 1 count=5000; complete; end; destroy A"
 
 
 def bars_of_collectives(timeline, events):
-    """From when a rank comes until the last one does."""
-    begun = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "b"}
-    ended = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "e"}
-    equal((len(begun), set(begun)), (len(events), set(ended)), "bars")
-    bars = sorted((bar["tid"], bar["args"]["sequence"], round(1e3 * (ended[number]["ts"] - bar["ts"]))) for number, bar in begun.items())
+    """A bar lasts from the arrival of its rank until that of the last rank."""
+    begin = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "b"}
+    end = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "e"}
+    equal((len(begin), set(begin)), (len(events), set(end)), "bars")
+    bars = sorted((bar["tid"], bar["args"]["sequence"], round(1e3 * (end[number]["ts"] - bar["ts"]))) for number, bar in begin.items())
     for bar, event in zip(bars, sorted(events, key=lambda event: (event["tid"], event["sequence"]))):
         waited = event["skew_ns"] - event["offset_ns"]
         check(bar[:2] == (event["tid"], event["sequence"]) and abs(bar[2] - waited) <= 2000, f"{bar} of {event}")
@@ -32,34 +32,33 @@ def bars_of_collectives(timeline, events):
 
 @case
 def lines():
-    """As JSON, one for each rank: when it came, by how much after the first one, how long it waited then, and from where
-    in the program it came."""
+    """JSON has an event for each rank: its time, its offset from the first rank, its wait, and its call stack."""
     timeline = harness.here / "timeline.json"
-    tool, calls = trace(4, late_one, "-e", "-U", "--trace", timeline)
+    tool, calls = trace(4, rank_2_is_late, "-e", "-U", "--trace", timeline)
     bars_of_collectives(timeline, tool.events)
     callers = [" ".join(event.get("frames", [])) for event in tool.events]
     check(all(callers) and "::call(" in callers[-1] and "(ranks)" in callers[-1], f"callers: {callers[-1]}")
     by_call = {(event["sequence"], event["rank"]): event for event in tool.events}
-    equal(len(by_call), len(tool.events), "one of each")
+    equal(len(by_call), len(tool.events), "different events")
     late = short = 0
     for number, one in enumerate(rounds(calls), 1):
         events = [by_call.pop((number, call["rank"])) for call in one]
         first = min(event["time_ns"] for event in events)
         last = max(events, key=lambda event: event["time_ns"])
         for call, event in zip(one, events):
-            check(call["entry_ns"] <= event["time_ns"] <= call["return_ns"], f"when: {call}, {event}")
-            equal((event["pid"], event["op"], event["bytes"], event["join"]), (call["pid"], "AllReduce", 20000, "exact"), "what")
+            check(call["entry_ns"] <= event["time_ns"] <= call["return_ns"], f"time: {call}, {event}")
+            equal((event["pid"], event["op"], event["bytes"], event["join"]), (call["pid"], "AllReduce", 20000, "exact"), "fields of the event")
             equal((event["offset_ns"], event["skew_ns"], event["last_rank"]),
                   (event["time_ns"] - first, last["time_ns"] - first, last["rank"]), f"{event}")
             short += last["time_ns"] - event["time_ns"] - 1_000_000 > event["sync_wait_ns"]
-        # Another one may come later, where it has had no CPU for longer than the late one has slept.
+        # Another rank may be even later, if it had no CPU for longer than rank 2 slept.
         others = [call["return_ns"] for call in one if call["rank"] != 2]
         if max(others) < next(call["entry_ns"] for call in one if call["rank"] == 2):
-            equal(last["rank"], 2, "who is last")
+            equal(last["rank"], 2, "last rank")
             late += 1
-    check(late, "it was late")
-    check(short <= len(calls) / 10, f"{short} of {len(calls)} waits are shorter than the others were late: they began late themselves")
-    equal(by_call, {}, "no others")
+    check(late, "rank 2 was never last")
+    check(short <= len(calls) / 10, f"{short} of {len(calls)} waits are shorter than the time until the last rank arrived")
+    equal(by_call, {}, "events without a call")
 
 
 @case
@@ -73,17 +72,17 @@ def lines_in_text():
 
 
 @case
-def lines_that_are_alone():
-    """Of a rank without others, or that others never follow: a line all the same, which says so."""
+def unjoined_events():
+    """A rank without others, or whose others never follow, has events without an offset."""
     tool, _ = trace(1, "comm A; call A ncclAllReduce 3; destroy A", "-e")
     equal([(event["sequence"], event["join"], "offset_ns" in event) for event in tool.events],
           [(number, "alone", False) for number in (1, 2, 3)], "alone")
     tool, _ = trace(2, "comm A; call A ncclAllReduce 2; only 0; call A ncclAllReduce 1; end; barrier; destroy A", "-e")
-    equal(collections.Counter("offset_ns" in event for event in tool.events), {True: 4, False: 1}, "joined, and not")
+    equal(collections.Counter("offset_ns" in event for event in tool.events), {True: 4, False: 1}, "events with an offset")
 
 
 def rounds_of(files):
-    """Of the files of all hosts: each communicator's collectives, by their number."""
+    """Events of all hosts, by communicator and collective."""
     joined = collections.defaultdict(list)
     for events in files:
         for event in events:
@@ -92,16 +91,16 @@ def rounds_of(files):
 
 
 def straggler(ranks):
-    """Of one collective: the rank that the others waited for, and how long; by durations, for each host has a clock of its
-    own. Who waited least is who came last."""
+    """The rank that the others waited for in a collective, and how long. It is the rank with the shortest wait: durations
+    are compared, since each host has its own clock."""
     by_wait = sorted((event["sync_wait_ns"], event["rank"]) for event in ranks)
     return by_wait[0][1], by_wait[len(by_wait) // 2][0] - by_wait[0][0]
 
 
 @case
 def two_hosts():
-    """Each has a half of the ranks, and a clock that is seconds away from the other's. Rank 5 is late by 290 ms at one
-    collective, and by its host's file alone the other host does not know."""
+    """Each host has half of the ranks, and their clocks differ by 5 s. Rank 5 is 290 ms late for one collective, which
+    the other host's events alone cannot show."""
     job = Ranks(8, """comm A; repeat 6; call A ncclAllReduce 1 count=1000; complete; end; only 5; sleep 290; end
                       call A ncclAllReduce 1 count=1000; complete; repeat 5; call A ncclAllReduce 1 count=1000; complete; end; destroy A""")
     hosts = [Tool("-p", ",".join(pids), "-e") for pids in (job.pids[:4], job.pids[4:])]
@@ -115,10 +114,10 @@ def two_hosts():
     late = {number: straggler(ranks) for (_, number), ranks in joined.items()}
     rank, wait_ns = late.pop(7)
     check(rank == 5 and 280e6 < wait_ns < 400e6, f"rank {rank}, {wait_ns} ns")
-    check(max(wait for _, wait in late.values()) < 150e6, f"nobody else: {late}")
+    check(max(wait for _, wait in late.values()) < 150e6, f"other late ranks: {late}")
     here = [event for event in first if event["sequence"] == 7]
     check(max(event["skew_ns"] for event in here) < 100e6 and min(event["sync_wait_ns"] for event in here) > 280e6,
-          f"the host without it sees a wait, and nobody late: {here}")
+          f"the other host must see a wait, but no late rank: {here}")
 
 
 @case(each={measure: measure for measure in ("skew", "size", "enqueue")})
@@ -127,12 +126,12 @@ def histograms(measure):
     tool, _ = trace(2, script, "-H", measure, "--by", "op")
     by_op = {hist["op"]: hist for hist in tool.of_type("hist")}
     counts = {op: sum(bucket["count"] for bucket in hist["buckets"]) for op, hist in by_op.items()}
-    factor = 1 if measure == "skew" else 2  # a skew is of a collective, the others of each rank's call
-    equal(counts, {"AllReduce": 10 * factor, "AllGather": 20 * factor}, "how many")
+    factor = 1 if measure == "skew" else 2  # one skew per collective; other measures per rank's call
+    equal(counts, {"AllReduce": 10 * factor, "AllGather": 20 * factor}, "counts")
     if measure == "skew":
-        check(by_op["AllReduce"]["p50"] >= 4096, f"us: {by_op['AllReduce']}")
+        check(by_op["AllReduce"]["p50"] >= 4096, f"p50 in us: {by_op['AllReduce']}")
     if measure == "size":
-        equal([bucket["count"] for bucket in by_op["AllReduce"]["buckets"]], [20], "one size")
+        equal([bucket["count"] for bucket in by_op["AllReduce"]["buckets"]], [20], "calls of one size")
 
 
 @case
@@ -144,7 +143,7 @@ def by_size():
 
 
 @case
-def contradictions():
+def refused_options():
     for arguments, word in ((["-e", "-H", "skew"], "not both"), (["-H", "skews"], "'skew'"), (["-e", "1", "2"], "COUNT"),
                             (["--stalled", "never"], "--stalled"), (["-e", "--by", "rank"], "--by")):
         tool = Tool(*arguments, json=False, banner=False, attaches=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user's program makes so much of something that no table has room for it. Each process has a share of every
-table, so what others do is counted exactly; reports and Ctrl-C are in time."""
+"""A program of another user overfills the tool's tables. Each process has a share of every table, so other processes
+are counted exactly; reports and Ctrl-C are in time."""
 import collections
 import json
 import re
@@ -19,23 +19,23 @@ from test_hostile_files import copy_of_driver
 from truth import same_counts
 
 interval = 0.5
-# The bound is 0.2 s for a report and 1 s for the end, on a machine that does nothing else.
-late_by, end_within = 1, 3
+# Limits in seconds. On an idle machine they could be 0.2 for a report and 1 for the exit.
+max_report_delay, max_exit_delay = 1, 3
 
 
-def memory(pid, what):
-    """KiB."""
-    return int(next(line for line in open(f"/proc/{pid}/status") if line.startswith(what)).split()[1])
+def memory(pid, field):
+    """A field of /proc/PID/status, in KiB."""
+    return int(next(line for line in open(f"/proc/{pid}/status") if line.startswith(field)).split()[1])
 
 
 class Report:
-    """What a tool has printed, of which there are tens of thousands of lines."""
+    """Rows of one process. Only these are parsed, since a tool prints tens of thousands of lines."""
 
     def __init__(self, tool, pid):
         lines = [line for line in tool.lines if line.startswith('{"type":"row"')]
         self.rows = [json.loads(line) for line in lines if f'"pid":{pid},' in line]
         times = sorted({int(re.search(r'"monotonic_ns":(\d+)', line)[1]) / 1e9 for line in lines})
-        self.longest = max(later - earlier for earlier, later in zip(times, times[1:-1]))
+        self.longest_interval = max(later - earlier for earlier, later in zip(times, times[1:-1]))
 
 
 def launches_of(report):
@@ -46,7 +46,7 @@ def launches_of(report):
 
 
 def stop(tool):
-    """Seconds from SIGINT to its end."""
+    """Seconds from SIGINT until the tool exits."""
     begun = time.monotonic()
     tool.process.send_signal(signal.SIGINT)
     equal(tool.process.wait(60 * harness.patience), 0, f"exit status ({tool.error})")
@@ -55,7 +55,7 @@ def stop(tool):
 
 @case(each={"10000/s": 10, "200000/s": 200}, alone=True, timeout=240)
 def a_new_kernel_for_each_launch(per_ms):
-    """Thousands of rows and of unknown names a second: the victim's launches are counted, and have their names."""
+    """Thousands of rows and unknown names a second: the victim's launches are counted, with names."""
     victim = Workload("repeat 1500; launch vecadd 1; launch saxpy 1; sleep 1; end")
     neighbour = Neighbour("launches", 4000 * per_ms, per_ms)
     tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
@@ -64,22 +64,22 @@ def a_new_kernel_for_each_launch(per_ms):
     took = stop(tool)
     report = Report(tool, victim.pid)
     equal(launches_of(report), {"vecadd": 1500, "saxpy": 1500}, "launches of the victim")
-    late = report.longest - interval
-    check(late < late_by * harness.patience and took < end_within * harness.patience,
-          f"a report is late by {late:.2f} s, the end comes {took:.2f} s after SIGINT")
+    late = report.longest_interval - interval
+    check(late < max_report_delay * harness.patience and took < max_exit_delay * harness.patience,
+          f"a report is {late:.2f} s late, the exit {took:.2f} s after SIGINT")
 
 
 @case(alone=True, timeout=240)
-def memory_of_a_process_is_given_back():
+def memory_is_freed_when_a_process_exits():
     neighbour = Neighbour("launches", 300000, 200)
     tool = Tool("--by", "pid,kernel", "-i", interval, losses=True)
     neighbour.go().done()
-    most = memory(tool.pid, "VmHWM:")
+    peak = memory(tool.pid, "VmHWM:")
     neighbour.end()
     time.sleep(1 + 2 * interval)
     after = memory(tool.pid, "VmRSS:")
     stop(tool)
-    check(most < 200 << 10 and after < 120 << 10, f"{most} KiB, {after} KiB afterwards")
+    check(peak < 200 << 10 and after < 120 << 10, f"{peak} KiB, after the exit {after} KiB")
 
 
 def newest(tool):
@@ -106,8 +106,8 @@ while True:
 
 @case(each={"1": 1, "4": 4}, alone=True, timeout=240)
 def users_whose_files_are_slow(users):
-    """Their kernels' handles lead into files that take 0.4 s to open: reports and the end are in time, and others'
-    launches are counted exactly, with names."""
+    """Their kernel handles point into files that take 0.4 s to open: reports and the exit are in time, and launches of
+    other processes are counted exactly, with names."""
     data = harness.here / "data"
     data.write_bytes(bytes(4096))
     file, server = file_system("slow", data)
@@ -131,9 +131,9 @@ def users_whose_files_are_slow(users):
     took = stop(tool)
     report = Report(tool, victim.pid)
     equal(launches_of(report), {"vecadd": 3000, "saxpy": 3000}, "launches of the victim")
-    late = report.longest - interval
-    check(late < late_by * harness.patience and took < end_within * harness.patience and started < 6 * harness.patience,
-          f"a report is late by {late:.2f} s, the end comes {took:.2f} s after SIGINT, the start took {started:.1f} s")
+    late = report.longest_interval - interval
+    check(late < max_report_delay * harness.patience and took < max_exit_delay * harness.patience and started < 6 * harness.patience,
+          f"a report is {late:.2f} s late, the exit {took:.2f} s after SIGINT, the start took {started:.1f} s")
 
 
 @case(tool="ncclwait")
@@ -151,7 +151,7 @@ def more_communicators_than_the_table_has():
 
 @case(tool="gpualloc")
 def more_allocations_than_the_table_has():
-    """What is live is exact for the others."""
+    """Live memory of other processes is exact."""
     victim = Workload("repeat 500; alloc a 64; end; alloc b 1000; free b; touch {dir}/made; wait {dir}/end", "workload-driver")
     neighbour = Neighbour("allocations", 20000)
     tool = Tool("-p", f"{victim.pid},{neighbour.pid}", "--live-entries", 4096, "-i", interval, losses=True)
@@ -159,20 +159,20 @@ def more_allocations_than_the_table_has():
     victim.go()
     wait_until(lambda: (harness.here / "made").exists(), "the victim has allocated")
     live = lambda: [(row["live_allocations"], row["live_bytes"]) for row in newest(tool) if row.get("pid") == victim.pid]
-    wait_until(lambda: live() == [(500, 32000)], f"what the victim holds: {live()}")
+    wait_until(lambda: live() == [(500, 32000)], f"live memory of the victim: {live()}")
     (harness.here / "end").touch()
     victim.wait()
     neighbour.end()
     tool.finish()
     rows = [row for row in tool.rows if row.get("pid") == victim.pid]
-    equal((sum(row["allocs"] for row in rows), sum(row["untracked"] for row in rows)), (501, 0), "of the victim")
+    equal((sum(row["allocs"] for row in rows), sum(row["untracked"] for row in rows)), (501, 0), "allocations of the victim")
 
 
 @case(each={"captures": "captures", "graphs": "graphs"})
-def more_graphs_than_the_table_has(what):
-    """What others record is not counted as launched, and what their graphs launch is."""
+def more_graphs_than_the_table_has(kind):
+    """The victim's captured launches do not count as launches, and launches of its graphs do."""
     victim = Workload("capture begin; launch vecadd 3 stream=1; capture end; graph 7 stream=1; launch saxpy 2")
-    neighbour = Neighbour(what, 70000)
+    neighbour = Neighbour(kind, 70000)
     tool = Tool("-p", f"{victim.pid},{neighbour.pid}", "--by", "pid,kernel", losses=True)
     neighbour.go().done()
     truth = victim.go().truth()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every mode's JSON is whole, and intervals are what happened in them."""
+"""cudalaunch's output in every mode: records are complete, and each interval has the calls made in it."""
 import re
 
 import harness
@@ -26,7 +26,7 @@ modes = {
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "both", "by_kernel,pid,comm,thread,stream,device",
                                            "hist_by_all"))
 def every_mode(mode):
-    """Each line is an object with its type, from "start" to "end" (Tool checks that), and there is something between."""
+    """Each line is a JSON object with a type, from "start" to "end" (Tool checks that), with records in between."""
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *mode)
     workload.go()
@@ -38,14 +38,14 @@ def every_mode(mode):
     check(attached["functions"] > 20 and attached["files"] == 2, f"attached: {attached}")
     check(0 < tool.records[-1]["duration_ns"] < 60e9, f"end: {tool.records[-1]}")
     if kind == "row" and mode not in (["-x"], ["--api", "both"]):
-        # However rows are cut, they add up to the same.
+        # All groupings have the same sum.
         equal(Rows(truth).count(tool.rows, ()), expected(truth, ()), "sums")
 
 
-@case(each={"what": [("kernel",), ("stream",), ("device",), ("kernel", "stream")],
-            "who": [("pid",), ("comm",), ("tid",), ("device", "tid", "kernel")]})
+@case(each={"by_call": [("kernel",), ("stream",), ("device",), ("kernel", "stream")],
+            "by_process": [("pid",), ("comm",), ("tid",), ("device", "tid", "kernel")]})
 def rows_by(ways):
-    """The contexts are made under the tool's eyes, so that it knows the device of each launch."""
+    """Contexts are created during tracing, so that the device of each launch is known."""
     workload = Workload("touch {up}; wait {go}; launch vecadd 101 stream=1; device 1; launch vecadd 53; launch saxpy 7 stream=1\n"
                         "threads 2; launch saxpy 11; end; device 0; launch reduce 17",
                         "workload-driver", warm=False).ready()
@@ -58,13 +58,13 @@ def rows_by(ways):
 
 @case(alone=True)
 def intervals_are_deltas():
-    """What the script does while one interval lasts is in that interval's rows, and all of them add up."""
+    """Calls made during an interval are in that interval's rows, and the intervals add up."""
     workload = Workload("\n".join(f"launch vecadd {n} grid={n}; touch {{dir}}/{n}; wait {{dir}}/{n}.seen"
                                   for n in (101, 53, 29)))
     tool = Tool("-p", workload.pid, "1")
     workload.go()
     for n in (101, 53, 29):
-        wait_until((harness.here / str(n)).exists, "the step is done")
+        wait_until((harness.here / str(n)).exists, "the calls are made")
         rows = wait_until(lambda: [row for row in tool.rows if row["launches"] == n], f"rows of the interval with {n}")
         equal([row["grid"] for row in rows], [[n, 1, 1]], "grids")
         check(0.9e9 < rows[0]["interval_ns"] < 3e9, f"length of the interval: {rows}")
@@ -78,7 +78,7 @@ def intervals_are_deltas():
 
 @case(each={"latency": ["-l"], "failed": ["-x"], "grid": ["-H", "grid"], "pid": ["--by", "pid"]})
 def intervals_add_up(mode):
-    """While launches go on and on, none falls between two intervals, and none into both."""
+    """Each of many continuous launches is in exactly one interval."""
     workload = Workload("repeat 150; launch vecadd 100; launch saxpy 3 result=719; sleep 10; end")
     tool = Tool("-p", workload.pid, "-i", "0.1", *mode)
     workload.go()
@@ -106,21 +106,21 @@ def duration():
 
 @case(alone=True)
 def a_count_of_intervals():
-    """`0.3 3`: three reports, of which each has its rows, then it ends by itself."""
+    """`0.3 3`: three reports with rows, then the tool exits."""
     workload = Workload("forever; launch vecadd 1; sleep 5; end")
     workload.go()
     tools = [Tool("-p", workload.pid, *words) for words in (["0.3", "3"], ["-i", "0.3", "-d", "1"])]
     for tool in tools:
         tool.finish()
     equal(len({row["time"] for row in tools[0].rows}), 3, "reports")
-    check(len({row["time"] for row in tools[1].rows}) == 4, "reports in a second, the last of them a short one")
-    check(all(0.25e9 < row["interval_ns"] < 0.9e9 for row in tools[0].rows), "lengths")
+    check(len({row["time"] for row in tools[1].rows}) == 4, "reports in one second, the last after a shorter interval")
+    check(all(0.25e9 < row["interval_ns"] < 0.9e9 for row in tools[0].rows), "lengths of intervals")
     workload.stop()
 
 
 @case
 def text():
-    """Columns under their headers, the time above with -T, no more rows than asked for."""
+    """Columns under their headers, the time above with -T, and no more rows than -r allows."""
     workload = Workload(script)
     plain, dated = Tool("-p", workload.pid, json=False), Tool("-p", workload.pid, "-T", "-r", 2, json=False)
     by_pid = Tool("-p", workload.pid, "--by", "pid", "-l", json=False)
@@ -138,7 +138,7 @@ def text():
 
 @case
 def sorting():
-    """-s takes the header or the JSON key of a column; rows come in falling order."""
+    """-s takes the header or the JSON key of a column; rows are in descending order."""
     workload = Workload("launch vecadd 1000; launch saxpy 10 delay_us=1000; launch reduce 100 result=719")
     orders = {"launches": ["vecadd", "reduce", "saxpy"], "latency_p50_ns": ["saxpy"], "errors": ["reduce"],
               "ERRORS": ["reduce"]}
@@ -150,7 +150,6 @@ def sorting():
 
 
 @case
-def nothing_happens():
-    """No rows, no losses, an end."""
+def no_calls():
     tool = Tool("-d", "0.2", "-p", Workload("").pid)
     equal(tool.finish().rows, [], "rows")

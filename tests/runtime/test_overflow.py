@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More rows than the table in the kernel has: calls go to the front end one by one, or are counted as lost."""
+"""More rows than the kernel's table holds: calls are sent to user space one by one, or merged into coarser rows."""
 import json
 import os
 import re
@@ -26,15 +26,15 @@ def totals_stay_exact(mode):
 
 
 @case
-def of_many_threads():
+def many_threads():
     tool, truth = trace("threads 40; launch vecadd 101; launch saxpy 11 grid=5; end", "--table-rows", 16, "--by",
                         "thread,kernel")
     same_counts(tool, truth, by=("tid", "kernel"))
 
 
 @case
-def of_intervals():
-    """Rows that were full stay full; what comes later is counted all the same."""
+def several_intervals():
+    """The table stays full; later calls are counted all the same."""
     workload = Workload("repeat 3\n" + script + "\nsleep 300; end", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "-i", "0.2")
     workload.go()
@@ -43,7 +43,7 @@ def of_intervals():
 
 @case(each={"json": True, "text": False})
 def full_table_and_full_buffer(json):
-    """The tool stands still while more calls are spilled than half of the buffer holds: the rest is in a row without kernel."""
+    """The tool is stopped while more calls overflow than half of the ring buffer holds: the rest is in a coarse row."""
     many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
     workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)
@@ -51,24 +51,24 @@ def full_table_and_full_buffer(json):
     wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
     workload.go()
     done = workload.go_file.parent / "done"
-    wait_until(done.exists, "the calls have been made")
+    wait_until(done.exists, "the calls are made")
     os.kill(tool.pid, signal.SIGCONT)
     (done.parent / "end").touch()
     truth = workload.truth()
     tool.finish()
     if json:
-        # Names may be lost as well: they come the same way.
-        equal(set(tool.lost) - {"names_lost"}, {"calls_coarse"}, "what is lost")
-        seen, coarse = sum(row["launches"] for row in tool.rows), tool.lost["calls_coarse"]
+        # Names may be lost, too: they use the same buffer.
+        equal(set(tool.lost) - {"names_lost"}, {"calls_coarse"}, "losses")
+        counted_calls, coarse = sum(row["launches"] for row in tool.rows), tool.lost["calls_coarse"]
         counted = Rows(truth).count(tool.rows, ("kernel",))
         for key, n in expected(truth, ("kernel",)).items():
             check(counted.get(key, 0) <= n, f"{key}: {counted.get(key)} counted, {n} made")
     else:
         lines = [line.split() for line in tool.lines if "kernel_" in line or " 0x" in line]
-        seen = sum(int(words[0]) for words in lines)
+        counted_calls = sum(int(words[0]) for words in lines)
         coarse = sum(int(line.split()[1]) for line in tool.error.splitlines() if "had its share" in line)
-    check(coarse > 10000, f"{coarse} calls in a row of less detail")
-    equal(seen, 50010, "calls")
+    check(coarse > 10000, f"{coarse} calls in the coarse row")
+    equal(counted_calls, 50010, "calls")
 
 
 def rows_in_kernel(tool):
@@ -79,9 +79,9 @@ def rows_in_kernel(tool):
 
 
 @case(each={"entry": [], "latency": ["-l"], "intervals": ["-i", "0.3"]}, timeout=180)
-def of_a_long_life(mode):
-    """One process has twelve times as many rows as the table, some at a time: those that are full make room, so that
-    what comes last has a row, too, and does not need the buffer. Every call counts once."""
+def rows_are_freed(mode):
+    """A process makes twelve times as many rows as the table holds, a few at a time. The tool frees rows when the
+    table fills up, so that later calls have rows and do not need the ring buffer. Every call counts once."""
     rows, batch, batches = 64, 60, 13
     steps = [f"launch always {i + 1}; launch kernel_{i * batch + j} {j % 3 + 1}" + (f"; touch {{dir}}/done{i}; wait {{dir}}/on{i}"
              if j + 1 == batch else "") for i in range(batches) for j in range(batch)]
@@ -91,10 +91,10 @@ def of_a_long_life(mode):
     workload.go()
     for i in range(batches):
         wait_until((harness.here / f"done{i}").exists, f"batch {i}")
-        wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "full rows make room", 20)
+        wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "rows are freed", 20)
         (harness.here / f"on{i}").touch()
     wait_until((harness.here / "hot").exists, "the last kernel's first calls")
-    wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "there is room", 20)
+    wait_until(lambda: rows_in_kernel(tool) < rows * 3 / 4, "rows are freed", 20)
     os.kill(tool.pid, signal.SIGSTOP)
     wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
     (harness.here / "on").touch()
@@ -104,8 +104,8 @@ def of_a_long_life(mode):
 
 
 @case(each={"json": True, "text": False}, timeout=180)
-def a_report_of_too_many_rows(json):
-    """Those beyond the limit are one row, which counts all of them, and how many calls that are is told."""
+def a_report_with_too_many_rows(json):
+    """Rows beyond the limit are merged into one, and the number of their calls is reported."""
     threads, kernels, limit = 400, 170, 65536
     script = f"threads {threads}; " + "; ".join(f"launch kernel_{i} 1" for i in range(kernels)) + "; end"
     tool, _ = trace(script, "--table-rows", 1 << 17, "--by", "thread,kernel", "-r", 0, json=json, losses=True,
@@ -114,7 +114,7 @@ def a_report_of_too_many_rows(json):
     if json:
         equal(tool.lost, {"calls_merged": made - limit}, "reported losses")
         merged, = (row for row in tool.rows if row["tid"] == 0)
-        equal((len(tool.rows), merged["launches"]), (limit + 1, made - limit), "rows, and calls of the one for the others")
+        equal((len(tool.rows), merged["launches"]), (limit + 1, made - limit), "rows, and calls of the merged row")
         equal(sum(row["launches"] for row in tool.rows), made, "launches")
     else:
         merged = re.findall(r"cudalaunch: (\d+) calls were merged into coarser rows", tool.error)
@@ -122,8 +122,8 @@ def a_report_of_too_many_rows(json):
 
 
 @case(each={"entry": [], "latency": ["-l"]})
-def a_list_longer_than_the_programs_read(mode):
-    """More devices in one call than one can have: those that were not read are told."""
+def a_list_of_devices_that_is_too_long(mode):
+    """More devices in one call than the BPF programs read: the launches that were not read are reported."""
     workload = Workload("launch many 7 fn=cuLaunchCooperativeKernelMultiDevice devices=100 grid=3; launch few 5 "
                         "fn=cuLaunchCooperativeKernelMultiDevice devices=16", "workload-driver")
     tool = Tool("-p", workload.pid, *mode, losses=True)
@@ -135,8 +135,8 @@ def a_list_longer_than_the_programs_read(mode):
 
 @case(alone=True)
 def many_processes():
-    """Each process is a few rows; they are given back when it has ended."""
-    known = Workload("")  # has the library mapped, so that it is probed
+    """Rows of a process are freed when it exits."""
+    known = Workload("")  # maps the library, so that it is probed
     tool = Tool("--table-rows", 16, "--by", "pid,kernel")
     truth = []
     for i in range(15):

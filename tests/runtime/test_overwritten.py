@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that are overwritten in place while they are traced. The kernel would put breakpoints at the places of the
-old code into the new one, and each process that maps the file would crash."""
+"""Libraries that are overwritten in place while they are traced. If their probes were not detached, the kernel would
+write breakpoints for the old code into the new code, and each process that maps the file would crash."""
 import contextlib
 import ctypes
 import fcntl
@@ -30,11 +30,11 @@ def copy_of_standin(name="copy", *more):
 
 
 class Library:
-    """A file of the stand-in in the case's folder, and two versions of it whose functions are at other places."""
+    """A file of the stand-in in the case's folder, and two versions of it whose functions have different offsets."""
 
     def __init__(self, folder, name="libcuda.so.1", other="moved/libcuda.so.1"):
         self.path = (folder / name).resolve()
-        self.versions = [(harness.standin / which).read_bytes() for which in (name, other)]
+        self.versions = [(harness.standin / version).read_bytes() for version in (name, other)]
         assert self.versions[0] != self.versions[1]
         self.current = 0
 
@@ -93,79 +93,79 @@ def bytes_waiting(pipe):
     return count.value
 
 
-def said(tool, library, sentence):
-    """How often, of the file by any of its names."""
+def messages_about(tool, library, sentence):
+    """Number of such messages about the file, under any of its names."""
     return len(re.findall(rf"{library.path.parent}/{library.path.name.split('.')[0]}\S* {sentence}", tool.error))
 
 
 def detached(tool, library):
-    return said(tool, library, "is being overwritten: its probes are detached")
+    return messages_about(tool, library, "is being overwritten: its probes are detached")
 
 
 def attached_again(tool, library):
-    return said(tool, library, "is complete again: its probes are attached")
+    return messages_about(tool, library, "is complete again: its probes are attached")
 
 
 def overwrite(tool, library, way):
-    """Overwrites it and waits until it is probed again; programs that use it at once live."""
+    """Overwrites the library and waits until it is probed again. Programs that use it meanwhile must not crash."""
     before = detached(tool, library), attached_again(tool, library)
     begin = time.monotonic()
     way(library, tool)
-    check(time.monotonic() - begin < 30, f"{way.__name__}: the writer waited until the kernel took the lease away")
+    check(time.monotonic() - begin < 30, f"{way.__name__}: the writer waited until the kernel revoked the lease")
     for hasty in [Workload(script, folder=library.path.parent, warm=False) for _ in range(2)]:
         hasty.wait()
-    wait_until(lambda: attached_again(tool, library) > before[1], f"{way.__name__}: attached again ({tool.error})")
+    wait_until(lambda: attached_again(tool, library) > before[1], f"{way.__name__}: probes attached again ({tool.error})")
     check(detached(tool, library) > before[0], f"{way.__name__}: no message that probes were detached: {tool.error}")
 
 
 def counted(library, folder=None):
-    """The calls of a program that uses it."""
+    """Calls of a program that uses the library."""
     return Workload(script, folder=folder or library.path.parent, warm=False).truth()
 
 
-def in_every_way(tool, library, some, truth=(), api="driver"):
+def overwrite_in_ways(tool, library, chosen, truth=(), api="driver"):
     truth = [*truth, *counted(library)]
-    for way in some:
+    for way in chosen:
         overwrite(tool, library, way)
         truth += counted(library)
     tool.stop()
     same_counts(tool, truth, by=("pid", "kernel"), api=api)
     remarks = tool.of_type("attached")[-1]["remarks"]
     for sentence in "is being overwritten", "is complete again":
-        check(any(sentence in remark for remark in remarks), f"no remark says '{sentence}': {remarks}")
+        check(any(sentence in remark for remark in remarks), f"no remark with '{sentence}': {remarks}")
 
 
-def tool_that_reaches(folder, *arguments, **options):
-    """It probes the driver in this folder before any process maps it."""
+def tool_probing(folder, *arguments, **options):
+    """A tool that probes the driver in this folder before any process maps it."""
     return Tool("--by", "pid,kernel", *arguments, env={"LD_LIBRARY_PATH": str(folder)}, **options)
 
 
 @case(alone=True)
-def in_place():
-    """Programs that map the file, during and after, live; from the moment it is attached again they are counted exactly."""
+def every_way_of_writing():
+    """Programs that map the file meanwhile or later do not crash. Once probes are attached again, counts are exact."""
     folder = copy_of_standin()
-    in_every_way(tool_that_reaches(folder), Library(folder), ways)
+    overwrite_in_ways(tool_probing(folder), Library(folder), ways)
 
 
 @case(each={tier: tier for tier in ("multi", "tracefs", "perf")}, long=["perf"], alone=True)
 def each_way_of_attaching(tier):
     system.need_tier(tier)
     folder = copy_of_standin()
-    in_every_way(tool_that_reaches(folder, "--attach", tier), Library(folder), [copy])
+    overwrite_in_ways(tool_probing(folder, "--attach", tier), Library(folder), [copy])
 
 
 @case(alone=True)
-def a_runtime():
-    """It is found once a process maps it, and stays probed when that has ended."""
+def runtime_library():
+    """It is probed once a process maps it, and stays probed when that process has exited."""
     folder = copy_of_standin()
     first = Workload(script, folder=folder)
-    tool = tool_that_reaches(folder, "--api", "runtime")
-    in_every_way(tool, Library(folder, "libcudart.so.12", "signed/libcudart.so.12"), [copy], first.go().truth(), "runtime")
+    tool = tool_probing(folder, "--api", "runtime")
+    overwrite_in_ways(tool, Library(folder, "libcudart.so.12", "signed/libcudart.so.12"), [copy], first.go().truth(), "runtime")
 
 
 @case()
-def a_process_that_maps_it():
-    """What is written is what was there: the process lives in any case, and its own probes come back."""
+def by_identical_bytes_while_mapped():
+    """The process does not crash, and its probes are attached again."""
     folder = copy_of_standin()
     library = Library(folder)
     workload = Workload(script, folder=folder)
@@ -178,8 +178,8 @@ def a_process_that_maps_it():
 
 
 @case()
-def while_nobody_reads_the_output():
-    """The tool waits for a reader; the writer does not wait for that."""
+def while_output_is_blocked():
+    """The tool waits for its reader; the writer of the library does not wait."""
     folder = copy_of_standin()
     library = Library(folder)
     workload = Workload("launch vecadd 20000; touch {dir}/done; wait {dir}/never", folder=folder)
@@ -192,18 +192,18 @@ def while_nobody_reads_the_output():
     begin = time.monotonic()
     with open(library.path, "r+b") as file:
         file.write(library.versions[0])
-    check(time.monotonic() - begin < 30, "the writer waited until the kernel took the lease away")
+    check(time.monotonic() - begin < 30, "the writer waited until the kernel revoked the lease")
     tool.process.send_signal(signal.SIGINT)
     tool.finish(1)
 
 
 @case(alone=True)
 def without_a_lease():
-    """The file is another user's and there is no CAP_LEASE: writes are noticed once they have happened."""
+    """The file has another owner and there is no CAP_LEASE: writes are detected afterwards."""
     folder = copy_of_standin()
     library = Library(folder)
     os.chown(library.path, 65534, 65534)
-    tool = tool_that_reaches(folder, preexec=lambda: system.checked(
+    tool = tool_probing(folder, preexec=lambda: system.checked(
         system.libc.prctl(PR_CAPBSET_DROP, CAP_LEASE, 0, 0, 0), "prctl"))
     truth = counted(library)
     copy(library, tool)
@@ -216,27 +216,27 @@ def without_a_lease():
 
 
 @case(alone=True)
-def open_when_it_is_found():
-    """It is probed once its writer has closed it."""
+def open_for_writing_at_first():
+    """The file is probed once its writer has closed it."""
     folder = copy_of_standin()
     library = Library(folder)
     with open(library.path, "r+b"):
-        tool = tool_that_reaches(folder)
-        equal(said(tool, library, "is open for writing: its probes are not attached"), 1, f"messages ({tool.error})")
+        tool = tool_probing(folder)
+        equal(messages_about(tool, library, "is open for writing: its probes are not attached"), 1, f"messages ({tool.error})")
     wait_until(lambda: attached_again(tool, library), f"attached ({tool.error})")
     truth = counted(library)
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
 
 
 @case(alone=True)
-def no_library_for_a_while():
-    """A file that has become another one is watched for the day when it is a library again."""
+def not_a_library_for_a_while():
+    """A file that is no longer a library is watched, and probed when it is a library again."""
     folder = copy_of_standin()
     library = Library(folder)
-    tool = tool_that_reaches(folder)
+    tool = tool_probing(folder)
     truth = counted(library)
     library.path.write_text("no ELF file")
-    wait_until(lambda: "was overwritten and is no longer traced: " in tool.error, f"says so ({tool.error})")
+    wait_until(lambda: "was overwritten and is no longer traced: " in tool.error, f"the message ({tool.error})")
     overwrite(tool, library, copy)
     truth += counted(library)
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
@@ -244,7 +244,7 @@ def no_library_for_a_while():
 
 @case(alone=True)
 def in_an_overlay():
-    """The first write copies the file up, where another program goes on with the lower one; the second one overwrites it."""
+    """The first write copies the file up, while other programs still use the lower one; the second overwrites the copy."""
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)
-    in_every_way(tool_that_reaches(merged), Library(merged), [copy, copy, copy])
+    overwrite_in_ways(tool_probing(merged), Library(merged), [copy, copy, copy])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children, and programs that become other programs."""
+"""Child processes, and exec."""
 import sys
 
 import harness
@@ -32,7 +32,7 @@ def system_wide_counts_all(mode):
 
 @case(each={"entry": [], "latency": ["-l"]}, asan=True)
 def a_process_without_its_children(mode):
-    """-p is this process, before and after exec; its children are others."""
+    """-p traces the process before and after exec, but not its children."""
     workload = Workload(family)
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", *mode)
     workload.go()
@@ -44,7 +44,7 @@ def a_process_without_its_children(mode):
 
 @case
 def a_child_alone():
-    """-p of a child that was forked before: it has its parent's memory, and its parent is not traced."""
+    """-p of a child that already exists. It has its parent's memory; the parent is not traced."""
     workload = Workload("fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end; launch vecadd 11")
     workload.go()
     wait_until((harness.here / "child").exists, "the child runs")
@@ -58,8 +58,8 @@ def a_child_alone():
 
 
 @case(gpu=True)
-def a_child_of_one_without_a_context():
-    """As a device has it: what was forked can use it only if its parent had not. Both launch then."""
+def a_child_of_a_parent_without_a_context():
+    """On a real device, a child can use CUDA only if its parent had not used it before the fork. Both launch."""
     workload = Workload("dlopen; fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end; launch vecadd 11",
                         "workload-dlopen", warm=False)
     wait_until((harness.here / "child").exists, "the child runs")
@@ -73,8 +73,8 @@ def a_child_of_one_without_a_context():
 
 
 @case(gpu=True)
-def becoming_itself():
-    """The same files are mapped again: nothing is missed, and contexts are new ones."""
+def exec_of_the_same_program():
+    """The same files are mapped again: no call is missed, and the contexts are new ones."""
     workload = Workload("launch vecadd 19; exec; launch vecadd 23; launch saxpy 5; exec; launch vecadd 3; end; end",
                         "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kernel")
@@ -83,8 +83,8 @@ def becoming_itself():
 
 
 @case
-def becoming_another_program():
-    """After exec other files are mapped: another runtime, another program."""
+def exec_of_other_programs():
+    """After exec the process maps other files: another runtime, another program."""
     workload = Workload("launch vecadd 19; exec workload13; launch scale 1; sleep 200; launch vecadd 23\n"
                         "exec workload-driver; launch scale 1; sleep 200; launch vecadd 29; launch mine 31; end; end")
     tools = [Tool("-p", workload.pid, "--api", api) for api in ("driver", "both")]
@@ -94,8 +94,8 @@ def becoming_another_program():
         same_counts(tool.finish(), truth, api=api, but=opening)
 
 
-# clone3() that asks for a pid, SIGCHLD at the end; then the program.
-born_as = """
+# clone3() with the given pid, and SIGCHLD at exit; then exec of the given program.
+run_with_pid = """
 import ctypes, os, struct, sys
 pid = ctypes.c_int(int(sys.argv[1]))
 arguments = struct.pack("11Q", 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(pid), 1, 0)
@@ -107,15 +107,15 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child > 0 else os
 
 
 @case(each={tier: tier for tier in ("session", "tracefs")}, long=["tracefs"])
-def a_pid_given_out_again(tier):
-    """-p of two, of which one ends: whoever has its pid next is another process, which nobody asked for."""
+def reused_pid(tier):
+    """-p of two processes, one of which exits: a new process with its pid is not traced."""
     system.need_tier(tier)
     first, other = Workload("launch vecadd 3"), Workload("wait {dir}/end; launch reduce 5")
     tool = Tool("-p", f"{first.pid},{other.pid}", "--by", "pid,kernel", "--attach", tier)
     other.go(), first.go().wait()
-    system.time.sleep(0.3 * harness.patience)  # the tool has seen its end
-    again = Workload("sleep 500; launch saxpy 7", wrap=lambda command: [sys.executable, "-c", born_as, str(first.pid), *command])
-    equal({call["pid"] for call in again.go().truth()}, {first.pid}, "its pid")
+    system.time.sleep(0.3 * harness.patience)  # the tool has noticed the exit
+    again = Workload("sleep 500; launch saxpy 7", wrap=lambda command: [sys.executable, "-c", run_with_pid, str(first.pid), *command])
+    equal({call["pid"] for call in again.go().truth()}, {first.pid}, "pid of the new process")
     (harness.here / "end").touch()
     truth = first.truth() + other.truth()
     same_counts(tool.finish(), truth, by=("pid", "kernel"))

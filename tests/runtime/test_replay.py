@@ -18,7 +18,7 @@ from programs import Tool, Workload, kill_at_end
 from ranks import Ranks
 from test_containers import contained, launches_of, traced
 from test_driver_calls import at_calls, commands
-from test_ncclwait import late_one
+from test_ncclwait import rank_2_is_late
 from tops import case
 
 sys.path.append(str(harness.root / "tests/screen"))
@@ -177,7 +177,7 @@ def the_tables_of_ranks_of_drivers_and_with_stacks():
     live = lambda tool, *arguments: Tool(*arguments, "-T", "--record", file(tool), json=False, losses=True)
 
     harness.binary = harness.build / "ncclwait"
-    ranks = Ranks(4, late_one)
+    ranks = Ranks(4, rank_2_is_late)
     run = live("ncclwait", *ranks.targets, "--by", "rank", "0.3")
     ranks.go().wait()
     same_tables("ncclwait", run.finish(), file("ncclwait"))
