@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc --leaks and --exited: what is held and for how long, by whose call, and what ended processes had held."""
+"""gpualloc --leaks and --exited: unfreed memory by age and stack, and memory that processes held when they exited."""
 import os
 import resource
 from collections import Counter
@@ -16,7 +16,7 @@ holding = "alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 5; alloc c 300; 
 
 
 def newest(tool):
-    """Rows of the last interval that is there as a whole: the one before the newest."""
+    """Rows of the last complete interval, i.e. the last but one."""
     times = sorted({row["time"] for row in tool.rows})
     return [row for row in tool.rows if times[1:] and row["time"] == times[-2]]
 
@@ -30,7 +30,7 @@ def by_kind(rows, *names):
 
 
 def leaks(**kinds):
-    """As by_kind() tells them: kind=(bytes, count)."""
+    """Expected result of leaked(), from kind=(bytes, count)."""
     return {(kind, name): n for kind, both in kinds.items() for name, n in zip(("bytes", "allocations"), both)}
 
 
@@ -39,8 +39,9 @@ def leaked(tool):
 
 
 @case(asan=True)
-def what_is_not_freed():
-    """All of it, exactly, by kind and call stack; what is freed, or goes with a context, disappears."""
+def unfreed_memory_by_stack():
+    """--leaks shows unfreed memory exactly, by kind and stack, and drops memory that is freed or released with a
+    context."""
     workload = Workload(holding + "reserve R 4194304; touch {dir}/held; wait {dir}/go; free a; repeat 2; free c; end; alloc d 70\n"
                         "wait {dir}/context; newcontext; alloc e 50000; touch {dir}/there; wait {dir}/end; destroycontext\n"
                         "wait {dir}/last; free b; free h; free d; repeat 1; free c; end; wait {dir}/over")
@@ -58,182 +59,184 @@ def what_is_not_freed():
         (harness.here / file).touch()
     workload.wait()
     for row in tool.finish().rows:
-        check(any("workload::" in frame for frame in row["frames"]), f"frames name the workload's functions: {row}")
-        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"whose, and how old: {row}")
+        check(any("workload::" in frame for frame in row["frames"]), f"no frame names a function of the workload: {row}")
+        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"process id or age: {row}")
     stacks = {tuple(row["frames"]) for row in tool.rows}
-    equal(len({frame[0].partition("+")[0] for frame in stacks}), 3, f"who allocated: {stacks}")
+    equal(len({frame[0].partition("+")[0] for frame in stacks}), 3, f"number of allocating functions in {stacks}")
 
 
 @case
-def only_what_is_old():
-    """-o: what is younger is in no figure, and comes in when it is old enough."""
+def minimum_age():
+    """-o excludes younger allocations, and includes them once they are old enough."""
     workload = Workload("repeat 3; alloc a 100; end; wait {dir}/go; repeat 2; alloc b 1000; end; alloc c 70 fn=cudaMallocHost\n"
                         "wait {dir}/end")
     old = Tool("-p", workload.pid, "--leaks", "-o", "1.5", "-i", "0.2")
     every = Tool("-p", workload.pid, "--leaks", "-i", "0.2")
     workload.go()
-    wait_until(lambda: leaked(old) == leaks(device=(300, 3)), "the first are old")
+    wait_until(lambda: leaked(old) == leaks(device=(300, 3)), "the first allocations are old enough")
     (harness.here / "go").touch()
-    wait_until(lambda: leaked(old) == leaks(device=(2300, 5), pinned=(70, 1)), "all are old")
+    wait_until(lambda: leaked(old) == leaks(device=(2300, 5), pinned=(70, 1)), "all allocations are old enough")
     (harness.here / "end").touch()
     workload.wait()
     for row in old.finish().rows:
-        check(row["oldest_ns"] >= 1.5e9, f"it is older than it was asked for: {row}")
+        check(row["oldest_ns"] >= 1.5e9, f"an allocation is younger than -o allows: {row}")
         check((row["kind"], row["bytes"], row["allocations"]) in (("device", 300, 3), ("device", 1300, 4), ("device", 2300, 5),
                                                                   ("pinned", 70, 1)), f"{row}")
     young = [row for row in every.finish().rows if row["kind"] == "pinned" and row["oldest_ns"] < 1.5e9]
-    check(young, "without -o it is there while it is young")
+    check(young, "without -o, young allocations are missing")
 
 
-# --- who ends --------------------------------------------------------------------------------------------------------
+# --- exits of processes ----------------------------------------------------------------------------------------------
 
 def exits(tool, pid):
-    """(bytes, count) of each end of this process, and the sums of the stacks that follow."""
+    """(bytes, count) of each exit of this process, and sums by stack from the lines after it."""
     mine = [e for e in tool.events if e["pid"] == pid]
     ends = [(e["held_bytes"], e["held_allocations"]) for e in mine if e["event"] == "exit"]
     stacks = by_kind([e for e in mine if e["event"] == "held"], "held_bytes", "held_allocations")
     equal(sum(n for (_, name), n in stacks.items() if name == "held_bytes"), sum(size for size, _ in ends), "bytes by stack")
-    equal({e["kind"] for e in mine if e["event"] == "exit"}, {"all"} if ends else set(), "kinds of ends")
+    equal({e["kind"] for e in mine if e["event"] == "exit"}, {"all"} if ends else set(), "kinds in exit lines")
     if mine:
-        equal(mine[0]["event"], "exit", "first comes the end")
+        equal(mine[0]["event"], "exit", "first line of an exit")
     return ends, stacks
 
 
 def held(workload):
-    """By its own word, as its memory lines have it."""
+    """(bytes, count) that a workload held at its end, from the memory lines of its truth."""
     rows = [row for row in memory.truth_lines(workload, "memory") if row["holding"] in memory.memory]
     return sum(row["bytes"] for row in rows), sum(row["count"] for row in rows)
 
 
 @case(asan=True, alone=True)
-def what_the_ended_held():
-    """Each end once, with all that was held; those that held nothing, several at once, and one that is killed."""
+def memory_held_at_exit():
+    """Each exit is reported once, with all memory held: also of processes without memory, several at once, and one that
+    is killed."""
     texts = [holding, "alloc a 5000; free a", "threads 2; churn 500 keep held=50 fail=3; end", "alloc x 7 fn=cudaMallocManaged",
              "newcontext; alloc a 10; destroycontext; reserve R 4194304"]
     ending = [Workload(text + "; touch {dir}/%d; wait {dir}/end" % i) for i, text in enumerate(texts)]
-    # Its stacks are read once a second, while it lives.
+    # The tool reads the stacks of running processes once a second.
     victim = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 1500; touch {dir}/victim; wait {dir}/never")
     staying = Workload("alloc a 44; wait {dir}/later")
-    tool = Tool("--exited", losses=True)  # strangers' stacks may find no room
+    tool = Tool("--exited", losses=True)  # it may lose stacks of unrelated processes
     for workload in [*ending, victim, staying]:
         workload.go()
     for name in [*map(str, range(len(texts))), "victim"]:
-        wait_until((harness.here / name).exists, "all have allocated")
-    equal([e for e in tool.events if e["pid"] in {w.pid for w in [*ending, victim, staying]}], [], "ends of those that live")
+        wait_until((harness.here / name).exists, f"{name} exists")
+    equal([e for e in tool.events if e["pid"] in {w.pid for w in [*ending, victim, staying]}], [], "exits of running processes")
     (harness.here / "end").touch()
     victim.process.kill()
     victim.process.wait()
     for workload in ending:
         workload.wait()
-        wait_until(lambda: exits(tool, workload.pid)[0], "its end is told")
+        wait_until(lambda: exits(tool, workload.pid)[0], f"the exit of {workload.pid} is reported")
         want = held(workload)
         ends, stacks = exits(tool, workload.pid)
         equal(ends, [want], f"held by {workload.pid}")
         equal(sum(n for (_, name), n in stacks.items() if name == "held_allocations"), want[1], "allocations by stack")
-    equal(held(ending[1]), (0, 0), "one that held nothing")
+    equal(held(ending[1]), (0, 0), "memory of the process that allocated nothing")
     equal(exits(tool, ending[0].pid)[1], {("device", "held_bytes"): 2500, ("device", "held_allocations"): 6,
                                           ("pinned", "held_bytes"): 2000, ("pinned", "held_allocations"): 1,
-                                          ("vmm", "held_bytes"): 8192, ("vmm", "held_allocations"): 1}, "by kind")
-    wait_until(lambda: exits(tool, victim.pid)[0], "the victim's end")
-    equal(exits(tool, victim.pid)[0], [(5600, 2)], "held by the victim")
+                                          ("vmm", "held_bytes"): 8192, ("vmm", "held_allocations"): 1}, "memory by kind")
+    wait_until(lambda: exits(tool, victim.pid)[0], "the exit of the killed process is reported")
+    equal(exits(tool, victim.pid)[0], [(5600, 2)], "held by the killed process")
     (harness.here / "later").touch()
     staying.wait()
-    wait_until(lambda: exits(tool, staying.pid)[0] == [(44, 1)], "the last one's end")
+    wait_until(lambda: exits(tool, staying.pid)[0] == [(44, 1)], "the exit of the last process is reported")
     tool.stop()
-    equal(len([e for e in tool.events if e["event"] == "exit" and e["pid"] in {w.pid for w in ending}]), len(ending), "ends")
+    equal(len([e for e in tool.events if e["event"] == "exit" and e["pid"] in {w.pid for w in ending}]), len(ending), "number of exits")
     for e in tool.events:
         if e["pid"] == victim.pid and e["event"] == "held":
-            check(any("workload::" in frame for frame in e["frames"]), f"frames name the workload's functions: {e}")
+            check(any("workload::" in frame for frame in e["frames"]), f"no frame names a function of the workload: {e}")
 
 
 @case
-def the_one_that_is_traced():
-    """-p: the tool ends with its process, and says what that held; also of a program that another one replaces."""
+def traced_process_exits():
+    """-p: the tool exits with its target, and reports what it held, also what its earlier program held at exec."""
     workload = Workload("alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; end")
     tool = Tool("-p", workload.pid, "--exited")
     workload.go().wait()
     ends, stacks = exits(tool.finish(), workload.pid)
-    equal(ends, [(5600, 2), (70, 1)], "what both held")
-    equal(stacks["device", "held_bytes"], 5070, "by kind")
+    equal(ends, [(5600, 2), (70, 1)], "memory held by both programs")
+    equal(stacks["device", "held_bytes"], 5070, "device memory")
 
 
 @case(each={"something": ("alloc a 70", (70, 1)), "nothing": ("alloc a 70; free a", (0, 0))})
-def one_that_ends_at_once(chosen):
-    """What it did is still in the kernel's table when its end ends the tool."""
+def immediate_exit(chosen):
+    """The target exits right after its calls, while they are still only in the kernel's table."""
     script, want = chosen
     workload = Workload(script)
     tool = Tool("-p", workload.pid, "--exited")
     workload.go().wait()
-    equal(exits(tool.finish(), workload.pid)[0], [want], "what it held")
+    equal(exits(tool.finish(), workload.pid)[0], [want], "memory held at exit")
 
 
 @case
-def still_there_when_tracing_ends():
-    """Who lives has not ended."""
+def running_process_has_no_exit():
+    """A process that still runs when tracing ends is not reported."""
     workload = Workload("alloc a 5000; touch {dir}/there; wait {dir}/end")
     tool = Tool("-p", workload.pid, "--exited")
     workload.go()
-    wait_until((harness.here / "there").exists, "it has allocated")
+    wait_until((harness.here / "there").exists, "the workload has allocated")
     tool.stop()
     (harness.here / "end").touch()
     workload.wait()
-    equal(tool.events, [], "ends")
+    equal(tool.events, [], "exits")
 
 
-# --- and nothing is kept of them -------------------------------------------------------------------------------------
+# --- state of exited processes is removed ----------------------------------------------------------------------------
 
 tables = ("held", "held_bytes", "context_bytes", "physicals", "physical_handles", "mappings", "contexts", "captures")
 
 
-def of_the_dead(tool, name):
+def exited_pids_in(tool, name):
     return {pid for pid in leftovers.pids_in_map(tool, name) if not os.path.exists(f"/proc/{pid}")}
 
 
 @case(timeout=180, alone=True)
-def a_thousand_that_end():
-    """Each holds memory of all kinds when it ends; the tables are as empty as before, and nobody dead holds anything."""
+def tables_after_1000_exits():
+    """1000 processes hold memory of all kinds when they exit; afterwards neither tables nor rows contain any of
+    them."""
     child = """newcontext; alloc a 1009; alloc b 500 fn=cuMemHostAlloc; alloc c 4096 fn=cuMemAllocAsync; alloc p 2097152 fn=cuMemCreate
     reserve R 4194304; map m handle=p at=R; capture begin stream=1"""
     some = Workload(f"fork; {child}; touch {{dir}}/one; wait {{dir}}/on; end; repeat 999; fork; {child}; end; end; alloc z 77\n"
                     "touch {dir}/all; wait {dir}/end", "workload-driver")
     tool = Tool("-i", "0.5", "--by", "pid,kind", "-r", 0)
     some.go()
-    wait_until((harness.here / "one").exists, "the first has allocated")
+    wait_until((harness.here / "one").exists, "the first process has allocated")
     first, = system.descendants(some.pid)
     for name in tables:
-        check(first in leftovers.pids_in_map(tool, name), f"{name} has something of who lives")
+        check(first in leftovers.pids_in_map(tool, name), f"{name} has no entry of a running process")
     (harness.here / "on").touch()
-    wait_until((harness.here / "all").exists, "all have ended", 120)
+    wait_until((harness.here / "all").exists, "all processes have exited", 120)
     for name in tables:
-        dead = of_the_dead(tool, name)  # strangers may end all the while
-        wait_until(lambda: not dead & leftovers.pids_in_map(tool, name), f"{name} has nothing of the dead")
-    wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's")
-    wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows of the living")
+        exited = exited_pids_in(tool, name)  # fixed now, since unrelated processes may exit at any time
+        wait_until(lambda: not exited & leftovers.pids_in_map(tool, name), f"{name} has no entry of exited processes")
+    wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's row")
+    wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows only of running processes")
     (harness.here / "end").touch()
     some.wait()
     tool.stop()
     pids = {row["pid"] for row in memory.truth_lines(some, "process")}
-    equal(len(pids), 1001, "processes")
+    equal(len(pids), 1001, "number of processes")
     mine = [row for row in tool.rows if row["pid"] in pids - {some.pid}]
     equal({kind: sum(row["released_bytes"] for row in mine if row["kind"] == kind) for kind in ("device", "pinned", "vmm")},
-          {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "what went with them")
+          {"device": 1009000, "pinned": 500000, "vmm": 2097152000}, "released bytes")
 
 
 @case(timeout=180)
-def more_than_the_hash_holds():
-    """131,072 are in a hash, what is held beyond that is in a trie: leaks are told of both, and frees find both."""
+def more_allocations_than_the_hash_holds():
+    """A hash holds 131,072 allocations, and a trie further ones: leaks are shown, and frees found, in both."""
     workload = Workload("repeat 150000; alloc c 8; end; touch {dir}/held; wait {dir}/on; repeat 20000; alloc d 8; alloc d 8; free d; free d\n"
                         "end; touch {dir}/more; wait {dir}/end; repeat 149000; free c; end; touch {dir}/few; wait {dir}/over", "workload-driver")
     tools = [Tool("-p", workload.pid, *mode, "-i", "0.5") for mode in (["--leaks"], ["--by", "pid,kind"])]
     workload.go()
-    wait_until((harness.here / "held").exists, "it holds", 60)
+    wait_until((harness.here / "held").exists, "all are allocated", 60)
     left = lambda n: sum(row["allocations"] for row in newest(tools[0])) == n
-    wait_until(lambda: left(150_000), "all are told as not freed", 30)
-    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "some are in the trie")
+    wait_until(lambda: left(150_000), "all are shown as unfreed", 30)
+    check(workload.pid in leftovers.pids_in_map(tools[0], "held_beyond"), "the trie has no entry of the workload")
     for file, there, n in (("on", "more", 150_000), ("end", "few", 1000)):
         (harness.here / file).touch()
         wait_until((harness.here / there).exists, there, 60)
-        wait_until(lambda: left(n), f"{n} are left", 30)
+        wait_until(lambda: left(n), f"{n} unfreed allocations", 30)
     (harness.here / "over").touch()
     truth = workload.truth()
     for tool in tools:
@@ -243,8 +246,8 @@ def more_than_the_hash_holds():
 
 
 @case
-def contexts_without_end():
-    """Each takes its memory with it, and none of them costs a look at the whole table of calls."""
+def many_contexts():
+    """Each context releases its memory when it is destroyed, without a scan of the whole table of calls."""
     workload = Workload("repeat 4000; newcontext; alloc a 10; destroycontext; end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
@@ -253,4 +256,4 @@ def contexts_without_end():
     row, = tool.finish().rows
     equal([row[key] for key in ("allocs", "released", "released_bytes", "live_bytes")], [4000, 4000, 40000, 0], f"{row}")
     took = spent() - before
-    check(took < 2, f"the tool took {took} s of a CPU")
+    check(took < 2, f"the tool used {took} s of CPU time")

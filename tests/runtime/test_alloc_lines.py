@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc -e: a line per allocation and free, with its exact values, as the calling thread made it."""
+"""gpualloc -e: one line per allocation and free, with exact values."""
 from collections import Counter
 
 import harness
@@ -10,7 +10,7 @@ from programs import Tool, Workload
 from test_allocs import driver_frees, driver_kinds, runtime_frees, runtime_kinds
 from truth import layer_wanted
 
-# Of these the size is not told, or not of each line: one unmapping is a line for each mapping.
+# Kinds whose lines have no size, or not each: an unmapping of several mappings has a line for each.
 no_size = {"imported", "multicast", "pool-object"}
 
 failing = """
@@ -32,7 +32,7 @@ def lines_of(truth, api="driver", failed_only=False):
     out = Counter()
     for call in truth:
         kind = kind_of(call["holding"])
-        nothing = call["kind"] == "free" and kind == "unknown" and not call["result"]  # of null
+        nothing = call["kind"] == "free" and kind == "unknown" and not call["result"]  # null pointer
         if not memory.is_memory(call) or not layer_wanted(call, api) or nothing or failed_only and not call["result"]:
             continue
         size = None if kind in no_size or kind == "unknown" else call["bytes"]
@@ -51,30 +51,30 @@ def lines_in(tool):
     return dict(out)
 
 
-def sensible(tool):
-    """What is in no truth: where it is, since when it was held, in which order lines come."""
+def check_consistent(tool):
+    """Checks values that no truth has: addresses, lifetimes and the order of lines."""
     last = {}
     for e in tool.events:
-        check(e["result_code"] or int(e["address"], 0), f"what is there has an address: {e}")
-        check(e["operation"] == "free" or "lifetime_ns" not in e, f"only what is freed was held: {e}")
-        lasting = e["function"] == "cuMemUnmap" and e["result_code"]  # what it would have taken away is not looked at
+        check(e["result_code"] or int(e["address"], 0), f"no address: {e}")
+        check(e["operation"] == "free" or "lifetime_ns" not in e, f"only frees have a lifetime: {e}")
+        lasting = e["function"] == "cuMemUnmap" and e["result_code"]  # a failed unmapping removes nothing
         known = e["operation"] == "free" and kind_of(e["kind"]) != "unknown" and not lasting
-        check(not known or 0 < e["lifetime_ns"] < 100e9, f"what is freed was held: {e}")
-        check(e["time_ns"] >= last.get(e["tid"], 0), f"{e} comes after {last.get(e['tid'])}")
+        check(not known or 0 < e["lifetime_ns"] < 100e9, f"lifetime of freed memory: {e}")
+        check(e["time_ns"] >= last.get(e["tid"], 0), f"out of order, after {last.get(e['tid'])}: {e}")
         equal(e["result"] == "ok", e["result_code"] == 0, f"result of {e}")
         last[e["tid"]] = e["time_ns"]
 
 
 def same_lines(tool, truth, api="driver", failed_only=False):
     equal(lines_in(tool), lines_of(truth, api, failed_only), f"{tool}")
-    sensible(tool)
+    check_consistent(tool)
 
 
 @case(each={"driver": (driver_kinds + driver_frees, "workload-driver"), "runtime": (runtime_kinds + runtime_frees, "workload"),
             "runtime13": (runtime_kinds + runtime_frees, "workload13"), "failing": (failing, "workload"),
             "threads": (threads, "workload")}, asan=True)
 def every_value(chosen):
-    """At each layer, and at both, where no call has two lines."""
+    """Lines equal the truth at each layer, and at both, where each call has only one line."""
     script, form = chosen
     workload = Workload(script, form)
     apis = ("driver", "runtime", "both") if form != "workload-driver" else ("driver", "both")
@@ -85,13 +85,13 @@ def every_value(chosen):
     for api in apis:
         same_lines(tools[api].finish(), truth, api)
         failed[api].finish()
-        equal(without_what_was_held(lines_in(failed[api])), without_what_was_held(lines_of(truth, api, failed_only=True)),
+        equal(without_tracked_values(lines_in(failed[api])), without_tracked_values(lines_of(truth, api, failed_only=True)),
               f"{failed[api]}")
-    equal(any(tool.events for tool in failed.values()), script == failing, "lines of what failed")
+    equal(any(tool.events for tool in failed.values()), script == failing, "lines of failed calls")
 
 
-def without_what_was_held(lines):
-    """With -x nothing is followed: what a call that fails did not free is not known."""
+def without_tracked_values(lines):
+    """With -x, the tool does not track memory, so it does not know what a failed call would have freed."""
     out = Counter()
     for key, n in lines.items():
         out[key[:7] + ((None, None) if key[6] == "free" else key[7:9]) + key[9:]] += n
@@ -100,7 +100,7 @@ def without_what_was_held(lines):
 
 @case
 def a_free_names_its_allocation():
-    """The same address, kind and bytes; and how long it was held is the time between the two lines."""
+    """A free has the address, kind and bytes of its allocation; its lifetime is the time between the two lines."""
     script = "alloc a 1009; alloc b 5000 fn=cudaMallocHost; sleep 300; free b; alloc c 700 fn=cuMemAllocAsync stream=1; free a; free c"
     workload = Workload(script)
     tool = Tool("-p", workload.pid, "-e")
@@ -111,17 +111,17 @@ def a_free_names_its_allocation():
             made[e["address"]] = e
             continue
         its = made.pop(e["address"])
-        equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "what is freed")
+        equal((e["kind"], e["bytes"]), (its["kind"], its["bytes"]), "freed kind and bytes")
         between = e["time_ns"] - its["time_ns"]
-        # The clock is read again behind the call, and an interrupt may come between.
-        check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"] + 1e6, f"held for {between}: {its} {e}")
-        check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"it slept meanwhile: {e}")
-    equal(made, {}, "what was not freed")
+        # The clock is read again after the call, and an interrupt may occur in between.
+        check(abs(e["lifetime_ns"] - between) <= e["latency_ns"] + its["latency_ns"] + 1e6, f"the lifetime is not {between} ns: {its} {e}")
+        check(its["bytes"] == 700 or e["lifetime_ns"] > 300e6, f"the lifetime does not contain the sleep: {e}")
+    equal(made, {}, "unfreed allocations")
 
 
 @case(asan=True)
 def unmapping():
-    """One call that takes away several mappings, and the last of some memory, is a line for each."""
+    """A call that removes several mappings, one of them the last of its memory, has a line for each."""
     two = 2097152
     script = f"""reserve R 33554432; alloc h {two} fn=cuMemCreate; alloc g {2 * two} fn=cuMemCreate
     map m handle=h at=R; map n handle=g at=R+{two}; map o handle=h at=R+{3 * two}; free h; free g
@@ -136,25 +136,25 @@ def unmapping():
     equal(got, [("mapped", None, 0, 1), ("mapped", two, 0, 0), ("mapped", 2 * two, two, 0), ("mapped", two, 3 * two, 0)],
           "mappings")
     equal([(e["function"], e["bytes"]) for e in events if e["kind"] == "vmm" and e["operation"] == "free"],
-          [("cuMemUnmap", 2 * two), ("cuMemUnmap", two)], "memory that went with its last mapping")
-    sensible(tool)
+          [("cuMemUnmap", 2 * two), ("cuMemUnmap", two)], "memory freed with its last mapping")
+    check_consistent(tool)
 
 
 @case(asan=True)
 def captured():
-    """What a capture records is a line that says so, with the stream as it was passed."""
+    """A captured call has a line marked as captured, with the stream that was passed."""
     workload = Workload("""capture begin stream=1; alloc g 4096 fn=cuMemAllocAsync stream=1; alloc h 9000 fn=cuMemAllocAsync_ptsz stream=1
     free h stream=1; capture end stream=1; alloc b 800 fn=cuMemAllocAsync stream=1; free b stream=2""", "workload-driver")
     tool = Tool("-p", workload.pid, "-e")
     workload.go()
     truth = workload.truth()
     same_lines(tool.finish(), truth)
-    equal(sum(e["captured"] for e in tool.events), 3, "captured")
+    equal(sum(e["captured"] for e in tool.events), 3, "captured calls")
 
 
 @case
 def lines_add_up_to_the_table():
-    """16 threads that free each other's memory: the sums of the lines are those of rows and of the truth."""
+    """With 16 threads that free each other's memory, the sums of lines equal the rows and the truth."""
     workload = Workload(driver_kinds + """threads 8; churn 1000 held=100 fail=5
     fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemHostAlloc,cuArrayCreate_v2,cuMemCreate; end; free a; unmap M; free n; free k"""
                         .replace("\n", " "), "workload-driver")
@@ -183,16 +183,16 @@ def lines_add_up_to_the_table():
 
 @case
 def stacks_of_lines():
-    """Of the call itself, also where the memory is another call's. A process that is gone has no names."""
+    """A free has its own stack, not that of the allocation. The process must run until its stacks have names."""
     workload = Workload("alloc a 100; free a; alloc b 5 result=2; wait {dir}/end", "workload-driver")
     tool = Tool("-p", workload.pid, "-e", "-U")
     workload.go()
     wait_until(lambda: len(tool.events) == 3, "three lines")
     (harness.here / "end").touch()
     workload.wait()
-    equal(len({tuple(e["frames"]) for e in tool.finish().events}), 2, "an allocation's and a free's")
+    equal(len({tuple(e["frames"]) for e in tool.finish().events}), 2, "number of different stacks")
     for e in tool.events:
-        check(any("workload" in frame for frame in e["frames"]), f"frames of the program: {e}")
+        check(any("workload" in frame for frame in e["frames"]), f"no frame of the program: {e}")
 
 
 @case

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc and NVML: what the driver says a process holds, beside what was seen to be allocated."""
+"""gpualloc with NVML: memory of a process according to the driver, next to traced allocations."""
 import os
 
 import harness
@@ -14,14 +14,14 @@ mib = 1 << 20
 
 
 class Nvml:
-    """What NVML answers from now on."""
+    """Answers of the stand-in NVML."""
 
     def __init__(self, *lines, name="nvml"):
         self.path = harness.here / name
-        self.say(*lines)
+        self.answer(*lines)
 
-    def say(self, *lines):
-        """In one step: the tool reads it at any time."""
+    def answer(self, *lines):
+        """Replaces the answers atomically, since the tool may read them at any time."""
         new = self.path.with_suffix(".new")
         new.write_text("\n".join(lines) + "\n")
         os.rename(new, self.path)
@@ -43,7 +43,7 @@ def shown(tool, pid, want):
     def found():
         return [row for row in newest(tool) if row["pid"] == pid and figures(row) == want and row["live_allocations"]]
     try:
-        return wait_until(found, "figures of NVML", 10)[0]
+        return wait_until(found, "figures from NVML", 10)[0]
     except harness.Failure:
         raise harness.Failure(f"{tool}: want {want}: {[figures(row) for row in tool.rows if row['pid'] == pid][-5:]}") from None
 
@@ -56,7 +56,7 @@ def end(*workloads):
 
 @case(asan=True)
 def per_process():
-    """Exactly what it says, changing as it does; of a process that is in no list, and of unknown bytes, nothing."""
+    """Rows show NVML's current figure, and none for a process that is not listed or has unknown bytes."""
     a, b = holder(), holder(300)
     nvml = Nvml("device 0", "device 1", f"process {a.pid} {100 * mib}", f"process {b.pid} unknown")
     tool = nvml.tool("-p", f"{a.pid},{b.pid}", "-i", "0.2")
@@ -64,13 +64,13 @@ def per_process():
         workload.go()
     shown(tool, a.pid, (100 * mib, 90 * mib))
     shown(tool, b.pid, (None, None))
-    nvml.say("device 0", f"process {a.pid} {50 * mib}", f"process {b.pid} 1000")
+    nvml.answer("device 0", f"process {a.pid} {50 * mib}", f"process {b.pid} 1000")
     shown(tool, a.pid, (50 * mib, 40 * mib))
     shown(tool, b.pid, (1000, 700))
-    nvml.say("device 0", f"process {a.pid} {2 * mib}")  # less than what was seen: it may be late
+    nvml.answer("device 0", f"process {a.pid} {2 * mib}")  # less than was traced: NVML may lag
     shown(tool, a.pid, (2 * mib, -8 * mib))
     shown(tool, b.pid, (None, None))
-    nvml.say("device 0", f"process {a.pid} {20 * mib}", "device 1", f"process {a.pid} {7 * mib}")
+    nvml.answer("device 0", f"process {a.pid} {20 * mib}", "device 1", f"process {a.pid} {7 * mib}")
     shown(tool, a.pid, (27 * mib, 17 * mib))
     end(a, b)
     tool.finish()
@@ -78,7 +78,7 @@ def per_process():
 
 @case
 def rows_of_several_processes():
-    """The sum of all of them, once each."""
+    """A row of several processes shows their sum, each process once."""
     a, b = holder(), holder(300)
     nvml = Nvml("device 0", f"process {a.pid} {100 * mib}", f"process {b.pid} 1000", "process 1 5")
     tool = nvml.tool("-p", f"{a.pid},{b.pid}", "--by", "comm", "-i", "0.2")
@@ -92,7 +92,8 @@ def rows_of_several_processes():
 
 @case(each={"535.54.03": "535.54.03", "535.86.10": "535.86.10", "550.54.15": "550.54.15"})
 def drivers(version):
-    """Lists of 535.54.03 have longer elements than their functions' names say."""
+    """Different driver versions: the lists of 535.54.03 have longer elements than the version in their functions' names
+    suggests."""
     workloads = [holder(1000 * (i + 1)) for i in range(5)]
     nvml = Nvml(f"driver {version}", "device 0", *(f"process {w.pid} {mib * (i + 3)}" for i, w in enumerate(workloads)))
     tool = nvml.tool("-p", ",".join(str(w.pid) for w in workloads), "-i", "0.2")
@@ -105,8 +106,8 @@ def drivers(version):
 
 
 @case
-def a_device_that_fails():
-    """Told once, and the other device's figures are there."""
+def failing_device():
+    """A failing device is reported once, and the other device's figures are shown."""
     workload = holder()
     nvml = Nvml("device 0", "device 1", f"process {workload.pid} {100 * mib}", "fail device 0 15")
     tool = nvml.tool("-p", workload.pid, "-i", "0.2")
@@ -115,8 +116,9 @@ def a_device_that_fails():
     wait_until(lambda: len({row["time"] for row in tool.rows}) > 4, "several intervals")
     end(workload)
     tool.finish()
-    told = [line for line in tool.error.splitlines() if "device 0" in line]
-    equal((len(told), told[0].startswith("gpualloc: ") if told else None), (1, True), f"told: {tool.error}")
+    messages = [line for line in tool.error.splitlines() if "device 0" in line]
+    equal((len(messages), messages[0].startswith("gpualloc: ") if messages else None), (1, True),
+          f"messages about device 0: {tool.error}")
 
 
 views = {"pid": ([], True), "comm": (["--by", "comm"], True), "container": (["--by", "container"], True),
@@ -126,8 +128,8 @@ views = {"pid": ([], True), "comm": (["--by", "comm"], True), "container": (["--
 
 
 @case(each=views, long=all_but(views, "pid", "container", "kind", "failed"))
-def where_it_is_shown(view):
-    """Only where rows are whole processes."""
+def shown_in_rows_of_processes(view):
+    """NVML's figures are shown only if each row is a whole process."""
     arguments, there = view
     workload = Workload(f"alloc a {mib}; alloc b 5 result=2; touch {{dir}}/held; wait {{dir}}/end")
     tool = Nvml("device 0", f"process {workload.pid} {5 * mib}").tool("-p", workload.pid, "-i", "0.2", *arguments)
@@ -136,15 +138,15 @@ def where_it_is_shown(view):
     wait_until(lambda: tool.rows and len(text.text.splitlines()) > 4, "rows")
     if there:
         wait_until(lambda: figures(tool.rows[-1]) == (5 * mib, 4 * mib), "figures")
-        wait_until(lambda: "4.0M" in text.text, "the same in the text")
+        wait_until(lambda: "4.0M" in text.text, "NVML's figure in the text")
     end(workload)
-    check(there or all(figures(row) == (None, None) for row in tool.finish().rows), f"{tool} has no figures of NVML")
-    equal("NVML" in text.finish().text, there, "a column")
+    check(there or all(figures(row) == (None, None) for row in tool.finish().rows), f"{tool}: figures from NVML")
+    equal("NVML" in text.finish().text, there, "whether there is an NVML column")
 
 
 @case
-def without_it():
-    """No key; n/a in the text. --nvml off asks nobody."""
+def without_nvml():
+    """Without NVML, or with --nvml off, JSON has no key, and text shows n/a."""
     workload = Workload("alloc a 1000; sleep 300")
     nvml = Nvml("device 0", f"process {workload.pid} 5000")
     tools = [Tool("-p", workload.pid, json=json) for json in (True, False)]
@@ -162,12 +164,12 @@ def without_it():
 
 
 @case
-def a_library_that_is_not_there():
+def library_does_not_exist():
     refused(["--nvml", "/nonexistent/libnvidia-ml.so.1"], 1, "/nonexistent/libnvidia-ml.so.1")
 
 
 @case
-def a_library_that_is_none():
+def file_is_no_library():
     file = harness.here / "libnvidia-ml.so.1"
     file.write_text("no library")
     refused(["--nvml", str(file)], 1, "libnvidia-ml")

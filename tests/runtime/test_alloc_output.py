@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc: what each way of asking prints, and what it refuses."""
+"""gpualloc: output of each combination of options, and options that it rejects."""
 import math
 import re
 from collections import Counter
@@ -49,7 +49,7 @@ an_event = {"type": text, "time": text, "time_ns": integer, "tid": integer, "lay
 
 
 def keys_of(mode):
-    """What each line has, and what it may have."""
+    """Required and optional keys of a line."""
     by = mode[mode.index("--by") + 1].split(",") if "--by" in mode else ["pid"]
     may = dict(seldom)
     if "-e" in mode:
@@ -75,7 +75,7 @@ def right_type(value, kind):
 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "failed_by", "both", "hist_by", "leaks", "exited"))
 def every_mode(mode):
-    """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
+    """Each line is an object with a type (checked by Tool), all required keys, and no unknown ones."""
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *mode)
     workload.go()
@@ -101,10 +101,10 @@ def every_mode(mode):
         equal(sum(row["allocs"] for row in tool.rows), sum(c["count"] for c in calls if c["kind"] == "alloc" and not c["result"]),
               "allocations")
     for record in tool.of_type("hist"):
-        equal(record["measure"], mode[1], "what it is")
+        equal(record["measure"], mode[1], "measure")
         equal(record["total"], sum(b["count"] for b in record["buckets"]), "total")
     if "-H" in mode and "-x" in mode:
-        equal(sum(r["total"] for r in tool.of_type("hist")), failures - (mode[1] == "size"), "what failed; one was a free")
+        equal(sum(r["total"] for r in tool.of_type("hist")), failures - (mode[1] == "size"), "failed calls (for sizes: without the free)")
 
 
 @case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks",)}, long=True)
@@ -114,8 +114,8 @@ def every_mode_as_text(mode):
 
 
 @case
-def what_failed():
-    """-x: by function and result, how often, and how much the last one asked for."""
+def failed_calls():
+    """-x: number of failed calls by function and result, and the size that the last one requested."""
     tool, _ = trace(script + "alloc z 999999 result=2\n", "-x", "--by", "api")
     got = {(row["function"], row["result_code"]): (row["failures"], row["out_of_memory"], row.get("failed_bytes"))
            for row in tool.rows}
@@ -171,8 +171,8 @@ def tables_of_text(chosen):
 
 
 @case
-def what_is_not_exact_says_so():
-    """In the text with a ~, in rows of that process alone; and a line of frees that nobody knows."""
+def inexact_values_are_marked():
+    """Text marks inexact values with ~, only in rows of the affected process, and has a column of unknown frees."""
     workload, exact = (Workload(f"alloc x 9; wait {{dir}}/ready; {more}; touch {{dir}}/{i}; wait {{dir}}/end", "workload-driver")
                        for i, more in enumerate(("repeat 2000; alloc a 64; end; free x", "alloc b 4444")))
     for each in workload, exact:
@@ -182,24 +182,24 @@ def what_is_not_exact_says_so():
     (harness.here / "ready").touch()
     rows = lambda: {row["pid"]: row for row in newest(tools[0])}
     wait_until(lambda: rows().get(workload.pid, {}).get("approximate") == 1 and exact.pid in rows(), "an approximate row")
-    check(rows()[exact.pid]["live_allocations"] <= 1, "the other one")
-    wait_until(lambda: re.search(rf"^ *{workload.pid} .* ~ ", tools[1].text, re.M), "~")
+    check(rows()[exact.pid]["live_allocations"] <= 1, "the exact process has too many allocations")
+    wait_until(lambda: re.search(rf"^ *{workload.pid} .* ~ ", tools[1].text, re.M), "~ in the text")
     (harness.here / "end").touch()
     for each in workload, exact:
         each.wait()
     for tool in tools:
         tool.finish()
     last = tools[1].text.split("PID COMM")[-2].splitlines()
-    check("UNKNOWN" in tools[1].text, f"a column of frees that nobody knows: {tools[1].text}")
+    check("UNKNOWN" in tools[1].text, f"no column of unknown frees: {tools[1].text}")
     check(any(str(workload.pid) in line and " ~ " in line for line in last), f"{last}")
-    check("--live-entries" in tools[1].error, f"what to do about it: {tools[1].error}")
+    check("--live-entries" in tools[1].error, f"the remedy is missing: {tools[1].error}")
 
 
 @case(each={"table": ["--by", "thread,kind"], "comm": ["--by", "comm"], "events": ["-e"], "stacks": ["--by", "stack"],
             "leaks": ["--leaks"], "exited": ["--exited"], "histogram": ["-H", "size", "--by", "thread,kind"], "failed": ["-x"]}, asan=True,
       long=["comm", "stacks", "histogram", "failed"])
 def hostile_names(mode):
-    """Names that are escape sequences, line ends or no UTF-8 stay text."""
+    """Process names with escape sequences, newlines or invalid UTF-8 are escaped."""
     text = "\n".join(f"name {comm}\nalloc a{i} {1000 + i}; alloc z 5 result=2" for i, comm in enumerate(comms))
     for comm in comms[0], comms[3]:
         workload = Workload(text + f"; name {comm}; sleep 300", "workload-driver")

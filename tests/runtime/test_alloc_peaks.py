@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc: the most that was ever held, which nobody can ask for afterwards; and room for what comes."""
+"""gpualloc: peak memory, and space in its tables for new allocations."""
 import memory
 from harness import equal
 from memory import case
@@ -22,8 +22,8 @@ scripts = {
 
 @case(each=scripts, asan=True)
 def peaks(script):
-    """As the driver counted it, over the whole run and whatever has gone since."""
-    workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()  # no context is there before
+    """The peak of the whole run equals the stand-in driver's, although memory has been freed since."""
+    workload = Workload("touch {up}; wait {go}\n" + script, "workload-driver", warm=False).ready()  # without a context before tracing
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     peak, = memory.truth_lines(workload, "peak")
@@ -35,17 +35,18 @@ def peaks(script):
 
 @case
 def peaks_of_each_program():
-    """A program that replaces another begins anew."""
+    """The peak starts from zero after exec."""
     workload = Workload("alloc a 50000; free a; alloc b 600; sleep 300; exec; alloc c 70; free c; alloc d 30; sleep 1500; end")
     tool = Tool("-p", workload.pid, "-i", "0.2")
     workload.go().wait()
-    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}  # not where a row is of both
+    seen = {row["peak_bytes"] for row in tool.finish().rows if "peak_bytes" in row}  # a row that covers both programs has none
     equal(sorted(seen), [70, 50000], "peaks")
 
 
 @case(asan=True)
-def room_is_made():
-    """What went with its context takes no room for long: many more than the table has can come one after another."""
+def table_space_is_reused():
+    """Entries of memory that was released with its context are reused: more allocations than the table holds, one by
+    one."""
     workload = Workload("repeat 7; newcontext; repeat 250; alloc a 64; end; destroycontext; sleep 1300; end; alloc b 5",
                         "workload-driver")
     tool = Tool("-p", workload.pid, "--live-entries", 1024)

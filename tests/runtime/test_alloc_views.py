@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc --by: however rows are cut, they add up to the same, and each holds what it has allocated and not freed."""
+"""gpualloc --by: rows of each grouping have the same totals, and show memory that was allocated and not freed."""
 from collections import Counter
 
 import harness
@@ -12,7 +12,7 @@ from test_cgroups import fresh
 from test_alloc_lines import failing
 from truth import bucket
 
-# Threads that free each other's memory, two devices, failures, a context that ends, and what stays.
+# Threads that free each other's memory, two devices, failures, a destroyed context, and unfreed memory.
 script = """
 alloc a 10001; alloc b 65536 fn=cudaMallocHost; alloc c 4097 fn=cudaMallocManaged; alloc k 0 width=100 height=30 fn=cudaMallocArray
 threads 4; churn 300 keep held=60 fail=5 fn=cudaMalloc,cudaMallocHost,cudaMallocAsync; end
@@ -28,7 +28,7 @@ sums = ("allocs", "frees", "allocated_bytes", "freed_bytes", "released", "releas
 
 
 def live(row):
-    """Count and bytes of memory of all kinds."""
+    """Number and bytes of live allocations of a row, over all kinds."""
     if "kind" in row:
         return row["live_allocations"], row["live_bytes"]
     return row["live_allocations"], sum(row[kind + "_bytes"] for kind in memory.memory)
@@ -39,7 +39,7 @@ def counts_as_memory(row):
 
 
 def totals(tool):
-    """Of the whole run; what is no memory counts only where rows are by kind, and is left out there."""
+    """Sums over the whole run. Kinds that are not memory exist only in rows by kind, and are excluded."""
     out = Counter()
     for row in tool.rows:
         for name in sums:
@@ -48,8 +48,9 @@ def totals(tool):
     return dict(out)
 
 
-def holds_what_it_allocated(tool):
-    """At the end of each interval, in every row."""
+def check_live_memory(tool):
+    """Checks that live memory of every row equals allocations minus frees at the end of each interval. Returns the
+    number of intervals."""
     count, size, intervals = Counter(), Counter(), {}
     for row in tool.rows:
         intervals.setdefault(row["time"], []).append(row)
@@ -65,7 +66,7 @@ def holds_what_it_allocated(tool):
                 size[key] = now_bytes[key]
         equal(+now, +count, f"{tool}: allocations held at {time}")
         equal(+now_bytes, +size, f"{tool}: bytes held at {time}")
-        check(min([0, *count.values()]) == 0 == min([0, *size.values()]), f"less than nothing is held: {count} {size}")
+        check(min([0, *count.values()]) == 0 == min([0, *size.values()]), f"negative live memory: {count} {size}")
     return len(intervals)
 
 
@@ -89,7 +90,7 @@ def rows_add_up(views):
     memory.same_unfreed(kinds, workload)
     for tool in tools:
         equal(totals(tool.finish()), totals(kinds), f"{tool} and {kinds}")
-        check(holds_what_it_allocated(tool) >= 3, "intervals")
+        check(check_live_memory(tool) >= 3, "fewer than 3 intervals")
     keys = {"api": "function", "size": "size_bytes", "thread": "tid", "container": "container_id", "pod": "pod_uid", "stack": "frames"}
     for view, tool in zip(views, tools[1:]):
         for what in view.split(","):
@@ -101,21 +102,21 @@ def rows_add_up(views):
 
 @case(each={api: api for api in ("runtime", "both")})
 def rows_add_up_at(api):
-    """With --api both, memory by what allocated it: what the runtime allocates and the driver frees is one row's."""
+    """With --api both, memory belongs to the layer that allocated it, even if the other layer frees it."""
     workload = Workload("alloc a 1000; alloc b 2000 fn=cuMemAlloc_v2; free a fn=cuMemFree_v2; free b fn=cudaFree\n" * 20 + script)
     tools = [Tool("-p", workload.pid, "--api", api, "-i", "0.2", "-r", 0, "--by", by) for by in ("pid,kind", "api,thread")]
     workload.go()
     truth = workload.truth()
     for tool in tools:
         tool.finish()
-        holds_what_it_allocated(tool) if api == "both" else None
+        check_live_memory(tool) if api == "both" else None
     memory.same_calls(tools[0], truth, api=api) if api == "both" else None
     equal(totals(tools[1]), totals(tools[0]), f"{tools[1]} and {tools[0]}")
 
 
 @case
-def a_free_counts_where_it_was_allocated():
-    """By thread, call and stack: the rows are of the allocations, whoever frees them."""
+def frees_count_for_the_allocation():
+    """In rows by thread, function or stack, a free counts in the row of its allocation, whichever thread frees."""
     workload = Workload("""alloc a 1000; alloc b 2000 fn=cudaMallocHost; alloc c 4000 fn=cuMemAllocAsync
                         threads 1; free a; free b; free c; alloc d 700; alloc e 70; end; free d""")
     tool = Tool("-p", workload.pid, "--by", "thread,api")
@@ -130,7 +131,7 @@ def a_free_counts_where_it_was_allocated():
 
 @case
 def devices():
-    """Memory is on the device of its thread's context, physical memory where it was asked for."""
+    """Memory is on the device of its thread's context; physical memory on the requested device."""
     tool, _ = trace("device 0; alloc a 1000; device 1; alloc b 2000; alloc c 3000 fn=cudaMallocHost; device 0; free b; alloc d 50",
                     "--by", "device")
     got = {row.get("device"): (row["allocs"], row["frees"], row["live_bytes"], row["pinned_bytes"]) for row in tool.rows}
@@ -139,7 +140,7 @@ def devices():
 
 @case
 def sizes():
-    """By powers of two, of what was asked for; a size that is not told has no size."""
+    """Rows by requested size, in powers of two; unknown sizes have no size."""
     tool, _ = trace("alloc a 1; alloc b 1023; alloc c 1024; alloc d 2047; alloc e 2048; free d; alloc f 1048576; alloc z 1500 result=2",
                     "--by", "size")
     got = {row.get("size_bytes"): (row["allocs"], row["frees"], row["live_bytes"], row["failures"]) for row in tool.rows}
@@ -163,7 +164,7 @@ physical = "reserve Q 33554432; repeat 3; alloc p 2097152 fn=cuMemCreate; map m 
 
 @case(each={"plain": script, "failing": failing, "physical": physical}, asan=True)
 def histograms(text):
-    """Sizes of what was allocated, durations of all calls, and lifetimes of what was freed: each once."""
+    """Sizes of allocations, durations of all calls, and lifetimes of freed memory, each counted once."""
     workload = Workload(text)
     tools = {(what, *by): Tool("-p", workload.pid, "-H", what, "-r", 0, *(["--by", ",".join(by)] if by else []))
              for what in ("size", "latency", "lifetime") for by in ((), ("kind",))}
@@ -177,7 +178,7 @@ def histograms(text):
         kind = kind_of(call["holding"])
         if call["kind"] == "alloc":
             sized[kind, bucket(call["bytes"])] += call["count"]
-        elif kind != "mapped" or "Unmap" in call["function"]:  # here no unmapping takes away several
+        elif kind != "mapped" or "Unmap" in call["function"]:  # in this script, each unmapping removes one mapping
             freed[kind] += call["count"]
     for call in truth:
         of_null = call["kind"] == "free" and not call["holding"] and not call["result"]
@@ -200,19 +201,19 @@ def histograms(text):
 
 @case
 def lifetimes():
-    """From the allocation's return to the free, whoever frees it; what stays and what fails has none."""
+    """From the allocation's return to the free, by any thread. Unfreed memory and failed calls have none."""
     tool, _ = trace("alloc a 100; alloc b 200 fn=cudaMallocHost; alloc c 300; sleep 400; free a; sleep 400; free b result=1; threads 1\n"
                     "free b; end; repeat 5; alloc d 10 fn=cudaMallocManaged; free d; end", "-H", "lifetime", "--by", "kind", "-m")
     got = histogram(tool, "kind")
     equal({record["kind"]: record["total"] for record in tool.of_type("hist")}, {"device": 1, "pinned": 1, "managed": 5}, "lifetimes")
     for kind, slept in ("device", 400), ("pinned", 800):
         (_, (low, high)), = (key for key in got if key[0] == kind)
-        check(high >= slept, f"{kind} was held for {low} to {high} ms, {slept} at least by its script")
+        check(high >= slept, f"{kind} was held for {low} to {high} ms, but the script sleeps {slept} ms")
 
 
 @case(asan=True)
 def histograms_of_failures():
-    """-x: of each result one, that says which."""
+    """-x: one histogram per result."""
     script = "alloc a 100; alloc b 500 result=2; alloc c 1000 result=2; alloc d 2000 result=999; free a result=1; free a"
     workload = Workload(script)
     sizes, latencies = (Tool("-p", workload.pid, "-x", "-H", what) for what in ("size", "latency"))

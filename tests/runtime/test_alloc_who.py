@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc: whose memory it is: processes, threads, cgroups, containers and pods, and those that were asked for."""
+"""gpualloc: owners of memory (processes, threads, cgroups, containers and pods), and filters by them."""
 import re
 
 import harness
@@ -11,7 +11,7 @@ from programs import Tool, Workload
 from test_cgroups import fresh
 from test_containers import only_row, same_owner, traced
 from test_alloc_ends import leaked, leaks, newest
-from test_alloc_views import holds_what_it_allocated, live
+from test_alloc_views import check_live_memory, live
 
 script = "alloc a 1000; alloc b 2000 fn=cudaMallocHost; threads 2; repeat 10; alloc c 300; free c; end; alloc d 70; end; free a\n"
 
@@ -20,7 +20,7 @@ def own(rows, pid):
     return [row for row in rows if row["pid"] == pid]
 
 
-# --- those that were asked for ---------------------------------------------------------------------------------------
+# --- filters ---------------------------------------------------------------------------------------------------------
 
 @case
 def two_processes():
@@ -31,12 +31,12 @@ def two_processes():
     equal({row["pid"] for row in tool.rows}, {a.pid, b.pid}, "processes")
     for workload, size in (a, 11), (b, 13):
         rows = own(tool.rows, workload.pid)
-        equal(sum(row["live_bytes"] + row["released_bytes"] for row in rows), 2140 + size, f"left by {workload.pid}")
+        equal(sum(row["live_bytes"] + row["released_bytes"] for row in rows), 2140 + size, f"unfreed memory of {workload.pid}")
 
 
 @case(alone=True)
 def by_name():
-    """-n: of processes or threads of that name; what they allocated, whoever frees it."""
+    """-n: allocations of processes or threads with that name, whichever thread frees them."""
     workload = Workload("alloc a 1000; name needle; alloc b 200; alloc c 30 fn=cudaMallocHost; name hay; free b; alloc d 4; free a")
     other = Workload("alloc e 50000")
     tool, lines = Tool("-n", "needle", "--by", "pid"), Tool("-n", "needle", "-e")
@@ -50,12 +50,13 @@ def by_name():
 
 @case(asan=True)
 def one_thread():
-    """-t: what it allocated, also where another thread frees it; what it frees for others was allocated by none."""
+    """-t: the thread's allocations, also if another thread frees them. Memory of other threads that it frees is
+    unknown."""
     workload = Workload("alloc a 1000; alloc b 50 fn=cudaMallocHost; threads 1; touch {dir}/there; wait {dir}/attached; free a\n"
                         "alloc d 9; free d; alloc e 30; alloc f 4; end; free b; free e")
     leader = [Tool("-t", workload.pid, *more) for more in ([], ["-e"])]
     workload.go()
-    wait_until((harness.here / "there").exists, "the thread is there")
+    wait_until((harness.here / "there").exists, "the thread has started")
     tid, = workload.threads()
     other = [Tool("-t", tid, *more) for more in ([], ["-e"])]
     (harness.here / "attached").touch()
@@ -87,10 +88,10 @@ def one_thread_whose_memory_another_frees():
     for tid, tool in zip(tids, tools):
         got = {row["kind"]: (row["allocs"], row["frees"], row["allocated_bytes"], row["freed_bytes"], sum(live(row)))
                for row in tool.finish().rows}
-        # Frees of what the other has allocated are unknown to a tool that looks at one: a row of zeros beside those.
-        equal({kind: counts for kind, counts in got.items() if any(counts)}, want[tid], f"of thread {tid}")
+        # Frees of the other thread's memory are unknown to a tool with -t, and give an extra row of zeros.
+        equal({kind: counts for kind, counts in got.items() if any(counts)}, want[tid], f"counts of thread {tid}")
     equal({kind: sum(each[kind][:2][1] for each in want.values()) for kind in ("device", "pinned")}, {"device": 2, "pinned": 2},
-          "freed, by whichever thread")
+          "frees by any thread")
 
 
 # --- cgroups and containers ------------------------------------------------------------------------------------------
@@ -111,18 +112,18 @@ def only_this_cgroup(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, asan=True, alone=True)
 def moved_to_another_cgroup(hierarchy):
-    """Memory is of the cgroup in which it was allocated, wherever it is freed."""
+    """Memory belongs to the cgroup in which it was allocated, also if it is freed in another."""
     groups = [Cgroup(hierarchy, kubepods(Name())) for _ in range(2)]
     inside = Workload("alloc a 1000; alloc b 20; touch {dir}/there; wait {dir}/moved; free a; alloc c 300; alloc d 4; free d; sleep 500",
                       preexec=groups[0].join)
     tools = {by: Tool("-p", inside.pid, "--by", by, "-i", "0.2") for by in ("cgroup", "container", "pod")}
     inside.go()
-    wait_until((harness.here / "there").exists, "it has allocated in the first one")
+    wait_until((harness.here / "there").exists, "memory is allocated in the first cgroup")
     groups[1].add(inside.pid)
     (harness.here / "moved").touch()
     inside.wait()
     for by, tool in tools.items():
-        holds_what_it_allocated(tool.finish())
+        check_live_memory(tool.finish())
         for group, want in zip(groups, ((2, 1, 1020, 1000), (2, 1, 304, 4))):
             rows = [row for row in tool.rows if row["cgroup"] == group.inside]
             got = tuple(sum(row[name] for row in rows) for name in ("allocs", "frees", "allocated_bytes", "freed_bytes"))
@@ -131,7 +132,7 @@ def moved_to_another_cgroup(hierarchy):
 
 @case(asan=True, alone=True)
 def containers_and_pods():
-    """Two containers of one pod and one of another, with names from the host: what each of them holds."""
+    """Live memory of two containers of one pod and one of another, with names from the host."""
     host, first, foreign = HostRoot(), Name(), Name()
     second = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid)
     names, image = (first, second, foreign), Image()
@@ -144,7 +145,7 @@ def containers_and_pods():
     only = traced(host, "-c", f"pod:{first.namespace}/{first.pod}", "--by", "container")
     for i, workload in enumerate(inside):
         workload.go()
-        wait_until((harness.here / f"held{i}").exists, "it holds")
+        wait_until((harness.here / f"held{i}").exists, "the container has allocated")
     for i, name in enumerate(names):
         wait_until(lambda: [r for r in newest(tools["container"]) if r.get("container_id") == name.id], name.container)
         row = only_row(newest(tools["container"]), container_id=name.id)
@@ -162,7 +163,7 @@ def containers_and_pods():
 
 @case(asan=True, alone=True)
 def leaks_in_a_container():
-    """Its stacks are named by its own files, which this machine does not have; it calls itself process 1."""
+    """Stacks get names from the container's files, which the host lacks; the process has pid 1 in its namespace."""
     name = Name()
     inside = Container("alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 3; alloc c 10; end; sleep 2000\nwait {dir}/end",
                        cgroups=[Cgroup("v2", kubepods(name))])
@@ -174,30 +175,30 @@ def leaks_in_a_container():
     inside.wait()
     rows = [row for row in tool.finish().rows]
     for row in rows:
-        equal((row["ns_pid"], row["container_id"]), (1, name.id), "whose")
+        equal((row["ns_pid"], row["container_id"]), (1, name.id), "process and container")
     ends = exited.finish().events
     equal([(e["event"], e["held_bytes"], e["container_id"]) for e in ends],
-          [("exit", 3030, name.id), ("held", 2000, name.id), ("held", 1000, name.id), ("held", 30, name.id)], "the end")
+          [("exit", 3030, name.id), ("held", 2000, name.id), ("held", 1000, name.id), ("held", 30, name.id)], "lines of the exit")
     for each in [*rows, *ends[1:]]:
-        check(any("workload::" in frame and "(workload)" in frame for frame in each["frames"]), f"names of its functions: {each}")
+        check(any("workload::" in frame and "(workload)" in frame for frame in each["frames"]), f"no frame names a function: {each}")
 
 
 @case(alone=True)
-def older_ones_hold_at_least_that():
-    """What a process allocated before it was traced is not known: that its figure is a lower bound is told of it, not of
-    those that began since, nor of a program that has replaced one that was known."""
+def older_processes_have_lower_bounds():
+    """Memory allocated before tracing is unknown, so such a process shows a lower bound. Processes that started later,
+    and programs after an exec that was traced, have exact figures."""
     older = Workload("alloc a 1000; touch {dir}/held; wait {dir}/traced; alloc b 2000; forever; sleep 20; end")
     replaced = Workload("wait {dir}/traced; alloc a 10; exec; alloc b 500; forever; sleep 20; end; end")
     for workload in older, replaced:
         workload.go()
-    wait_until((harness.here / "held").exists, "it holds something")
+    wait_until((harness.here / "held").exists, "memory is allocated")
     tools = [Tool("-i", "0.2", json=json) for json in (True, False)]
     (harness.here / "traced").touch()
     younger = Workload("alloc c 3000; forever; sleep 20; end", warm=False)
     want = {older.pid: (2000, 1), replaced.pid: (500, 0), younger.pid: (3000, 0)}
     seen = lambda: {row["pid"]: (row["live_bytes"], row["live_is_lower_bound"]) for row in newest(tools[0])}
     wait_until(lambda: seen().items() >= want.items(), f"{want}")
-    wait_until(lambda: re.search(rf"^ *{older.pid} \S+ +>=2.0K +>=1 ", tools[1].text, re.M), "the same in text")
-    wait_until(lambda: re.search(rf"^ *{younger.pid} \S+ +2.9K +1 ", tools[1].text, re.M), "and what is exact")
+    wait_until(lambda: re.search(rf"^ *{older.pid} \S+ +>=2.0K +>=1 ", tools[1].text, re.M), "lower bounds in the text")
+    wait_until(lambda: re.search(rf"^ *{younger.pid} \S+ +2.9K +1 ", tools[1].text, re.M), "exact figures in the text")
     for tool in tools:
         tool.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc: every allocation and free counts once, as what it is, and what is held is what the driver holds."""
+"""gpualloc: every allocation and free counts once with its kind, and live memory equals what the driver holds."""
 import collections
 
 import harness
@@ -52,7 +52,7 @@ def trace_by_kind(script, *arguments, form="workload", **options):
 
 @case
 def tagged_addresses():
-    """Bits of an address that the processor ignores are not the same where it is freed as where it was allocated."""
+    """Memory is freed with other tag bits in the address (top byte ignore) than it was allocated with."""
     system.need_ignored_bits()
     tool, _ = trace_by_kind("alloc a 4099 tag=7; alloc b 70001 fn=cuMemAllocManaged tag=255; alloc c 5003 fn=cuMemAllocHost_v2 tag=1\n"
                             "alloc d 6007 tag=32; alloc e 6011; free a; free b; free c", form="workload-driver")
@@ -62,14 +62,14 @@ def tagged_addresses():
 @case(each={"freed": driver_frees, "held": "free a; unmap M"}, asan=True)
 def every_driver_function(frees):
     tool, truth = trace_by_kind(driver_kinds + frees, form="workload-driver")
-    check(all(row["approximate"] == row["untracked"] == 0 for row in tool.rows), "all is followed")
+    check(all(row["approximate"] == row["untracked"] == 0 for row in tool.rows), "some memory is not tracked")
     called = {call["function"] for call in truth if memory.is_memory(call)}
-    check(len(called) >= 23, f"functions called: {called}")
+    check(len(called) >= 23, f"too few functions called: {called}")
 
 
 @case(each={form: form for form in ("workload", "workload13", "workload-static")})
 def every_runtime_function(form):
-    """At the driver, at the runtime, and at both: what is held is the same, and nothing counts twice."""
+    """Live memory is the same with --api driver, runtime and both, and nothing counts twice."""
     for frees in runtime_frees, "free a; free k":
         workload = Workload(runtime_kinds + frees, form)
         tools = {api: Tool("-p", workload.pid, "--by", "pid,kind", "--api", api) for api in ("driver", "runtime", "both")}
@@ -81,7 +81,7 @@ def every_runtime_function(form):
             same_unfreed(tool, workload)
 
 
-# Each in sizes that a device takes, with what is held at the end.
+# Scripts with sizes that a real device accepts, and the memory held at their end.
 on_devices = {
     "linear": "alloc a 10001 fn=cuMemAlloc_v2; alloc b 65536 height=16 fn=cuMemAllocPitch_v2; alloc c 5000000000000 fn=cuMemAlloc_v2\n"
               "free a; repeat 20; alloc d 3000000 fn=cuMemAlloc_v2; free d; end; badfree 0x1234 fn=cuMemFree_v2",
@@ -102,13 +102,13 @@ def each_kind_on_a_device(script):
     tool = Tool("-p", workload.pid, "--by", "pid,kind")
     truth = workload.go().truth()
     same_calls(tool.finish(), truth)
-    check(any(memory.is_memory(call) and not call["result"] for call in truth), "nothing succeeds")
+    check(any(memory.is_memory(call) and not call["result"] for call in truth), "no call succeeded")
 
 
 @case(gpu=True)
 def physical_memory_on_a_device():
-    """Held until both its mapping and its handle are gone. The figures are those of the script: only the stand-in tells
-    which call it was that freed."""
+    """Physical memory is held until both its mapping and its handle are released. Compared with the script's figures,
+    since only the stand-in records which call freed it."""
     workload = Workload("alloc a 2097152 fn=cuMemCreate; alloc b 4194304 fn=cuMemCreate; reserve R 16777216; map M handle=a at=R\n"
                         "map N handle=b at=R+4194304; unmap M; free a; free b; unmap N; unreserve R", "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kind")
@@ -123,7 +123,7 @@ def physical_memory_on_a_device():
 
 @case(asan=True)
 def failures():
-    """What fails changes nothing that is held: neither an allocation, nor a free."""
+    """Failed allocations and frees do not change live memory."""
     script = """
     alloc a 1009; repeat 7; alloc z 4096 result=2; end; alloc z 77 result=1; alloc z 5000 fn=cudaMallocHost result=2
     free a result=1; free a result=400; free a; alloc b 2003 fn=cuMemAllocAsync; free b result=1 fn=cuMemFreeAsync
@@ -137,17 +137,17 @@ def failures():
 
 @case
 def freed_twice():
-    """What is not there cannot be freed, and null is no memory."""
+    """Frees of memory that is already free, and of null, are not counted as frees of memory."""
     trace_by_kind("alloc a 100; free a; free a again; badfree 0x1234; freenull; freenull fn=cudaFreeHost; alloc b 50;"
                   "badfree 0x77 fn=cudaFree")
 
 
 @case
 def allocated_before():
-    """What was allocated before tracing began does not make what is held less than nothing."""
+    """Frees of memory that was allocated before tracing do not make live memory negative."""
     script = "alloc a 5000; alloc b 7000 fn=cudaHostAlloc; touch {dir}/held; wait {go}; free a; free b; alloc c 300; sleep 1"
     workload = Workload(script, warm=False)
-    wait_until(lambda: (harness.here / "held").exists(), "it has allocated")
+    wait_until(lambda: (harness.here / "held").exists(), "the workload has allocated")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     row, = tool.finish().rows
@@ -156,13 +156,13 @@ def allocated_before():
 
 @case(timeout=300, alone=True, long=True)
 def a_million_pairs():
-    """16 threads that free each other's memory, at addresses that are given out again at once; with failures."""
+    """16 threads free each other's memory at addresses that are reused at once; some calls fail."""
     script = """threads 16
     churn 62500 held=1000 fail=5 fn=cuMemAlloc_v2,cuMemAllocAsync,cuMemAllocPitch_v2,cuMemAllocManaged,cuMemHostAlloc,cuArrayCreate_v2,cuMemCreate,cuMemAllocFromPoolAsync
     end"""
     tool, truth = trace_by_kind(script, form="workload-driver")
     equal(sum(call["count"] for call in truth if call["kind"] == "alloc" and not call["result"]), 1_000_000, "pairs")
-    check(sum(row["live_allocations"] + row["released"] for row in tool.rows) == 0, "all is freed")
+    check(sum(row["live_allocations"] + row["released"] for row in tool.rows) == 0, "unfreed memory is left")
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"])
@@ -175,7 +175,7 @@ def tiers_are_equal(tier):
 
 @case
 def live_figures():
-    """While the process lives: bytes of each kind, and the most there ever was."""
+    """Bytes of each kind, and the peak, while the process runs."""
     script = driver_kinds + "alloc x 50000000; free x; touch {dir}/held; sleep 1500"
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, "-i", "0.3")
@@ -186,16 +186,17 @@ def live_figures():
     for kind in "device", "pool", "vmm", "array", "managed", "pinned", "registered", "reserved", "graph":
         equal(row[kind + "_bytes"], want[kind]["bytes"], kind)
     equal(row["mapped_bytes"], want["mapped"]["bytes"], "mapped")
-    equal(row["live_bytes"], sum(want[kind]["bytes"] for kind in memory.on_device), "on the device")
+    equal(row["live_bytes"], sum(want[kind]["bytes"] for kind in memory.on_device), "live bytes on the device")
     equal(row["live_allocations"], sum(want[kind]["count"] for kind in memory.memory), "allocations")
     peak, = memory.truth_lines(workload, "peak")
     equal(row["peak_bytes"], peak["bytes"], "peak")
-    check("nvml_bytes" not in row, "there is no NVML")
+    check("nvml_bytes" not in row, "figures from NVML without NVML")
 
 
 @case(asan=True)
 def physical_memory():
-    """Freed when neither a reference nor a mapping is left, in whichever order; handles are given out again meanwhile."""
+    """Physical memory is freed when neither a reference nor a mapping is left, in either order, while handles are
+    reused."""
     expandable = "reserve R 33554432\n" + "\n".join(
         f"alloc h{i} 2097152 fn=cuMemCreate; map m{i} handle=h{i} at=R+{2097152 * i}" for i in range(8))
     released_early = "reserve Q 33554432\n" + "\n".join(
@@ -207,12 +208,12 @@ def physical_memory():
     unmap n1; unmap at=Q+12582912 bytes=6291456
     """
     tool, truth = trace_by_kind(script, form="workload-driver")
-    check(any(call["implied"] for call in truth if "implied" in call and call["implied"]), "unmapping freed something")
+    check(any(call["implied"] for call in truth if "implied" in call and call["implied"]), "no unmapping freed memory")
 
 
 @case
 def contexts():
-    """What ends with a context, and what does not; addresses of the old are given out in the new."""
+    """Memory that is and is not released with its context; a new context reuses addresses."""
     script = f"""newcontext; {driver_kinds}; destroycontext; newcontext
     alloc a2 10001; alloc b2 30001; free a2; destroycontext; alloc z 999; reset; launch scale 1; alloc y 998; alloc w 997; free w"""
     workload = Workload(script, "workload-driver")
@@ -224,8 +225,8 @@ def contexts():
 
 
 @case
-def pointers_are_used_again():
-    """Thousands of times the same address, freed on another thread, through another stream, after out-of-memory."""
+def addresses_are_reused():
+    """The same address thousands of times: freed on another thread, on another stream, after an out-of-memory error."""
     script = """
     repeat 500; alloc a 4096; free a; alloc b 8192 fn=cudaMallocAsync stream=1; free b stream=2; end
     repeat 100; alloc a 1048576 result=2; alloc a 4096; free a; end
@@ -236,7 +237,7 @@ def pointers_are_used_again():
 
 @case(alone=True)
 def forked():
-    """A child's memory is its own; what it frees of its parent's is not known to it."""
+    """A forked child has its own memory; its frees of the parent's addresses are unknown."""
     script = "alloc a 5000; fork; alloc b 700; alloc c 800; free c; end; alloc d 60; free d"
     workload = Workload(script, "workload-driver")
     tool = Tool("--by", "pid,kind")
@@ -250,24 +251,24 @@ def forked():
 
 @case(alone=True)
 def killed_in_a_call():
-    """Nothing is held by who is gone, whatever it was doing."""
+    """A process that is killed during a call holds nothing afterwards."""
     workload = Workload("alloc a 5000; alloc b 600; free a block_us=60000000", "workload-driver")
     tool = Tool("-i", "0.3")
     workload.go()
-    wait_until(lambda: any(r.get("pid") == workload.pid and r["live_bytes"] == 5600 for r in tool.rows), "it holds both")
+    wait_until(lambda: any(r.get("pid") == workload.pid and r["live_bytes"] == 5600 for r in tool.rows), "both allocations are live")
     workload.process.kill()
     workload.process.wait()
     mine = lambda: [r for r in tool.rows if r.get("pid") == workload.pid]
-    wait_until(lambda: mine()[-1]["live_bytes"] == 0, "it holds nothing")
+    wait_until(lambda: mine()[-1]["live_bytes"] == 0, "no live memory")
     tool.stop()
     rows = mine()
     equal((sum(r["released"] for r in rows), sum(r["released_bytes"] for r in rows), sum(r["frees"] for r in rows)),
-          (2, 5600, 0), "what went with it")
+          (2, 5600, 0), "released allocations, released bytes, frees")
 
 
 @case
 def captured():
-    """What a capture records is not allocated, and what it frees not freed; both are a graph's."""
+    """Captured allocations and frees are not executed; they count for kind graph."""
     script = """alloc a 5000; capture begin stream=1; alloc g 4096 fn=cuMemAllocAsync stream=1
     alloc h 9000 fn=cuMemAllocAsync_ptsz stream=1; free h stream=1; capture end stream=1; alloc b 800 fn=cuMemAllocAsync stream=1; free b"""
     tool, truth = trace_by_kind(script, form="workload-driver")
@@ -277,7 +278,8 @@ def captured():
 
 @case
 def table_is_full():
-    """What finds no room is counted, told, and marks its process; nothing is evicted."""
+    """If the table is full, further allocations count as untracked, are reported as losses, and mark their process as
+    approximate; no entry is evicted."""
     workload = Workload("threads 4; churn 5000 keep held=5000; end", "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kind", "--live-entries", 1024, losses=True)
     workload.go().wait()
@@ -285,15 +287,15 @@ def table_is_full():
     rows = [row for row in tool.rows if row["kind"] == "device"]
     untracked = sum(row["untracked"] for row in rows)
     check(untracked > 0 and rows[-1]["approximate"] == 1, f"{rows}")
-    equal(tool.lost, {"allocations_untracked": untracked}, "told as a loss")
+    equal(tool.lost, {"allocations_untracked": untracked}, "losses")
     equal(sum(row["allocs"] for row in rows), sum(call["count"] for call in workload.truth()
-          if call["kind"] == "alloc" and not call["result"]), "all calls are counted")
+          if call["kind"] == "alloc" and not call["result"]), "counted allocations")
     check(0 < rows[-1]["live_allocations"] + rows[-1]["released"] <= 1024, f"{rows[-1]}")
 
 
 @case
 def executed():
-    """Another program in the same process holds nothing of what the one before it held, whether it calls CUDA or not."""
+    """After exec, a process holds no memory of its earlier program, whether the new one uses CUDA or not."""
     script = "alloc a 5000; alloc b 600 fn=cudaMallocHost; sleep 300; exec; alloc c 70; sleep 1500; exec; sleep 1500; end; end"
     workload = Workload(script)
     tool = Tool("-p", workload.pid, "-i", "0.25")
@@ -302,4 +304,4 @@ def executed():
     live = [row["live_bytes"] for row in tool.rows]
     check({5000, 70} <= set(live), f"{live}")
     check(live[-1] == 0 or live[-1] == 70 and "released" in tool.rows[-1], f"{live}")
-    equal(sum(row["released_bytes"] for row in tool.rows) + max(tool.rows[-1]["live_bytes"], 0), 5670, "what went")
+    equal(sum(row["released_bytes"] for row in tool.rows) + max(tool.rows[-1]["live_bytes"], 0), 5670, "released or unfreed bytes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AMD's GPUs and processes with HIP, in the tools that show devices: what sysfs says of them, exactly, beside what was counted."""
+"""AMD GPUs and HIP processes in the tools that show devices: exact figures from sysfs, next to counted calls."""
 import itertools
 import time
 
@@ -24,7 +24,8 @@ def launching(calls, times=1):
 
 @case(tool="cudatop", asan=True)
 def of_processes_and_devices():
-    """Bars, memory, compute units and copy engines; a device that nobody uses; no time of kernels, which no kernel tells."""
+    """Utilization, memory, compute units and copy engines, and an unused device. AMD's driver reports no kernel
+    times."""
     machine, calls = AmdMachine(2), Calls(library("7"))
     machine.device(0, product_name="Instinct MI300A", gpu_busy_percent=71, mem_info_vram_used=30 * mib, mem_info_vram_total=80 * mib)
     machine.process(calls.pid, 0, vram=25 * mib, sdma_us=0, units=25)
@@ -42,17 +43,17 @@ def of_processes_and_devices():
     calls.end()
     tool.finish()
     unknown = ("sm_percent", "gpu_sm_active_percent", "gpu_tensor_active_percent", "gpu_dram_active_percent", "xid", "mig")
-    equal({key for line in tool.rows for key in unknown if key in line}, set(), "what no kernel tells")
-    equal({row.get("vendor") for row in rows(tool, "pid")}, {"amd", None}, "whose API was called, in intervals with calls")
+    equal({key for line in tool.rows for key in unknown if key in line}, set(), "keys that AMD's driver cannot provide")
+    equal({row.get("vendor") for row in rows(tool, "pid")}, {"amd", None}, "vendors of rows with and without calls")
     gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total_bytes")
     equal({tuple(row.get(key) for key in gpu_keys) for row in rows(tool, "gpu")},
           {(0, "AMD Instinct MI300A", 71, 30 * mib, 80 * mib), (1, "AMD gfx942", None, None, None)}, "devices")
-    check(any(row.get("gpu_users") == "calls" for row in rows(tool, "gpu") if row["gpu_index"] == 0), "who is on it")
+    check(any(row.get("gpu_users") == "calls" for row in rows(tool, "gpu") if row["gpu_index"] == 0), "the device's users are not known from calls")
 
 
 @case(tool="cudatop")
 def beside_nvidia():
-    """One machine with GPUs of both vendors, one process on each: AMD's are numbered behind NVIDIA's."""
+    """GPUs of both vendors with one process on each. AMD's GPUs are numbered after NVIDIA's."""
     machine, hip = AmdMachine(1), Calls(library("6"))
     cuda = Calls(harness.standin / "libcuda.so.1")
     machine.process(hip.pid, 0, vram=7 * mib)
@@ -69,7 +70,7 @@ def beside_nvidia():
 
 @case(tool="gpualloc")
 def both_vendors_in_rows():
-    """A process that allocates by both: its row says so, and what is not called by either says nothing."""
+    """A process that calls both APIs has both vendors in its row; without calls, a row has no vendor."""
     calls = Calls(harness.standin / "libcuda.so.1", library("7"))
     tool, why = Tool("-p", calls.pid, 100), start("cudatop", "-p", calls.pid, 100, *no_library)
     alone = Calls(library("7"))
@@ -89,8 +90,9 @@ def both_vendors_in_rows():
 
 
 @case(tool="gpuspend", alone=True)
-def who_pays():
-    """The time of AMD's GPUs, shared out: one is used, one held idle, one nobody's. Launches and copies as they were made."""
+def shares_of_gpu_time():
+    """gpuspend shares out the time of AMD GPUs: one used, one held idle, one unallocated. Launches and copies are
+    exact."""
     machine, busy, idle = AmdMachine(3), Calls(library("7")), Calls(library("5"))
     for number in range(3):
         machine.device(number, product_name="Instinct MI300X")
@@ -107,15 +109,16 @@ def who_pays():
     equal(total["devices"], 3, f"{total}")
     row, = [row for row in tenants if row.get("pid") == busy.pid]
     equal((row["vendor"], row["launches"], row["copy_bytes"], row["model"]), ("amd", 65, 15000, "AMD Instinct MI300X"), f"{row}")
-    equal(row["device_ids"], f"GPU-{0x1000:016x}", "its device")
+    equal(row["device_ids"], f"GPU-{0x1000:016x}", "device")
     unknown = ("busy_share_percent", "busy_ns", "sm_active_percent", "sm_occupancy_percent", "tensor_active_percent", "dram_active_percent")
-    equal({key for line in tool.rows for key in unknown if key in line}, set(), "what no kernel tells")
-    check(any("AMD's driver does not tell" in note for line in tool.rows for note in line.get("notes", [])), "what is not known")
+    equal({key for line in tool.rows for key in unknown if key in line}, set(), "keys that AMD's driver cannot provide")
+    check(any("AMD's driver does not tell" in note for line in tool.rows for note in line.get("notes", [])), "no note about unknown figures")
 
 
 @case(tool="gpuspend", alone=True)
-def who_pays_of_both_vendors():
-    """A GPU of each vendor; a process on each, and one on both, which calls both APIs: whose launches are whose, and whose GPUs."""
+def shares_with_both_vendors():
+    """A GPU of each vendor, with a process on each, and one that uses both through both APIs: launches and GPUs of
+    each."""
     machine, hip, cuda = AmdMachine(1), Calls(library("7")), Calls(harness.standin / "libcuda.so.1")
     both = Calls(harness.standin / "libcuda.so.1", library("7"))
     machine.device(0, product_name="Instinct MI300X")
@@ -145,7 +148,7 @@ def who_pays_of_both_vendors():
 
 @case(tool="cudagap")
 def gaps_of_hip():
-    """Calls are told apart as CUDA's are, and each gap between launches of a thread is counted."""
+    """HIP calls are grouped like CUDA calls, and each gap between launches of a thread is counted."""
     calls = Calls(library("6"))
     tool, gaps = Tool("-p", calls.pid, 100), start("cudagap", "-p", calls.pid, "-H", "gap")
     launching(calls, 30)
@@ -155,7 +158,7 @@ def gaps_of_hip():
     calls.end()
     row, = tool.finish().rows
     equal(row["vendor"], "amd", f"{row}")
-    check(all(row[f"{part}_ns"] > 0 for part in ("launch", "wait", "memory")) and row["copy_ns"] == 0, f"parts: {row}")
+    check(all(row[f"{part}_ns"] > 0 for part in ("launch", "wait", "memory")) and row["copy_ns"] == 0, f"a part of the time is zero, or copies are not: {row}")
     record, = [record for record in gaps.finish().records if record["type"] == "hist"]
     equal(record["total"], 49, "gaps between 50 launches")
-    check(sum_of(row, parts) == row["wall_ns"], f"the parts are the time: {row}")
+    check(sum_of(row, parts) == row["wall_ns"], f"the parts do not add up to the wall time: {row}")

@@ -25,7 +25,7 @@ def of_processes_and_devices():
     workload = holder()
 
     def say(seconds):
-        nvml.say("device 0", "name Card", "utilization 71", "power 250000", f"memory {80 * mib} {30 * mib} 0",
+        nvml.answer("device 0", "name Card", "utilization 71", "power 250000", f"memory {80 * mib} {30 * mib} 0",
                  f"process {workload.pid} {25 * mib} gi=7 ci=0", f"sample {workload.pid} {seconds * 10**6} 42",
                  "device 1", "utilization 3")
     nvml = Nvml("device 0")
@@ -70,14 +70,14 @@ def it_hangs():
     workload.go()
     has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
     wait_until(has_figure, "its figure of the process")
-    nvml.say("hang")
+    nvml.answer("hang")
     wait_until(lambda: "NVML does not answer" in tool.error, "it tells that NVML does not answer")
     wait_until(lambda: not has_figure(), "rows without the figure")
     before = len(rows(tool, "pid"))
     wait_until(lambda: len(rows(tool, "pid")) > before + 5, "reports go on")
-    nvml.say(*say)
+    nvml.answer(*say)
     wait_until(has_figure, "the figure is back")
-    nvml.say("hang")
+    nvml.answer("hang")
     wait_until(lambda: not has_figure(), "rows without the figure")
     begun = time.monotonic()
     end(workload)
