@@ -46,7 +46,8 @@ int main(int argc, char** argv)
         if (is_wanted)
             wanted = program;
     }
-    bpf_map__set_max_entries(bpf_object__find_map_by_name(object.get(), "lines"), 2); // one position, one line
+    bpf_map__set_max_entries(bpf_object__find_map_by_name(object.get(), "lines"),
+                             2); // entry 0: the reader's position; entry 1: a line
     if (!wanted || bpf_object__load(object.get()))
         fail(argv[2]);
     const unsigned long offset = strtoul(argv[5], nullptr, 0);

@@ -128,7 +128,7 @@ Target::Target(const char* path, const char* function)
         allocate_ = symbol<Allocate>(library_, first.c_str());
         free_ = symbol<Free>(library_, function + plus + 1);
     }
-    // Without a device cuInit fails, and so does each traced call, at once; both hit the same probes.
+    // Without a device cuInit fails, and each traced call fails at once, but hits the same probes.
     void* context = nullptr;
     const bool is_driver = !all_reduce_ && !launch_by_runtime_;
     if (is_driver && symbol<int (*)(unsigned)>(library_, "cuInit")(0) == 0) {
