@@ -10,8 +10,8 @@ namespace {
 
 using GetProcAddress = int (*)(const char* name, void** address, int version, uint64_t flags, int* status);
 
-// Whether an exported function begins there.
-bool exported(void* address)
+// True if an exported function begins at this address.
+bool is_exported(void* address)
 {
     Dl_info info{};
     void* entry = nullptr;
@@ -25,7 +25,7 @@ bool exported(void* address)
 
 void print_addresses(void* library, const std::vector<std::string>& names)
 {
-    // The one without _v2 (11.3) takes no status, and does not mind being given one.
+    // cuGetProcAddress (11.3) has no status parameter; the additional argument is harmless.
     void* symbol = dlsym(library, "cuGetProcAddress_v2");
     if (!symbol)
         symbol = dlsym(library, "cuGetProcAddress");
@@ -41,7 +41,7 @@ void print_addresses(void* library, const std::vector<std::string>& names)
                     reinterpret_cast<GetProcAddress>(symbol)(name.c_str(), &address, version, flags, &status))
                     continue;
                 given += address != nullptr;
-                if (address && !exported(address))
+                if (address && !is_exported(address))
                     foreign.insert(name);
             }
         }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is traced: a process that opens a CUDA library and calls its launching functions when told to, on stdin:
+// Test program that opens a CUDA library and calls its functions. It reads commands from stdin:
 //
-//     open LIBRARY        opens it
-//     calls COUNT         calls the first function COUNT times, the next one COUNT + 1 times, ...
-//     copies COUNT        the same, of the functions that copy
-//     raw COUNT NAME ...  calls each of these so often, with zeros to point to and 0 for all other arguments
-//     words COUNT NAME W ...   calls this so often, with these numbers
-//     hang NAME [spin]    a thread calls this, with zeros, and does not come back: it sleeps in it, or spins
-//     init                calls cuInit()
-//     addresses NAME ...  asks cuGetProcAddress for these
+//     open LIBRARY             opens it
+//     calls COUNT              calls the first launching function COUNT times, the next one COUNT + 1 times, ...
+//     copies COUNT             the same for functions that copy
+//     raw COUNT NAME...        the same for these functions; arguments: a pointer to zeros, then 0
+//     words COUNT NAME W...    calls this function COUNT times with these numbers as arguments
+//     hang NAME [spin]         calls this function in a thread, which then sleeps or spins inside it forever
+//     init                     calls cuInit()
+//     addresses NAME...        calls cuGetProcAddress() for these names
 //
-// It answers each with JSON lines, the last of which has the type "done", and ends with its input.
+// It answers each command with JSON lines, ending with one of type "done". It exits at the end of stdin.
 #include "calls.hpp"
 
 #include <algorithm>
@@ -32,9 +32,9 @@
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what)
+[[noreturn]] void fail(const std::string& message)
 {
-    fprintf(stderr, "caller: %s\n", what.c_str());
+    fprintf(stderr, "caller: %s\n", message.c_str());
     exit(1);
 }
 
@@ -43,7 +43,7 @@ void print_triple(const char* key, const Triple& t)
     printf(",\"%s\":[%u,%u,%u]", key, t[0], t[1], t[2]);
 }
 
-// One line for each kernel: of a launch on several devices each was launched as often as the function was called.
+// Prints one line per kernel. A launch on several devices launches each of its kernels once per call.
 void print_truth(const Call& call, unsigned count, int result)
 {
     for (const Arguments& a : call.kernels) {
@@ -64,7 +64,7 @@ void make_calls(void* library, unsigned count)
         const int result = call.make();
         for (unsigned i = 1; i < count; i++)
             if (call.make() != result)
-                fail(call.function + " does not return the same each time");
+                fail(call.function + " does not always return the same result");
         print_truth(call, count, result);
         count++;
     }
@@ -73,7 +73,7 @@ void make_calls(void* library, unsigned count)
 void make_raw_calls(void* library, unsigned count, const std::vector<std::string>& names)
 {
     using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
-    static std::array<uint64_t, 4096> zeros; // some look at what they are given first, or write there
+    static std::array<uint64_t, 4096> zeros; // some functions read or write through the pointer first
     for (const std::string& name : names) {
         auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
         if (!function)
@@ -108,34 +108,34 @@ void make_calls_with(void* library, unsigned count, const std::string& name, con
 
 #if defined(__x86_64__)
 
-std::atomic<bool> is_within{false}; // it hangs by now
+std::atomic<bool> is_hanging{false};
 const void* library_base = nullptr;
 bool is_to_spin = false;
 
 void hang()
 {
-    is_within = true;
+    is_hanging = true;
     while (!is_to_spin)
         pause();
     for (volatile unsigned turns = 0;;)
         turns = turns + 1;
 }
 
-// After each instruction. Where the first call or return within the library is, what hangs is called instead: on a
-// stack that is the library's own, as compilers made it.
+// SIGTRAP handler, called after each instruction. At the library's first call or return instruction, calls hang()
+// instead, so that the stack contains real frames of the library.
 void each_step(int, siginfo_t*, void* context)
 {
     auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
     const auto* const at = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
     constexpr uint8_t call = 0xe8, ret = 0xc3;
-    constexpr long within = 1, single_steps = 0x100;
+    constexpr long within = 1, trap_flag = 0x100;
     Dl_info where;
     if ((*at != call && *at != ret) || !dladdr(at, &where) || where.dli_fbase != library_base)
         return;
     registers[REG_RSP] -= sizeof(uint64_t);
     *reinterpret_cast<long*>(registers[REG_RSP]) = registers[REG_RIP] + within;
     registers[REG_RIP] = reinterpret_cast<long>(&hang);
-    registers[REG_EFL] &= ~single_steps;
+    registers[REG_EFL] &= ~trap_flag;
 }
 
 void hang_in(void* library, const std::string& name, bool spinning)
@@ -157,16 +157,16 @@ void hang_in(void* library, const std::string& name, bool spinning)
         function(zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data());
         fail(name + " has returned");
     }).detach();
-    while (!is_within)
+    while (!is_hanging)
         usleep(1000);
-    is_within = false;
+    is_hanging = false;
 }
 
 #else
 
 void hang_in(void*, const std::string&, bool)
 {
-    fail("only on x86-64 may a program step through itself");
+    fail("hang is only implemented for x86-64");
 }
 
 #endif
@@ -212,7 +212,7 @@ int main()
             using Word = std::istream_iterator<std::string>;
             print_addresses(library, {Word(words), Word()});
         } else {
-            fail("what is '" + line + "'?");
+            fail("unknown or incomplete command, or no library is open: '" + line + "'");
         }
         puts(R"({"type":"done"})");
         fflush(stdout);

@@ -7,8 +7,8 @@
 
 namespace {
 
-// The ABI says nothing about the upper half of a register or stack slot with a 32-bit argument. Compilers leave there
-// what was there, so this does, too: a tracer must not read it.
+// The ABI leaves the upper half of a register or stack slot with a 32-bit argument undefined. This fills it with
+// garbage, because a tracer must not read it.
 uint64_t dirty(uint32_t value)
 {
     return 0xdeadbeef'00000000 | value;
@@ -23,7 +23,7 @@ Dim3 dim3(const Triple& t)
     return {t[0], t[1], t[2]};
 }
 
-// CUlaunchConfig and cudaLaunchConfig_t differ only in the width of smem, which padding makes up for.
+// Both CUlaunchConfig and cudaLaunchConfig_t: they differ only in the width of smem, which padding compensates.
 struct LaunchConfig {
     Triple grid, block;
     uint64_t smem;
@@ -56,21 +56,22 @@ LaunchConfig config(const Arguments& a)
     return {a.grid, a.block, a.smem, a.stream, nullptr, 0};
 }
 
-// Integers are passed as 64 bits, which is how they travel.
+// Integers are passed as 64-bit values, which fit a register or stack slot.
 template<class... A>
 int call(void* function, A... arguments)
 {
     return reinterpret_cast<int (*)(A...)>(function)(arguments...);
 }
 
-// Handles of things that do not exist: drivers from 580 on look at a stream before they find that they were never
-// initialised, and take zeros for one that they do not know.
+// Handles of objects that do not exist. They point to zeros, because drivers since 580 read a stream before they detect
+// that they were never initialised; zeros are an unknown stream.
 uint64_t handle(uint32_t number)
 {
-    constexpr size_t room = 0x4000, most = 1000;
-    static const auto zeros = reinterpret_cast<uint64_t>(
-        mmap(nullptr, room * most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    return zeros + room * number;
+    constexpr size_t object_size = 0x4000, max_objects = 1000;
+    static const auto zeros =
+        reinterpret_cast<uint64_t>(mmap(nullptr, object_size * max_objects, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    return zeros + object_size * number;
 }
 
 using Make = int (*)(void* function, const Arguments&);
@@ -93,7 +94,7 @@ public:
         }
     }
 
-    // A launch from before 4.0: block and shared memory are the function's, set by calls of their own.
+    // Launch functions of CUDA before 4.0: separate calls set the function's block shape and shared memory.
     void legacy_kernel(const std::string& function, bool has_grid, bool has_stream, Make make)
     {
         Arguments a = distinct();
@@ -130,7 +131,7 @@ public:
     std::vector<Call> calls;
 
 private:
-    // No two calls share a number.
+    // Arguments that differ from those of all other calls.
     Arguments distinct()
     {
         const uint32_t n = ++number_;
@@ -164,8 +165,8 @@ void add_driver_calls(Collection& c, const std::string& suffix)
                     dirty(a.block[1]), dirty(a.block[2]), dirty(a.smem), a.stream, nullptr);
     });
     c.kernel_on_streams("cuLaunchKernelEx" + suffix, [](void* f, const Arguments& a) {
-        const LaunchConfig how = config(a);
-        return call(f, &how, a.handle, nullptr, nullptr);
+        const LaunchConfig parameters = config(a);
+        return call(f, &parameters, a.handle, nullptr, nullptr);
     });
     c.graph("cuGraphLaunch" + suffix, [](void* f, const Arguments& a) { return call(f, a.handle, a.stream); });
     c.host("cuLaunchHostFunc" + suffix,
@@ -195,11 +196,11 @@ void add_runtime_calls(Collection& c, const std::string& suffix)
         return call(f, a.handle, dim3(a.grid), dim3(a.block), nullptr, uint64_t{a.smem}, a.stream);
     };
     c.kernel_on_streams("cudaLaunchKernel" + suffix, launch);
-    c.kernel("__cudaLaunchKernel" + suffix, launch); // goes on to the first one: still one launch
+    c.kernel("__cudaLaunchKernel" + suffix, launch); // calls cudaLaunchKernel; still one launch
     c.kernel("cudaLaunchCooperativeKernel" + suffix, launch);
     c.kernel("cudaLaunchKernelExC" + suffix, [](void* f, const Arguments& a) {
-        const LaunchConfig how = config(a);
-        return call(f, &how, a.handle, nullptr);
+        const LaunchConfig parameters = config(a);
+        return call(f, &parameters, a.handle, nullptr);
     });
     c.graph("cudaGraphLaunch" + suffix, [](void* f, const Arguments& a) { return call(f, a.handle, a.stream); });
     c.host("cudaLaunchHostFunc" + suffix,

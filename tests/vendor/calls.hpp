@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of the launching functions of a CUDA library, with arguments that tell them apart for a tracer. No handle in
-// them is real: the libraries refuse a call before they look at it where there is no device or cuInit() was not called.
+// Calls of a CUDA library's launching functions, with arguments that differ between calls, so that a tracer's output
+// can be matched. No handle is real: without a device, or before cuInit(), the libraries refuse each call.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 using Triple = std::array<uint32_t, 3>;
 
-// What a launch is made with. Where a function takes no such thing, what it then means: a grid of 1, stream 0.
+// Arguments of a launch. Defaults for functions without such a parameter: a grid of 1, stream 0.
 struct Arguments {
     uint64_t handle; // kernel, graph or host function
     Triple grid{1, 1, 1};
@@ -23,17 +23,17 @@ struct Arguments {
 struct Call {
     std::string function;           // the exported symbol
     std::string kind;               // kernel, graph, host
-    std::vector<Arguments> kernels; // one; a launch on several devices has one for each
+    std::vector<Arguments> kernels; // one, or one per device
     std::function<int()> make;
 };
 
-// Every function of these that the library exports, some of them with several streams.
+// Calls of all launching functions that the library exports, some of them with several streams.
 std::vector<Call> calls_of(void* library);
 
-// Makes calls of every function that copies, sets or prefetches: the first COUNT times, the next one once more, ... and
-// prints a JSON line for each.
+// Calls every function that copies, sets or prefetches: the first one `count` times, the next one `count` + 1 times,
+// ... Prints a JSON line for each.
 void make_copies(void* library, unsigned count);
 
-// Asks the driver for these functions, as of many versions of CUDA and with all flags, and prints one JSON line: how
-// often it gave an address, and which of these are no exported function's.
+// Calls cuGetProcAddress() for these functions, with many CUDA versions and all flags. Prints one JSON line: the number
+// of addresses returned ("given"), and functions for which an address is not that of an exported function ("foreign").
 void print_addresses(void* library, const std::vector<std::string>& names);

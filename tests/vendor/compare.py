@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tool says against what was called. Rows and calls are matched by handle: each call has one of its own."""
+"""Comparison of cudalaunch's output with the calls made. Rows and calls are matched by handle: each call has its own."""
 from collections import Counter
 
 from harness import check, equal
@@ -20,18 +20,18 @@ def name_or_handle(record):
 
 
 class Labels:
-    """The function that was called with a handle, for those who read a failure; what is not in the truth is as shown."""
+    """Labels for failure texts: the function that was called with a handle, and the handle."""
 
     def __init__(self, truth):
         self.functions = {name_or_handle(call): call["function"] for call in truth}
 
     def __call__(self, record):
         name = name_or_handle(record)
-        return f"{self.functions.get(name, 'nothing that was called')} {name}"
+        return f"{self.functions.get(name, '(not called)')} {name}"
 
 
 def same_table(tool, truth, errors=True):
-    """Rows by kernel: counts, failures, and the shape, which is the same for all calls with one handle."""
+    """Compares rows by kernel: counts, failures, and the shape, which is the same for all calls with a handle."""
     want, got, label = {}, {}, Labels(truth)
     for call in truth:
         seen = want.setdefault(label(call), [measures[call["kind"]], 0, 0, *shape(call)])
@@ -45,7 +45,7 @@ def same_table(tool, truth, errors=True):
 
 
 def same_failures(tool, truth, names):
-    """Rows of -x: by kernel and result."""
+    """Compares rows of -x, by kernel and result."""
     want, got, label = Counter(), Counter(), Labels(truth)
     for call in truth:
         if call["result"]:
@@ -56,7 +56,7 @@ def same_failures(tool, truth, names):
 
 
 def same_events(tool, truth, names):
-    """Lines of -e -l: every argument of every call."""
+    """Compares lines of -e -l: every argument of every call."""
     want, got, label = Counter(), Counter(), Labels(truth)
     for call in truth:
         want[label(call), call["stream"], *shape(call), names.get(call["result"])] += call["count"]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of every function that copies, sets or prefetches, each with a size of its own. All addresses are zeros that
-// may be read, so that a library may look at what it refuses.
+// Calls of every function that copies, sets or prefetches, each with a different size. All addresses point to readable
+// zeros, because libraries may read arguments before they refuse a call.
 #include "calls.hpp"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ int call(void* function, A... arguments)
     return reinterpret_cast<int (*)(A...)>(function)(arguments...);
 }
 
-// Upper halves of registers with 32-bit arguments hold anything.
+// A 32-bit argument with garbage in the register's upper half, which the ABI leaves undefined.
 Word dirty(uint32_t value)
 {
     return 0xdeadbeef'00000000 | value;
@@ -33,10 +33,10 @@ Word zeros()
 }
 
 const Word dst = zeros() + 0x10000, src = zeros() + 0x40000, none = 0, stream = zeros() + 0x80000;
-constexpr Word height = 3, depth = 2, elements = 3; // of a batch
+constexpr Word height = 3, depth = 2, elements = 3; // elements: copies of a batch
 Word first[1], failed_index[1], attributes[8];
 
-// A structure as words: those that are not here are 0.
+// A structure as an array of words; words that are not set are 0.
 struct Words {
     Word word[40] = {};
     Words(std::initializer_list<std::pair<unsigned, Word>> set)
@@ -51,7 +51,7 @@ Words plane(Word n)
 {
     return {{2, host}, {3, src}, {6, n}, {9, device}, {11, dst}, {13, n}, {14, n}, {15, height}};
 }
-Words volume(Word n) // also of peers
+Words volume(Word n) // also for peer copies
 {
     return {{4, host}, {5, src},     {9, n},  {10, height}, {15, device}, {17, dst},
             {20, n},   {21, height}, {22, n}, {23, height}, {24, depth}};
@@ -168,8 +168,8 @@ struct Row {
     const char* name;
     const char* direction;
     Make make;
-    Word times;      // what the size is multiplied with
-    Word copies = 1; // of sizes n, n + 1, ...
+    Word times;      // multiplier of the size, in bytes
+    Word copies = 1; // per call, of sizes n, n + 1, ...
 };
 const Row rows[] = {
     {"cuMemcpy", "H2H", linear, 1},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DuckDB or ClickHouse as npm has them, in place of their programs: engine.mjs FOLDER duckdb|clickhouse, SQL on standard
-// input. Rows go out as lines of JSON; how long each query took goes to standard error.
+// Replacement for the programs duckdb and clickhouse, using their npm packages: engine.mjs FOLDER duckdb|clickhouse.
+// Reads SQL from standard input. Prints rows as JSON lines, and the duration of each query on standard error.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -14,7 +14,7 @@ async function* duckdb() {
   const statements = await connection.extractStatements(sql);
   for (let i = 0; i < statements.count; i++) {
     const rows = (await (await statements.prepare(i)).runAndReadAll()).getRowObjectsJson();
-    yield rows.map(row => JSON.stringify(row)).filter(row => !row.startsWith('{"Count":')); // of what made a table
+    yield rows.map(row => JSON.stringify(row)).filter(row => !row.startsWith('{"Count":')); // result of CREATE TABLE
   }
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of a fleet, in the shape that the tools' own have, of which the answers are known. test_fleet.py holds the
-keys against what the tools print.
+"""Generator of recordings of a fleet with known query results, in the format of the tools' recordings. test_fleet.py
+compares their keys with the tools' output.
 
-    fleet.py FOLDER [HOSTS [INTERVALS]]     # makes them; 200 hosts and 268 intervals are a million lines
+    fleet.py FOLDER [HOSTS [INTERVALS]]     # 200 hosts and 268 intervals are a million lines
 """
 import datetime
 import gzip
@@ -16,23 +16,23 @@ TEAMS = ("search", "speech", "vision", "robots", "ads")
 KERNELS = ("ampere_sgemm_128x64_nn", "flash_fwd_kernel", "void at::native::vectorized_elementwise_kernel<4>(int)",
            "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "rms_norm", "rotary_embedding")
 COMMANDS = ("NV_ESC_RM_CONTROL", "NV_ESC_RM_ALLOC", "UVM_MAP_EXTERNAL_ALLOCATION")
-GPUS, PRICE = 8, 2_950_000      # of a host; millionths per hour
+GPUS, PRICE = 8, 2_950_000      # GPUs per host; millionths of a dollar per GPU hour
 LATE, STEP = 20_000_000, 100_000_000
 INTERVAL = 10_000_000_000
 BEGAN = datetime.datetime(2026, 11, 26, 8, tzinfo=datetime.timezone.utc)
 
-# Who stands out, by number of the host.
+# Numbers of hosts with unusual behaviour.
 WAITS_LEAST, SLOW_DRIVER, GROWS, SLOW_COHORT, LATE_HOST = 42, 111, 17, 3, 1
-WITH_STATE = 9, 20  # have accounts that go on from one run to the next
+WITH_STATE = 9, 20  # gpuspend also runs with --state there
 
 
-def noise(*of):
-    """0 to 1, always the same."""
-    return zlib.crc32(repr(of).encode()) / 2**32
+def noise(*seed):
+    """A reproducible number from 0 to 1."""
+    return zlib.crc32(repr(seed).encode()) / 2**32
 
 
 def at(ns, host=0):
-    """By the host's clock, which is seconds away from others."""
+    """Time by the host's clock; clocks of hosts differ by seconds."""
     moment = BEGAN + datetime.timedelta(microseconds=ns // 1000 + (host % 7) * 1_000_003)
     return moment.isoformat(timespec="microseconds")
 
@@ -42,22 +42,22 @@ def name_of(host):
 
 
 class Recording:
-    """A file as --record leaves it: gone on in a second one, packed, cut off."""
+    """A recording as --record writes it, in one of several conditions."""
 
     def __init__(self, folder, host, tool, command_line, name=None):
         self.path, self.host, self.number = folder / name_of(host) / f"{name or tool}.json", host, host
         self.run = f"{zlib.crc32(f'{name or tool} {host}'.encode()):08x}{host:04x}"
-        self.whose = (f'"run":"{self.run}","host":"{name_of(host)}","boot_id":"{host:08x}-0000-4000-8000-000000000000",'
+        self.origin = (f'"run":"{self.run}","host":"{name_of(host)}","boot_id":"{host:08x}-0000-4000-8000-000000000000",'
                       f'"tool":"{tool}","schema":1')
-        self.start = (f'{{"type":"start",{self.whose},"version":"0.9","command_line":"{tool} {command_line}",'
+        self.start = (f'{{"type":"start",{self.origin},"version":"0.9","command_line":"{tool} {command_line}",'
                       f'"time":"{at(0, host)}","monotonic_ns":1000}}')
         self.lines = []
 
-    def row(self, ns, fields, of="row"):
-        self.lines.append(f'{{"type":"{of}",{self.whose},"time":"{at(ns, self.host)}",{fields}}}')
+    def row(self, ns, fields, kind="row"):
+        self.lines.append(f'{{"type":"{kind}",{self.origin},"time":"{at(ns, self.host)}",{fields}}}')
 
     def write(self):
-        """By host: plain, in two files, packed, killed while it packed, killed within a line."""
+        """Depending on the host: plain, in two files, compressed, killed during compression, or truncated within a line."""
         self.path.parent.mkdir(exist_ok=True)
         text = lambda lines: "".join(f"{line}\n" for line in [self.start, *lines])
         packed = self.path.with_name(f"{self.path.name}.gz")
@@ -87,7 +87,7 @@ class Truth:
 
 
 def spend(folder, host, intervals, truth):
-    """A row a minute and team; to the nanosecond, used, idle and unallocated are the devices' time."""
+    """A row per minute and team. Used, idle and unallocated time add up exactly to the devices' time."""
     out, cost = Recording(folder, host, "gpuspend", "--teams t --prices p --by team --record gpuspend.json 60"), lambda ns: ns * PRICE // 3_600_000_000_000
     for minute in range(-(-intervals * 10 // 60)):
         ns = 60_000_000_000
@@ -103,18 +103,18 @@ def spend(folder, host, intervals, truth):
             for i, figure in enumerate((used, idle, *both)):
                 mine[i] += figure
                 sums[i] += figure
-        nobody = GPUS * ns - sums[0] - sums[1]
+        unallocated = GPUS * ns - sums[0] - sums[1]
         out.row(ns * (minute + 1), f'{base}"of":"idle","device_time_ns":{sums[1]},{money(sums[3])}')
-        out.row(ns * (minute + 1), f'{base}"of":"unallocated","device_time_ns":{nobody},{money(cost(nobody))}')
+        out.row(ns * (minute + 1), f'{base}"of":"unallocated","device_time_ns":{unallocated},{money(cost(unallocated))}')
         out.row(ns * (minute + 1), f'{base}"of":"total","devices":{GPUS},"device_time_ns":{GPUS * ns},"used_ns":{sums[0]},'
-                f'"idle_ns":{sums[1]},{money(sums[2] + sums[3] + cost(nobody), sums[3])}')
-        truth.unallocated += nobody
+                f'"idle_ns":{sums[1]},{money(sums[2] + sums[3] + cost(unallocated), sums[3])}')
+        truth.unallocated += unallocated
         truth.total[0] += GPUS * ns
     truth.lines += out.write()
 
 
 def state(folder, host, intervals, truth):
-    """Rows that are sums since the state began."""
+    """Rows with totals since the state file was created."""
     out = Recording(folder, host, "gpuspend", "--state accounts --record accounts.json 60", "accounts")
     for minute in range(1, 3):
         out.row(60_000_000_000 * minute, f'"interval_ns":60000000000,"of":"total","devices":{GPUS},"device_time_ns":{10**15 * minute}')
@@ -122,7 +122,7 @@ def state(folder, host, intervals, truth):
 
 
 def top(folder, host, intervals, truth):
-    """Eight processes: of hosts below 64, ranks of one job; of others, of a service, which gets slower in the middle."""
+    """Eight processes per host: ranks of one job on hosts below 64, else of a service that becomes slower halfway."""
     out = Recording(folder, host, "cudatop", "--by pid --record cudatop.json 10")
     trains = host < 64
     for number in range(1, intervals + 1):
@@ -159,23 +159,23 @@ def driver(folder, host, intervals, truth):
 
 
 def collectives(folder, hosts, per_host, n, communicator, late, lines):
-    """late(sequence, rank): by how much that rank is late. Who comes last does not wait."""
+    """late(sequence, rank): lateness of that rank in nanoseconds. The last rank does not wait."""
     ranks = hosts * per_host
     for sequence in range(1, n + 1):
-        came = [late(sequence, rank) + int(300_000 * noise(sequence, rank)) for rank in range(ranks)]
-        for rank, offset in enumerate(came):
+        arrivals = [late(sequence, rank) + int(300_000 * noise(sequence, rank)) for rank in range(ranks)]
+        for rank, offset in enumerate(arrivals):
             host = rank // per_host
-            mine = came[host * per_host:(host + 1) * per_host]
+            mine = arrivals[host * per_host:(host + 1) * per_host]
             ns = sequence * STEP + offset
             lines[host].row(ns, f'"time_ns":{7_000_000_000 * (host + 1) + ns},"pid":{5000 + rank},"tid":{5000 + rank},"comm":"python3",'
                             f'"communicator":"{communicator}","sequence":{sequence},"rank":{rank},"device":{rank % per_host},'
                             f'"ranks_here":{per_host},"ranks":{ranks},"join":"exact","op":"AllReduce","bytes":4096,'
-                            f'"offset_ns":{offset - min(mine)},"last_rank":{came.index(max(mine))},"late_ns":0,"skew_ns":{max(mine) - min(mine)},'
-                            f'"sync_wait_ns":{max(came) - offset + 50_000}', of="event")
+                            f'"offset_ns":{offset - min(mine)},"last_rank":{arrivals.index(max(mine))},"late_ns":0,"skew_ns":{max(mine) - min(mine)},'
+                            f'"sync_wait_ns":{max(arrivals) - offset + 50_000}', kind="event")
 
 
 def make(folder, hosts=200, intervals=268):
-    """What is in truth.json, too."""
+    """Writes all recordings, and the expected results to the file `truth`. Returns the expected results."""
     folder, truth = pathlib.Path(folder), Truth()
     folder.mkdir(parents=True, exist_ok=True)
     for host in range(hosts):
@@ -184,7 +184,7 @@ def make(folder, hosts=200, intervals=268):
         if host in WITH_STATE:
             state(folder, host, intervals, truth)
     lines = [Recording(folder, host, "ncclwait", "-e --record ncclwait.json") for host in range(8)]
-    # Eight ranks on two hosts, of which rank 5 is late once; and 64 ranks on eight hosts, one of which is always late.
+    # Eight ranks on two hosts: rank 5 is late once. 64 ranks on eight hosts: one host is always late.
     collectives(folder, 2, 4, 20, "5e5e5e5e5e5e5e5e", lambda sequence, rank: 290_000_000 if (sequence, rank) == (7, 5) else 0, lines)
     collectives(folder, 8, 8, 100, "c0c0c0c0c0c0c0c0", lambda sequence, rank: LATE if rank // 8 == SLOW_COHORT else 0, lines)
     truth.lines += sum(recording.write() for recording in lines)

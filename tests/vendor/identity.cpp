@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says where communicators of a library say which they are: an offset, or "unknown".
+// Prints the offset of a communicator's identity (rank, size) in NCCL's structure, as read from a library's code, or
+// "unknown".
 #include "attach/nccl_identity.hpp"
 #include "base/error.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is traced when there is an nvcc: kernels launched as nvcc compiles <<<>>>. For each line "COUNT" of stdin it
-// launches the first kernel COUNT times, the next one COUNT + 1 times, ..., and says so as caller does.
+// Test program with kernels launched by <<<>>>, built by nvcc. For each line "COUNT" of stdin it launches the first
+// kernel COUNT times, the next one COUNT + 1 times, ..., and answers like caller.cpp.
 #include <cstdio>
 
 __global__ void external_kernel(float* data)
 {
-    if (data) // a device that is there shall go on
+    if (data) // it is null; a real device must not fault
         data[0] = 1;
 }
 
@@ -26,7 +26,7 @@ __global__ void template_kernel(T value)
 
 } // namespace space
 
-// They are refused, for want of a device or of a driver that is new enough.
+// The launches fail without a device or with an old driver.
 template<class Launch>
 void repeat(const char* kernel, int count, unsigned grid, unsigned block, unsigned smem, Launch launch)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says where a build of HIP keeps the name of a hipFunction_t, in a line of JSON; [] where its code does not tell.
+// Prints where a build of HIP stores the name of a hipFunction_t: a JSON list of offsets to follow, or [] if its code
+// does not show it.
 #include "base/error.hpp"
 #include "names/driver_objects.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says where probes on functions of a library would sit: the names come on stdin, one JSON line for each of them goes
-// out. looks_up: another function is known to be behind it.
+// Prints where probes on functions of a library would be placed. Reads names from stdin, and prints a JSON line for
+// each. looks_up: the function forwards to another one, which is known. behind: the probe is placed in that one.
 #include "attach/placement.hpp"
 #include "base/error.hpp"
 

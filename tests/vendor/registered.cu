@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as clang -x cuda registers them, compiled for the host alone: it takes no part of CUDA.
+// Kernels registered by clang -x cuda. Compiled for the host only, which needs no CUDA toolkit.
 #define __global__ __attribute__((global))
 
 struct dim3 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what is registered in a file, one JSON line for each kernel, and one over all of them.
+// Prints the kernels that a file registers, as JSON lines: one per kernel and handle variable, and one with totals.
 #include "base/error.hpp"
 #include "names/registration_scan.hpp"
 

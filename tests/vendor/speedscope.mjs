@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile against the schema that speedscope publishes with itself: speedscope.mjs FOLDER FILE. What is wrong goes to
-// standard output.
+// Validates a profile with speedscope's own schema: speedscope.mjs FOLDER FILE. Prints errors on standard output.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 

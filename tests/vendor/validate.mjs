@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests of Kubernetes against the schemas that npm has of it and of Prometheus' operator: validate.mjs FOLDER FILE...
-// A line for each object, and whether it is valid.
+// Validates manifests with the npm schemas of Kubernetes and the Prometheus operator: validate.mjs FOLDER FILE...
+// Prints a JSON line per object; `wrong` is empty if it is valid.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The programs of tests/vendor. Included by the top Makefile. Nothing here needs anything of NVIDIA's but the launchers,
-# which are built where there is an nvcc.
+# Builds the programs of tests/vendor. Included by the top Makefile. Only the launchers need nvcc; they are skipped without
+# it.
 
 VENDOR := $(BUILD)/vendor-tests
 NVCC   ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -42,7 +42,7 @@ $(VENDOR)/registered/built: tests/vendor/build-registered tests/vendor/launcher.
 	$(Q)tests/vendor/build-registered $(@D) $(abspath $(SB)) $(NVCC)
 	$(Q)touch $@
 
-# An nvcc that cannot use this machine's compiler is no reason to fail: the tests say that the launchers are missing.
+# Does not fail if nvcc cannot use this machine's compiler; tests that need the launchers are then skipped.
 $(VENDOR)/launchers: tests/vendor/launcher.cu
 	$(say) NVCC $<
 	$(Q)mkdir -p $(@D)
