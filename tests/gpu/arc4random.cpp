@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the static libstdc++ of a new distribution wants of its C library, 2.36; the bundle also goes to older ones.
+// arc4random() for the static libstdc++ of new distributions, which needs glibc 2.36: the bundle also runs with older C
+// libraries.
 #include <cstdlib>
 #include <sys/random.h>
 

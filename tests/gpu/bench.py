@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload of ours and the tools on it, for what findings.py wants to know of them."""
+"""A workload, and tools that trace it, for findings.py."""
 import contextlib
 import json
 import os
@@ -12,35 +12,35 @@ import processes
 
 
 class Missing(Exception):
-    """What a finding needs and is not here: it is skipped."""
+    """A requirement of a finding is missing: the finding is skipped."""
 
 
 class Wrong(Exception):
-    """What was found is not what it has to be."""
+    """A result is not as expected: the finding fails."""
 
 
-def until(condition, what, seconds=60):
-    seconds *= float(os.environ.get("GPUSNOOP_PATIENCE", 1))  # where tests/kernels emulates a machine
+def until(condition, expectation, seconds=60):
+    seconds *= float(os.environ.get("GPUSNOOP_PATIENCE", 1))  # for emulated machines of tests/kernels
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
-            raise Wrong(f"not within {seconds} s: {what}")
+            raise Wrong(f"not within {seconds} s: {expectation}")
         time.sleep(0.02)
     return value
 
 
 class Bench:
-    """One workload and the tools on it, in a folder that its script calls {folder}."""
+    """A workload, and tools that trace it. {folder} in the script is the folder of their files."""
 
     def __init__(self, build, folder):
         self.build, self.folder, self.running = build, folder, []
 
     def workload(self, script):
-        """Up, and waiting for go()."""
+        """Starts the workload; it runs the script after go()."""
         script = "dlopen; launch scale 1; sync 1; touch {folder}/up; wait {folder}/go\n" + script
         process = self.start([self.build / "standin/workload-dlopen", script.replace("{folder}", str(self.folder))], "workload",
                              os.environ | {"WORKLOAD_DEVICE": "1"})
-        until(lambda: (self.folder / "up").exists() or process.poll() is not None, "the workload is up")
+        until(lambda: (self.folder / "up").exists() or process.poll() is not None, "the workload has started")
         return process
 
     def go(self):
@@ -48,10 +48,10 @@ class Bench:
 
     def tool(self, name, *arguments):
         process = self.start([self.build / name, "--json", *map(str, arguments)], name)
-        said = self.folder / f"{name}.err"
-        until(lambda: processes.traces(said) or process.poll() is not None, f"{name} traces")
+        messages = self.folder / f"{name}.err"
+        until(lambda: processes.is_tracing(messages) or process.poll() is not None, f"{name} is tracing")
         if process.poll() is not None:
-            raise Missing(said.read_text(errors="replace").strip()[-300:])
+            raise Missing(messages.read_text(errors="replace").strip()[-300:])
         return process
 
     def start(self, command, name, env=None):
@@ -60,7 +60,7 @@ class Bench:
         return self.running[-1]
 
     def rows(self, name):
-        """Whole lines so far."""
+        """Complete lines of output so far."""
         return [json.loads(line) for line in (self.folder / f"{name}.out").read_text().split("\n")[:-1]]
 
     def end(self):

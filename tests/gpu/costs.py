@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tracing costs: programs that do one thing, untraced and traced in turns; what they get done a second, medians."""
+"""Overhead of tracing: programs that repeat one operation, untraced and traced in turns; medians of operations per second."""
 import collections
 import os
 import pathlib
@@ -12,16 +12,16 @@ import machine
 import processes
 
 here = pathlib.Path(__file__).parent
-every_way = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudatop", "--cheap"],
+all_ways = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudatop", "--cheap"],
              "cudatop --latency": ["cudatop", "--latency"],
              "cudalaunch": ["cudalaunch"], "cudagap": ["cudagap"], "nvioctl": ["nvioctl"]}
 
-# What it does so often, by how many threads; what it does before; which ways besides untraced and cudatop; and by how much
-# cudatop may slow it, if that is a goal. A step is what one of a matrix multiplication does, with its input and output: the
-# GPU is busy for 500 us.
+# count: number of operations, in `threads` threads; before: setup; ways: tracing besides untraced and cudatop; goal:
+# maximum slowdown by cudatop in percent. A step stands for a matrix multiplication with input and output: the GPU is
+# busy for 500 us.
 Load = collections.namedtuple("Load", "key name count threads before script ways goal")
 loads = [
-    Load("launch", "launch", 200_000, 1, "", "launch empty {each}", [*every_way], 10),
+    Load("launch", "launch", 200_000, 1, "", "launch empty {each}", [*all_ways], 10),
     Load("launch_8", "launch, 8 threads", 200_000, 8, "", "launch empty {each}",
          ["cudatop --cheap", "cudatop --latency", "cudalaunch"], 10),
     Load("graph", "graph of 20 kernels", 50_000, 1, "build empty 20", "graph {each}", ["cudalaunch", "cudagraph"], None),
@@ -35,7 +35,7 @@ loads = [
 training = Load("training", "training step (PyTorch)", 300, 1, None, None, ["cudatop --cheap", "cudatop --latency"], 1)
 
 
-class Unmeasured(Exception):
+class NotMeasured(Exception):
     pass
 
 
@@ -43,15 +43,15 @@ def until(condition, *processes, seconds=60):
     end = time.monotonic() + seconds
     while not condition():
         if ended := next((process for process in processes if process.poll()), None):
-            raise Unmeasured(f"{ended.args[0]} ended with {ended.returncode}")
+            raise NotMeasured(f"{ended.args[0]} exited with {ended.returncode}")
         if time.monotonic() > end:
-            raise Unmeasured(f"no end within {seconds} s")
+            raise NotMeasured(f"did not finish within {seconds} s")
         time.sleep(0.001)
 
 
 def command_of(load, count, given):
-    """For the files up, go, done and end of the folder {folder}. Steps of training are samples/timed.py, behind a gate that
-    is open."""
+    """A command that is synchronized by the files up, go, done and end in {folder}. Training steps are samples/timed.py,
+    started by gated.py with an open gate."""
     if load is training:
         return [given.python, "-B", str(here / "samples/gated.py"), given.driver, str(here / "samples/timed.py"), "{folder}", str(count)]
     each = load.script.format(each=count // load.threads)
@@ -60,8 +60,8 @@ def command_of(load, count, given):
     return [str(given.build / "standin/workload-dlopen"), script]
 
 
-def one(build, command, done, tool):
-    """How often a second a new process does it, which is traced from before the first of those that count."""
+def rate(build, command, count, tool):
+    """Operations per second of a new process. Tracing begins before the measured operations."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-costs-") as name:
         folder = pathlib.Path(name)
         running = [subprocess.Popen([word.replace("{folder}", name) for word in command], stdin=subprocess.DEVNULL,
@@ -69,26 +69,26 @@ def one(build, command, done, tool):
         try:
             until((folder / "up").exists, *running, seconds=120)
             if tool:
-                with open(folder / "said", "w") as said:
+                with open(folder / "messages", "w") as messages:
                     running.append(subprocess.Popen([build / tool[0], *tool[1:], "-p", str(running[0].pid), "--json"],
-                                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said))
-                until(lambda: processes.traces(folder / "said"), *running)
+                                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages))
+                until(lambda: processes.is_tracing(folder / "messages"), *running)
             began = time.monotonic()
             (folder / "go").touch()
             until((folder / "done").exists, *running, seconds=300)
-            return done / (time.monotonic() - began)
+            return count / (time.monotonic() - began)
         finally:
             processes.end(reversed(running))
 
 
-def compared(load, given, rounds, part):
-    """A row for each way, of medians; `part`: only such a part of what is to be done."""
-    count = int(load.count * part)
+def compared(load, given, rounds, fraction):
+    """A row of medians per way. `fraction`: of the operations to perform."""
+    count = int(load.count * fraction)
     command, rates = command_of(load, count, given), collections.defaultdict(list)
-    ways = {way: every_way.get(way, [way]) for way in dict.fromkeys(["untraced", "cudatop", *load.ways])}
+    ways = {way: all_ways.get(way, [way]) for way in dict.fromkeys(["untraced", "cudatop", *load.ways])}
     for _ in range(rounds):
         for way, tool in ways.items():
-            rates[way].append(one(given.build, command, count, tool))
+            rates[way].append(rate(given.build, command, count, tool))
     medians = {way: statistics.median(values) for way, values in rates.items()}
     return [{"load": load.name, "way": way, "rounds": rounds, "per_second": round(median, 1), "least": round(min(rates[way]), 1),
              "most": round(max(rates[way]), 1), "slower_percent": round(100 * (1 - median / medians["untraced"]), 1),
@@ -96,23 +96,23 @@ def compared(load, given, rounds, part):
             for way, median in medians.items()]
 
 
-def measured(load, given, rounds, part, check):
-    """The rows of a load; none, and a check says why."""
+def measured(load, given, rounds, fraction, check):
+    """The rows of a load; if there are none, a check reports the reason."""
     name, rows = f"costs.{load.key}", []
     if missing := load is training and machine.missing_module(given.python, "torch"):
         check(name, "skip", missing)
         return rows
     try:
-        rows = compared(load, given, rounds, part)
+        rows = compared(load, given, rounds, fraction)
         check(name, "ok")
-    except (Unmeasured, OSError) as error:
+    except (NotMeasured, OSError) as error:
         check(name, "FAIL", str(error))
     return rows
 
 
-def run(given, rounds, part, unable, check, wanted, start):
-    """What gets the rows of each load. `unable`: why nothing can be traced or run, if so."""
+def run(given, rounds, fraction, unable, check, wanted, start):
+    """Starts all loads; returns functions that return their rows. `unable`: the reason if tracing or running is impossible."""
     chosen = [load for load in (*loads, training) if wanted(f"costs.{load.key}")]
     if unable and chosen:
         check("costs", "skip", unable)
-    return [] if unable else [start(measured, load, given, rounds, part, check) for load in chosen]
+    return [] if unable else [start(measured, load, given, rounds, fraction, check) for load in chosen]

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exports.py LIBRARY NAMES: how the driver's functions begin, and whether cuGetProcAddress hands out the same ones; as
-JSON. A process of its own, as it loads the driver; needs no device."""
+"""exports.py LIBRARY NAMES: the first bytes of the driver's functions, and whether cuGetProcAddress returns the exported
+ones; as JSON. A separate process, since it loads the driver; needs no device."""
 import collections
 import ctypes
 import json
 import pathlib
 import sys
 
-asked_for = ("cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpy",
+base_names = ("cuLaunchKernel", "cuLaunchKernelEx", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpy",
              "cuCtxSynchronize", "cuStreamSynchronize", "cuGraphLaunch", "cuMemAllocAsync", "cuStreamBeginCapture")
 
 
 def exported(library, listed):
-    """Where each function is that the library has."""
+    """Addresses of the functions that the library exports."""
     return {name: ctypes.cast(function, ctypes.c_void_p).value for name in listed if (function := getattr(library, name, None))}
 
 
-def handed_out(library, places):
-    """The exports that cuGetProcAddress hands out by a name, None where it hands out nothing; and by which names something
-    else."""
+def handed_out(library, addresses):
+    """The exports that cuGetProcAddress returns per base name (None: it returns nothing); and the base names for which it
+    returns an address that is not exported."""
     names_at, handed, elsewhere = collections.defaultdict(list), {}, []
-    for name, place in places.items():
-        names_at[place].append(name)
-    library.cuInit(0)  # whatever it answers
-    for base in asked_for:
+    for name, address in addresses.items():
+        names_at[address].append(name)
+    library.cuInit(0)  # may fail without a device
+    for base in base_names:
         found = ctypes.c_void_p()
         code = library.cuGetProcAddress(base.encode(), ctypes.byref(found), 12000, ctypes.c_uint64(0))
         if code or not found.value:
@@ -38,12 +38,12 @@ def handed_out(library, places):
 def main(driver, names):
     library = ctypes.CDLL(driver)
     listed = [line.split()[0] for line in pathlib.Path(names).read_text().splitlines() if line and line[0] != "#"]
-    places, begins = exported(library, listed), collections.defaultdict(list)
-    for name, place in places.items():
-        begins[ctypes.string_at(place, 2).hex(" ")].append(name)
-    handed, elsewhere = handed_out(library, places) if {"cuGetProcAddress", "cuInit"} <= places.keys() else ({}, [])
+    addresses, begins = exported(library, listed), collections.defaultdict(list)
+    for name, address in addresses.items():
+        begins[ctypes.string_at(address, 2).hex(" ")].append(name)
+    handed, elsewhere = handed_out(library, addresses) if {"cuGetProcAddress", "cuInit"} <= addresses.keys() else ({}, [])
     print(json.dumps({
-        "listed": len(listed), "exported": len(places), "stand_in": hasattr(library, "standin_counts"),
+        "listed": len(listed), "exported": len(addresses), "stand_in": hasattr(library, "standin_counts"),
         "first_bytes": {bytes_: {"functions": len(names), "such_as": sorted(names)[:3]}
                         for bytes_, names in sorted(begins.items(), key=lambda item: -len(item[1]))[:12]},
         "handed_out": handed, "handed_out_but_not_exported": elsewhere}))

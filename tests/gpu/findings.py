@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only a device tells, by programs of ours under the tools. Each finding is a name and a value."""
+"""Findings that need a device: results of traced workloads. Each finding is a name and a value."""
 import collections
 import glob
 import json
@@ -13,81 +13,81 @@ import machine
 from bench import Missing, Wrong, bench, until
 
 here = pathlib.Path(__file__).parent
-Given = collections.namedtuple("Given", "build driver nvml python")  # what the findings are about; the last three are files
+Given = collections.namedtuple("Given", "build driver nvml python")  # the last three are files
 
 
-def asked_of_nvml(library, pid):
-    said, why = machine.json_of(here / "nvml.py", library, str(pid), env=os.environ | {"GPUSNOOP_PID": str(pid)})
+def nvml_report(library, pid):
+    report, why = machine.json_of(here / "nvml.py", library, str(pid), env=os.environ | {"GPUSNOOP_PID": str(pid)})
     if why:
         raise Missing(f"NVML: {why}")
-    return said
+    return report
 
 
 def needs_kernel_driver():
     if not machine.first_line("/proc/driver/nvidia/version"):
-        raise Missing("no driver of NVIDIA's in this kernel")
+        raise Missing("NVIDIA's kernel driver is not loaded")
 
 
 def names(given):
-    """Offsets, of a pointer to the name, or of a pointer and in what it leads to."""
+    """Offset of the pointer to the name in a handle's object; or two offsets, through another object."""
     found, why = machine.json_of(here / "objects.py", given.driver)
     if why:
         raise Missing(why)
     yield from ((f"a kernel's name in {handle}", place or "not found") for handle, place in found.items())
     if found["CUfunction"] != [8]:
-        raise Wrong(f"the name is not at offset 8 of CUfunction, where the tools look, but at {found['CUfunction']}")
+        raise Wrong(f"the tools expect the name at offset 8 of CUfunction, but it is at {found['CUfunction']}")
 
 
 def devices(given):
-    """As NVML has them, MIG as found; nothing needs to be traced for it."""
-    said = asked_of_nvml(given.nvml, os.getpid())
-    yield "NVML's driver", said["driver"]
-    for index, device in enumerate(said["devices"]):
+    """The devices and their MIG mode, by NVML; needs no tracing."""
+    report = nvml_report(given.nvml, os.getpid())
+    yield "NVML's driver", report["driver"]
+    for index, device in enumerate(report["devices"]):
         yield f"GPU {index}", f"{device['name']}, MIG {({None: 'unknown', 0: 'off', 1: 'on'})[device['mig']]}"
 
 
 def registrations(given):
-    """What the tools read in programs that have a runtime: the names of their kernels. On the files alone."""
+    """Kernel names that the tools read in programs with a runtime; needs only the files."""
     places = [f"{given.build}/gpu/launcher-*", *(f"{folder}/{library}" for folder in machine.site_folders(given.python)
               for library in ("torch/lib/libtorch_cuda.so", "nvidia/*/lib/libcublas.so.*")),
               "/usr/local/cuda/lib64/libcublas.so.*"]
     files = {os.path.realpath(path) for place in places for path in glob.glob(place)}
     files = [path for path in sorted(files) if pathlib.Path(path).open("rb").read(4) == b"\x7fELF"]
     if not files:
-        raise Missing("no program or library with kernels of nvcc's: none in the bundle, no PyTorch, no toolkit")
+        raise Missing("no program or library with kernels compiled by nvcc: none in the bundle, no PyTorch, no toolkit")
     for path in files:
         code, out, error = machine.output_of(given.build / "scan", path)
         if code:
-            raise Wrong(f"{path}: {error.strip()[-300:] or f'scan ended with {code}'}")
+            raise Wrong(f"{path}: {error.strip()[-300:] or f'scan exited with {code}'}")
         total = json.loads(out.splitlines()[-1])
         yield f"kernels registered in {path}", f"{total['kernels']}, by {total['read']} of {total['sites']} calls"
 
 
 def memory(given):
-    """LIVE against NVML's figure: the rest is what contexts and modules take, and what allocations are rounded up to."""
+    """LIVE of gpualloc against NVML's value. The difference is contexts, modules, and rounding of allocations."""
     with bench(given.build) as one:
         process = one.workload("alloc a 100000000 fn=cuMemAlloc_v2; repeat 50; alloc b 70000 fn=cuMemAlloc_v2; end\n"
                                "touch {folder}/held; wait {folder}/end")
         one.tool("gpualloc", "-p", process.pid, "0.2")
-        before = asked_of_nvml(given.nvml, process.pid)
+        before = nvml_report(given.nvml, process.pid)
         one.go()
-        until(lambda: (one.folder / "held").exists(), "it holds memory")
-        after = asked_of_nvml(given.nvml, process.pid)
+        until(lambda: (one.folder / "held").exists(), "the workload holds memory")
+        after = nvml_report(given.nvml, process.pid)
         live = 100000000 + 50 * 70000
         until(lambda: any(row.get("live_bytes") == live for row in one.rows("gpualloc")), f"gpualloc shows {live} bytes live")
         (one.folder / "end").touch()
-    sizes = [[device["bytes"] for device in said["devices"] if device["bytes"] is not None] for said in (before, after)]
+    sizes = [[device["bytes"] for device in report["devices"] if device["bytes"] is not None] for report in (before, after)]
     if not all(sizes):
-        raise Missing("NVML has no figure of this process")
+        raise Missing("NVML reports no memory for this process")
     yield "LIVE of gpualloc, bytes", live
-    yield "NVML's figure of it, bytes", sum(sizes[1])
-    yield "the rest: context, modules, rounding, bytes", sum(sizes[1]) - live
-    yield "NVML's figure with a context and a module only, bytes", sum(sizes[0])
+    yield "memory of the process by NVML, bytes", sum(sizes[1])
+    yield "difference: context, modules, rounding, bytes", sum(sizes[1]) - live
+    yield "memory of the process by NVML, with only a context and a module, bytes", sum(sizes[0])
 
 
 def hang(given):
-    """A kernel that spins until both cudasync and cudatop have told, for a minute at most: how long each took; and how
-    busy NVML says that the process is."""
+    """A kernel that spins until both cudasync and cudatop report it, at most one minute: how long each took; and the
+    utilization of the process by NVML."""
     with bench(given.build) as one:
         process = one.workload("launch spin_us_60000000 1; sync 1; wait {folder}/end")
         one.tool("cudasync", "-p", process.pid, "0.5")
@@ -95,35 +95,35 @@ def hang(given):
         began = time.monotonic()
         one.go()
         until(lambda: any(row.get("waiting") and row.get("function", "cuCtxSynchronize") == "cuCtxSynchronize"
-                          for row in one.rows("cudasync")), "cudasync shows a wait that goes on", 20)
+                          for row in one.rows("cudasync")), "cudasync shows the pending wait", 20)
         shown = time.monotonic() - began
         words = until(lambda: next((row["diagnosis"] for row in one.rows("cudatop") if row.get("by") == "diagnosis"
-                                    and row.get("rule") == "hangs"), None), "cudatop says that it hangs", 40)
-        told = time.monotonic() - began
+                                    and row.get("rule") == "hangs"), None), "cudatop reports a hang", 40)
+        reported = time.monotonic() - began
         on = next((f"{row['gpu']}, by {row['gpu_source']}" for row in reversed(one.rows("cudatop"))
-                   if row.get("pid") == process.pid and row.get("gpu")), "not known")
+                   if row.get("pid") == process.pid and row.get("gpu")), "unknown")
         try:
-            busy = asked_of_nvml(given.nvml, process.pid)["devices"]
+            busy = nvml_report(given.nvml, process.pid)["devices"]
         except Missing:
             busy = []
-        ends = process.poll() is not None
-        process.kill()  # the kernel goes with its context
-    if ends:
-        raise Wrong(f"the program that spins ended by itself, with {process.returncode}")
-    yield "seconds until cudasync shows the wait of a kernel that spins", round(shown, 1)
-    yield "seconds until cudatop says that it hangs", round(told, 1)
-    yield "a kernel that spins, by cudatop", words
-    yield "GPU of its process, by cudatop", on
-    yield "GPUs of its process, by NVML", [index for index, device in enumerate(busy) if device["bytes"] is not None] or "none"
+        exited = process.poll() is not None
+        process.kill()  # this also ends the kernel
+    if exited:
+        raise Wrong(f"the spinning program exited early, with {process.returncode}")
+    yield "seconds until cudasync shows the wait for a spinning kernel", round(shown, 1)
+    yield "seconds until cudatop reports the hang", round(reported, 1)
+    yield "diagnosis of the spinning kernel, by cudatop", words
+    yield "GPU of the spinning process, by cudatop", on
+    yield "GPUs of the spinning process, by NVML", [index for index, device in enumerate(busy) if device["bytes"] is not None] or "none"
     sampled = [device["sm_percent"] for device in busy if device["sm_percent"] is not None]
-    yield "SM% of the process meanwhile, by NVML", sampled or "not sampled"
+    yield "SM% of the spinning process, by NVML", sampled or "not sampled"
     for index, device in enumerate(busy):
         shown = [f"{name} {percent}%" for name, percent in (device["monitors"] or {}).items()]
-        yield f"performance monitors of GPU {index} meanwhile", shown or "none"
+        yield f"GPM metrics of GPU {index} meanwhile", shown or "none"
 
 
-# What a program does, by which of our scripts.
-entering = (("1000 launches", "launch vecadd 1000; sync 1"), ("1000 waits", "sync 1000"),
+# Operations whose ioctl calls are counted: name, script.
+operations = (("1000 launches", "launch vecadd 1000; sync 1"), ("1000 waits", "sync 1000"),
             ("100 launches of a graph", "build vecadd 10; graph 100; sync 1"),
             ("1000 copies of 4 KiB", "copy 1000 fn=cuMemcpyHtoD_v2 bytes=4096"),
             ("100 allocations of 3 MB, and frees", "repeat 100; alloc a 3000000 fn=cuMemAlloc_v2; free a; end"),
@@ -132,7 +132,7 @@ entering = (("1000 launches", "launch vecadd 1000; sync 1"), ("1000 waits", "syn
 
 
 def decoded(rows):
-    """For each kind of number: how many of its calls are known by name, and the numbers of the others."""
+    """Per kind of number: the share of calls that are known by name, and the most frequent other numbers."""
     calls, unknown = collections.Counter(), {}
     for row in rows:
         name = row["command"]
@@ -148,10 +148,10 @@ def decoded(rows):
 
 
 def ioctls(given):
-    """Which of a program's calls enter the kernel, and how many of those are known by name."""
+    """Counts ioctl calls per operation, and the share of them that is known by name."""
     needs_kernel_driver()
     everything = []
-    for what, script in entering:
+    for operation, script in operations:
         with bench(given.build) as one:
             process = one.workload(script)
             tool = one.tool("nvioctl", "-p", process.pid)
@@ -159,13 +159,13 @@ def ioctls(given):
             process.wait(120)
             tool.wait(60)
             rows = [row for row in one.rows("nvioctl") if row["type"] == "row" and "request" in row]
-        yield f"calls into the kernel by {what}, with the process's end", sum(row["calls"] for row in rows)
+        yield f"ioctl calls by {operation}, including process exit", sum(row["calls"] for row in rows)
         everything += rows
     yield from decoded(everything)
 
 
 def xid(given):
-    """A kernel of ours that writes out of bounds: the kernel's log has an error, and nvioctl --xid what preceded it."""
+    """A kernel that writes out of bounds: the driver logs an Xid, and nvioctl --xid reports the preceding calls."""
     needs_kernel_driver()
     with bench(given.build) as one:
         process = one.workload("launch out_of_bounds 1; sync 1")
@@ -173,12 +173,12 @@ def xid(given):
         one.go()
         process.wait(60)
         event = until(lambda: next((row for row in one.rows("nvioctl") if "xid" in row and row.get("pid") in (None, process.pid)),
-                                   None), "nvioctl --xid tells an error", 20)
+                                   None), "nvioctl --xid reports an Xid", 20)
     yield "out of bounds, by nvioctl --xid", f"{event['xid']} {event['name']}, {len(event['last_calls'])} calls before it"
 
 
 def placement(given):
-    """Where the tools' own placement has each function's probe; on the file, so no device is needed."""
+    """Positions of the tools' probes in the driver's functions; needs only the file."""
     path = next((path for path in (given.driver, *machine.libraries("libcuda.so.1")) if os.path.exists(path)), None)
     if not path:
         raise Missing("the driver's file was not found")
@@ -190,17 +190,17 @@ def placement(given):
     gates = collections.Counter((line["delta"], line["emulated"]) for line in map(json.loads, done.stdout.splitlines()))
     for (delta, emulated), count in gates.most_common():
         yield f"probes {delta} bytes into a function, on an instruction that the kernel " \
-              f"{'emulates' if emulated else 'has to step over'}", count
+              f"{'emulates' if emulated else 'single-steps'}", count
 
 
 def mps(given):
-    """As found, untouched."""
+    """Whether MPS is running."""
     comms = (machine.first_line(path) for path in map(str, pathlib.Path("/proc").glob("[0-9]*/comm")))
     yield "MPS", "runs" if any(comm and comm.startswith("nvidia-cuda-mps") for comm in comms) else "does not run"
 
 
 def fusion(given):
-    """What cudadiff says of the same work of PyTorch's, launched kernel by kernel and as one graph."""
+    """cudadiff's comparison of the same PyTorch work, launched kernel by kernel and as one graph."""
     if missing := machine.missing_module(given.python, "torch"):
         raise Missing(missing)
     with bench(given.build) as one:
@@ -208,35 +208,35 @@ def fusion(given):
             (one.folder / how).mkdir()
             process = one.start([given.python, "-B", here / "samples/gated.py", given.driver, here / "samples/fusion.py",
                                  one.folder / how, how], how)
-            until((one.folder / how / "up").exists, f"PyTorch works, {how}", 120)
+            until((one.folder / how / "up").exists, f"PyTorch has started, {how}", 120)
             tool = one.tool("cudalaunch", "-p", process.pid, "-d", "3", "--record", one.folder / f"{how}.json", "0.2")
             tool.wait(60)
             (one.folder / how / "end").touch()
             process.wait(60)
-        # Per step, not per second: how many steps a second has is up to the machine.
+        # Per step, not per second: the number of steps per second depends on the machine.
         code, out, error = machine.output_of(given.build / "cudadiff", "--per", "kernel:sigmoid", one.folder / "eager.json",
                                              one.folder / "graph.json")
     sentence = next((line for line in out.splitlines() if line.startswith("B makes")), "")
     percent = re.search(r"^B makes ([\d.]+)% fewer launches", sentence)
     if code or not percent or float(percent[1]) < 80:
-        raise Wrong(f"cudadiff ended with {code} and says: {sentence or out + error}")
-    yield "40 kernels of PyTorch's as one graph, by cudadiff", sentence
+        raise Wrong(f"cudadiff exited with {code} and printed: {sentence or out + error}")
+    yield "40 PyTorch kernels as one graph, by cudadiff", sentence
 
 
-# What each of them needs besides its files.
+# Requirements of each finding, besides files.
 BPF, DEVICE = "BPF", "device"
 findings = ((devices, set()), (mps, set()), (placement, set()), (registrations, set()), (names, {DEVICE}),
             (memory, {BPF, DEVICE}), (hang, {BPF, DEVICE}), (ioctls, {BPF, DEVICE}), (xid, {BPF, DEVICE}),
             (fusion, {BPF, DEVICE}))
 
 
-def found_by(one, given, check, unable):
-    """Name, value of all that it finds before it ends."""
-    name, found = f"findings.{one.__name__}", []
+def found_by(finding, given, check, unable):
+    """Runs a finding; returns the names and values that it yields before it ends."""
+    name, found = f"findings.{finding.__name__}", []
     try:
         if unable:
             raise Missing(unable)
-        for what, value in one(given):
+        for what, value in finding(given):
             found.append({"check": name, "what": what, "value": value})
         check(name, "ok")
     except Missing as reason:
@@ -247,6 +247,6 @@ def found_by(one, given, check, unable):
 
 
 def run(given, missing, check, wanted, start):
-    """What gets the findings of each; `missing`: why BPF and DEVICE cannot be used, if so."""
-    return [start(found_by, one, given, check, next(filter(None, map(missing.get, sorted(needs))), None))
-            for one, needs in findings if wanted(f"findings.{one.__name__}")]
+    """Starts all findings; returns functions that return their results. `missing`: why BPF or DEVICE is unavailable, if so."""
+    return [start(found_by, finding, given, check, next(filter(None, map(missing.get, sorted(needs))), None))
+            for finding, needs in findings if wanted(f"findings.{finding.__name__}")]

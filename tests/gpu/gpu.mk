@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a machine with a GPU needs to run tests/gpu/run: "make gpu-bundle". Included by the top Makefile.
+# The bundle that runs tests/gpu/run on a machine with a GPU: "make gpu-bundle". Included by the top Makefile.
 
 GPU_BUNDLE := $(BUILD)/gpusnoop-gpu.tar.gz
 
 .PHONY: gpu-bundle test-gpu gpu-parts
-# The workload opens a driver at run time, so it cannot be static itself: it brings all but the C library.
+# The workload opens a driver at run time, so it cannot be static: it includes all libraries except the C library.
 $(eval $(call standin_compile,$(BUILD)/gpu/arc4random.o,tests/gpu/arc4random.cpp,-fPIE))
 $(BUILD)/gpu/workload-dlopen: $(STANDIN_COMMON) $(call standin_form,none) $(BUILD)/gpu/arc4random.o
 	$(say) LINK $@
 	$(Q)mkdir -p $(@D)
 	$(STANDIN_LINK) -pie -s -static-libstdc++ -static-libgcc
 
-# What CUPTI tells goes into a file by this library. It comes into programs that have a C++ library of their own.
+# The witness: a library that writes CUPTI's reports to a file. Exports only its entry point, since programs have their
+# own C++ library.
 WITNESS := $(BUILD)/gpu/witness.so
 $(foreach f,$(wildcard tests/gpu/witness/*.cpp),$(eval $(call \
     standin_compile,$(BUILD)/gpu/witness/$(notdir $(f:.cpp=.o)),$(f),-fPIC -fvisibility=hidden \
@@ -23,16 +24,16 @@ $(WITNESS): $(WITNESS_SRC:tests/gpu/%.cpp=$(BUILD)/gpu/%.o) $(BUILD)/gpu/arc4ran
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) -s -static-libstdc++ -static-libgcc -Wl,-z,defs \
 	    -Wl,--version-script=tests/gpu/witness/exports.map
 
-# Where the tools put probes, and which kernels they find registered. Of the tools' own variant.
+# Programs that report the tools' probe positions, and the registered kernels that they find; built in the same variant.
 GPU_READERS := $(BIN)/placement $(BIN)/scan
 $(GPU_READERS): $(BIN)/%: $(VENDOR)/%.o $(INSTEAD) $(OBJ)/libgpusnoop.a
 	$(say) LINK $@
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $^ -o $@ $(VARIANT_LDFLAGS) $(LIBS)
 
-# What tests/gpu/rehearse takes, beside the tools and the stand-in.
+# Needed by tests/gpu/rehearse, besides the tools and the stand-in.
 gpu-parts: $(WITNESS) $(GPU_READERS)
 
-# Programs with a runtime, where there is an nvcc (tests/vendor/vendor.mk).
+# Programs with a runtime, if nvcc is installed (tests/vendor/vendor.mk).
 GPU_LAUNCHERS := $(if $(NVCC),$(VENDOR)/launchers)
 
 gpu-bundle: static $(BUILD)/gpu/workload-dlopen $(WITNESS) $(GPU_LAUNCHERS)

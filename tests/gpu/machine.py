@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine is, and what can be done on it."""
+"""Properties of this machine, and whether tracing and CUDA work on it."""
 import datetime
 import glob
 import json
@@ -12,19 +12,19 @@ import sys
 
 
 def output_of(*command, seconds=120, **options):
-    """Exit status (None: it did not end in time), what it wrote, what it said."""
+    """Exit status (None: timeout), standard output, standard error."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds,
                               stdin=subprocess.DEVNULL, **options)
     except subprocess.TimeoutExpired:
-        return None, "", f"no end after {seconds} s"
+        return None, "", f"did not finish within {seconds} s"
     return done.returncode, done.stdout, done.stderr
 
 
 def json_of(*command, **options):
-    """What a program of ours prints; or None, and the last that it said."""
+    """JSON output of a Python program, None; or None, and its last error message."""
     code, out, error = output_of(sys.executable, "-B", *command, **options)
-    return (json.loads(out), None) if code == 0 else (None, (error.strip().splitlines() or [f"ended with {code}"])[-1])
+    return (json.loads(out), None) if code == 0 else (None, (error.strip().splitlines() or [f"exited with {code}"])[-1])
 
 
 def first_line(pattern):
@@ -37,25 +37,25 @@ def first_line(pattern):
 
 
 def libraries(name):
-    """Files that the loader knows by this name."""
+    """Files with this name in the dynamic loader's cache."""
     lines = output_of("sh", "-c", "PATH=$PATH:/sbin:/usr/sbin ldconfig -p")[1].splitlines()
     return [line.rpartition(" => ")[2] for line in lines if line.split()[:1] == [name] and "x86-64" in line]
 
 
 def site_folders(python):
-    """Where this Python has its packages."""
+    """Package folders of a Python."""
     code = "import site, sys; print(*site.getsitepackages(), site.getusersitepackages(), *sys.path, sep='\\n')"
     return output_of(python, "-c", code)[1].split() if shutil.which(python) else []
 
 
 def missing_module(python, module):
-    """Why a program in Python that wants this cannot run; None if it can."""
-    there = shutil.which(python) and output_of(python, "-c", f"import {module}")[0] == 0
-    return None if there else f"{python} has no {module}"
+    """Why Python programs cannot import a module; None if they can."""
+    found = shutil.which(python) and output_of(python, "-c", f"import {module}")[0] == 0
+    return None if found else f"{python} has no {module}"
 
 
 def devices():
-    """As the driver's files say; no call is made for it."""
+    """Models of the devices, from the driver's files in /proc."""
     texts = (pathlib.Path(path).read_text(errors="replace")
              for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")))
     return [found[1].strip() for text in texts if (found := re.search(r"^Model:(.*)$", text, re.M))]
@@ -70,18 +70,18 @@ def machine(root):
 
 
 def bpf(build):
-    """What the tools say of themselves here, and why they cannot trace; None if they can."""
+    """Output of --info, and why the tools cannot trace; None if they can."""
     code, out, error = output_of(build / "cudalaunch", "--info", "--json")
     try:
         info = json.loads(out)
     except json.JSONDecodeError:
-        return None, f"--info ended with {code}: {error.strip()[-300:]}"
+        return None, f"--info exited with {code}: {error.strip()[-300:]}"
     works = output_of(build / "cudalaunch", "-p", str(os.getpid()), "-d", "0.1", "--json")
-    return info, None if works[0] == 0 else works[2].strip()[-300:] or f"cudalaunch ended with {works[0]}"
+    return info, None if works[0] == 0 else works[2].strip()[-300:] or f"cudalaunch exited with {works[0]}"
 
 
 def no_device(build):
-    """Why the workload cannot work here; None if it can."""
+    """Why the workload cannot use a device; None if it can."""
     code, _, error = output_of(build / "standin/workload-dlopen", "launch vecadd 1; sync 1",
                                env=os.environ | {"WORKLOAD_DEVICE": "1"})
-    return None if code == 0 else error.strip().removeprefix("workload: skipped: ") or f"the workload ended with {code}"
+    return None if code == 0 else error.strip().removeprefix("workload: skipped: ") or f"the workload exited with {code}"

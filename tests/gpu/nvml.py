@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvml.py LIBRARY PID: what NVML says of the devices and of a process, as JSON. A process of its own, as it loads the
-library; the structures are those of nvml.h since CUDA 11."""
+"""nvml.py LIBRARY PID: NVML's data about the devices and a process, as JSON. A separate process, since it loads the
+library. The structures are those of nvml.h since CUDA 11."""
 import ctypes
 import json
 import sys
@@ -24,23 +24,23 @@ def call(name, *arguments):
 
 
 def listed(device):
-    """Bytes that this process holds by the list of compute processes; None: it is in none, or that is not known."""
-    count, room = ctypes.c_uint(1024), (Process * 1024)()
+    """Bytes held by the process, from the list of compute processes; None if it is not listed, or the value is unknown."""
+    count, buffer = ctypes.c_uint(1024), (Process * 1024)()
     name = "nvmlDeviceGetComputeRunningProcesses_v2"
-    if getattr(nvml, name)(device, ctypes.byref(count), room):
+    if getattr(nvml, name)(device, ctypes.byref(count), buffer):
         return None
-    sizes = [one.bytes for one in room[:count.value] if one.pid == pid]
+    sizes = [one.bytes for one in buffer[:count.value] if one.pid == pid]
     return None if not sizes or max(sizes) == 2**64 - 1 else sum(sizes)
 
 
 def utilization(device):
-    """Percent of the SMs, the mean of the samples that there are of the process."""
+    """SM utilization in percent: the mean of the process's samples; None if there are none."""
     count = ctypes.c_uint(0)
     nvml.nvmlDeviceGetProcessUtilization(device, None, ctypes.byref(count), ctypes.c_ulonglong(0))
-    room = (Sample * max(count.value, 1))()
-    if nvml.nvmlDeviceGetProcessUtilization(device, room, ctypes.byref(count), ctypes.c_ulonglong(0)):
+    buffer = (Sample * max(count.value, 1))()
+    if nvml.nvmlDeviceGetProcessUtilization(device, buffer, ctypes.byref(count), ctypes.c_ulonglong(0)):
         return None
-    mine = [one.sm for one in room[:count.value] if one.pid == pid]
+    mine = [one.sm for one in buffer[:count.value] if one.pid == pid]
     return sum(mine) / len(mine) if mine else None
 
 
@@ -55,16 +55,16 @@ class Metric(ctypes.Structure):  # nvmlGpmMetric_t
 metrics = {"graphics engine": 1, "SM": 2, "SM occupancy": 3}
 
 
-class Metrics(ctypes.Structure):  # nvmlGpmMetricsGet_t, whose array has grown with each version: the library reads `count` of it
+class Metrics(ctypes.Structure):  # nvmlGpmMetricsGet_t, whose array grows with each version: the library reads `count` elements
     _fields_ = [("version", ctypes.c_uint), ("count", ctypes.c_uint), ("first", ctypes.c_void_p), ("second", ctypes.c_void_p),
                 ("metrics", Metric * len(metrics))]
 
 
 def monitors(device):
-    """Percent by the device's performance monitors (from Hopper on), of half a second; None where there are none."""
+    """GPM metrics in percent over half a second (Hopper or newer); None if the device has no GPM."""
     support = Support(1, 0)
-    ask = getattr(nvml, "nvmlGpmQueryDeviceSupport", None)
-    if not ask or ask(device, ctypes.byref(support)) or not support.supported:
+    is_supported = getattr(nvml, "nvmlGpmQueryDeviceSupport", None)
+    if not is_supported or is_supported(device, ctypes.byref(support)) or not support.supported:
         return None
     samples = ctypes.c_void_p(), ctypes.c_void_p()
     for i, sample in enumerate(samples):
@@ -72,12 +72,12 @@ def monitors(device):
         call("nvmlGpmSampleAlloc", ctypes.byref(sample))
         if nvml.nvmlGpmSampleGet(device, sample):
             return None
-    asked = Metrics(1, len(metrics), *samples)
-    for metric, number in zip(asked.metrics, metrics.values()):
+    request = Metrics(1, len(metrics), *samples)
+    for metric, number in zip(request.metrics, metrics.values()):
         metric.number = number
-    if nvml.nvmlGpmMetricsGet(ctypes.byref(asked)):
+    if nvml.nvmlGpmMetricsGet(ctypes.byref(request)):
         return None
-    return {name: round(metric.value, 1) for name, metric in zip(metrics, asked.metrics) if not metric.result}
+    return {name: round(metric.value, 1) for name, metric in zip(metrics, request.metrics) if not metric.result}
 
 
 def one(index):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""objects.py DRIVER: where a kernel's name is in what the driver's handles lead to; as JSON. Needs a device. A process of
-its own, as it loads the driver and reads its memory."""
+"""objects.py DRIVER: offsets of a kernel's name in the objects of the driver's handles, as JSON. Needs a device. A
+separate process, since it loads the driver and reads its memory."""
 import ctypes
 import json
 import os
@@ -19,7 +19,7 @@ def bytes_at(address, count):
 
 
 def place(handle):
-    """Offset of the pointer to the name; or of the pointer to what has one, and the offset there."""
+    """Offset of the pointer to the name; or of a pointer to another object, and the offset of the pointer there."""
     words = [int.from_bytes(bytes_at(handle + at, 8), "little") for at in range(0, 512, 8)]
     for i, word in enumerate(words):
         if word > 4096 and bytes_at(word, len(NAME) + 1) == NAME + b"\0":

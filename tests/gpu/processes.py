@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Start and end of traced programs and tools."""
 import signal
 import subprocess
 
 
-def traces(said):
-    """Whether a tool says so, in the file of its messages. On a machine that is busy it may begin before it has found the
-    library that a process has mapped."""
-    text = said.read_text(errors="replace")
+def is_tracing(messages):
+    """Whether a tool is tracing, according to the file with its messages. On a busy machine, it may print "Tracing" before
+    it finds the library that a process has mapped."""
+    text = messages.read_text(errors="replace")
     return "Tracing " in text and ("yet; waiting for one" not in text or "now; tracing" in text)
 
 
 def end(processes, seconds=30):
-    """As Ctrl-C does, one after the other; what does not heed it is killed. Those that have ended are left alone."""
+    """Interrupts processes (SIGINT) one after the other; kills a process that does not exit in time."""
     for process in processes:
         process.send_signal(signal.SIGINT)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program under CUPTI and under the tools at once: what both count must be equal, function by function."""
+"""Runs a program under CUPTI and the tools at the same time; their counts must be equal for each function."""
 import collections
 import contextlib
 import glob
@@ -23,34 +23,35 @@ wheels = ["nvidia/cuda_cupti/lib/libcupti.so*", "nvidia/cu1?/lib/libcupti.so*"]
 tools = {"cudalaunch": ["-l", "--by", "pid,api,kernel"], "cudamemcpy": ["-l", "--by", "pid,api,kind"],
          "cudasync": ["--by", "pid,api"], "gpualloc": ["--by", "pid,api,kind"], "gpualloc -e": [],
          "cudagraph": ["--by", "pid,api"]}
-# Which fields of a tool's rows say how often a function was called, and how often in vain. A row of "gpualloc -e" is a call.
-called = {"cudalaunch": ("launches", "captured", "graph_launches", "host_functions"),
+# Fields of a tool's rows that count calls and failed calls. Each row of "gpualloc -e" is a call.
+call_fields = {"cudalaunch": ("launches", "captured", "graph_launches", "host_functions"),
           "cudamemcpy": ("calls", "errors", "captured"), "cudasync": ("calls",), "gpualloc": ("allocs", "failures", "captured"),
           "gpualloc -e": ("calls",),
           "cudagraph": ("launches", "captured", "captures", "instantiates", "updates", "uploads", "parameter_sets", "destroyed",
                         "errors")}
-failed = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",),
+failure_fields = {"cudalaunch": ("errors",), "cudamemcpy": ("errors",), "cudasync": ("errors", "not_ready"), "gpualloc": ("failures",),
           "gpualloc -e": ("failures",), "cudagraph": ("errors",)}
-# Kinds of the probe table that a tool has to count: what it leaves out is a difference, too.
-kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
+# Kinds of the probe table that a tool must count: missing functions are a difference, too.
+probe_kinds = {"cudalaunch": "LAUNCH|LAUNCH_LEGACY|GRAPH_LAUNCH|HOST_FUNC", "cudamemcpy": "COPY|COPY_BATCH|COPY_BATCH_3D",
          "cudasync": "WAIT", "gpualloc": "ALLOC|REGISTER_HOST|PHYSICAL_NEW", "gpualloc -e": "FREE|PHYSICAL_FREE",
          "cudagraph": "GRAPH_LAUNCH|CAPTURE_END|GRAPH_INSTANTIATE|GRAPH_UPDATE|GRAPH_UPLOAD|GRAPH_SET|EXEC_DESTROY"}
-# Of these the tool's rows have other functions, too, which it counts by half: what fails, or what is freed by others.
-of_kinds = ("gpualloc", "gpualloc -e", "cudagraph")
-# CUPTI's names for what gpualloc holds; others are no records of CUPTI's.
+# Tools whose rows also contain functions of other kinds, of which they count only some calls (failures, or frees of
+# other memory): those functions are not compared.
+tools_limited_to_kinds = ("gpualloc", "gpualloc -e", "cudagraph")
+# gpualloc's holdings -> CUPTI's memory kinds; CUPTI has no records of others.
 memories = {"device": "device", "pool": "device", "array": "array", "managed": "managed", "pinned": "pinned"}
 
 
-class Unseen(Exception):
-    """Why there is no comparison."""
+class NoComparison(Exception):
+    """There is no comparison, for this reason."""
 
 
-class Failed(Unseen):
-    """The same, and it is the tools' fault."""
+class ToolFailed(NoComparison):
+    """There is no comparison, because a tool failed."""
 
 
 def find(given, python):
-    """CUPTI's file; None if there is none."""
+    """Path of CUPTI; None if it is not installed."""
     if given:
         return pathlib.Path(given).resolve()
     patterns = [f"{folder}/{wheel}" for folder in machine.site_folders(python) for wheel in wheels] + places
@@ -58,33 +59,33 @@ def find(given, python):
 
 
 def counted_by(root):
-    """The functions of the driver that each tool counts, as the probe table has them."""
+    """Driver functions that each tool counts, from the probe table."""
     text = "".join(path.read_text() for path in sorted((root / "src/attach").glob("probe_table*.cpp")))
     rows = re.findall(r'\{"(cu(?!da)\w+)(?:\[(_\w+)\])?", KIND_(\w+),', text)
     return {tool: {name + suffix for name, variant, kind in rows if re.fullmatch(wanted, kind)
-                   for suffix in {"", variant}} for tool, wanted in kinds.items()}
+                   for suffix in {"", variant}} for tool, wanted in probe_kinds.items()}
 
 
-def until(condition, what, seconds, error=Failed):
+def until(condition, expectation, seconds, error=ToolFailed):
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
-            raise error(f"not within {seconds} s: {what}")
+            raise error(f"not within {seconds} s: {expectation}")
         time.sleep(0.01)
 
 
-def traced(build, folder, whom):
-    """The tools, once they trace."""
+def start_tools(build, folder, scope):
+    """Starts all tools; returns them once they are tracing."""
     running = []
     try:
         for tool, options in tools.items():
             with open(folder / f"{tool}.out", "w") as out, open(folder / f"{tool}.err", "w") as error:
                 name, *more = tool.split()
-                running.append(subprocess.Popen([build / name, *more, *options, "--json", *whom], stdin=subprocess.DEVNULL,
+                running.append(subprocess.Popen([build / name, *more, *options, "--json", *scope], stdin=subprocess.DEVNULL,
                                                 stdout=out, stderr=error))
         for tool, process in zip(tools, running):
-            said = folder / f"{tool}.err"
-            until(lambda: processes.traces(said) or process.poll() is not None, f"{tool} traces", 60)
+            messages = folder / f"{tool}.err"
+            until(lambda: processes.is_tracing(messages) or process.poll() is not None, f"{tool} is tracing", 60)
     except BaseException:
         processes.end(running)
         raise
@@ -96,60 +97,59 @@ def lines(path):
 
 
 def run(build, cupti, command, env, forks, seconds=300):
-    """The reports of the witness, one of each process, the rows of each tool by its name, and the truth if the program
-    writes one. The program opens the driver and calls nothing before it can read a line, or there is the file go in the
-    folder that stands for {folder} in its arguments and variables. `forks`: its children count, too, and so the tools trace
-    everybody."""
+    """Returns the witness's reports, one per process; the rows of each tool by name; and the truth file, if there is one. The
+    program must open the driver, and make no calls before it can read a line, or the file "go" exists in {folder} (in its
+    arguments and variables). `forks`: children are included, so the tools trace all processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
         extra |= {variable: value.replace("{folder}", name) for variable, value in env.items()}
         try:
-            with open(folder / "said", "w") as said:
+            with open(folder / "messages", "w") as messages:
                 program = subprocess.Popen([str(word).replace("{folder}", name) for word in command], stdin=subprocess.PIPE,
-                                           stdout=said, stderr=said, text=True, env=os.environ | extra)
+                                           stdout=messages, stderr=messages, text=True, env=os.environ | extra)
             running.append(program)
             opened = lambda: "libcuda.so" in pathlib.Path(f"/proc/{program.pid}/maps").read_text()
-            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60, Unseen)
-            running += traced(build, folder, [] if forks else ["-p", str(program.pid)])
+            until(lambda: program.poll() is not None or opened(), "the program opens the driver", 60, NoComparison)
+            running += start_tools(build, folder, [] if forks else ["-p", str(program.pid)])
             (folder / "go").touch()
             with contextlib.suppress(BrokenPipeError):
                 program.communicate("5\n", seconds)
             if forks:
                 processes.end(running[1:])
             for process in running[1:]:
-                until(lambda: process.poll() is not None, f"{process.args[0]} ends", 60)
+                until(lambda: process.poll() is not None, f"{process.args[0]} exits", 60)
             reports = [json.loads(path.read_text()) for path in folder.glob("[0-9]*.json")]
             if program.returncode or program.pid not in (report["pid"] for report in reports):
-                last = (folder / "said").read_text(errors="replace").strip().splitlines()[-1:] or ["nothing was said"]
-                raise Unseen(f"the program ended with {program.returncode}, {len(reports)} reports of the witness: {last[0][:300]}")
+                last = (folder / "messages").read_text(errors="replace").strip().splitlines()[-1:] or ["no output"]
+                raise NoComparison(f"the program exited with {program.returncode}, {len(reports)} witness reports: {last[0][:300]}")
             for report in reports:
                 if report["failure"]:
-                    raise Unseen(report["failure"])
+                    raise NoComparison(report["failure"])
             for tool, process in zip(tools, running[1:]):
                 if process.returncode:
-                    raise Failed(f"{tool} ended with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
+                    raise ToolFailed(f"{tool} exited with {process.returncode}: {(folder / f'{tool}.err').read_text()[-300:].strip()}")
             truth, pids = lines(folder / "truth"), {report["pid"] for report in reports} if forks else {program.pid}
             if forks and (silent := {row["pid"] for row in truth} - pids):
-                raise Unseen(f"of {len(silent)} children there is no report of the witness")
+                raise NoComparison(f"no witness report from {len(silent)} children")
             rows = {tool: [row for row in lines(folder / f"{tool}.out") if row["type"] == "lost" or row.get("pid") in pids]
                     for tool in tools}
             return [report for report in reports if report["pid"] in pids], rows, truth
         except subprocess.TimeoutExpired:
-            raise Unseen(f"the program did not end within {seconds} s")
+            raise NoComparison(f"the program did not exit within {seconds} s")
         finally:
             processes.end(running)
 
 
 def summed(values):
-    """Of reports: numbers are added, by their names."""
+    """Adds reports: sums of the numbers with equal names."""
     if all(isinstance(value, dict) for value in values):
         return {key: summed([value[key] for value in values if key in value]) for key in dict.fromkeys(k for v in values for k in v)}
     return sum(values)
 
 
 def sums(rows, key, *measures):
-    """{key: [sum of each tuple of fields]}, without what is nothing."""
+    """{key: [sum of each tuple of fields]}, without keys whose sums are all 0."""
     out = collections.defaultdict(lambda: [0] * len(measures))
     for row in rows:
         for i, fields in enumerate(measures):
@@ -158,24 +158,24 @@ def sums(rows, key, *measures):
 
 
 def compared(theirs, rows, truth, table):
-    """What is counted by both: {(what, name): [theirs, ours]}, a count or several; 0 of one that does not have it."""
+    """All common counts: {(count, name): [CUPTI's, the tools']}; 0 if a side has no such name."""
     both = {}
 
-    def add(what, witness, ours):
+    def add(count, witness, ours):
         for name in sorted({*witness, *ours}):
-            both[what, name] = [witness.get(name, 0), ours.get(name, 0)]
+            both[count, name] = [witness.get(name, 0), ours.get(name, 0)]
 
     rows = {tool: [row for row in some if row["type"] in ("row", "event")] for tool, some in rows.items()}
     rows["gpualloc -e"] = [{**row, "calls": 1, "failures": row["result_code"] != 0} for row in rows["gpualloc -e"]]
     calls = {name: [call["count"], call["failed"]] for name, call in theirs["calls"].items()}
     for tool in tools:
-        ours = sums(rows[tool], lambda row: row.get("function"), called[tool], failed[tool])
-        if tool in of_kinds:
+        ours = sums(rows[tool], lambda row: row.get("function"), call_fields[tool], failure_fields[tool])
+        if tool in tools_limited_to_kinds:
             ours = {name: value for name, value in ours.items() if name in table[tool]}
         add(f"{tool}: calls, failed", {name: calls[name] for name in calls if name in table[tool] or name in ours}, ours)
 
     launches = rows["cudalaunch"]
-    if truth:  # has both names of each kernel
+    if truth:  # contains the mangled and demangled name of each kernel
         plain = {call["kernel"]: call["demangled"] for call in truth if call["type"] == "call" and call["kernel"]}
         named = collections.Counter()
         for name, count in theirs["launches"].items():
@@ -195,23 +195,23 @@ def compared(theirs, rows, truth, table):
     sets = theirs["sets"]
     add("sets, bytes", {"all": [sets["count"], sets["bytes"]]} if sets["count"] else {},
         sums((row for row in copies if row["kind"] == "set"), lambda row: "all", *measures))
-    for what, fields in (("allocated", ("allocs", "allocated_bytes")), ("released", ("frees", "freed_bytes"))):
-        add(f"{what}: count, bytes", {kind: [n["count"], n["bytes"]] for kind, n in theirs[what].items()},
+    for count, fields in (("allocated", ("allocs", "allocated_bytes")), ("released", ("frees", "freed_bytes"))):
+        add(f"{count}: count, bytes", {kind: [n["count"], n["bytes"]] for kind, n in theirs[count].items()},
             sums(rows["gpualloc"], lambda row: memories.get(row["kind"], row["kind"]), *((field,) for field in fields)))
     return both
 
 
 def losses(theirs, rows):
-    """What makes a comparison worth less, in words."""
-    told = [f"the witness has {theirs[key]} {what}" for key, what in
-            (("dropped_records", "records dropped"), ("unknown_records", "records unknown to it"),
-             ("calls_beyond", "calls of functions with numbers unknown to it")) if theirs[key]]
-    return told + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if isinstance(v, int) and k not in ('schema', 'monotonic_ns')})}"
+    """Losses that make a comparison incomplete, as sentences."""
+    lost = [f"CUPTI: {theirs[key]} {text}" for key, text in
+            (("dropped_records", "dropped records"), ("unknown_records", "unknown records"),
+             ("calls_beyond", "calls of functions with unknown numbers")) if theirs[key]]
+    return lost + [f"{tool} lost {json.dumps({k: v for k, v in row.items() if isinstance(v, int) and k not in ('schema', 'monotonic_ns')})}"
                    for tool, some in rows.items() for row in some if row["type"] == "lost"]
 
 
 def compare(root, build, cupti, command, env, forks):
-    """What a check of the report is made of."""
+    """Runs and compares a program; returns its part of the report."""
     reports, rows, truth = run(build, cupti, command, env, forks)
     version = reports[0]["version"]
     theirs = summed([{key: value for key, value in report.items() if key not in ("pid", "version", "failure")} for report in reports])
@@ -222,8 +222,8 @@ def compare(root, build, cupti, command, env, forks):
 
 
 def names(root, cupti):
-    """The functions that we count and this CUPTI has no name for, and its version; needs no device. For a process of its
-    own, as it loads the library."""
+    """Version of CUPTI, and counted functions that it has no name for. Needs no device. Run it in a separate process, since
+    it loads the library."""
     import ctypes
     library, version, name, known = ctypes.CDLL(str(cupti)), ctypes.c_uint32(), ctypes.c_char_p(), set()
     library.cuptiGetVersion(ctypes.byref(version))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs under the witness: our workload, and programs with whatever of CUDA's libraries is installed."""
+"""Programs that run under the witness: the workload, and programs that use installed CUDA libraries."""
 import os
 import pathlib
 import shutil
@@ -20,21 +20,21 @@ free a again
 build vecadd 3; graph 40; capture begin; launch saxpy 6 stream=1; capture end; graph 11; sync 1
 graph create G; graph add G kernel 2; graph instantiate G X; graph launch X 5; graph update X G 3; graph upload X 2
 graph setparams X kernel 4; graph execdestroy X; sync 1"""
-# Children whose driver is their own: it is first called when they are there.
+# Children with their own driver: the driver is first called after the fork.
 forking = """dlopen; wait {folder}/go
 repeat 3; fork; launch saxpy 29; alloc c 4097; copy 13 fn=cuMemcpyHtoD_v2 dst=c bytes=5; free c; sync 3; end; end; launch vecadd 7; sync 1"""
 
 
 def llama(build, driver):
-    """llama.cpp's own benchmark, where it and a model are: it is held until the tools trace by the witness's library."""
+    """llama.cpp's benchmark, if it and a model are installed. The witness's library delays it until the tools are tracing."""
     program, model = shutil.which("llama-bench"), os.environ.get("GPUSNOOP_LLAMA_MODEL")
-    why = "there is no llama-bench in PATH" if not program else None if model else "GPUSNOOP_LLAMA_MODEL names no model"
+    why = "no llama-bench in PATH" if not program else None if model else "GPUSNOOP_LLAMA_MODEL names no model"
     return ("llama_bench", [program, "-m", model, "-p", "64", "-n", "16", "-r", "1"],
             {"LD_PRELOAD": f"{driver} {build / 'gpu/witness.so'}", "WITNESS_GATE": "{folder}/go"}, why)
 
 
 def every_program(build, driver, python):
-    """Each: name, command, variables, or why it cannot run."""
+    """Yields (name, command, environment variables, None or why it cannot run)."""
     workload, ours = build / "standin/workload-dlopen", {"WORKLOAD_DEVICE": "1"}
     yield "workload", [workload, "--truth", "{folder}/truth", script], ours, None
     yield "workload_forks", [workload, "--truth", "{folder}/truth", forking], ours, None
@@ -48,15 +48,15 @@ def every_program(build, driver, python):
 
 
 def comparison(root, build, library, program, check):
-    """The report's part of a program; None if there is none."""
+    """A program's part of the report; None if there is no comparison."""
     name, command, variables, why = program
     if why:
         return check(f"witness.{name}", "skip", why)
     try:
         one = witness.compare(root, build, library, command, variables, forks=name == "workload_forks")
-    except (witness.Failed, OSError, ValueError, KeyError) as error:
-        return check(f"witness.{name}", "FAIL", str(error) if isinstance(error, witness.Failed) else repr(error))
-    except witness.Unseen as error:  # what is not ours may have reasons of its own
+    except (witness.ToolFailed, OSError, ValueError, KeyError) as error:
+        return check(f"witness.{name}", "FAIL", str(error) if isinstance(error, witness.ToolFailed) else repr(error))
+    except witness.NoComparison as error:  # other programs may fail for reasons of their own
         return check(f"witness.{name}", "FAIL" if name.startswith("workload") else "skip", str(error))
     wrong = [f"{each['what']} of {each['name']}: {each['witness']} by CUPTI, {each['tools']} by the tools"
              for each in one["differences"]] + one["lost"]
@@ -65,20 +65,20 @@ def comparison(root, build, library, program, check):
 
 
 def run(root, given, cupti, unable, check, wanted, start):
-    """The report's part, None where there is no CUPTI; and for each program what gets the part of it. `unable`: why nothing
-    can be traced or run, if so."""
+    """The witness's part of the report, None without CUPTI; and a function per program that returns its part. `unable`: the
+    reason if tracing or running is impossible."""
     if not wanted("witness"):
         return None, {}
     library = witness.find(cupti, given.python)
     if not library:
-        check("witness", "skip", "no libcupti.so: neither a toolkit nor a wheel has one (--cupti FILE)")
+        check("witness", "skip", "no libcupti.so in a toolkit or wheel; use --cupti FILE")
         return None, {}
     found, why = machine.json_of(here / "witness.py", root, library)
     if why:
         check("witness", "skip", f"{library}: {why}")
         return None, {}
     if wanted("witness.names"):
-        check("witness.names", *(["ok"] if found["functions"] else ["FAIL", f"{library} has no names of functions"]))
+        check("witness.names", *(["ok"] if found["functions"] else ["FAIL", f"{library} has no function names"]))
     if unable:
         check("witness.programs", "skip", unable)
         return found | {"library": str(library)}, {}

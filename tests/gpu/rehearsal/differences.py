@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""differences.py: each count that the witness and the tools both have is made wrong by one, on either side, and has to be
-told of by its name; where none is wrong, nothing is. Ends with "N passed, N failed"."""
+"""differences.py: changes each count that CUPTI and the tools share by one, on either side; the comparison must report it by
+name, and must report nothing without a change. Ends with "N passed, N failed"."""
 import copy
 import pathlib
 import sys
@@ -46,7 +46,7 @@ def differences(theirs, rows):
 
 
 def numbers(value, path=()):
-    """Where in it there is a number."""
+    """Paths of all integers in a structure."""
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(inner, (dict, list)):
             yield from numbers(inner, (*path, key))
@@ -63,14 +63,14 @@ def one_more(value, path):
     return value
 
 
-def wrong():
-    """What is not told, or under another name."""
+def undetected():
+    """Changes that are not reported, or under a wrong name."""
     if differences(theirs, rows):
-        yield f"where nothing differs: {differences(theirs, rows)}"
+        yield f"differences without a change: {differences(theirs, rows)}"
     for path in numbers(theirs):
         if path[0] in ("dropped_records", "unknown_records", "calls_beyond"):
             if not witness.losses(one_more(theirs, path), {}):
-                yield f"CUPTI's {path}: no loss"
+                yield f"CUPTI's {path}: the loss is not reported"
             continue
         name = {"launches": "k()", "kernels": "all", "sets": "all"}.get(path[0], path[1] if len(path) > 1 else None)
         if {of for _, of in differences(one_more(theirs, path), rows)} != {name}:
@@ -78,20 +78,20 @@ def wrong():
     for path in numbers(rows):
         row = rows[path[0]][path[1]]
         if path[2] == "result_code" and row["result_code"]:
-            continue  # another error is as much of a failure
+            continue  # any nonzero result is a failure
         found = differences(theirs, one_more(rows, path))
         if not {row["function"], row.get("kernel"), row.get("kind", "").lower(), "all"} & {of for _, of in found}:
             yield f"the tools' {path} of {row['function']}: {found}"
     for tool, some in rows.items():
         for number, row in enumerate(some):
             without = rows | {tool: some[:number] + some[number + 1:]}
-            if any(row.get(field) for field in witness.called[tool]) and not differences(theirs, without):
-                yield f"a row of {tool} is not there: {row}"
+            if any(row.get(field) for field in witness.call_fields[tool]) and not differences(theirs, without):
+                yield f"a missing row of {tool} is not reported: {row}"
     if not witness.losses(theirs, {"cudasync": [{"type": "lost", "calls": 3}]}):
-        yield "a loss of a tool"
+        yield "a tool's loss is not reported"
 
 
-found = list(wrong())
+found = list(undetected())
 for one in found:
     print(f"FAIL gpu.differences: {one}")
 print(f"{0 if found else 1} passed, {len(found)} failed")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""failures.py STANDIN: what goes wrong around the script of a real device is told: one check for each way, with tools that
-do as they are told here. Neither BPF nor a device is needed. Ends with "N passed, N failed"."""
+"""failures.py STANDIN: failures around tests/gpu/run are reported: one check per failure, with scripts instead of tools.
+Needs neither BPF nor a device. Ends with "N passed, N failed"."""
 import contextlib
 import ctypes
 import importlib.machinery
@@ -42,8 +42,8 @@ def case(function):
     return function
 
 
-def told(kind, function, *arguments):
-    """What is said where this goes wrong in this way."""
+def error_of(kind, function, *arguments):
+    """The message of the exception of this type that the function raises."""
     try:
         value = function(*arguments)
         list(value) if hasattr(value, "__next__") else None
@@ -56,21 +56,21 @@ def equal(got, want):
     assert got == want, f"got {got!r}, want {want!r}"
 
 
-def checked(function, *arguments):
-    """What it tells check(), which is its last argument but for those that it may leave out."""
-    said = []
-    function(*arguments, lambda *words: said.append(words))
-    return said
+def checks_of(function, *arguments):
+    """The arguments of all calls of check(), which is passed as the function's last argument."""
+    results = []
+    function(*arguments, lambda *words: results.append(words))
+    return results
 
 
 class Folder:
-    """A build folder with tools and programs that are scripts."""
+    """A build folder in which tools and programs are scripts."""
 
     def __init__(self, path):
         self.path = path
         (path / "standin").mkdir()
         (path / "gpu").mkdir()
-        (path / "gpu/witness.so").symlink_to(standin / "libcuda.so.1")  # anything that can be loaded
+        (path / "gpu/witness.so").symlink_to(standin / "libcuda.so.1")  # any loadable library
         self.given = findings.Given(path, str(driver), str(nvml), sys.executable)
 
     def program(self, name, *lines):
@@ -99,32 +99,32 @@ def folder():
 # --- the machine ---
 
 @case
-def a_program_that_does_not_end():
-    equal(machine.output_of("sleep", "9", seconds=0.1), (None, "", "no end after 0.1 s"))
+def timeout_of_a_program():
+    equal(machine.output_of("sleep", "9", seconds=0.1), (None, "", "did not finish within 0.1 s"))
 
 
 @case
-def a_file_without_a_line():
+def empty_file():
     with folder() as one:
         (one.path / "empty").touch()
         equal(machine.first_line(f"{one.path}/*"), None)
 
 
 @case
-def a_tool_that_breaks():
+def tool_fails_on_info():
     with folder() as one:
         one.program("cudalaunch", "echo no kernel >&2", "exit 3")
-        equal(machine.bpf(one.path), (None, "--info ended with 3: no kernel"))
+        equal(machine.bpf(one.path), (None, "--info exited with 3: no kernel"))
 
 
 @case
-def no_such_python():
+def missing_python():
     equal(machine.missing_module("no-python-at-all", "torch"), "no-python-at-all has no torch")
     equal(machine.site_folders("no-python-at-all"), [])
 
 
 @case
-def who_does_not_heed_an_interrupt():
+def processes_that_ignore_sigint_are_killed():
     program = subprocess.Popen(["sh", "-c", "trap '' INT; echo; while :; do sleep 0.05; done"], stdout=subprocess.PIPE)
     program.stdout.readline()
     processes.end([program], 0.2)
@@ -132,19 +132,19 @@ def who_does_not_heed_an_interrupt():
 
 
 @case
-def a_tool_that_waits_for_a_library():
+def tool_waits_for_a_library():
     with folder() as one:
-        said = one.path / "said"
-        for text, traces in (("", False), ("Tracing waits", True), ("has loaded no CUDA library yet; waiting for one\nTracing", False),
+        messages = one.path / "messages"
+        for text, is_tracing in (("", False), ("Tracing waits", True), ("has loaded no CUDA library yet; waiting for one\nTracing", False),
                              ("yet; waiting for one\nTracing waits\nprocess 1 maps a CUDA library now; tracing", True)):
-            said.write_text(text)
-            equal(processes.traces(said), traces)
+            messages.write_text(text)
+            equal(processes.is_tracing(messages), is_tracing)
 
 
 # --- the driver ---
 
 @case
-def functions_that_are_not_handed_out():
+def functions_that_cuGetProcAddress_does_not_return():
     class Driver:
         def cuInit(self, flags):
             return 0
@@ -159,7 +159,7 @@ def functions_that_are_not_handed_out():
 
 
 @case
-def names_in_other_places():
+def names_in_inner_objects():
     text = ctypes.create_string_buffer(objects.NAME)
     inner = (ctypes.c_uint64 * 16)(*[0] * 5, ctypes.addressof(text))
     outer = (ctypes.c_uint64 * 64)(2**64 - 8, 5, 1 << 40, ctypes.addressof(inner))
@@ -169,100 +169,100 @@ def names_in_other_places():
 
 
 @case
-def a_driver_that_refuses():
+def driver_initialization_fails():
     with mock.patch.object(ctypes, "CDLL", lambda path: mock.Mock(cuInit=lambda flags: 100)):
-        equal(told(SystemExit, objects.found, "any"), "cuInit returned 100")
+        equal(error_of(SystemExit, objects.found, "any"), "cuInit returned 100")
 
 
 # --- NVML ---
 
-def asked(*lines):
+def nvml_output(*lines):
     with folder() as one:
         (one.path / "nvml").write_text("\n".join(lines) + "\n")
         return machine.json_of(here.parent / "nvml.py", str(nvml), "77", env=os.environ | {"STANDIN_NVML": str(one.path / "nvml")})
 
 
 @case
-def what_nvml_does_not_know():
-    equal(asked("fail init 9"), (None, "nvmlInit_v2 returned 9"))
+def values_unknown_to_nvml():
+    equal(nvml_output("fail init 9"), (None, "nvmlInit_v2 returned 9"))
     nothing = {"bytes": None, "sm_percent": None, "monitors": None}
     for lines in (["process 78 5000"], ["process 77 unknown"], ["fail compute 0 3", "fail samples 0 3"], ["gpm 2 5", "fail gpm 0 3"]):
-        said, why = asked("device 0", "name Card", *lines)
-        equal((why, {key: said["devices"][0][key] for key in nothing}), (None, nothing))
+        report, why = nvml_output("device 0", "name Card", *lines)
+        equal((why, {key: report["devices"][0][key] for key in nothing}), (None, nothing))
 
 
 # --- findings ---
 
 @case
-def what_does_not_come():
-    equal(told(bench.Wrong, bench.until, lambda: False, "anything", 0), "not within 0.0 s: anything")
+def expectation_times_out():
+    equal(error_of(bench.Wrong, bench.until, lambda: False, "anything", 0), "not within 0.0 s: anything")
 
 
 @case
-def what_a_finding_needs():
+def missing_requirements_of_findings():
     with folder() as one:
         bare = one.given._replace(driver="/no/driver", nvml="/no/nvml", python="no-python-at-all")
-        assert "/no/nvml" in told(bench.Missing, findings.devices, bare)
-        assert "/no/driver" in told(bench.Missing, findings.names, bare)
+        assert "/no/nvml" in error_of(bench.Missing, findings.devices, bare)
+        assert "/no/driver" in error_of(bench.Missing, findings.names, bare)
         with mock.patch.object(machine, "libraries", lambda name: []):
-            equal(told(bench.Missing, findings.placement, bare), "the driver's file was not found")
+            equal(error_of(bench.Missing, findings.placement, bare), "the driver's file was not found")
         with mock.patch.object(findings.glob, "glob", lambda pattern: []):
-            assert told(bench.Missing, findings.registrations, bare).startswith("no program or library with kernels")
+            assert error_of(bench.Missing, findings.registrations, bare).startswith("no program or library with kernels")
         with mock.patch.object(machine, "first_line", lambda path: None):
             for one_finding in (findings.ioctls, findings.xid):
-                equal(told(bench.Missing, one_finding, bare), "no driver of NVIDIA's in this kernel")
+                equal(error_of(bench.Missing, one_finding, bare), "NVIDIA's kernel driver is not loaded")
 
 
 @case
-def a_name_elsewhere():
+def kernel_name_at_another_offset():
     with mock.patch.object(machine, "json_of", lambda *_: ({"CUfunction": [16, 8]}, None)):
-        assert told(bench.Wrong, findings.names, findings.Given(None, None, None, None)).endswith("but at [16, 8]")
+        assert error_of(bench.Wrong, findings.names, findings.Given(None, None, None, None)).endswith("but it is at [16, 8]")
 
 
 @case
-def a_damaged_program():
+def damaged_program():
     with folder() as one:
         (one.path / "gpu/launcher-static").write_bytes(b"\x7fELF")
         one.program("scan", "echo scan: damaged >&2", "exit 1")
-        assert told(bench.Wrong, findings.registrations, one.given).endswith("launcher-static: scan: damaged")
+        assert error_of(bench.Wrong, findings.registrations, one.given).endswith("launcher-static: scan: damaged")
 
 
 @case
-def memory_that_nvml_does_not_list():
+def memory_not_listed_by_nvml():
     with folder() as one, mock.patch.dict(os.environ, {"STANDIN_NVML": str(one.path / "nvml")}):
         one.workload()
         (one.path / "nvml").write_text("device 0\nname Card\n")
         one.tool("gpualloc", {"live_bytes": 100000000 + 50 * 70000})
-        equal(told(bench.Missing, findings.memory, one.given), "NVML has no figure of this process")
+        equal(error_of(bench.Missing, findings.memory, one.given), "NVML reports no memory for this process")
 
 
 @case
-def a_hang_without_nvml():
+def hang_without_nvml():
     with folder() as one:
         one.workload()
         one.tool("cudasync", {"waiting": 1})
         one.tool("cudatop", {"by": "diagnosis", "rule": "hangs", "diagnosis": "waits"})
         found = dict(findings.hang(one.given._replace(nvml="/no/nvml")))
-        equal((found["SM% of the process meanwhile, by NVML"], found["GPU of its process, by cudatop"]), ("not sampled", "not known"))
-        equal(found["GPUs of its process, by NVML"], "none")
+        equal((found["SM% of the spinning process, by NVML"], found["GPU of the spinning process, by cudatop"]), ("not sampled", "unknown"))
+        equal(found["GPUs of the spinning process, by NVML"], "none")
 
 
 @case
-def a_hang_that_ends():
+def spinning_program_exits_early():
     with folder() as one:
         one.program("standin/workload-dlopen", "folder=${1#*touch }", 'folder=${folder%%/up*}', 'touch "$folder/up"',
                     'while [ ! -e "$folder/go" ]; do sleep 0.01; done', "exit 5")
         for tool in "cudasync", "cudatop":
             one.tool(tool, {"waiting": 1}, {"by": "diagnosis", "rule": "hangs", "diagnosis": "waits"})
-        with mock.patch.object(findings, "asked_of_nvml", lambda *_: subprocess.run(["sleep", "0.3"]) and {"devices": []}):
-            equal(told(bench.Wrong, findings.hang, one.given), "the program that spins ended by itself, with 5")
+        with mock.patch.object(findings, "nvml_report", lambda *_: subprocess.run(["sleep", "0.3"]) and {"devices": []}):
+            equal(error_of(bench.Wrong, findings.hang, one.given), "the spinning program exited early, with 5")
 
 
 @case
-def a_finding_that_fails():
+def failing_findings():
     def wrong(given):
         yield "first", 1
-        raise bench.Wrong("it is not so")
+        raise bench.Wrong("not as expected")
 
     def broken(given):
         raise KeyError("calls")
@@ -270,54 +270,54 @@ def a_finding_that_fails():
     said = []
     equal(findings.found_by(wrong, None, lambda *words: said.append(words), None), [{"check": "findings.wrong", "what": "first", "value": 1}])
     findings.found_by(broken, None, lambda *words: said.append(words), None)
-    equal(said, [("findings.wrong", "FAIL", "it is not so"), ("findings.broken", "FAIL", "KeyError('calls')")])
+    equal(said, [("findings.wrong", "FAIL", "not as expected"), ("findings.broken", "FAIL", "KeyError('calls')")])
 
 
 # --- costs and cases ---
 
 @case
-def programs_that_are_not_measured():
+def costs_that_cannot_be_measured():
     with folder() as one:
         failing = one.program("standin/workload-dlopen", "exit 3")
-        equal(checked(costs.measured, costs.loads[0], one.given, 1, 1), [("costs.launch", "FAIL", f"{failing} ended with 3")])
-        equal(checked(costs.measured, costs.training, one.given._replace(python="no-python-at-all"), 1, 1),
+        equal(checks_of(costs.measured, costs.loads[0], one.given, 1, 1), [("costs.launch", "FAIL", f"{failing} exited with 3")])
+        equal(checks_of(costs.measured, costs.training, one.given._replace(python="no-python-at-all"), 1, 1),
               [("costs.training", "skip", "no-python-at-all has no torch")])
-    equal(told(costs.Unmeasured, lambda: costs.until(lambda: False, seconds=0)), "no end within 0 s")
+    equal(error_of(costs.NotMeasured, lambda: costs.until(lambda: False, seconds=0)), "did not finish within 0 s")
 
 
 @case
-def cases_that_break_off():
+def cases_end_unexpectedly():
     with folder() as one, mock.patch.object(run, "root", one.path):
         said = []
         run.cases([], None, lambda *words: said.append(words), lambda name: True)
-        equal(said, [("cases", "FAIL", "ended with 2")])
+        equal(said, [("cases", "FAIL", "exited with 2")])
 
 
 @case
-def options_that_make_no_sense():
-    for options, words in ((["--only", "nothing"], "nothing is none of findings,"), (["--rounds", "0"], "less than one round")):
+def invalid_options():
+    for options, words in ((["--only", "nothing"], "unknown part nothing:"), (["--rounds", "0"], "must be at least 1")):
         done = subprocess.run([sys.executable, "-B", here.parent / "run", *options], capture_output=True, text=True)
         equal((done.returncode, words in done.stderr), (2, True))
     with mock.patch.object(os, "geteuid", lambda: 1000), contextlib.redirect_stderr(open(os.devnull, "w")):
-        equal(told(SystemExit, run.options), "2")
+        equal(error_of(SystemExit, run.options), "2")
 
 
 # --- the witness ---
 
-def unseen(one, command, kind=witness.Unseen, env={}, forks=False, seconds=60):
-    return told(kind, lambda: witness.run(one.path, "any", command, env, forks, seconds))
+def no_comparison(one, command, kind=witness.NoComparison, env={}, forks=False, seconds=60):
+    return error_of(kind, lambda: witness.run(one.path, "any", command, env, forks, seconds))
 
 
 report = {"version": 1, "failure": "", "calls": {}}
 
 
 def writes(**changed):
-    """A line of a program that leaves a report of its own."""
+    """A shell line that writes a report like the witness's."""
     return f"""echo '{json.dumps(report | changed)}' | sed "s/^{{/{{\\"pid\\": $$, /" >"$WITNESS_FOLDER/$$.json" """
 
 
 @case
-def no_profiling_library():
+def missing_cupti():
     with mock.patch.object(witness.glob, "glob", lambda pattern: []):
         said = []
         equal(witnessed.run(None, findings.Given(None, None, None, sys.executable), None, None, lambda *words: said.append(words),
@@ -327,42 +327,42 @@ def no_profiling_library():
 
 
 @case
-def programs_that_the_witness_does_not_see():
+def programs_without_a_witness_report():
     with folder() as one:
         one.tools()
-        equal(unseen(one, [one.program("program", "echo no device", "exit 3")]),
-              "the program ended with 3, 0 reports of the witness: no device")
-        equal(unseen(one, [one.program("program", writes(failure="no rights"))]), "no rights")
+        equal(no_comparison(one, [one.program("program", "echo no device", "exit 3")]),
+              "the program exited with 3, 0 witness reports: no device")
+        equal(no_comparison(one, [one.program("program", writes(failure="no rights"))]), "no rights")
         children = one.program("program", writes(), """echo '{"pid": 1}' >"$1/truth" """)
-        equal(unseen(one, [children, "{folder}"], forks=True), "of 1 children there is no report of the witness")
-        equal(unseen(one, ["sleep", "60"], env={"LD_PRELOAD": str(driver)}, seconds=0.3), "the program did not end within 0.3 s")
+        equal(no_comparison(one, [children, "{folder}"], forks=True), "no witness report from 1 children")
+        equal(no_comparison(one, ["sleep", "60"], env={"LD_PRELOAD": str(driver)}, seconds=0.3), "the program did not exit within 0.3 s")
 
 
 @case
-def tools_that_fail():
+def failing_tools():
     with folder() as one:
         one.tools()
         program = one.program("program", writes())
         one.tool("cudasync", then="echo no memory >&2; exit 1")
-        assert unseen(one, [program], witness.Failed).startswith("cudasync ended with 1: ")
+        assert no_comparison(one, [program], witness.ToolFailed).startswith("cudasync exited with 1: ")
         (one.path / "gpualloc").unlink()
-        assert "gpualloc" in unseen(one, [program], FileNotFoundError)
-    equal(told(witness.Failed, witness.until, lambda: False, "anything", 0), "not within 0 s: anything")
+        assert "gpualloc" in no_comparison(one, [program], FileNotFoundError)
+    equal(error_of(witness.ToolFailed, witness.until, lambda: False, "anything", 0), "not within 0 s: anything")
 
 
 @case
-def comparisons_that_fail():
-    """What is not ours may have its reasons; the tools and our workload may not."""
-    for name, error, result in (("torch_eager", witness.Unseen("x"), "skip"), ("workload", witness.Unseen("x"), "FAIL"),
-                                ("torch_eager", witness.Failed("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
+def failing_comparisons():
+    """Other programs may be skipped for reasons of their own; failures of the tools and of the workload are failures."""
+    for name, error, result in (("torch_eager", witness.NoComparison("x"), "skip"), ("workload", witness.NoComparison("x"), "FAIL"),
+                                ("torch_eager", witness.ToolFailed("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
         with mock.patch.object(witness, "compare", mock.Mock(side_effect=error)):
-            said = checked(witnessed.comparison, None, None, None, (name, [], {}, None))
+            said = checks_of(witnessed.comparison, None, None, None, (name, [], {}, None))
             equal([words[:2] for words in said], [(f"witness.{name}", result)])
-    equal(checked(witnessed.comparison, None, None, None, ("torch_eager", [], {}, "no torch")),
+    equal(checks_of(witnessed.comparison, None, None, None, ("torch_eager", [], {}, "no torch")),
           [("witness.torch_eager", "skip", "no torch")])
     lost = {"cupti": 1, "compared": 5, "differences": [], "lost": ["cudatop lost 3"]}
     with mock.patch.object(witness, "compare", lambda *_, **__: lost):
-        equal(checked(witnessed.comparison, None, None, None, ("workload", [], {}, None)),
+        equal(checks_of(witnessed.comparison, None, None, None, ("workload", [], {}, None)),
               [("witness.workload", "FAIL", "1 of 5, cudatop lost 3")])
 
 

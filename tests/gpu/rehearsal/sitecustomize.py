@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins of PyTorch, CuPy, JAX and Triton: of each the names that tests/gpu/samples use, and no other. Nothing is
-computed; behind each name are calls into the driver such as the real one makes. For a Python that has this folder in its
-PYTHONPATH (beside this file), which imports it by itself."""
+"""Stand-ins for PyTorch, CuPy, JAX and Triton: only the names that tests/gpu/samples use. They compute nothing, but make
+driver calls like the real packages. Python imports this file automatically if its folder is in PYTHONPATH."""
 import atexit
 import contextlib
 import ctypes
@@ -16,7 +15,7 @@ none, pool = ctypes.c_void_p(), []
 
 
 class Driver:
-    """Opened by the first call, as the real ones do it."""
+    """The driver, opened by the first call, as in the real packages."""
 
     def __init__(self):
         self.library, self.module, self.stream = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), none
@@ -52,15 +51,15 @@ def computed(*_, **__):
 
 
 def sigmoid(*_):
-    """Looked up each time, so that a tool that has come since has the name, too."""
+    """Looks the kernel up at each call, so that tools that started later learn its name, too."""
     return launched(driver().kernel(b"sigmoid"))
 
 
 class Array:
-    """Memory, from a pool of them as frameworks have it; what is done with it launches a kernel."""
+    """Memory from a pool, as in frameworks; each operation launches a kernel."""
 
     def __init__(self, *_, **__):
-        driver()  # whose end is before that of the memory
+        driver()  # created first, so that its exit handler runs while the memory exists
         self.memory = pool.pop() if pool else ctypes.c_void_p()
         if not self.memory:
             driver()("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(SIZE))
@@ -139,7 +138,7 @@ def captured(into):
 
 
 class Kernel:
-    """What @triton.jit makes of a function: kernel[grid](arguments)."""
+    """Result of @triton.jit: kernel[grid](arguments)."""
 
     def __init__(self, function):
         pass
@@ -148,7 +147,7 @@ class Kernel:
         return computed
 
 
-def as_it_is(function):
+def unchanged(function):
     return function
 
 
@@ -161,7 +160,7 @@ offered = {
     **dict.fromkeys(("torch.sin", "torch.cos", "torch.relu", "torch.nn.functional.cross_entropy", "torch.distributed.all_reduce",
                      "cupy.sqrt", "jax.numpy.tanh"), computed),
     "torch.sigmoid": sigmoid,
-    "torch.compile": as_it_is, "jax.jit": as_it_is, "triton.jit": Kernel, "torch.optim.SGD": Optimizer,
+    "torch.compile": unchanged, "jax.jit": unchanged, "triton.jit": Kernel, "torch.optim.SGD": Optimizer,
     **{f"torch.nn.{layer}": Network for layer in ("Sequential", "Conv2d", "ReLU", "Flatten", "Linear")},
     "torch.cuda.synchronize": lambda: Default().synchronize(), "torch.cuda.current_stream": Default, "cupy.cuda.Device": Default,
     "torch.cuda.Stream": Stream, "torch.cuda.stream": on, "torch.cuda.CUDAGraph": Graph, "torch.cuda.graph": captured,
@@ -172,7 +171,7 @@ offered = {
 
 
 def module(name):
-    """This one and what it is in."""
+    """Creates a module and its parent packages."""
     if name not in sys.modules:
         sys.modules[name] = types.ModuleType(name)
         parent, _, own = name.rpartition(".")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's API from Python, without any package."""
+"""The driver API from Python, without packages."""
 import ctypes
 
 PTX = b".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry nothing()\n{\n    ret;\n}\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of CuPy: kernels by NVRTC, copies both ways, a pool of memory."""
+"""CuPy arrays: kernels compiled by NVRTC, copies in both directions, a memory pool."""
 import cupy
 
 for n in (1000, 100_000):

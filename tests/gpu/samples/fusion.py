@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fusion.py FOLDER eager|graph: the same work step by step, launched kernel by kernel or as one graph, from the file up of
-the folder to the file end (tests/gpu/findings.py)."""
+"""fusion.py FOLDER eager|graph: repeats the same work, launched kernel by kernel or as one graph. Creates the file "up" when it
+starts, and stops at the file "end" (tests/gpu/findings.py)."""
 import pathlib
 import sys
 import time
@@ -19,7 +19,7 @@ x = torch.randn(256, 256, device="cuda")
 step = lambda: work(x)
 side = torch.cuda.Stream()
 with torch.cuda.stream(side):
-    step()  # before it is captured, as PyTorch's manual says
+    step()  # PyTorch's manual requires a run before the capture
 torch.cuda.current_stream().wait_stream(side)
 if how == "graph":
     graph = torch.cuda.CUDAGraph()
@@ -29,6 +29,6 @@ if how == "graph":
 (folder / "up").touch()
 while not (folder / "end").exists():
     step()
-    torch.sigmoid(x)  # what is in no graph, once a step
+    torch.sigmoid(x)  # outside the graph, once per step
     time.sleep(0.005)
 torch.cuda.synchronize()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that XLA compiles."""
+"""A function compiled by XLA."""
 import jax
 import jax.numpy as jnp
 

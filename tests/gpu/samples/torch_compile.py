@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that Triton makes for torch.compile."""
+"""Kernels that Triton generates for torch.compile."""
 import torch
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of PyTorch, twenty times: cuBLAS, cuDNN, copies, the allocator."""
+"""Twenty PyTorch training steps: cuBLAS, cuDNN, copies, the allocator."""
 import torch
 import training
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A CUDA graph of PyTorch, captured once and replayed."""
+"""A PyTorch CUDA graph, captured once and replayed."""
 import torch
 
 x = torch.randn(512, 512, device="cuda")
 side = torch.cuda.Stream()
 with torch.cuda.stream(side):
-    y = torch.relu(x @ x) + 1  # before it is captured, as its manual says
+    y = torch.relu(x @ x) + 1  # PyTorch's manual requires a run before the capture
 torch.cuda.current_stream().wait_stream(side)
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL by itself, through PyTorch."""
+"""NCCL with a single rank, through PyTorch."""
 import os
 
 import torch

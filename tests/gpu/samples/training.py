@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch_eager.py and timed.py do."""
+"""The training step of torch_eager.py and timed.py."""
 import torch
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled where NVIDIA's headers are: ours say the same.
+// Compares cupti_abi.hpp with NVIDIA's headers; compiled if they are installed.
 #include "cupti_abi.hpp"
 
 #include <cupti.h>

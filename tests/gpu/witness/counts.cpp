@@ -5,9 +5,9 @@ namespace witness {
 namespace {
 
 template<class Row>
-void add(Row& row, size_t which, uint64_t bytes)
+void add(Row& row, size_t index, uint64_t bytes)
 {
-    Tally& tally = row[which < row.size() ? which : 0]; // 0 is unknown, in both
+    Tally& tally = row[index < row.size() ? index : 0]; // index 0 is "unknown" in both tables
     tally.count++;
     tally.bytes += bytes;
 }
@@ -17,7 +17,7 @@ nlohmann::json json_of(const Tally& tally)
     return {{"count", tally.count.load()}, {"bytes", tally.bytes.load()}};
 }
 
-// By name: some values share one.
+// Sums by name, since several values may share a name.
 template<class Row, class Names>
 nlohmann::json json_of(const Row& row, const Names& names)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process has done, as CUPTI tells it: counted without a lock where calls are counted.
+// Counts of this process's calls and records, as reported by CUPTI. Counting calls takes no lock, except for launches.
 #pragma once
 
 #include "cupti.hpp"
@@ -28,13 +28,13 @@ private:
     struct Calls {
         std::atomic<uint64_t> all, failed;
     };
-    std::array<Calls, 4096> calls_{}; // CUPTI 13.0 numbers 806 functions of the driver
-    std::atomic<uint64_t> beyond_{0}; // calls of functions with a higher number
+    std::array<Calls, 4096> calls_{}; // by function number; CUPTI 13.0 has 806 driver functions
+    std::atomic<uint64_t> beyond_{0}; // calls of functions with higher numbers
     std::array<Tally, std::size(cupti::directions)> copies_{};
     std::array<std::array<Tally, std::size(cupti::memories)>, 2> memory_{}; // allocated, released
     Tally sets_{};
     std::atomic<uint64_t> kernels_{0}, dropped_{0}, unknown_{0};
-    mutable std::mutex lock_; // over the names
+    mutable std::mutex lock_; // protects launches_
     std::map<std::string, uint64_t, std::less<>> launches_;
 };
 

@@ -7,7 +7,8 @@ namespace witness {
 
 Cupti::Cupti(const char* path)
 {
-    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed: the driver calls into it until the end
+    void* library =
+        dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed: the driver calls into it until the process exits
     if (!library) {
         missing_ = dlerror();
         return;
@@ -22,7 +23,7 @@ Cupti::Cupti(const char* path)
         missing_ = std::string(path) + " has no" + missing_;
 }
 
-std::string Cupti::why(const char* function, cupti::Result result) const
+std::string Cupti::message(const char* function, cupti::Result result) const
 {
     const char* text = nullptr;
     GetResultString(result, &text);

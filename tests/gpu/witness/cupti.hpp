@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's profiling library, opened at run time.
+// CUPTI, opened at run time.
 #pragma once
 
 #include "cupti_abi.hpp"
@@ -10,13 +10,13 @@ namespace witness {
 
 class Cupti : public cupti::Functions {
 public:
-    // What is missing of it is in missing(); nothing of it may be called then.
+    // Opens the library. Its functions may only be called if missing() is empty.
     explicit Cupti(const char* path);
 
-    // Why this library cannot be used; empty if it can.
+    // Why the library cannot be used; empty if it can.
     const std::string& missing() const { return missing_; }
-    // What a function answered that did not succeed.
-    std::string why(const char* function, cupti::Result) const;
+    // Error message for a failed function.
+    std::string message(const char* function, cupti::Result) const;
 
 private:
     std::string missing_;

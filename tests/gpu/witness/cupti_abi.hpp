@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of CUPTI's ABI that the witness needs, as in CUDA 13.0 (CUPTI_API_VERSION 130001). Records grow at their
-// ends from one version to the next: what is declared of them has been where it is since CUDA 11.2. abi_check.cpp holds
-// it against NVIDIA's headers, where they are.
+// The part of CUPTI's ABI that the witness needs, as in CUDA 13.0 (CUPTI_API_VERSION 130001). New versions append
+// fields to records: the fields declared here have had the same offsets since CUDA 11.2. abi_check.cpp compares them
+// with NVIDIA's headers, if installed.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace cupti {
 
-inline constexpr uint32_t oldest_version = 15; // CUDA 11.2, which brought the records of memory
+inline constexpr uint32_t oldest_version = 15; // CUDA 11.2, the first with memory records
 
-enum Result : int { success = 0 }; // of each function
+enum Result : int { success = 0 }; // of all functions
 
 enum class Domain : int { driver = 1 };
 enum class Site : int { enter = 0, exit = 1 };
@@ -21,8 +21,8 @@ struct CallData { // CUpti_CallbackData
     Site site;
     const char* function;
     const void* parameters;
-    void* result;       // a CUresult, at the exit
-    const char* symbol; // of the kernel, if it is a launch
+    void* result;       // a CUresult, at exit only
+    const char* symbol; // name of the kernel, for launches
     void* context;
     uint32_t context_id;
     uint64_t* correlation_data;
@@ -38,7 +38,7 @@ struct Record {
     Kind kind;
 };
 
-struct Copy { // CUpti_ActivityMemcpy and CUpti_ActivityMemcpyPtoP, of any version
+struct Copy { // CUpti_ActivityMemcpy and CUpti_ActivityMemcpyPtoP, all versions
     Kind kind;
     uint8_t direction;
     uint8_t source;
@@ -48,7 +48,7 @@ struct Copy { // CUpti_ActivityMemcpy and CUpti_ActivityMemcpyPtoP, of any versi
 };
 static_assert(offsetof(Copy, bytes) == 8);
 
-struct Set { // CUpti_ActivityMemset, of any version
+struct Set { // CUpti_ActivityMemset, all versions
     Kind kind;
     uint32_t value;
     uint64_t bytes;
@@ -65,7 +65,7 @@ struct Memory { // CUpti_ActivityMemory2 to 4
 };
 static_assert(offsetof(Memory, bytes) == 24);
 
-// By their values. Of the directions, those of arrays are named like those of other device memory.
+// Names by value. Copies of arrays have the direction of other device memory.
 inline constexpr const char* directions[] = {"unknown", "h2d", "d2h", "h2d", "d2h", "d2d",
                                              "d2d",     "d2d", "d2d", "h2h", "p2p"};
 inline constexpr const char* memories[] = {"unknown", "pageable", "pinned",        "device",
@@ -74,7 +74,7 @@ enum Operation : int { allocation = 1, release = 2 };
 
 inline constexpr uint32_t flush_forced = 1;
 
-using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
+using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* max_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
 
 // X(name without "cupti", parameters)

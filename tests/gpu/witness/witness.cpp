@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A witness that is not ours: the driver loads this into any program that has it as CUDA_INJECTION64_PATH, and CUPTI
-// tells it what the program does. WITNESS_CUPTI is CUPTI's file, WITNESS_FOLDER where PID.json is written at the end.
+// Independent witness: the driver loads this library into a program if CUDA_INJECTION64_PATH names it, and CUPTI
+// reports the program's calls to it. WITNESS_CUPTI is the path of CUPTI, WITNESS_FOLDER the folder in which PID.json is
+// written at exit.
 #include "counts.hpp"
 
 #include <cstdlib>
@@ -10,21 +11,21 @@
 namespace witness {
 namespace {
 
-constexpr size_t buffer_bytes = 1 << 20, alignment = 8; // records need that
+constexpr size_t buffer_bytes = 1 << 20, alignment = 8; // records need this alignment
 
 class Witness {
 public:
     explicit Witness(const char* cupti) : cupti_(cupti), pid_(getpid()) { failure_ = begin(); }
 
-    // The device's records: while the driver still is what it was.
+    // Must be called while the driver still works. A forked child has no records.
     void flush()
     {
         if (failure_.empty() && getpid() == pid_)
             if (auto result = cupti_.ActivityFlushAll(cupti::flush_forced))
-                failure_ = cupti_.why("cuptiActivityFlushAll", result);
+                failure_ = cupti_.message("cuptiActivityFlushAll", result);
     }
 
-    // A child that was forked when its parent had this has none of its own, and CUDA does not work in it.
+    // Writes nothing in a child forked after the injection: CUDA does not work there.
     void write(const std::string& folder) const
     {
         if (getpid() != pid_)
@@ -42,7 +43,7 @@ private:
     {
         static_cast<Witness*>(self)->counts_.call(function, *data);
     }
-    static void requested(uint8_t** buffer, size_t* bytes, size_t* most_records);
+    static void requested(uint8_t** buffer, size_t* bytes, size_t* max_records);
     static void completed(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
 
     Cupti cupti_;
@@ -52,7 +53,8 @@ private:
     std::string failure_;
 };
 
-// CUPTI hands its buffers to functions without an argument of ours. Never destroyed: the driver calls until the end.
+// A global, since CUPTI's buffer callbacks have no user argument. Never destroyed: the driver calls it until the
+// process exits.
 Witness* witness = nullptr;
 
 std::string Witness::begin()
@@ -60,28 +62,28 @@ std::string Witness::begin()
     if (!cupti_.missing().empty())
         return cupti_.missing();
     if (auto result = cupti_.GetVersion(&version_))
-        return cupti_.why("cuptiGetVersion", result);
+        return cupti_.message("cuptiGetVersion", result);
     if (version_ < cupti::oldest_version)
-        return "CUPTI " + std::to_string(version_) + " is older than that of CUDA 11.2";
+        return "CUPTI " + std::to_string(version_) + " is too old; CUDA 11.2 or newer is needed";
     void* subscriber = nullptr;
     if (auto result = cupti_.Subscribe(&subscriber, called, this))
-        return cupti_.why("cuptiSubscribe", result);
+        return cupti_.message("cuptiSubscribe", result);
     if (auto result = cupti_.EnableDomain(1, subscriber, cupti::Domain::driver))
-        return cupti_.why("cuptiEnableDomain", result);
+        return cupti_.message("cuptiEnableDomain", result);
     if (auto result = cupti_.ActivityRegisterCallbacks(requested, completed))
-        return cupti_.why("cuptiActivityRegisterCallbacks", result);
+        return cupti_.message("cuptiActivityRegisterCallbacks", result);
     for (auto kind : {cupti::Kind::concurrent_kernel, cupti::Kind::memcpy, cupti::Kind::memcpy_between,
                       cupti::Kind::memset, cupti::Kind::memory})
         if (auto result = cupti_.ActivityEnable(kind))
-            return cupti_.why(("cuptiActivityEnable " + std::to_string(static_cast<int>(kind))).c_str(), result);
+            return cupti_.message(("cuptiActivityEnable " + std::to_string(static_cast<int>(kind))).c_str(), result);
     return {};
 }
 
-void Witness::requested(uint8_t** buffer, size_t* bytes, size_t* most_records)
+void Witness::requested(uint8_t** buffer, size_t* bytes, size_t* max_records)
 {
     *buffer = static_cast<uint8_t*>(aligned_alloc(alignment, buffer_bytes));
     *bytes = *buffer ? buffer_bytes : 0;
-    *most_records = 0; // as many as fit
+    *max_records = 0; // no limit
 }
 
 void Witness::completed(void* context, uint32_t stream, uint8_t* buffer, size_t, size_t valid)
@@ -95,7 +97,7 @@ void Witness::completed(void* context, uint32_t stream, uint8_t* buffer, size_t,
     free(buffer);
 }
 
-// A program that is preloaded with this waits until there is the file WITNESS_GATE, before it does anything.
+// If this library is preloaded, the program waits for the file WITNESS_GATE before it starts.
 __attribute__((constructor)) void wait_at_gate()
 {
     const char* gate = getenv("WITNESS_GATE");
@@ -103,8 +105,8 @@ __attribute__((constructor)) void wait_at_gate()
         usleep(1000);
 }
 
-// When all of the program's own ends are over.
-__attribute__((destructor)) void tell()
+// Runs after the program's own exit handlers and destructors.
+__attribute__((destructor)) void write_report()
 {
     const char* folder = getenv("WITNESS_FOLDER");
     if (witness && folder)
