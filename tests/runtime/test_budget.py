@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel's verifier has to do for a program is far from its limit of a million instructions: kernels to come look
-closer at the same program, and more than once one of ours has grown tenfold by that (tests/kernels/README.md)."""
+"""Budget of instructions that the kernel's verifier processes, far below its limit of a million: newer kernels may need
+ten times as many for the same program (tests/kernels/README.md)."""
 import contextlib
 import glob
 import os
@@ -19,15 +19,14 @@ tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagra
 
 
 def allowed(tool):
-    """In all programs together: two for a call before 6.6, one (a session) from then on."""
+    """Budget of all programs of a tool. Before Linux 6.6 a call needs two programs, since then one (a session)."""
     release = [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]]
     before, now = {"cudatop": (215_000, 182_000), "gpuspend": (140_000, per_tool)}.get(tool, (per_tool, per_tool))
     return now if release >= [6, 6] else before
 
 
 def modes(way="tracepoint"):
-    """What makes other programs, or larger ones, as far as the tool has it. `way` is nvioctl's; without a driver there is
-    one only."""
+    """Names and arguments of the tool's modes that load different or larger programs. `way`: nvioctl's --attach."""
     text = " ".join(subprocess.run([harness.binary, "--help"], capture_output=True, text=True, check=True).stdout.split())
     name = harness.binary.name
     plain = ["--attach", way] if name == "nvioctl" else []
@@ -42,11 +41,11 @@ def modes(way="tracepoint"):
 
 
 def verified(pid):
-    """[(program, instructions)] of a tool that runs, by what its descriptors say."""
+    """[(program, verified instructions)] of a running tool, from its fdinfo."""
     names = {one["id"]: one.get("name", "") for one in leftovers.show("prog")}
     numbers = {}
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        with contextlib.suppress(OSError):  # what is open for a moment only
+        with contextlib.suppress(OSError):  # closed meanwhile
             with open(path) as file:
                 fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
             if "verified_insns" in fields:
@@ -55,12 +54,12 @@ def verified(pid):
 
 
 def within(mode, arguments):
-    """Starts the tool, which has to trace nothing, and adds up."""
+    """Starts the tool without a target, and returns the programs and sums that exceed the budget."""
     tool = Tool("-p", os.getpid(), *arguments, losses=True)
     found = verified(tool.pid)
     tool.stop()
-    check(found, f"{tool} holds programs that say how much was verified")
-    check("the kernel refused" not in tool.error, f"this kernel takes all programs: {tool.error}")
+    check(found, f"{tool} has no program with a count of verified instructions")
+    check("the kernel refused" not in tool.error, f"this kernel refuses programs: {tool.error}")
     name, total = harness.binary.name, sum(count for _, count in found)
     if "GPUSNOOP_TIER" in os.environ:  # for the table of tests/kernels/run
         for program, count in [("all", total), *found]:
@@ -73,7 +72,7 @@ def within(mode, arguments):
 
 def held(**options):
     if [int(n) for n in re.findall(r"\d+", os.uname().release)[:2]] < [5, 16]:
-        raise Skip("kernels before 5.16 do not say how much was verified")
+        raise Skip("kernels before 5.16 do not report verified instructions")
     over = [text for mode, arguments in modes(**options).items() for text in within(mode, arguments)]
     check(not over, f"more than {per_program} verified instructions, {harness.binary.name} {'; '.join(over)}")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under stream capture launches are recorded, not run: counted apart. Graphs are launched as a whole."""
+"""Stream capture: captured launches are recorded instead of run, and counted separately. A graph is launched as a
+whole."""
 import harness
 from harness import case, equal, wait_until
 from programs import Tool, Workload, trace
@@ -17,9 +18,8 @@ capture begin stream=2; launch vecadd 100 stream=2; launch vecadd 50 stream=1; c
 
 
 @case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
-def recorded_and_run_are_apart(mode):
-    """A call under capture is no launch; one that fails there is counted with those that were recorded, as without
-    results nobody could tell."""
+def captured_calls_are_no_launches(mode):
+    """A captured call is not a launch. Failed calls under capture count as captured, since the tool sees no results."""
     tool, truth = trace(script, *mode)
     for call in truth:
         call["recorded"] |= call["result"] == 719
@@ -39,7 +39,7 @@ def by_every_function():
 
 @case
 def threads_record_together():
-    """What any thread launches on the captured stream is recorded; what it launches elsewhere is not."""
+    """Launches of any thread on the captured stream are recorded; those on other streams are not."""
     tool, truth = trace("capture begin stream=1; threads 4; repeat 10; launch vecadd 5 stream=1; launch saxpy 7 stream=2\n"
                         "launch saxpy 3; end; end; capture end stream=1; graph 2; threads 2; launch vecadd 9 stream=1; end",
                         "--by", "thread,stream,kernel")
@@ -47,8 +47,8 @@ def threads_record_together():
 
 
 @case(gpu=True)
-def an_ended_capture_is_over():
-    """Whoever captures twice on one stream, and launches between, has both apart."""
+def launches_between_captures():
+    """Launches between two captures of the same stream count as launches."""
     tool, truth = trace("repeat 20; capture begin; launch vecadd 3 stream=1; capture end; launch vecadd 2 stream=1\n"
                         "graph 1; end")
     same_counts(tool, truth)
@@ -57,7 +57,7 @@ def an_ended_capture_is_over():
 
 @case(gpu=True)
 def only_its_thread_ends_a_capture():
-    """Where another tries, it goes on."""
+    """If another thread tries to end a capture, the capture continues."""
     tool, truth = trace("capture begin; launch vecadd 3 stream=1; threads 1; capture end G; end; launch vecadd 5 stream=1\n"
                         "capture end; launch vecadd 2 stream=1")
     same_counts(tool, truth)
@@ -73,8 +73,8 @@ graph launch X 9 result=700; launch apply 11; graph execdestroy X; graph instant
 
 
 @case(each={"entry": [], "latency": ["-l"]}, asan=True)
-def kernels_behind_graphs(mode):
-    """What a launch of a graph starts, on whichever streams it was captured, and whatever graphs are in it."""
+def kernels_of_graphs(mode):
+    """Kernels that a launch of a graph starts, on any captured stream, and in child graphs."""
     tool, truth = trace(graphs, "--by", "pid", *mode, form="workload-driver")
     expanded, _ = trace(graphs, "--by", "pid", "--graphs", "expand", "-l", form="workload-driver")
     counted, _ = trace(graphs, "--by", "pid", "--graphs", "count", form="workload-driver")
@@ -83,16 +83,16 @@ def kernels_behind_graphs(mode):
     row, = tool.rows
     equal((row["graph_kernels"], row["graph_launches_unknown"], row["launches"], row["captured"]),
           (behind + (0 if mode else failed), 0, 11, 8), f"{row}")
-    equal(expanded.rows[0]["launches"], behind + 11, "among the launches")
-    equal("graph_kernels" in counted.rows[0], False, "nobody looked")
+    equal(expanded.rows[0]["launches"], behind + 11, "launches including kernels of graphs")
+    equal("graph_kernels" in counted.rows[0], False, "whether graph_kernels exists without its option")
 
 
 @case(gpu=True)
 def graphs_from_before():
-    """Of a graph that was made before tracing began, the kernels are not known, and that is said."""
+    """The kernels of a graph that was created before tracing are unknown, which the row shows."""
     workload = Workload("capture begin stream=1; launch vecadd 5 stream=1; capture end G stream=1; graph instantiate G X\n"
                         "touch {dir}/made; wait {go}; graph launch X 13", "workload-driver", warm=False)
-    wait_until(lambda: (harness.here / "made").exists(), "it is made")
+    wait_until(lambda: (harness.here / "made").exists(), "the graph is created")
     tool = Tool("-p", workload.pid, "--by", "pid")
     workload.go().wait()
     row, = tool.finish().rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-c: who is in a cgroup is counted, wherever its hierarchy is mounted and however it came there, and nobody else."""
+"""-c: exactly the members of a cgroup are counted, in each hierarchy, and whichever way they joined."""
 import os
 import re
 import secrets
@@ -19,7 +19,7 @@ script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
 
 
 def fresh(tail=""):
-    """A path that nobody has."""
+    """An unused path of a cgroup."""
     return f"{own}{secrets.token_hex(4)}{tail}"
 
 
@@ -43,7 +43,7 @@ def probed(tool, *pids):
 
 
 def only(tool, truth, **options):
-    """Exactly this, by process, and no row of anybody else."""
+    """Checks that rows by process equal the truth, without rows of other processes."""
     equal(pids(tool), {call["pid"] for call in truth}, f"processes of {tool}")
     same_counts(tool, truth, by=("pid", "kernel"), **options)
 
@@ -52,7 +52,7 @@ kinds = {"v2": "v2", "memory": "memory", "pids": "pids", "cpu": "cpu"}
 
 
 @case(each=kinds, asan=True)
-def members_and_nobody_else(hierarchy):
+def members_only(hierarchy):
     group = Cgroup(hierarchy, fresh())
     a, b, neighbour = member(group), member(group, form="workload13"), Workload(script)
     tools = [Tool("-c", group.path, "--by", "pid,kernel"),
@@ -73,14 +73,14 @@ def events_of_members(hierarchy):
     tool.stop()
     equal({event["pid"] for event in tool.events}, {inside.pid}, "processes")
     equal(len(tool.events), launched(truth), "lines")
-    # The hierarchy that v1 is read from need not be the one that -c names.
+    # With v1, cgroup names may come from another hierarchy than the one that -c names.
     if hierarchy in ("v2", "memory"):
         equal({event.get("cgroup") for event in tool.events}, {group.inside}, "cgroups")
 
 
 @case
-def ways_to_say_it():
-    """A path, a path below a mount, with and without slashes, and a container's id or how it begins."""
+def forms_of_the_argument():
+    """A path, a path below a mount, with and without slashes, a container's id or a prefix of it."""
     name = Name()
     group = Cgroup("v2", fresh("/" + kubepods(name)))
     inside, neighbour = member(group), Workload(script)
@@ -97,7 +97,7 @@ def ways_to_say_it():
 
 @case
 def the_hierarchy_of_systemd():
-    """It has no controller; its cgroups have namesakes that have one."""
+    """systemd's v1 hierarchy has no controller; its cgroups have the same names as those of a hierarchy with one."""
     path = fresh("/trainer.service")
     named, of_memory = Cgroup("name=systemd", path), Cgroup("memory", path)
     inside = Workload(script, preexec=lambda: (named.join(), of_memory.join()))
@@ -109,15 +109,15 @@ def the_hierarchy_of_systemd():
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
-def neighbours_are_not_trapped(tier):
-    """They hit no breakpoint and run no BPF program, nor do their children."""
+def other_processes_hit_no_probes(tier):
+    """Processes outside the cgroup, and their children, hit no breakpoint and run no BPF program."""
     group = Cgroup("v2", fresh())
     bystanders.check_others_hit_no_probes(tier, lambda target: ("-c", group.path), Tool.stop, preexec=group.join)
 
 
 @case(each={"v2": "v2", "memory": "memory"})
 def descendants(hierarchy):
-    """What is below belongs to it; what only begins with the same letters, and what is above, does not."""
+    """-c includes cgroups below, but not the parent, nor a sibling whose name has the same prefix."""
     top = fresh()
     paths = [top, f"{top}/a", f"{top}/a/b", f"{top}/a/b/c/d/e", f"{top}/other"]
     inside = [member(Cgroup(hierarchy, path)) for path in paths]
@@ -130,11 +130,11 @@ def descendants(hierarchy):
                            for call in by_path[where]])
 
 
-# --- members come and go ---------------------------------------------------------------------------------------------
+# --- members join and leave ------------------------------------------------------------------------------------------
 
 @case(each={"v2": "v2", "memory": "memory"})
-def nobody_is_in_it_yet(hierarchy):
-    """The first member starts under the tool's eyes, with its library unknown until then."""
+def empty_cgroup(hierarchy):
+    """The first member, with a library that the tool does not know, joins while the tool runs."""
     group = Cgroup(hierarchy, fresh())
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     first = member(group)
@@ -151,23 +151,23 @@ def joining_by_fork():
     parent = member(group, "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run; launch vecadd 7; end")
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     parent.go()
-    wait_until((harness.here / "child").exists, "the child runs")
+    wait_until((harness.here / "child").exists, "the child has started")
     probed(tool, *system.descendants(parent.pid))
     (harness.here / "run").touch()
     truth = parent.truth()
     only(tool.stop(), truth)
-    equal(len(pids(tool)), 2, "processes")
+    equal(len(pids(tool)), 2, "number of processes")
 
 
 @case
 def joining_by_exec():
-    """A member becomes another program, with another runtime. Its first launch opens the libraries."""
+    """A member execs another program with another runtime, which opens its libraries at the first launch."""
     group = Cgroup("v2", fresh())
     workload = member(group, "launch vecadd 19; exec workload13; launch scale 1; touch {dir}/there; wait {dir}/run\n"
                              "launch vecadd 23; end")
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     workload.go()
-    wait_until((harness.here / "there").exists, "the other program runs")
+    wait_until((harness.here / "there").exists, "the other program has started")
     probed(tool, workload.pid)
     (harness.here / "run").touch()
     truth = workload.truth()
@@ -177,7 +177,7 @@ def joining_by_exec():
 
 @case(each={"v2": "v2", "memory": "memory"})
 def joining_by_being_moved(hierarchy):
-    """What it did outside does not count, what it does inside does."""
+    """Calls before a process is moved into the cgroup do not count; later ones do."""
     group = Cgroup(hierarchy, fresh())
     resident = member(group)
     guest = Workload("launch vecadd 1009; touch {dir}/outside; wait {dir}/moved; launch saxpy 503")
@@ -194,7 +194,7 @@ def joining_by_being_moved(hierarchy):
 @case(each={"v2": ("v2", "session"), "memory": ("memory", "session"), "multi": ("v2", "multi"),
             "tracefs": ("memory", "tracefs"), "perf": ("v2", "perf")}, alone=True, long=["perf"])
 def thirty_members(chosen):
-    """More than are attached one by one: the kernel side tells them apart from the neighbours."""
+    """More members than get their own probes: the BPF programs filter by cgroup."""
     hierarchy, tier = chosen
     system.need_tier(tier)
     top = fresh()
@@ -213,7 +213,7 @@ def thirty_members(chosen):
 
 @case(each={"v2": "v2", "memory": "memory"}, timeout=180, alone=True)
 def growing_from_two_to_thirty(hierarchy):
-    """The first two launch all the while: nothing is lost and nothing counted twice as the probes are exchanged."""
+    """Two processes launch while others join; no launch is lost or counted twice when the probes are replaced."""
     group = Cgroup(hierarchy, fresh())
     first = [member(group, "repeat 1000000000; launch vecadd 100 gap_us=50; end", form)
              for form in ("workload", "workload-driver")]
@@ -235,20 +235,20 @@ def growing_from_two_to_thirty(hierarchy):
 
 
 @case(each={"v2": "v2", "memory": "memory"})
-def a_cgroup_that_vanishes(hierarchy):
-    """It is the end of the run, with a report; as the end of the last process of -p."""
+def removed_cgroup_ends_the_run(hierarchy):
+    """The tool prints its report and exits when the cgroup is removed, as when the last process of -p exits."""
     group = Cgroup(hierarchy, fresh("/inner"))
     inside = member(group)
     tools = [Tool("-c", group.path, "--by", "pid,kernel"), Tool("-c", group.path, json=False)]
     truth = truth_of(inside)
     group.remove()
     only(tools[0].finish(), truth)
-    check("vecadd" in tools[1].finish().text, f"the table: {tools[1].text}")
+    check("vecadd" in tools[1].finish().text, f"the table has no vecadd: {tools[1].text}")
 
 
 @case
-def a_cgroup_of_the_same_name():
-    """It is another one: the run is about the one that was there first."""
+def new_cgroup_of_the_same_name():
+    """A cgroup that replaces the removed target under its name is not traced."""
     group = Cgroup("v2", fresh())
     tool = Tool("-c", group.path, "--by", "pid,kernel", "-d", "60")
     inside = member(group, "launch vecadd 11")
@@ -260,22 +260,22 @@ def a_cgroup_of_the_same_name():
     only(tool.finish(), truth, but=opening)
 
 
-# --- many ------------------------------------------------------------------------------------------------------------
+# --- many processes --------------------------------------------------------------------------------------------------
 
 def chain(counts):
-    """Each process is the child of the one before. When all are there, and {dir}/run, they launch."""
+    """Script in which each process is a child of the previous one. All launch once all exist and {dir}/run exists."""
     return ("launch scale 1; " + "fork\n" * len(counts) + "touch {dir}/all; wait {dir}/run\n"
             + "".join(f"launch vecadd {count}; end\n" for count in counts))
 
 
 def innermost(pid):
-    wait_until((harness.here / "all").exists, "all processes are there")
+    wait_until((harness.here / "all").exists, "all processes have started")
     return max(system.descendants(pid))
 
 
 @case(each={"cgroup": True, "machine": False}, timeout=240, alone=True, long=["machine"])
 def five_hundred_processes(inside):
-    """Each with its own number of launches."""
+    """Each process makes a different number of launches."""
     group = Cgroup("v2", fresh())
     parent = member(group, chain(range(1, 501)))
     tool = Tool(*(["-c", group.path] if inside else []), "--by", "pid,kernel", "--table-rows", "16384")
@@ -284,13 +284,13 @@ def five_hundred_processes(inside):
     probed(tool, last)
     (harness.here / "run").touch()
     truth = parent.truth()
-    equal(len({call["pid"] for call in truth}), 501, "processes in the truth")
+    equal(len({call["pid"] for call in truth}), 501, "number of processes in the truth")
     same_counts(tool.stop(), truth, by=("pid", "kernel"))
 
 
 @case(timeout=240, alone=True)
-def five_hundred_short_ones():
-    """One after the other, each gone before the next: the rows are there at the end, with the name and the cgroup."""
+def five_hundred_short_processes():
+    """Processes that exit one after another still have rows with name and cgroup at the end."""
     group = Cgroup("v2", fresh())
     text = "".join(f"fork; name p{i}; launch vecadd {i}; end\n" for i in range(1, 501))
     parent = member(group, text)
@@ -314,8 +314,8 @@ def as_text(name):
 
 
 @case(each={"v2": "v2", "memory": "memory"}, asan=True, alone=True)
-def names_that_hurt(hierarchy):
-    """Whatever bytes they are, text stays text and each line stays an object."""
+def hostile_names(hierarchy):
+    """Cgroup names with any bytes are escaped in text, and JSON lines stay valid."""
     top = fresh()
     groups = [Cgroup(hierarchy, f"{top}/{as_text(name)}") for name in hostile]
     inside = [member(group, f"launch vecadd {100 + i}", "workload-driver", start=False)
@@ -340,12 +340,12 @@ def as_seen(path):
 
 
 def replaced(text):
-    """Readers differ in how many characters stand for bytes that are none."""
+    """Collapses replacement characters: decoders differ in how many they use for invalid bytes."""
     return re.sub("\ufffd+", "\ufffd", text)
 
 
 @case
-def asking_for_names_that_hurt():
+def asking_for_hostile_names():
     top = fresh()
     for name in hostile:
         group = Cgroup("v2", f"{top}/{as_text(name)}")
@@ -362,15 +362,15 @@ def nested(levels, letters):
 
 @case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)}, alone=True)
 def deep_nesting(shape):
-    """The row has the path, or the beginning of it where that is too long to keep, with three dots; and -c of the outermost
-    one has whoever is that deep in it."""
+    """A row has the path, or its beginning and "..." if it is too long. -c of the outermost cgroup includes processes
+    at any depth."""
     group = Cgroup("v2", nested(*shape))
     inside = member(group, "launch vecadd 1009; fork; touch {dir}/child; wait {dir}/run; launch saxpy 5; end",
                     "workload-driver")
     tool, labels = Tool("-c", f"{group.mount}/{group.names[0]}", "--by", "pid,kernel"), Tool("--by", "pid,cgroup")
     table = Tool("--by", "pid,cgroup", json=False)
     inside.go()
-    wait_until((harness.here / "child").exists, "the child runs")
+    wait_until((harness.here / "child").exists, "the child has started")
     probed(tool, *system.descendants(inside.pid))
     (harness.here / "run").touch()
     truth = inside.truth()
@@ -388,8 +388,8 @@ def same_path(tool, pid, whole):
 
 
 @case
-def many_members_that_are_deep():
-    """The same where the kernel side has to find the way up."""
+def many_deep_members():
+    """Deep nesting with so many members that the BPF programs must find the outermost cgroup."""
     group = Cgroup("v2", nested(60, 8))
     inside = member(group, chain(range(100, 140)), "workload-driver")
     inside.go()
@@ -400,7 +400,7 @@ def many_members_that_are_deep():
     only(tool.stop(), truth)
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- rejected arguments ----------------------------------------------------------------------------------------------
 
 wrong = {
     "nothing_there": (["-c", "/sys/fs/cgroup/no/such/cgroup"], 1, "no/such/cgroup"),
@@ -427,7 +427,7 @@ def wrong_arguments(row):
 
 
 @case
-def a_sentence_about_such_a_name():
+def message_about_a_hostile_name():
     for text in "/\x1b[2J\x1b[31m", "\udcff\udcfe\x9b", "pod:\x1b[2J/\x1b]0;x\x07", "\u202e":
         tool = Tool("-c", text, json=False, banner=False)
         tool.finish(1)
@@ -436,14 +436,14 @@ def a_sentence_about_such_a_name():
 
 @case
 def a_file_of_a_cgroup():
-    """It is no cgroup, though it is in one."""
+    """A file in a cgroup is rejected."""
     group = Cgroup("v2", fresh())
     refused(["-c", group.procs], 1, group.procs)
 
 
 @case
 def an_ambiguous_id():
-    """The sentence names both."""
+    """The message names both candidates."""
     begin = secrets.token_hex(6)
     names = [Name(id=begin + secrets.token_hex(26)) for _ in range(2)]
     for name in names:
@@ -457,7 +457,7 @@ def an_ambiguous_id():
 
 
 @case
-def a_cgroup_that_has_gone():
+def a_removed_cgroup():
     group = Cgroup("v2", fresh())
     group.remove()
     refused(["-c", group.path], 1, group.path)

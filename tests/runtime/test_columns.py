@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of text fit a terminal, and --columns says which of a tool's columns they have."""
+"""Text tables fit a terminal, and --columns selects their columns."""
 import re
 import subprocess
 
@@ -21,7 +21,7 @@ modes = {"cudatop": [["-b"]], "cudalaunch": [[]], "cudamemcpy": [[]], "cudasync"
 
 
 def tables(*each):
-    """What runs of the tool print of the same work, each as lines."""
+    """Runs the tool once per list of arguments on the same workload; returns the lines of each run."""
     calls = harness.binary.name == "nvioctl"
     workload = Calls("call RM_CONTROL 101 subject=0x20800102; call RM_FREE 3") if calls else Workload(script)
     tools = [Tool("-p", workload.pid, *arguments, json=False, losses=True) for arguments in each]
@@ -32,15 +32,15 @@ def tables(*each):
 
 
 def the_usual():
-    """No usual table is wider than a terminal that is somewhat wide."""
+    """Default tables are not wider than `widest`."""
     for arguments, lines in zip(modes[harness.binary.name], tables(*modes[harness.binary.name])):
-        check(len(lines) >= 2, f"a table: {lines}")
+        check(len(lines) >= 2, f"no table: {lines}")
         wide = max(map(len, lines))
         check(wide <= widest, f"{wide} columns with {arguments}: {lines}")
 
 
 def chosen():
-    """Columns alone, more and fewer than the usual ones; none gets lost on the way, and what is not measured is unknown."""
+    """--columns with one column, and with columns added to and removed from the default ones."""
     usual_mode = modes[harness.binary.name][0]
     names = re.findall(r"^  ([ +])(\S+)", subprocess.run([harness.binary, "--columns", "help"], check=True, text=True,
                                                          capture_output=True).stdout, re.M)
@@ -50,11 +50,11 @@ def chosen():
     extra = next((name for mark, name in names if mark == "+" and name not in header.split() and name != "NSPID"), "COMM")
     first, last = header.split()[0], next(name for name in ("CALLS", "LAUNCHES", "COPIES", "LIVE", "MEM", "NODES", "THREADS") if name in header.split())
     alone, changed = tables([*usual_mode, "--columns", last], [*usual_mode, "--columns", f"+{extra},-{first}"])
-    check(last in " ".join(alone), f"{last} alone: {alone}")
-    check(not set(header.split()) - {last} & set(" ".join(alone).split()), f"{last} alone: {alone}")
+    check(last in " ".join(alone), f"the table lacks {last}: {alone}")
+    check(not set(header.split()) - {last} & set(" ".join(alone).split()), f"the table has more than {last}: {alone}")
     got = " ".join(changed).split()
-    check(extra in got and (first not in got or header.split().count(first) > 1), f"with {extra}, without {first}: {changed}")
-    equal(len([line for line in usual[at:]]), len([line for line in changed[-len(usual[at:]):]]), "lines")
+    check(extra in got and (first not in got or header.split().count(first) > 1), f"the table lacks {extra} or still has {first}: {changed}")
+    equal(len([line for line in usual[at:]]), len([line for line in changed[-len(usual[at:]):]]), "number of lines")
 
 
 def refused():
@@ -63,14 +63,14 @@ def refused():
         run = subprocess.run([harness.binary, *arguments], capture_output=True, text=True)
         equal((run.returncode, run.stdout), (2, ""), f"exit status with {arguments}")
         for word in words:
-            check(word in run.stderr, f"{word} in {run.stderr}")
+            check(word in run.stderr, f"no '{word}' in {run.stderr}")
 
 
 def add(tool, function):
     def run():
         function()
     run.__module__, run.__name__ = "test_columns", f"{function.__name__}[{tool}]"
-    # That each column can be had is proven in unit/columns; cudatop is not there.
+    # unit/columns tests each column, but not cudatop's.
     case(run, tool=tool, long=function is chosen and tool not in ("cudatop", "cudalaunch", "nvioctl") or ())
 
 
@@ -88,6 +88,6 @@ def lines_and_histograms_have_none():
 
 
 @case(tool="cudalaunch")
-def what_is_not_measured_is_unknown():
+def unmeasured_values_are_unknown():
     lines, = tables(["--columns", "LAUNCHES,ERRORS"])
     equal([line.split() for line in lines], [["LAUNCHES", "ERRORS"], ["101", "-"], ["5", "-"]], "unknown errors")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers with a root, libraries, process ids and cgroups of their own: each is told from the others, by name."""
+"""Containers with their own root, libraries, pid namespace and cgroups: each has its own rows, with names."""
 import os
 import secrets
 
@@ -25,7 +25,7 @@ def contained(path, text=script, *, hierarchy="v2", **options):
 
 
 def launches_of(*workloads):
-    """Lets them run, and says how many launches each made."""
+    """Runs the workloads, and returns the number of launches of each."""
     for workload in workloads:
         workload.go()
     return [launched(workload.truth()) for workload in workloads]
@@ -33,22 +33,22 @@ def launches_of(*workloads):
 
 def only_row(rows, **fields):
     found = [row for row in rows if all(row.get(key) == value for key, value in fields.items())]
-    check(len(found) == 1, f"one row with {fields}: {found or [{k: r.get(k) for k in fields} for r in rows]}")
+    check(len(found) == 1, f"not exactly one row with {fields}: {found or [{k: r.get(k) for k in fields} for r in rows]}")
     return found[0]
 
 
 def same_owner(row, **want):
-    """All that is known of the owner, and nothing else."""
+    """Checks that the row has exactly these owner fields."""
     equal({key: row[key] for key in owner_keys if key in row}, want, "owner")
 
 
 def by_ids(tool, field, names):
-    """Launches of those that the case has started: others may run containers here."""
+    """Launches by id, only for containers of this case: the machine may run others."""
     wanted = {getattr(name, "id" if field == "container_id" else field) for name in names}
     return {key: count for (key,), count in totals(tool.rows, field).items() if key in wanted}
 
 
-# --- what the path of the cgroup says --------------------------------------------------------------------------------
+# --- owner from the path of the cgroup -------------------------------------------------------------------------------
 
 def nested_id(name, node):
     return f"docker/{node}/kubelet/{kubepods_cgroupfs(name)}"
@@ -88,7 +88,7 @@ def by_the_path_alone(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_node_in_a_container(hierarchy):
-    """Its pods are pods on a host that has none of its own, and else what that container does."""
+    """Pods of a Kubernetes node in a container count as pods if the host has no pods itself, else as that container."""
     name, node = Name(), secrets.token_hex(32)
     group = Cgroup(hierarchy, nested_id(name, node))
     without = Workload("launch vecadd 11", preexec=group.join)
@@ -138,13 +138,13 @@ def units_and_jobs(hierarchy):
 
 @case(alone=True)
 def moved_to_another_cgroup():
-    """Each call belongs to where it was made."""
+    """Each call counts for the cgroup in which it was made."""
     groups = [Cgroup("v2", fresh()) for _ in range(2)]
     inside = Workload("launch vecadd 1009; touch {dir}/there; wait {dir}/moved; launch vecadd 503",
                       preexec=groups[0].join)
     tool = Tool("--by", "cgroup")
     inside.go()
-    wait_until((harness.here / "there").exists, "it has launched in the first one")
+    wait_until((harness.here / "there").exists, "the workload has launched in the first cgroup")
     groups[1].add(inside.pid)
     (harness.here / "moved").touch()
     inside.wait()
@@ -152,7 +152,7 @@ def moved_to_another_cgroup():
     equal([counts.get((group.inside,)) for group in groups], [1009, 503], "launches")
 
 
-# --- what the files of the host say ----------------------------------------------------------------------------------
+# --- names from files of the host ------------------------------------------------------------------------------------
 
 sources = {"kubelet": (HostRoot.kubelet, kubepods, "containerd"),
            "containerd": (HostRoot.containerd, kubepods, "containerd"),
@@ -179,12 +179,12 @@ def names_from_the_host(source):
     events = [event for event in tools[2].stop().events if event["pid"] == inside.pid]
     equal(len(events), count, "lines")
     same_owner(events[-1], **want)
-    check(name.container in table.stop().text, f"the table: {table.text}")
+    check(name.container in table.stop().text, f"the table lacks the container's name: {table.text}")
 
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
-def a_folder_with_nothing_but_these_files(hierarchy):
-    """--host-root says where they are; the cgroups are where they always were."""
+def host_root_without_cgroups(hierarchy):
+    """--host-root with only the metadata files: cgroups are read from their usual mounts."""
     host, name = HostRoot(), Name()
     host.kubelet(name)
     group = Cgroup(hierarchy, kubepods(name))
@@ -197,8 +197,8 @@ def a_folder_with_nothing_but_these_files(hierarchy):
 
 
 @case(alone=True)
-def paths_of_this_machine_with_another_root():
-    """-c takes a path as this machine has it, with --host-root, too; and as it is seen below that."""
+def cgroup_paths_with_host_root():
+    """With --host-root, -c accepts paths of this machine and paths below that root."""
     host, name = HostRoot(), Name()
     group = Cgroup("v2", kubepods(name))
     inside = Container(script, cgroups=[group])
@@ -222,8 +222,8 @@ def pods_and_namespaces():
     for i, name in enumerate(names):
         host.kubelet(name)
         inside.append(contained(kubepods(name), f"launch vecadd {1000 * (i + 1)}; launch saxpy {i + 1}", image=image))
-    asked = ("pod", "namespace", "container", "pod,kernel", "namespace,pod,container,pid")
-    tools = {by: traced(host, "--by", by) for by in asked}
+    groupings = ("pod", "namespace", "container", "pod,kernel", "namespace,pod,container,pid")
+    tools = {by: traced(host, "--by", by) for by in groupings}
     of_pod = traced(host, "-c", f"pod:{first.namespace}/{first.pod}", "--by", "container")
     launches_of(*inside)
     for tool in tools.values():
@@ -244,7 +244,7 @@ def pods_and_namespaces():
         row = only_row(last.rows, pid=workload.pid)
         same_owner(row, **name.labels, runtime="containerd", cgroup="/" + kubepods(name))
         equal(row["launches"], 1001 * (i + 1), "launches")
-    equal(totals(of_pod.stop().rows, "container_id"), {(first.id,): 1001, (second.id,): 2002}, "of the pod")
+    equal(totals(of_pod.stop().rows, "container_id"), {(first.id,): 1001, (second.id,): 2002}, "containers of the pod")
 
 
 @case(alone=True)
@@ -260,7 +260,7 @@ def a_container_by_its_name():
 
 @case
 def pods_that_cannot_be_found():
-    """One that is not here, and one that has no cgroup any more."""
+    """A pod on another machine, and one whose cgroup was removed."""
     host, name = HostRoot(), Name()
     host.kubelet(name)
     for what, words in ((f"pod:{name.namespace}/other", (name.namespace, "other")),
@@ -271,25 +271,25 @@ def pods_that_cannot_be_found():
 
 
 @case(alone=True)
-def what_to_ask_for_instead():
-    """Who gives a container that is none reads which ones use CUDA, as -c takes them."""
+def hint_lists_containers():
+    """The message about an unknown container lists containers that use CUDA, in the form that -c accepts."""
     host, pod, container = HostRoot(), Name(), Name()
     host.kubelet(pod).docker(container)
     ask = lambda *more: traced(host, "-c", "nosuch", *more, json=False, banner=False, attaches=False).finish(1).error
     none = ask()
-    check("; no container runs a process that maps CUDA\n" in none, f"none: {none}")
+    check("; no container runs a process that maps CUDA\n" in none, f"message without containers: {none}")
     contained(kubepods(pod)), contained(f"docker/{container.id}"), contained(fresh())
     said = ask()
-    check(said.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"two: {said}")
+    check(said.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"message with two containers: {said}")
 
 
 # --- containers ------------------------------------------------------------------------------------------------------
 
 @case(alone=True)
-def a_library_that_the_host_does_not_have():
-    """Nor the path, nor the file: a copy in the image, found through the process."""
+def library_missing_on_the_host():
+    """Neither path nor file exists on the host: the library is in the image, and is found through the process."""
     inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
-    check(not os.path.exists(inside.image.inside), "the host has no such path")
+    check(not os.path.exists(inside.image.inside), f"the host has {inside.image.inside}")
     tools = [Tool("-p", inside.pid, "--by", "pid"),
              Tool("-c", inside.cgroups[0].path, "--by", "pid", "--api", "runtime"),
              Tool("--by", "pid", "-l")]
@@ -303,11 +303,11 @@ def a_library_that_the_host_does_not_have():
 
 @case(asan=True, alone=True)
 def two_containers_of_one_image():
-    """They map one file, each through an overlay of its own: one probe, each launch once, and told apart."""
+    """Both map the same file through separate overlays: it has one probe, and each container its own launches."""
     image, names = Image(), [Name(), Name()]
     inside = [contained(kubepods(name), text, image=image)
               for name, text in zip(names, ("launch vecadd 1009", "launch vecadd 503; threads 2; launch saxpy 7; end"))]
-    of_both = Cgroup("v2", kubepods(names[0]))  # to say -c of one of them
+    of_both = Cgroup("v2", kubepods(names[0]))  # parent for -c
     tools = [Tool("--by", "container"), Tool("--by", "container", "-l"), Tool("--by", "container", "--api", "runtime")]
     one = Tool("-c", of_both.path, "--by", "container")
     launches_of(*inside)
@@ -318,7 +318,8 @@ def two_containers_of_one_image():
 
 @case(alone=True)
 def process_ids_inside():
-    """pid is the machine's, ns_pid the container's own: of the first process, of its child, and of one without any."""
+    """pid is the host's, ns_pid the container's: of its first process, of a child, and of a process without
+    namespace."""
     inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
                                          "launch vecadd 7; end")
     outside = Workload("launch vecadd 3")
@@ -326,7 +327,7 @@ def process_ids_inside():
     inside.go()
     wait_until((harness.here / "child").exists, "the child runs")
     inside.find_child_pids()
-    equal(sorted(inside.pids), [1, 2], "processes of the container")
+    equal(sorted(inside.pids), [1, 2], "pids in the container")
     (harness.here / "run").touch()
     outside.go().wait()
     inside.wait()
@@ -340,7 +341,7 @@ def process_ids_inside():
 
 @case(alone=True)
 def in_the_table():
-    """-X shows the owner and the pid inside."""
+    """-X shows the owner and the pid in the container."""
     host, name = HostRoot(), Name()
     host.kubelet(name)
     inside = contained(kubepods(name))
@@ -348,13 +349,13 @@ def in_the_table():
     launches_of(inside)
     for tool in tools:
         line = next(line for line in tool.stop().lines if str(inside.pid) in line.split())
-        check(name.container[:10] in line or name.pod[:10] in line, f"the owner is in: {line}")
-        check(" 1 " in line, f"the pid inside is in: {line}")
+        check(name.container[:10] in line or name.pod[:10] in line, f"no owner: {line}")
+        check(" 1 " in line, f"no pid in the container: {line}")
 
 
 @case(each={"cgroupfs": kubepods_cgroupfs, "systemd_names": kubepods}, asan=True, alone=True)
 def a_container_of_runc(path):
-    """A real runtime, with all of its namespaces, in all hierarchies at once; and what exec starts in it."""
+    """A container of runc, with all namespaces, in all hierarchies, and a process that runc exec starts in it."""
     host, name = HostRoot(), Name()
     host.kubelet(name)
     inside = RuncContainer("launch vecadd 1009; threads 2; launch saxpy 5; end; wait {dir}/end", path=path(name))
@@ -380,12 +381,12 @@ def a_container_of_runc(path):
     equal((row["ns_pid"], row["launches"]), (1, 1019), "the first process")
 
 
-# --- those that are gone ---------------------------------------------------------------------------------------------
+# --- containers and processes that ended -----------------------------------------------------------------------------
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
-def gone_before_the_report(hierarchy):
-    """Process and cgroup are no more; its row still says whose it was. So does that of one that came while the tool
-    ran, whose library another container of that image has made known."""
+def ended_before_the_report(hierarchy):
+    """The row of a process that exited, and whose cgroup was removed, still has its owner. So has that of a process
+    that started later, with a library already known from another container of the image."""
     host, image, names = HostRoot(), Image(), [Name(), Name()]
     for name in names:
         host.kubelet(name)
@@ -398,7 +399,7 @@ def gone_before_the_report(hierarchy):
     counts = launches_of(known, short)
     for group in groups:
         group.remove()
-        check(not group.exists(), "the cgroup is gone")
+        check(not group.exists(), "the cgroup still exists")
     for tool in tools:
         tool.stop()
     for i, (name, group) in enumerate(zip(names, groups)):
@@ -414,26 +415,26 @@ def gone_before_the_report(hierarchy):
 
 
 def started_as(pid, text):
-    """A workload with this pid of the machine, by asking the kernel for it until nobody else is faster."""
+    """A workload with this pid: sets ns_last_pid and retries if another process gets the pid first."""
     last = "/proc/sys/kernel/ns_last_pid"
     if not os.access(last, os.W_OK):
-        raise Skip(f"no {last} here")
+        raise Skip(f"{last} is not writable")
     for _ in range(200):
-        def give_up_unless_it_is():
+        def exit_if_pid_differs():
             if os.getpid() != pid:
                 os._exit(77)
         with open(last, "w") as file:
             file.write(str(pid - 1))
-        workload = Workload(text, warm=False, preexec=give_up_unless_it_is)
+        workload = Workload(text, warm=False, preexec=exit_if_pid_differs)
         if workload.pid == pid:
             return workload
         workload.process.wait()
-    raise Skip(f"pid {pid} was not to be had")
+    raise Skip(f"pid {pid} was not available")
 
 
 @case(alone=True)
-def a_pid_that_is_given_again():
-    """Another process: a row of its own, with a start of its own."""
+def reused_pid():
+    """Two processes with the same pid have separate rows with different start times."""
     first = Workload("name first; launch vecadd 1009")
     rows, events = Tool("--by", "pid"), Tool("-e")
     launches_of(first)
@@ -441,7 +442,7 @@ def a_pid_that_is_given_again():
     launches_of(second)
     mine = sorted((row for row in rows.stop().rows if row["pid"] == first.pid), key=lambda row: row["process_start_ns"])
     equal([(row["comm"], row["launches"]) for row in mine], [("first", 1009), ("second", 503)], "rows")
-    check(mine[0]["process_start_ns"] < mine[1]["process_start_ns"], f"starts: {mine}")
+    check(mine[0]["process_start_ns"] < mine[1]["process_start_ns"], f"start times: {mine}")
     equal({row["processes"] for row in mine}, {1}, "processes of each row")
     lines = [event["comm"] for event in events.stop().events if event["pid"] == first.pid]
     equal((lines.count("first"), lines.count("second")), (1009, 503), "lines")
@@ -449,7 +450,7 @@ def a_pid_that_is_given_again():
 
 @case(alone=True)
 def process_one_of_two_containers():
-    """Equal pids inside, different ones outside."""
+    """Two processes have the same pid in their containers, and different ones on the host."""
     inside = [contained(kubepods(Name()), f"launch vecadd {count}") for count in (11, 13)]
     tool = Tool("--by", "pid")
     launches_of(*inside)

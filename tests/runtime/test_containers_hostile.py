@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the host in which anything may stand: containers choose their names, and some their files."""
+"""Hostile metadata: users choose names of containers and cgroups, and write some of the files about them."""
 import os
 import uuid
 
@@ -53,8 +53,8 @@ hurting = {
 
 
 @case(each=hurting, asan=True, long=all_but_one_in(3, hurting), alone=True)
-def files_that_hurt(make):
-    """The names of a container are its own to choose: text stays text, the numbers stay right, and nothing hangs."""
+def hostile_files(make):
+    """Hostile names and metadata of a container are escaped; counts stay exact, and the tool does not hang."""
     host, name = HostRoot(), Name()
     make(host, name)
     inside = contained(kubepods(name), "launch vecadd 1009", form="workload-driver")
@@ -74,12 +74,12 @@ def files_that_hurt(make):
 
 
 @case(alone=True)
-def asking_for_a_pod_among_files_that_hurt():
+def pod_among_hostile_files():
     host = HostRoot()
     for make in hurting.values():
         try:
             make(host, Name())
-        except OSError:  # one is in another's way
+        except OSError:  # a file is in the way of a folder
             pass
     name = Name()
     host.kubelet(name)
@@ -90,31 +90,32 @@ def asking_for_a_pod_among_files_that_hurt():
 
 
 @case(alone=True)
-def a_list_of_them():
-    """Of a container that is none, whose names the hint lists: as harmless text, and no more than eight."""
+def hint_lists_hostile_names():
+    """The hint about an unknown container lists at most eight names, escaped."""
     host, names = HostRoot(), [Name(container="c" + evil + str(number)) for number in range(10)]
     for name in names:
         host.docker(name)
     contained(f"docker/{names[0].id}", "launch vecadd 1", form="workload-driver")
     one = traced(host, "-c", "nosuch", json=False, banner=False, attaches=False).finish(1)
-    check(r"; containers with processes that map CUDA: c\x1B[2J\x1B]0;x\x07\x0D\xE2\x80\xAE0" in one.error, f"the list: {one.error}")
+    check(r"; containers with processes that map CUDA: c\x1B[2J\x1B]0;x\x07\x0D\xE2\x80\xAE0" in one.error, f"the name is not escaped: {one.error}")
     for name in names[1:]:
         contained(f"docker/{name.id}", "launch vecadd 1", form="workload-driver")
     all = traced(host, "-c", "pod:no/such", json=False, banner=False, attaches=False).finish(1)
-    check(all.error.endswith(" and 2 more\n") and all.error.count("c\\x1B") == 8, f"ten: {all.error}")
+    check(all.error.endswith(" and 2 more\n") and all.error.count("c\\x1B") == 8, f"not eight of ten names: {all.error}")
     no_control_bytes(one)
     no_control_bytes(all)
 
 
-# --- names of cgroups, as users choose them ------------------------------------------------------------------------------
+# --- names of cgroups chosen by users
+# ------------------------------------------------------------------------------------
 
 nobody = 65534
 own_uid = str(uuid.UUID(int=7))
 manager = f"user.slice/user-{nobody}.slice/user@{nobody}.service"
 
 
-class OfNobody(Cgroup):
-    """Levels below one that user 65534 owns, as systemd delegates it, are that user's own."""
+class CgroupOfUser(Cgroup):
+    """A cgroup whose levels below one are owned by user 65534, as if systemd had delegated it."""
 
     def __init__(self, hierarchy, path, below):
         self.top = Cgroup(hierarchy, path)
@@ -131,20 +132,20 @@ class OfNobody(Cgroup):
 
 
 def in_container(path):
-    """Root of a container that may create cgroups: they are owned by root, too."""
+    """Cgroup created by root in a container that may create cgroups; it is owned by root too."""
     return lambda hierarchy, below: Cgroup(hierarchy, f"{path}/{below}")
 
 
 pretending = {
-    "user_manager": lambda hierarchy, below: OfNobody(hierarchy, manager, below),
-    "service_of_a_user": lambda hierarchy, below: OfNobody(hierarchy, "system.slice/gpusnoop-test.service", below),
-    "own_container": lambda hierarchy, below: OfNobody(hierarchy, f"docker/{'a' * 64}", below),
-    "own_pod": lambda hierarchy, below: OfNobody(hierarchy, kubepods(Name(id="b" * 64, pod_uid=own_uid)), below),
+    "user_manager": lambda hierarchy, below: CgroupOfUser(hierarchy, manager, below),
+    "service_of_a_user": lambda hierarchy, below: CgroupOfUser(hierarchy, "system.slice/gpusnoop-test.service", below),
+    "own_container": lambda hierarchy, below: CgroupOfUser(hierarchy, f"docker/{'a' * 64}", below),
+    "own_pod": lambda hierarchy, below: CgroupOfUser(hierarchy, kubepods(Name(id="b" * 64, pod_uid=own_uid)), below),
     "root_in_own_container": in_container(f"docker/{'a' * 64}"),
     "root_in_own_pod": in_container(f"kubepods/pod{own_uid}/{'b' * 64}/kubepods"),
-    "many_levels": lambda hierarchy, below: OfNobody(hierarchy, manager, "/".join(["d" * 200] * 40 + [below])),
+    "many_levels": lambda hierarchy, below: CgroupOfUser(hierarchy, manager, "/".join(["d" * 200] * 40 + [below])),
 }
-elsewhere = {  # what is known of each, and that is all
+elsewhere = {  # owner fields of each
     "user_manager": {"uid": nobody, "unit": f"user@{nobody}.service"},
     "service_of_a_user": {"uid": nobody, "unit": "gpusnoop-test.service"},
     "own_container": {"container_id": "a" * 64, "runtime": "docker"},
@@ -153,7 +154,7 @@ elsewhere = {  # what is known of each, and that is all
     "root_in_own_pod": {"container_id": "b" * 64, "pod_uid": own_uid},
     "many_levels": {"uid": nobody, "unit": f"user@{nobody}.service"},
 }
-own_cgroups = ("user_manager", "service_of_a_user")  # whose containers count as the user's
+own_cgroups = ("user_manager", "service_of_a_user")  # containers in these count for the user
 
 
 attacks = {f"{where}_{hierarchy}": (where, hierarchy) for where in pretending for hierarchy in ("v2", "memory")}
@@ -161,7 +162,7 @@ attacks = {f"{where}_{hierarchy}": (where, hierarchy) for where in pretending fo
 
 @case(each=attacks, alone=True, long=all_but_one_in(5, attacks))
 def a_cgroup_named_like_that_of_a_pod(attack):
-    """Neither the pod nor its container gets what is done there, and -c traces the real one alone."""
+    """Launches in the fake cgroup do not count for the pod or its container, and -c traces only the real one."""
     where, hierarchy = attack
     host, name = HostRoot(), Name()
     host.kubelet(name)
@@ -190,18 +191,18 @@ def a_cgroup_named_like_that_of_a_pod(attack):
 
 
 @case(alone=True)
-def files_in_a_home_that_name_others():
-    """A user's files name that user's containers alone, and neither a pod nor a container of root's."""
+def metadata_in_a_home():
+    """A user's metadata files can name only the user's own containers, neither pods nor containers of root."""
     host, victim, name = HostRoot(), Name(), Name()
     host.docker(victim)
     host.write("etc/passwd", f"mallory:x:{nobody}:{nobody}::/home/mallory:/bin/sh\n")
     host.write(f"run/user/{nobody}/bus", "")
-    for id in (name.id, victim.id):  # the second is not theirs
+    for id in (name.id, victim.id):  # the second belongs to root
         host.write(f"home/mallory/.local/share/docker/containers/{id}/config.v2.json", {
             "Name": f"/{victim.container}", "Config": {"Image": "cuda", "Labels": {
                 "io.kubernetes.pod.name": "train-0", "io.kubernetes.pod.namespace": "team",
                 "io.kubernetes.pod.uid": victim.pod_uid, "io.kubernetes.container.name": victim.container}}})
-    own = Workload("launch vecadd 1009", preexec=OfNobody("v2", manager, f"docker-{name.id}.scope").join)
+    own = Workload("launch vecadd 1009", preexec=CgroupOfUser("v2", manager, f"docker-{name.id}.scope").join)
     other = Workload("launch vecadd 503", preexec=Cgroup("v2", f"docker/{victim.id}").join)
     tool, table = traced(host, "--by", "container"), traced(host, "--by", "container", json=False)
     scoped = traced(host, "-c", victim.container, "--by", "container")
@@ -210,23 +211,23 @@ def files_in_a_home_that_name_others():
     rows = tool.stop().rows
     of_own, of_other = only_row(rows, container_id=name.id), only_row(rows, container_id=victim.id)
     equal((of_own["launches"], of_own["uid"], of_own.get("pod"), of_own.get("namespace"), of_own.get("pod_uid")),
-          (1009, nobody, None, None, None), "of the user")
-    equal((of_other["launches"], of_other.get("uid"), of_other["container"]), (503, None, victim.container), "of root")
-    check(f"docker:{victim.container} (uid {nobody})" in table.stop().text, f"whose it is: {table.text}")
-    equal(totals(scoped.stop().rows, "container_id"), {(victim.id,): 503}, "launches by the name")
-    check("there is no pod 'train-0'" in pod.error, f"the pod: {pod.error}")
+          (1009, nobody, None, None, None), "row of the user's container")
+    equal((of_other["launches"], of_other.get("uid"), of_other["container"]), (503, None, victim.container), "row of root's container")
+    check(f"docker:{victim.container} (uid {nobody})" in table.stop().text, f"the table lacks the owner: {table.text}")
+    equal(totals(scoped.stop().rows, "container_id"), {(victim.id,): 503}, "launches with -c NAME")
+    check("there is no pod 'train-0'" in pod.error, f"message about the pod: {pod.error}")
 
 
 @case(alone=True)
 def two_containers_of_one_id():
-    """-c does not choose between them; with a path it need not."""
+    """-c with an ambiguous id fails and lists both; -c with a path works."""
     host, name = HostRoot(), Name()
     groups = [Cgroup("v2", f"{parent}/{name.id}") for parent in ("docker", "gpu-jobs")]
     inside = [Workload(f"launch vecadd {count}", preexec=group.join) for count, group in zip((11, 13), groups)]
     ask = traced(host, "-c", name.id, json=False, banner=False, attaches=False).finish(1)
     for group in groups:
-        check(group.inside in ask.error, f"the candidates: {ask.error}")
-    check("path" in ask.error, f"what to do: {ask.error}")
+        check(group.inside in ask.error, f"a candidate is missing: {ask.error}")
+    check("path" in ask.error, f"the remedy is missing: {ask.error}")
     one = traced(host, "-c", groups[1].path, "--by", "container")
     launches_of(*inside)
     equal(totals(one.stop().rows, "container_id"), {(name.id,): 13}, "launches")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudamemcpy: every copy, set and prefetch is counted once, with its bytes, whatever function made it."""
+"""cudamemcpy: every copy, set and prefetch by any function is counted once, with its bytes."""
 import harness
 from copies import (bare, callable_functions, case, count, expected, exported, modes, not_callable, same, steps, table,
                     trace)
@@ -15,30 +15,30 @@ failing = "result=719"
 
 @case
 def the_functions_tested_are_those_attached():
-    """A row of the probe table that no case calls is an error here; and so is an exception that has become needless."""
+    """Fails if a row of the probe table is called by no case, or if an entry of not_callable is no longer needed."""
     rows = {row.name for row in table()}
     tested = set(callable_functions("driver"))
     for form in "workload", "workload13":
         tested |= set(callable_functions("runtime", form))
     equal({bare(name) for name in rows - tested}, not_callable, "functions in the table that no case calls")
-    # As many as the tool says itself, less those that it needs for streams and memory.
+    # The tool's own number of functions, minus those it probes for streams and memory.
     workload = Workload("launch vecadd 1", "workload-driver")
     tool = Tool("-p", workload.pid, "-v")
-    there = exported(harness.standin / "libcuda.so.1")
+    existing = exported(harness.standin / "libcuda.so.1")
     copying = {row.name for row in table() if row.layer == "driver"}
     attached, = tool.of_type("attached")
     missing = set(tool.error.split("not in this file: ")[1].splitlines()[0].split())
-    equal(missing & there, set(), "functions said to be missing")
-    equal(missing & copying, copying - there, "copying functions of the table that the driver lacks")
-    others = attached["functions"] - len(copying & there)
-    check(20 < others < 60, f"{others} functions beside the copies")
+    equal(missing & existing, set(), "existing functions reported as missing")
+    equal(missing & copying, copying - existing, "copying functions of the table that the driver lacks")
+    others = attached["functions"] - len(copying & existing)
+    check(20 < others < 60, f"{others} functions other than copies")
     workload.go().wait()
     tool.finish()
 
 
 @case(each=modes, asan=True)
 def every_driver_function(mode):
-    """One size for each; two where three-dimensional batches have one each."""
+    """A unique size per function, and per element of a three-dimensional batch."""
     functions = callable_functions("driver")
     tool, truth = trace(steps(functions) + "\n" + steps(functions, failing, 20), *by_all, *mode,
                         form="workload-driver")
@@ -55,8 +55,8 @@ def every_runtime_function(form, mode):
     tools = {api: Tool("-p", workload.pid, "--api", api, *by_all, *mode) for api in ("runtime", "driver", "both")}
     workload.go()
     truth = workload.truth()
-    # Rows that hold for some versions of the runtime do not hold for one that does not tell its version: those calls
-    # are seen at the driver.
+    # Rows for certain versions of the runtime do not apply to a runtime of unknown version: the tool sees these calls
+    # only at the driver.
     unseen = {row.name for row in table() if row.layer == "runtime" and row.versions} if "static" in form else set()
     for api, tool in tools.items():
         tool.finish()
@@ -71,13 +71,13 @@ def every_runtime_function(form, mode):
 
 @case(each={f"{form},{mode}": (form, modes[mode]) for form in forms for mode in modes})
 def every_runtime_function_at_each_layer(what):
-    """Three tools at once, so that the stack under each has the others' return probes on it."""
+    """Three tools at once, so that stacks contain return probes of other tools."""
     every_runtime_function(*what)
 
 
 @case(each=modes)
 def both_layers_alone(mode):
-    """Without other return probes than its own: a copy through the runtime is its runtime call, and nothing else."""
+    """One tool with --api both: a copy through the runtime counts only as a runtime call."""
     functions = callable_functions("runtime") + callable_functions("driver")
     tool, truth = trace(steps(functions) + "\n" + steps(functions, failing, 20), *by_all, "--api", "both", *mode)
     same(tool, truth, ("layer", "function", "kind"), "both")
@@ -85,7 +85,7 @@ def both_layers_alone(mode):
 
 @case(asan=True, gpu=True)
 def by_default():
-    """A row for each process and direction; -l splits them by form."""
+    """One row per process and direction; with -l, also per form."""
     functions = callable_functions("driver")
     workload = Workload(steps(functions))
     table_, split = Tool("-p", workload.pid, "-r", 0), Tool("-p", workload.pid, "-l", "-r", 0)
@@ -112,7 +112,7 @@ def sums_do_not_depend_on_rows(ways):
 
 @case(gpu=True)
 def streams_of_both_kinds():
-    """Calls without a stream use the default stream; per-thread variants that of the thread."""
+    """Calls without a stream use the default stream; per-thread variants use the thread's."""
     functions = callable_functions("driver")
     tool, truth = trace(steps(functions), "--by", "api,stream", "-r", 0)
     same(tool, truth, ("function", "stream"))
@@ -142,8 +142,9 @@ def sizes_at_the_bounds(size):
 
 
 @case
-def copies_under_capture_are_apart():
-    """Also where a whole batch is recorded; a synchronous one is refused there by CUDA, and runs elsewhere."""
+def captured_copies():
+    """Captured copies, also whole batches, count separately. CUDA refuses synchronous copies in a capture; they run
+    outside."""
     script = ("capture begin; copy 3 fn=cuMemcpyAsync stream=1; copy 2 fn=cudaMemcpyAsync stream=1 bytes=999\n"
               "copy 5 fn=cuMemsetD8Async stream=1; copy 7 fn=cuMemcpyAsync stream=2\n"
               "copy 1 fn=cuMemcpyBatchAsync sizes=1,2,3,4 stream=1; copy 11 bytes=77; capture end; graph 10 stream=1\n"
@@ -161,7 +162,7 @@ def copies_under_capture_are_apart():
 
 @case
 def failures_by_result():
-    """-x: a row for each result, with what would have been copied."""
+    """-x: one row per result, with the bytes that would have been copied."""
     script = ("copy 101 bytes=1009\n" + "\n".join(f"copy {3 + code % 7} bytes={code} result={code}"
                                                    for code in (1, 2, 400, 700, 719, 12345)) +
               "\ncopy 2 fn=cuMemcpyBatchAsync sizes=10,20,30 result=700; copy 5 fn=cuMemsetD8_v2 result=719 bytes=3")

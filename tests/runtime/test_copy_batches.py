@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches are counted by their elements, and once as a call; what cannot be read is counted as such, never guessed."""
+"""Batches count each element as a copy, and one call. Elements that cannot be read count as unknown."""
 from copies import case, count, modes, same, trace
 from harness import check, equal
 from programs import Tool, Workload
@@ -15,7 +15,7 @@ structures = ("cuMemcpy2D_v2", "cuMemcpy2DAsync_v2", "cuMemcpy2DUnaligned_v2_ptd
 
 
 @case(each=modes, asan=True)
-def each_element_by_itself(mode):
+def each_element_is_a_copy(mode):
     script = memory + "\n".join(
         f"copy {n + 1} fn={f} sizes=1,{65535 + n},65536,0,77 src=h dst=d; copy {n} fn={f} sizes=5,7 result=1 src=h dst=d"
         for n, f in enumerate(batches + prefetches, 3)) + "\n" + "\n".join(
@@ -36,10 +36,10 @@ def directions_of_a_batch():
 
 @case
 def elements_of_several_directions():
-    """One call whose elements run from one memory into the next."""
+    """A call with elements that cross from one allocation into the next."""
     script = ("alloc d 1048576 fn=cuMemMap; alloc a 512; alloc b 512; alloc c 512 fn=cuMemAllocManaged; alloc h 4096 fn=host\n"
               "copy 3 fn=cuMemcpyBatchAsync src=h dst=a sizes=512,512,512,512")
-    # The stand-in places a and b side by side, and nothing behind them.
+    # The stand-in places a and b next to each other, and nothing after them.
     tool, _ = trace(script, "--by", "kind", form="workload-driver")
     got = count(tool, ("kind",))
     equal(got, {("H2D", "copies"): 6, ("H2D", "calls"): 3, ("H2D", "bytes"): 3072, ("H2D", "small"): 6,
@@ -48,7 +48,7 @@ def elements_of_several_directions():
 
 @case(each=modes)
 def of_thousands(mode):
-    """4096 elements are looked at one by one; those behind them are counted without size and direction."""
+    """The first 4096 elements are read one by one; later ones count without size and direction."""
     def sizes(n):
         return ",".join(str(1000 + i % 7) for i in range(n))
     tool, truth = trace(memory + "\n".join(f"copy {n % 5 + 1} fn=cuMemcpyBatchAsync src=h dst=d sizes={sizes(n)}"
@@ -63,7 +63,7 @@ def of_thousands(mode):
 
 @case(each=modes)
 def of_none(mode):
-    """A batch without elements is a call all the same, and may fail. An unreadable one, too."""
+    """A batch without elements, or one that cannot be read, counts as a call, and may fail."""
     workload = Workload("copy 7 fn=cuMemcpyBatchAsync sizes=none; copy 5 fn=cuMemcpyBatchAsync sizes=none result=1\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=1,2,3 params=unreadable",
                         "workload-driver")
@@ -75,7 +75,8 @@ def of_none(mode):
 
 @case(each=modes)
 def unreadable_arguments(mode):
-    """Counted as copies of unknown size and direction, and told as a loss; what the function's name says is known."""
+    """Unreadable arguments count as copies of unknown size and direction, unless the function's name implies it, and
+    are reported as losses."""
     functions = structures + batches + volumes + prefetches
     script = "\n".join(f"copy {n} fn={f} params=unreadable; copy 2 fn={f} params=unreadable result=1"
                        for n, f in enumerate(functions, 3))
@@ -91,16 +92,16 @@ def unreadable_arguments(mode):
     batch = sum(call["count"] for call in truth if "Batch" in call["function"] and not call["result"])
     # Lists are read when the call returns, if its result matters.
     equal(tool.lost, {"arguments_unreadable": calls - (batch if "-x" in mode else 0)}, "losses")
-    check(failed, "some calls failed")
-    # What is not read is not known, unless the name tells.
+    check(failed, "no call failed")
+    # Memory kinds are unknown unless the function's name implies them.
     for row in tool.rows:
         if row["kind"] == "unknown":
             equal((row["source"], row["destination"]), ("unknown", "unknown"), f"memory of {row['function']}")
 
 
 @case
-def sizes_that_cannot_be():
-    """A product beyond all addresses is no size."""
+def impossible_sizes():
+    """A size that exceeds the address space is unknown."""
     huge = 1 << 40
     script = "\n".join(f"copy {n} fn={f} width={huge} height={huge} depth={huge}" if "3D" in f else
                        f"copy {n} fn={f} width={huge} height={huge}"
@@ -117,7 +118,7 @@ def sizes_that_cannot_be():
 
 @case
 def widths_in_elements():
-    """Where an array takes part, three-dimensional copies of the runtime, and of batches, count in its elements."""
+    """3D copies of the runtime, and of batches, from or to an array have widths in elements of that array."""
     script = ("alloc a 65536 fn=array; alloc h 65536 fn=host; alloc d 65536\n"
               "copy 3 fn=cudaMemcpy3D src=h dst=a width=64 height=2 depth=2; copy 5 fn=cudaMemcpy3DAsync src=a dst=d width=64\n"
               "copy 7 fn=cudaMemcpy3D src=h dst=d width=64 height=2 depth=2; copy 11 fn=cudaMemcpy3DPeer src=d dst=a\n"
@@ -129,17 +130,17 @@ def widths_in_elements():
     truth = workload.truth()
     for api, tool in tools.items():
         same(tool.finish(), truth, api=api)
-    check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "unsized")
+    check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "number of copies without a size")
 
 
 @case(alone=True)
-def latency_is_the_calls():
-    """A batch has one duration, whatever is in it."""
+def latency_of_a_batch():
+    """A batch has one duration for all its elements."""
     tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-H", "latency")
     record, = tool.of_type("hist")
     equal(record["total"], 101, "durations")
-    check(min(bucket["high"] for bucket in record["buckets"]) >= 300, f"calls of 300 us: {record}")
+    check(min(bucket["high"] for bucket in record["buckets"]) >= 300, f"calls shorter than 300 us: {record}")
     tool, truth = trace(memory + "copy 101 fn=cuMemcpyBatchAsync src=h dst=d sizes=1,2,3,4,5 delay_us=300", "-l", timed=True)
     row, = tool.rows
     equal((row["copies"], row["calls"]), (505, 101), "copies and calls")
-    check(101 * 300_000 <= row["latency_total_ns"] < 505 * 300_000, f"total of 101 x 300 us: {row}")
+    check(101 * 300_000 <= row["latency_total_ns"] < 505 * 300_000, f"the total is not that of 101 calls of 300 us: {row}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directions of copies that do not name one: from allocations seen since the tool came, and from mappings of the host.
-An end that is not known makes the direction unknown, and never a wrong one."""
+"""Directions of copies whose function does not name one: from traced allocations, and from the host's mappings. If the
+source or destination is unknown, the direction is unknown, never wrong."""
 import json
 import subprocess
 from collections import Counter
@@ -12,7 +12,7 @@ from copies import case, count, expected, same, trace
 from harness import check, equal, wait_until
 from programs import Tool, Workload
 
-# Every way to get memory, by the side that it is on. Sizes are odd, so that ranges end in the middle of a page.
+# Allocation functions by the memory's side. Sizes are odd, so that ranges end within a page.
 allocations = {
     "host": [("host", "host"), ("mmap", "mmap")],
     "pinned": [("pa", "cuMemHostAlloc"), ("pb", "cuMemAllocHost_v2"), ("pr", "cuMemHostRegister_v2"),
@@ -44,7 +44,7 @@ def row_of(function, source, destination, number):
 
 @case(each={function: function for function in by_address + ("cudaMemcpy",)}, asan=True)
 def every_pair(function):
-    """Memory of each kind to memory of each kind. Where one end is managed, nobody can tell."""
+    """Copies between all kinds of memory. The direction is unknown if one end is managed."""
     steps = [row_of(function, a, b, 100 + i) for i, (a, b) in enumerate((a, b) for a in names for b in names)]
     if function == "cudaMemcpy":
         steps = [f"{step} kind=4" for step in steps]
@@ -59,7 +59,8 @@ def every_pair(function):
 
 @case
 def unified_types_of_structures():
-    """Type 4 leaves it to the address; the others say what is there, whatever is."""
+    """Memory type 4 (unified) derives the direction from the address; other types state it, regardless of the
+    address."""
     functions = ("cuMemcpy2D_v2", "cuMemcpy2DAsync_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
     some = ("host", "mmap", "pa", "pr", "da", "dv", "ma")
     steps = [f"copy {i % 5 + 1} fn={f} types=4,4 src={a} dst={b} width={i + 1} height=3" for i, (f, a, b) in
@@ -86,7 +87,7 @@ def arrays():
     workload.go()
     truth = workload.truth()
     same(tools["runtime"].finish(), truth, ("function", "kind", "source", "destination"), "runtime")
-    # The stand-in's runtime passes variables of the host, where real ones pass those of the device.
+    # The stand-in's runtime passes addresses of host variables; real ones pass device addresses.
     tools["driver"].finish()
     symbols = [call for call in truth if "Symbol" in call["function"]]
     nested = {"cuMemcpy", "cuMemcpyAsync", "cuMemcpyDtoH_v2"}
@@ -95,12 +96,12 @@ def arrays():
     got = {key: n for key, n in count(tools["driver"], ("function", "kind", "source", "destination")).items()
            if key[0] not in nested}
     equal(got, want, f"{tools['driver']}")
-    check(symbols, "symbols were copied")
+    check(symbols, "no copy of a symbol")
 
 
 @case
 def up_to_the_last_byte():
-    """The first byte of an allocation belongs to it, the last one does, and the one behind it does not."""
+    """An allocation includes its first and last byte, and not the byte after it."""
     script = "alloc host 4096 fn=host; alloc d 10759; alloc m 2097152 fn=cuMemMap; alloc p 10759 fn=cuMemHostAlloc\n"
     n = 0
     for name, last in (("d", 10758), ("m", 2097151), ("p", 10758)):
@@ -111,18 +112,18 @@ def up_to_the_last_byte():
     got = Counter()
     for row in tool.rows:
         got[row["kind"], row["destination"]] += row["copies"]
-    # Behind the pinned block there is heap.
+    # The pinned block is followed by heap.
     equal(dict(got), {("H2D", "device"): 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9, ("unknown", "unknown"): 5 + 10,
                       ("H2H", "pinned"): 11 + 12 + 13 + 14, ("H2H", "host"): 15}, f"{tool}")
 
 
 @case
-def what_was_there_before_the_tool():
-    """Nobody told of it: unknown for what only the device has, the host's mappings can be seen."""
+def memory_from_before_tracing():
+    """Memory allocated before tracing: device memory is unknown; host memory is found in the mappings."""
     before = Workload(all_allocations + "touch {dir}/ready; wait {dir}/end\n" + "\n".join(
         f"copy {i + 1} fn=cuMemcpy src={name} dst=host" for i, name in enumerate(names)))
     before.go()
-    wait_until((harness.here / "ready").exists, "memory is there")
+    wait_until((harness.here / "ready").exists, "memory is allocated")
     tool = Tool("-p", before.pid, "--by", "kind,memory")
     (harness.here / "end").touch()
     truth = before.truth()
@@ -131,7 +132,7 @@ def what_was_there_before_the_tool():
     want = Counter()
     for call in truth:
         if call["kind"] == "copy":
-            # The stand-in's pinned and managed memory is of its heap, so that it looks like any.
+            # The stand-in's pinned and managed memory is part of its heap, so it looks like any host memory.
             host = call["source"] in ("host", "pinned", "registered", "managed")
             want["H2H" if host else "unknown", "host" if host else "unknown"] += call["count"]
     equal(dict(got), dict(want), f"{tool}")
@@ -139,7 +140,8 @@ def what_was_there_before_the_tool():
 
 @case
 def freed_memory_is_unknown():
-    """The script has no name for it any more: it is reached from its neighbour, which the stand-in places before it."""
+    """Copies from and to freed memory are unknown. The script addresses it by an offset from the allocation before
+    it."""
     script = ("alloc host 4096 fn=host; alloc d 100000; alloc k 8192; copy 3 fn=cuMemcpy src=host dst=d+100352\n"
               "free k; copy 5 fn=cuMemcpy src=host dst=d+100352; copy 7 fn=cuMemcpy src=d dst=host")
     tool, _ = trace(script, "--by", "kind", form="workload-driver")
@@ -148,7 +150,7 @@ def freed_memory_is_unknown():
 
 @case
 def tagged_addresses():
-    """What an address leads to, whatever it has in the bits that the processor ignores."""
+    """Addresses with any tag bits (top byte ignore) find their allocation."""
     system.need_ignored_bits()
     script = ("alloc host 4096 fn=host tag=9; alloc d 100000 tag=3; alloc p 8192 fn=cuMemHostAlloc tag=128\n"
               "copy 3 fn=cuMemcpy src=host dst=d+99999; copy 5 fn=cuMemcpy src=d dst=p; copy 7 fn=cuMemcpy src=p+8191 dst=d; free p")
@@ -158,7 +160,7 @@ def tagged_addresses():
 
 @case
 def a_failed_call_changes_nothing():
-    """A free that fails leaves what was known; an allocation that fails gives nothing, whatever its pointer holds."""
+    """A failed free leaves memory known; a failed allocation adds nothing, whatever its pointer contains."""
     script = ("alloc host 4096 fn=host; alloc d 100000; free d result=1; copy 5 fn=cuMemcpy src=host dst=d+99999\n"
               "alloc p 8192 fn=cuMemHostAlloc; free p result=700; copy 7 fn=cuMemcpy src=p+8191 dst=d\n"
               "alloc r 8192 fn=cuMemHostRegister_v2; free r result=713; copy 9 fn=cuMemcpy src=r dst=d\n"
@@ -171,7 +173,7 @@ def a_failed_call_changes_nothing():
 
 @case(each={"reset": "workload", "reset_of_the_driver": "workload-driver"})
 def a_reset_forgets_everything(form):
-    """What a context owned goes with it; what is allocated afterwards is known again."""
+    """A reset forgets all memory of the context; later allocations are known again."""
     script = ("alloc host 4096 fn=host; alloc d 1000; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d; reset\n"
               "alloc e 4096; copy 5 fn=cuMemcpy src=host dst=e; copy 7 fn=cuMemcpy src=e dst=host\n"
               "alloc q 4096 fn=cuMemHostAlloc; copy 9 fn=cuMemcpy src=q dst=e")
@@ -180,7 +182,7 @@ def a_reset_forgets_everything(form):
 
 
 def entries(tool, name):
-    """How many a table of the tool's has."""
+    """Number of entries in a map of the tool."""
     number, = (m["id"] for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
                and m.get("name", "") == name)
     return len(json.loads(subprocess.run([leftovers.bpftool(), "--json", "map", "dump", "id", str(number)],
@@ -188,13 +190,13 @@ def entries(tool, name):
 
 
 @case
-def what_resets_have_taken_is_cleared_away():
-    """However many there are: the tables are for what there is now."""
+def resets_free_table_entries():
+    """After any number of resets, the tables hold only existing memory."""
     workload = Workload("repeat 20; repeat 50; alloc a 1000; end; reset; launch scale 1; end; alloc b 1024\n"
                         "touch {dir}/there; wait {dir}/end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go()
-    wait_until((harness.here / "there").exists, "it has allocated")
+    wait_until((harness.here / "there").exists, "the workload has allocated")
     for name in "allocations", "ranges":
         wait_until(lambda: entries(tool, name) == 1, f"one entry in {name}", 5)
     (harness.here / "end").touch()
@@ -203,8 +205,9 @@ def what_resets_have_taken_is_cleared_away():
 
 
 @case
-def a_destroyed_context_takes_all_that_is_known():
-    """Whose memory it was is not known, so that all of the process is unknown from then on: never a wrong direction."""
+def a_destroyed_context_forgets_all():
+    """The tool does not know which memory belonged to the context, so all memory of the process is unknown
+    afterwards."""
     script = ("alloc host 4096 fn=host; alloc d 1000; copy 3 fn=cuMemcpy src=host dst=d; newcontext; alloc e 1000\n"
               "copy 5 fn=cuMemcpy src=d dst=e; destroycontext; copy 7 fn=cuMemcpy src=host dst=d; alloc f 1000\n"
               "copy 9 fn=cuMemcpy src=f dst=host; free d; alloc g 500; copy 11 fn=cuMemcpy src=g dst=f")
@@ -214,8 +217,8 @@ def a_destroyed_context_takes_all_that_is_known():
 
 
 @case(asan=True)
-def addresses_that_come_back():
-    """Pinned memory of the stand-in is of its heap: once free, the same address is handed out for ordinary memory."""
+def reused_addresses():
+    """The stand-in's pinned memory is part of its heap: once freed, its address is reused for ordinary memory."""
     script = ("alloc d 1000\nrepeat 50; alloc p 3000 fn=cuMemHostAlloc; copy 1 fn=cuMemcpy src=p dst=d bytes=10; free p\n"
               "alloc h 3000 fn=host; copy 1 fn=cuMemcpy src=h dst=d bytes=20; free h\n"
               "alloc m 3000 fn=cuMemAllocManaged; copy 1 fn=cuMemcpy src=m dst=d bytes=30; free m; end")
@@ -223,7 +226,7 @@ def addresses_that_come_back():
     got = Counter((event["source"], event["kind"], event["bytes"]) for event in tool.events)
     equal(dict(got), {("pinned", "H2D", 10): 50, ("host", "H2D", 20): 50, ("managed", "unknown", 30): 50}, f"{tool}")
     again = {event["source_address"] for event in tool.events if event["bytes"] == 10}
-    check(again & {event["source_address"] for event in tool.events if event["bytes"] == 20}, "an address came back")
+    check(again & {event["source_address"] for event in tool.events if event["bytes"] == 20}, "no address was reused")
 
 
 @case
@@ -237,8 +240,8 @@ def freed_by_another_thread():
 
 @case(each={"entry": [], "latency": ["-l"]}, asan=True, timeout=150, gpu=True)
 def eight_threads_that_allocate(mode):
-    """Names are common to all threads, so that one may copy what another has made; what is freed in between, at
-    addresses that go back and forth between the threads, is nobody else's."""
+    """Names in the script are shared, so threads copy each other's memory, while addresses are freed and reused by
+    other threads."""
     copies = ("copy 3 fn=cuMemcpy src=p dst=d; copy 2 fn=cuMemcpyAsync src=d dst=h; copy 1 fn=cuMemcpy src=m dst=d\n"
               "copy 2 fn=cuMemcpyBatchAsync src=h dst=d sizes=7,8,9; copy 1 fn=cuMemcpy src=h dst=p\n")
     made = "alloc p 3001 fn=cuMemHostAlloc; alloc d 5003; alloc h 4096 fn=cuMemAllocHost_v2; alloc m 3007 fn=cuMemAllocManaged\n"
@@ -252,7 +255,8 @@ def eight_threads_that_allocate(mode):
 
 @case
 def eight_threads_that_map_memory():
-    """While one thread maps memory, another one's host memory cannot be looked up: unknown then, and never wrong."""
+    """While one thread maps memory, the tool cannot look up another's host memory: its direction is unknown, never
+    wrong."""
     tool, truth = trace("alloc d 4096\nthreads 8; repeat 200; alloc z 200000 fn=mmap; alloc h 4096 fn=host; copy 3 fn=cuMemcpy src=h dst=d\n"
                         "free h; free z; end; end", "--by", "kind", form="workload-driver")
     rows = {row["kind"]: row["copies"] for row in tool.rows}
@@ -262,7 +266,7 @@ def eight_threads_that_map_memory():
 
 @case(alone=True)
 def a_child_does_not_inherit():
-    """A forked child has none of its parent's device memory: what it copies is the host's, or unknown."""
+    """A forked child does not inherit device memory: its copies have host memory or unknown memory."""
     script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc; copy 3 fn=cuMemcpy src=p dst=d\n"
               "fork; copy 5 fn=cuMemcpy src=host dst=d; copy 7 fn=cuMemcpy src=p dst=host; end; copy 11 fn=cuMemcpy src=p dst=d")
     workload = Workload(script, "workload-driver")
@@ -289,13 +293,13 @@ def physical_memory_of_the_host():
 
 @case(alone=True)
 def pageable_only_of_processes_seen_whole():
-    """Who ran before the tool may have pinned memory that nobody told of. One that the tool saw from its first call on
-    has none."""
+    """Processes that started before the tool may have pinned memory that the tool does not know. For processes traced
+    from their first call, other host memory is pageable."""
     script = ("alloc host 4096 fn=host; alloc d 4096; alloc p 4096 fn=cuMemHostAlloc\n"
               "copy 3 fn=cuMemcpyHtoD_v2 src=host dst=d; copy 5 fn=cuMemcpyHtoD_v2 src=p dst=d; copy 7 fn=cuMemcpy src=d dst=host")
     known = Workload(script, "workload-driver")
     tool = Tool("--by", "pid,memory")
-    wait_until(lambda: tool.of_type("attached"), "attached")
+    wait_until(lambda: tool.of_type("attached"), "the tool has attached")
     later = Workload("sleep 300\n" + script, "workload-driver", warm=False)
     later.wait()
     known.go().wait()
@@ -308,7 +312,7 @@ def pageable_only_of_processes_seen_whole():
 
 @case
 def ranges_of_any_shape():
-    """Thousands of allocations of odd sizes, half of them freed again: what is left is known to the byte."""
+    """After thousands of allocations of odd sizes, half of them freed, live ranges are exact to the byte."""
     script = "alloc host 4096 fn=host\n"
     script += "\n".join(f"alloc d{i} {1 + i * 7919 % 1_000_003}" for i in range(1500)) + "\n"
     script += "\n".join(f"free d{i}" for i in range(0, 1500, 2)) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudamemcpy -e: a line per copy, also of each element of a batch, with its exact values."""
+"""cudamemcpy -e: one line per copy, and per element of a batch, with exact values."""
 from collections import Counter
 
 from copies import callable_functions, case, is_copy, field_of, sizes, steps, trace
@@ -34,14 +34,14 @@ def events_of(truth, api, *more):
 def events_in(tool, *more):
     out = Counter()
     for e in tool.events:
-        equal(e["copies"], 0 if e["bytes"] == 0 and "Batch" in e["function"] else 1, "copies of a line")
+        equal(e["copies"], 0 if e["bytes"] == 0 and "Batch" in e["function"] else 1, "copies in a line")
         out[(e["pid"], e["tid"], e["comm"], e["layer"], e["stream"], e["captured"], e["function"], e["kind"], e["form"],
              e.get("source"), e["destination"], e.get("bytes"), *(e[field] for field in more))] += 1
     return dict(out)
 
 
 def without_unknown_ends(counts):
-    """Of a batch of none no direction is known."""
+    """A batch without elements has no known direction."""
     return {key: n for key, n in counts.items() if key[11] or "Batch" not in key[6]}
 
 
@@ -54,7 +54,7 @@ def every_value(api):
     equal(without_unknown_ends(events_in(tool.finish())), without_unknown_ends(events_of(truth, api)), f"{tool}")
     last = {}
     for event in tool.events:
-        check(event["time_ns"] >= last.get(event["tid"], 0), f"{event} comes after {last.get(event['tid'])}")
+        check(event["time_ns"] >= last.get(event["tid"], 0), f"out of order, after {last.get(event['tid'])}: {event}")
         last[event["tid"]] = event["time_ns"]
 
 
@@ -71,14 +71,14 @@ def with_results_and_durations():
     equal(without_unknown_ends(events_in(both.finish(), "result")),
           without_unknown_ends(events_of(truth, "driver", "result")), f"{both}")
     slow = [event["latency_ns"] for event in both.events if event["latency_ns"] >= 200_000]
-    check(len(slow) >= 50, f"{len(slow)} calls took 200 us, 50 did by their script")
+    check(len(slow) >= 50, f"{len(slow)} calls took 200 us, but 50 do so in the script")
     truth = [call for call in truth if call["result"] != "ok"]
     equal(events_in(failed.finish(), "result"), events_of(truth, "driver", "result"), f"{failed}")
 
 
 @case
 def addresses():
-    """Of one allocation: the distance between two copies is that of their offsets, whatever structure holds them."""
+    """Addresses within one allocation differ by the offsets in the script, for any kind of argument structure."""
     offsets = (0, 1, 4095, 70001)
     functions = ("cuMemcpy", "cuMemcpyAsync", "cuMemcpyHtoD_v2", "cuMemcpy2D_v2", "cuMemcpy3D_v2", "cuMemcpy3DPeer",
                  "cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync")
@@ -86,7 +86,7 @@ def addresses():
                                            for b in offsets), "-e", form="workload-driver")
     for function in functions:
         seen = [event for event in tool.events if event["function"] == function]
-        seen = seen[::2] if "Batch" in function else seen  # of each batch the first
+        seen = seen[::2] if "Batch" in function else seen  # the first element of each batch
         pairs = [(int(str(e["source_address"]), 0), int(str(e["destination_address"]), 0)) for e in seen]
         base = pairs[0]
         equal([(a - base[0], b - base[1]) for a, b in pairs], [(a, b) for a in offsets for b in offsets], function)
@@ -94,7 +94,7 @@ def addresses():
 
 @case
 def unreadable_lines():
-    """What cannot be read is not there, and what is left of a batch is one line."""
+    """Lines lack values that cannot be read; the unreadable rest of a batch is one line."""
     tool, _ = trace("copy 3 fn=cuMemcpy2D_v2 params=unreadable; copy 2 fn=cuMemcpyBatchAsync sizes=1,2,3 params=unreadable",
                     "-e", form="workload-driver", losses=True)
     got = Counter((e["function"], e["kind"], e.get("bytes"), e["copies"]) for e in tool.events)
@@ -104,7 +104,7 @@ def unreadable_lines():
 
 @case
 def fifty_thousand():
-    """From four threads at full speed, in a buffer that holds them all."""
+    """Four threads copy at full speed, with a buffer that holds all events."""
     tool, truth = trace("threads 4; copy 12500 bytes=1009; end", "-e", "--ring-mb", 32)
     equal(events_in(tool), events_of(truth, "driver"), f"{tool}")
 

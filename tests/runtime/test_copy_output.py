@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudamemcpy: every mode, histogram, filter and way of attaching; and what is refused."""
+"""cudamemcpy: every mode, histogram, filter and way of attaching, and rejected options."""
 import json
 import math
 import re
@@ -45,7 +45,7 @@ row_keys = {"type", "time", "interval_ns", "pid", "ns_pid", "process_start_ns", 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks_memory", "failed_events", "both_memory", "runtime_memory",
                                            "hist_rate"))
 def every_mode(mode):
-    """The programs load, each line is an object with its type, and there is something between the first and the last."""
+    """The programs load, each line is an object with a type, and there are lines between the first and the last."""
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *mode)
     workload.go()
@@ -53,7 +53,7 @@ def every_mode(mode):
     tool.finish()
     kind = check_record_types(tool, mode, "cudamemcpy")
     start, attached = tool.records[:2]
-    check(attached["functions"] > 50, f"attached: {attached}")
+    check(attached["functions"] > 50, f"too few functions attached: {attached}")
     if kind == "row" and mode != ["-x"]:
         api = mode[mode.index("--api") + 1] if "--api" in mode else "driver"
         same(tool, truth, (), api)
@@ -82,7 +82,7 @@ def buckets(record):
 
 @case(each={"driver": "driver", "runtime": "runtime", "both": "both"})
 def sizes_in_buckets(api):
-    """-H size, by direction: each copy that has a size is in its bucket."""
+    """-H size, by direction: each copy with a known size is in the right bucket."""
     more = "copy 3 fn=cuMemcpy3DBatchAsync sizes=100,200,3 height=7; copy 5 fn=cuMemsetD32_v2 bytes=40\n"
     workload = Workload(script + more + "copy 2 fn=cuMemcpyHtoD_v2 bytes=281474976710655")
     tool = Tool("-p", workload.pid, "-H", "size", "--api", api)
@@ -94,7 +94,7 @@ def sizes_in_buckets(api):
                 want[(field_of(call, "kind"), *([call["layer"]] if api == "both" else [])), bucket(size)] += call["count"]
     got = Counter()
     for record in tool.finish().of_type("hist"):
-        equal((record["measure"], record["unit"]), ("size", "bytes"), "what it is")
+        equal((record["measure"], record["unit"]), ("size", "bytes"), "measure and unit")
         equal(record["total"], sum(buckets(record).values()), "total")
         for each, n in buckets(record).items():
             got[(record["kind"], *([record["layer"]] if api == "both" else [])), each] += n
@@ -102,28 +102,28 @@ def sizes_in_buckets(api):
 
 
 @case
-def rates_of_what_can_be_timed():
-    """-H rate: neither of asynchronous copies, which return before, nor of sets, nor of those that failed or have no size."""
+def rates_of_synchronous_copies():
+    """-H rate excludes asynchronous copies, which return early, sets, failed copies and copies without a size."""
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 bytes=3000000 delay_us=300; copy 50 fn=cuMemcpyHtoDAsync_v2 bytes=100\n"
                         "copy 7 fn=cuMemcpyHtoD_v2 result=700 bytes=1000; copy 9 fn=cuMemsetD8_v2 bytes=1000\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=100,200; copy 5 fn=cuMemcpyDtoH_v2 bytes=30000 delay_us=300",
                         "-H", "rate", timed=True)
     got = {record["kind"]: record for record in tool.of_type("hist")}
-    equal({kind: record["total"] for kind, record in got.items()}, {"H2D": 101, "D2H": 5}, "timed")
+    equal({kind: record["total"] for kind, record in got.items()}, {"H2D": 101, "D2H": 5}, "copies with a rate")
     equal({record["unit"] for record in got.values()}, {"MB/s"}, "unit")
-    # 3,000,000 bytes in 300 us, or somewhat more, are at most 10,000 MB/s.
+    # 3,000,000 bytes in at least 300 us are at most 10,000 MB/s.
     check(1000 <= got["H2D"]["p50"] <= 10_000 and max(b["low"] for b in got["H2D"]["buckets"]) <= 10_000, f"{got['H2D']}")
     check(10 <= got["D2H"]["p50"] <= 100, f"{got['D2H']}")
 
 
 @case
 def latency_of_each_form():
-    """The time of a call that waits and of one that does not are two rows, and each is what the driver took."""
+    """Synchronous and asynchronous copies have separate rows, with the duration of the driver's call."""
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 delay_us=500; copy 1009 fn=cuMemcpyHtoDAsync_v2", "-l")
     rows = {row["form"]: row for row in tool.rows}
     equal({form: row["copies"] for form, row in rows.items()}, {"sync": 101, "async": 1009}, "rows")
     check(rows["sync"]["latency_p50_ns"] >= 500_000 > rows["async"]["latency_p50_ns"], f"latencies: {rows}")
-    check(rows["sync"]["latency_total_ns"] >= 101 * 500_000, "total")
+    check(rows["sync"]["latency_total_ns"] >= 101 * 500_000, "total latency is too small")
 
 
 many = "\n".join(f"copy {i % 7 + 2} fn={f} stream={s}" for i, (f, s) in enumerate(
@@ -132,7 +132,7 @@ many = "\n".join(f"copy {i % 7 + 2} fn={f} stream={s}" for i, (f, s) in enumerat
 
 @case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
 def a_full_table_spills(mode):
-    """More rows than the table has: calls go to the front end one by one, batches element by element."""
+    """With more rows than the table holds, calls are sent to user space one by one, batches element by element."""
     batches = "\n".join(f"copy {i + 2} fn=cuMemcpyBatchAsync sizes={i},70000,3 stream={i % 4}; copy 2 fn=cuMemcpyBatchAsync "
                         f"sizes=none stream={i % 4}; copy 3 fn=cuMemcpyBatchAsync sizes=1,2 result=700 stream={i % 4}"
                         for i in range(20))
@@ -148,7 +148,7 @@ def intervals_add_up():
     workload.go()
     truth = workload.truth()
     same(tool.finish(), truth, ("kind", "form"))
-    check(len({row["time"] for row in tool.rows}) >= 3, "intervals")
+    check(len({row["time"] for row in tool.rows}) >= 3, "fewer than 3 intervals")
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], timeout=150)
@@ -181,7 +181,7 @@ def only_these_processes():
 
 @case
 def only_this_thread():
-    """Its copies alone; but memory that another thread has allocated is known to it."""
+    """-t counts only the thread's copies, but knows memory that other threads allocated."""
     workload = Workload("alloc d 5000; alloc h 5000 fn=host; alloc p 5000 fn=cuMemHostAlloc\n"
                         "threads 3; wait {dir}/threads; copy 101 fn=cuMemcpy src=p dst=d; end; copy 7 src=h dst=d")
     leader = Tool("-t", workload.pid, "--by", "thread,kind")
@@ -192,12 +192,12 @@ def only_this_thread():
     truth = workload.truth()
     same(leader.finish(), [call for call in truth if call["tid"] == workload.pid], ("tid", "kind"))
     same(everything.finish(), truth, ("tid", "kind", "source", "destination"))
-    check(tid, "a thread")
+    check(tid, "the truth has no second thread")
 
 
 @case
 def only_this_thread_with_memory_of_others():
-    """What another thread has allocated is known to it. Names are common: which of the two made the one is open."""
+    """Memory that another thread allocated is known. Names are shared, so either thread may have allocated it."""
     workload = Workload("threads 2; wait {dir}/attached; alloc d 5000; alloc p 5000 fn=cuMemHostAlloc; wait {dir}/copy\n"
                         "copy 101 fn=cuMemcpy src=p dst=d; end", "workload-driver").go()
     tids = workload.threads(2)
@@ -210,8 +210,8 @@ def only_this_thread_with_memory_of_others():
 
 
 @case(alone=True)
-def nothing_is_kept_of_who_has_ended():
-    """A tool that runs for weeks sees many processes: their memory is forgotten with them, also if they copy nothing."""
+def exited_processes_are_forgotten():
+    """The tables forget the memory of exited processes, also of those that copied nothing."""
     def entries(tool, name):
         maps = [m for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
                 and m.get("name") == name]
@@ -225,26 +225,26 @@ def nothing_is_kept_of_who_has_ended():
     for workload in workloads:
         workload.go()
     for i in range(3):
-        wait_until((harness.here / str(i)).exists, "memory is there")
+        wait_until((harness.here / str(i)).exists, f"process {i} has allocated")
     names = ("address_spaces", "allocations", "physical_memory", "ranges")
     kept = {name: entries(tool, name) for name in names}
-    check(all(n >= 3 for n in kept.values()), f"something is kept while they live: {kept}")
+    check(all(n >= 3 for n in kept.values()), f"entries of running processes are missing: {kept}")
     (harness.here / "end").touch()
     for workload in workloads:
         workload.wait()
     for name in names:
-        wait_until(lambda: entries(tool, name) == 0, f"no {name} are left", 30)
+        wait_until(lambda: entries(tool, name) == 0, f"{name} is empty", 30)
     tool.stop()
 
 
 @case
 def stacks():
-    """-U: a row for each caller and direction, with frames of the program."""
+    """-U: one row per caller and direction, with frames of the program."""
     tool, truth = trace(script, "-U", "--by", "kind")
     equal(sum(row["copies"] for row in tool.rows), sum(n for key, n in expected(truth, ()).items() if key[-1] == "copies"),
           "copies")
-    check(all(row.get("frames") or row.get("stack") for row in tool.rows), f"frames of {tool.rows[0]}")
-    check(any("workload" in str(row) for row in tool.rows), "frames of the workload")
+    check(all(row.get("frames") or row.get("stack") for row in tool.rows), f"rows without frames, e.g. {tool.rows[0]}")
+    check(any("workload" in str(row) for row in tool.rows), "no frame of the workload")
 
 
 @case
