@@ -8,7 +8,7 @@ from containers import Cgroup, Container, HostRoot, Image, Name, RuncContainer, 
 from harness import Skip, case, check, equal, wait_until
 from programs import Tool, Workload
 from test_cgroups import fresh
-from test_refusals import said_why
+from test_refusals import check_reason
 from truth import launched, totals
 
 script = "launch vecadd 1009; threads 3; launch saxpy 101; end"
@@ -267,7 +267,7 @@ def pods_that_cannot_be_found():
                         (f"pod:other/{name.pod}", ("other", name.pod)),
                         (f"pod:{name.namespace}/{name.pod}", ("cgroup", name.pod))):
         tool = Tool("-c", what, "--host-root", host.path, json=False, banner=False, preexec=host.enter)
-        said_why(tool.finish(1), 1, words)
+        check_reason(tool.finish(1), 1, words)
 
 
 @case(alone=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of Python: every frame with the line that runs, by what the program says of itself (python_caller.py), on each
-version of CPython that this machine has."""
+"""Python stacks: every frame with its current line, compared with what the program records about itself
+(python_caller.py), for each installed version of CPython."""
 import collections
 import glob
 import json
@@ -16,11 +16,11 @@ from programs import Tool, kill_at_end
 program = pathlib.Path(__file__).with_name("python_caller.py")
 versions = [f"3.{minor}" for minor in range(8, 15)]
 usual = ("3.8", "3.11", "3.13")  # in make test
-INNER, OUTER = 40, 24            # frames that are kept of a deep stack
+INNER, OUTER = 40, 24            # frames kept of a deep stack
 
 
 def interpreters():
-    """{version: path}, of pyenv's and of the system's."""
+    """{version: path} of the interpreters in pyenv and /opt/python."""
     found = {}
     for path in sorted(glob.glob("/root/.pyenv/versions/*/bin/python3") + glob.glob("/opt/python/*/bin/python3")):
         if version := re.search(r"/(3\.\d+)\.[^/]*/bin/python3$", path):
@@ -29,14 +29,14 @@ def interpreters():
 
 
 class Caller:
-    """python_caller.py, as far as go()."""
+    """python_caller.py, started and ready to call."""
 
     def __init__(self, python, lock="released", scenarios="all", threads=1, times=20, env=None):
         words = [program, harness.standin / "libcuda.so.1", lock, scenarios, str(threads), str(times)]
         self.process = subprocess.Popen(self.command(python, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=env)
         kill_at_end(self.process)
-        check(self.process.stdout.readline().startswith("(3, "), "the program has begun")
+        check(self.process.stdout.readline().startswith("(3, "), "the program has started")
         self.pid = self.learn_pid()
 
     def command(self, python, words):
@@ -53,22 +53,22 @@ class Caller:
 
 
 class Script:
-    """A program of Python that says "up", waits for a line, does what it is for, says "done", and waits until it is ended."""
+    """A Python program that prints "up", waits for a line, makes its calls, prints "done", and waits to be killed."""
 
     def __init__(self, *command, env=None):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         kill_at_end(self.process)
-        equal(self.process.stdout.readline(), "up\n", "the program")
+        equal(self.process.stdout.readline(), "up\n", "status of the program")
         self.pid = self.process.pid
 
     def go(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        equal(self.process.stdout.readline(), "done\n", "the program")
+        equal(self.process.stdout.readline(), "done\n", "status of the program")
 
 
 def compiled(source, *options):
-    """A shared library of this file."""
+    """Builds a shared library from this file."""
     built = harness.here / f"lib{source.stem}.so"
     if subprocess.run(["cc", *options, "-shared", "-fPIC", "-o", built, source, "-ldl"], capture_output=True).returncode:
         raise Skip("no C compiler")
@@ -78,38 +78,38 @@ def compiled(source, *options):
 def interpreter(version):
     path = interpreters().get(version)
     if not path:
-        raise Skip(f"there is no CPython {version} in /root/.pyenv/versions")
+        raise Skip(f"no CPython {version} in /root/.pyenv/versions")
     return path
 
 
-def as_kept(frames):
+def shortened(frames):
     if len(frames) <= INNER + OUTER:
         return frames
     return frames[:INNER] + (f"[{len(frames) - INNER - OUTER} frames]",) + frames[-OUTER:]
 
 
 def python_frames(row):
-    """Those that have been taken apart, and what is left out between them."""
+    """Python frames of a row, and the line for omitted frames between them."""
     lines = [line for line in row["frames"] if line.startswith("[")]
     frames = [f"{frame['function']}:{frame.get('line')}" for frame in row["stack"] if frame["language"] == "python"]
     return tuple(frames[:INNER] + lines + frames[INNER:])
 
 
-def added_up(rows, key, what="launches"):
+def added_up(rows, key, figure="launches"):
     sums = collections.Counter()
     for row in rows:
-        sums[key(row)] += row[what]
+        sums[key(row)] += row[figure]
     return dict(sums)
 
 
-def compared(caller):
-    """A tool that has seen all of its launches, stack by stack."""
+def compare(caller):
+    """Traces all launches of the caller, and compares them with the truth, stack by stack."""
     tool = Tool("-p", caller.pid, "-U")
     truth = caller.go()
     tool.stop()
     want = collections.Counter()
     for frames, launches in truth.items():
-        want[as_kept(frames)] += launches
+        want[shortened(frames)] += launches
     equal(added_up(tool.rows, python_frames), dict(want), "launches by stack")
     return tool
 
@@ -119,19 +119,19 @@ def compared(caller):
             if version not in usual or lock == "held"])
 def every_frame(form):
     version, lock = form
-    compared(Caller(interpreter(version), lock))
+    compare(Caller(interpreter(version), lock))
 
 
 @case(each={path.name: path for path in sorted(pathlib.Path("/usr/bin").glob("python3.*")) if path.name[8:].isdigit()},
       asan=True)
 def of_the_system(python):
-    """Debian's is one file, without symbols of its own."""
-    # In an emulated machine, the time that there is for names would not do for the stacks of all.
-    tool = compared(Caller(python, scenarios="all" if harness.patience == 1 else "plain,model", times=5))
+    """Debian's interpreter is one file, without symbols."""
+    # In an emulated machine, finding names takes too long for all scenarios.
+    tool = compare(Caller(python, scenarios="all" if harness.patience == 1 else "plain,model", times=5))
     row = next(row for row in tool.rows if any("Model.layer" in frame for frame in row["frames"]))
-    check(all("ffi" in frame for frame in row["frames"][:2]), f"native callers stand in front: {row['frames']}")
+    check(all("ffi" in frame for frame in row["frames"][:2]), f"native callers come first: {row['frames']}")
     kinds = [frame["language"] for frame in row["stack"]]
-    equal(kinds, sorted(kinds), "native frames, then those of Python")
+    equal(kinds, sorted(kinds), "native frames, then Python frames")
     check(not any("python3" in frame for frame in row["frames"] if ".py:" not in frame), "no frame of the interpreter")
 
 
@@ -146,45 +146,45 @@ int main(int argc, char** argv)
 
 @case(each={"moved": ("-pie", "-pic.a"), "not_moved": ("-no-pie", ".a")}, long=["not_moved"])
 def linked_by_lld(form):
-    """lld does not pad files: the interpreter's text begins in a page of the segment before it."""
+    """lld does not pad segments: the interpreter's code begins in the last page of the segment before it."""
     pie, library = form
     source, binary = harness.here / "embedding.c", harness.here / "embedding"
     source.write_text(embedding)
     code = "import sysconfig; print(*sysconfig.get_config_vars('INCLUDEPY', 'LIBPL', 'LIBRARY', 'LIBS', 'MODLIBS'), sep=chr(10))"
     variables = subprocess.run(["/usr/bin/python3", "-c", code], capture_output=True, text=True, check=True)
-    headers, folder, name, libraries, of_modules = variables.stdout.splitlines()
+    headers, folder, name, libraries, module_libraries = variables.stdout.splitlines()
     archive = pathlib.Path(folder) / name.replace(".a", library)
     if not shutil.which("ld.lld") or not archive.exists():
-        raise Skip(f"there is no lld, or no {archive}")
+        raise Skip(f"no lld, or no {archive}")
     subprocess.run(["cc", "-fuse-ld=lld", pie, "-fPIE", f"-I{headers}", "-o", binary, source, archive, "-Wl,-export-dynamic",
-                    *libraries.split(), *of_modules.split()], check=True)
-    compared(Caller(binary, scenarios="plain,model"))
+                    *libraries.split(), *module_libraries.split()], check=True)
+    compare(Caller(binary, scenarios="plain,model"))
 
 
 @case(each={version: version for version in versions}, long=[version for version in versions if version not in usual])
 def threads(version):
-    compared(Caller(interpreter(version), "released", "plain,model,deep,made", 32, 10))
+    compare(Caller(interpreter(version), "released", "plain,model,deep,made", 32, 10))
 
 
 @case(alone=True)
-def everybody():
-    """Nobody has named the process, but it was there, with the driver: its first call has frames, too."""
+def system_wide():
+    """A process that has loaded the driver before the tool starts: its first call has Python frames, too."""
     caller = Caller("/usr/bin/python3", scenarios="plain")
     tool = Tool("-U", "1")
     truth = caller.go()
-    wait_until(lambda: any(row["pid"] == caller.pid for row in tool.rows), "its launches are seen")
+    wait_until(lambda: any(row["pid"] == caller.pid for row in tool.rows), "a row with its launches")
     tool.stop()
     equal(added_up((row for row in tool.rows if row["pid"] == caller.pid), python_frames), truth, "launches by stack")
 
 
 @case
-def lines_of_events():
+def events():
     caller = Caller("/usr/bin/python3", scenarios="plain,lines", times=3)
     tool = Tool("-p", caller.pid, "-e", "-U")
     truth = caller.go()
     tool.stop()
-    seen = collections.Counter(python_frames(event) for event in tool.events)
-    equal(dict(seen), truth, "lines by stack")
+    reported = collections.Counter(python_frames(event) for event in tool.events)
+    equal(dict(reported), truth, "events by stack")
 
 
 def line_of(row):
@@ -199,10 +199,10 @@ def by_line():
     tool.stop()
     want = collections.Counter()
     for frames, launches in truth.items():
-        own = [frame for frame in frames if not re.match(r"<module>:[1-7]$", frame)]  # code of "<made>" is of no file
+        own = [frame for frame in frames if not re.match(r"<module>:[1-7]$", frame)]  # code compiled as "<made>" has no file
         want[own[0]] += launches
     equal(added_up(tool.rows, line_of), dict(want), "launches by line")
-    check(all(row["code_file"] == str(program) for row in tool.rows), "of the program's file")
+    check(all(row["code_file"] == str(program) for row in tool.rows), "file of each line")
 
 
 @case
@@ -221,8 +221,8 @@ library = "import sys\n\ndef launch(note, cu_launch, grid):\n    note(sys._getfr
 
 
 @case(each={"own": (), "none": ("--skip", "*/python_caller.py")})
-def of_libraries(more):
-    """A line of site-packages is not the program's own; with --skip, its own file is not, either: the innermost is shown."""
+def skipped_files(more):
+    """Lines in site-packages are skipped. If --skip excludes the program's file, too, the innermost line is shown."""
     folder = harness.here / "site-packages"
     folder.mkdir()
     (folder / "a_library.py").write_text(library)
@@ -244,9 +244,9 @@ def forked():
     truth = caller.go()
     tool.stop()
     ours = [row for row in tool.rows if row["comm"].startswith("python3") and "stack" in row]
-    seen = added_up(ours, python_frames)
+    reported = added_up(ours, python_frames)
     for frames, launches in truth.items():
-        check(seen.get(frames, 0) >= launches, f"{launches} launches of the child by {frames}: {seen}")
+        check(reported.get(frames, 0) >= launches, f"{launches} launches of the child by {frames}: {reported}")
 
 
 thread = r"""
@@ -287,7 +287,7 @@ sys.stdin.readline()
 
 @case(each={"frame_pointers": "-fno-omit-frame-pointer", "no_frame_pointers": "-fomit-frame-pointer"})
 def a_thread_without_python(form):
-    """It has its own native callers, none of another thread's frames, and a line that says so."""
+    """It has its own native callers, no frames of another thread, and a last line that explains why."""
     (harness.here / "thread.c").write_text(thread)
     (harness.here / "starts.py").write_text(starts_thread)
     helper = compiled(harness.here / "thread.c", "-O1", form, "-fno-optimize-sibling-calls")
@@ -302,7 +302,7 @@ def a_thread_without_python(form):
 
 
 @case(tool="cudagap")
-def where_threads_block():
+def stacks_of_sleeps():
     caller = Caller("/usr/bin/python3", scenarios="waits", times=10)
     tool = Tool("-p", caller.pid, "-U")
     truth = caller.go()
@@ -332,8 +332,8 @@ sys.stdin.readline()
 """
 
 
-def line_of_holder(*arguments):
-    """The one row of a tool that adds calls up by line, while a program allocates and waits."""
+def row_of_holder(*arguments):
+    """The only row of a tool that groups calls by line, for a program that allocates and waits."""
     (harness.here / "holds.py").write_text(holds)
     script = Script("/usr/bin/python3", harness.here / "holds.py", harness.standin / "libcuda.so.1")
     tool = Tool("-p", script.pid, *arguments)
@@ -345,19 +345,19 @@ def line_of_holder(*arguments):
 
 @case(tool="gpualloc")
 def memory_by_line():
-    row = line_of_holder("--by", "line")
-    equal((line_of(row), row["allocs"], row["live_bytes"]), ("keep:8", 20, 20 * 4096), "what is held, and from where")
+    row = row_of_holder("--by", "line")
+    equal((line_of(row), row["allocs"], row["live_bytes"]), ("keep:8", 20, 20 * 4096), "held memory by line")
 
 
 @case(tool="gpualloc")
 def leaks():
-    row = line_of_holder("--leaks")
-    equal((row["allocations"], python_frames(row)), (20, ("keep:8", "<module>:14")), "what is held, and from where")
+    row = row_of_holder("--leaks")
+    equal((row["allocations"], python_frames(row)), (20, ("keep:8", "<module>:14")), "leaks by stack")
 
 
 @case(tool="cudasync")
 def waits_by_line():
-    row = line_of_holder("--by", "line")
+    row = row_of_holder("--by", "line")
     equal((line_of(row), row["calls"]), ("wait:10", 20), "waits")
 
 
@@ -379,7 +379,7 @@ sys.stdin.readline()
 
 
 @case(tool="ncclwait")
-def where_ranks_call():
+def stacks_of_collectives():
     (harness.here / "rank.py").write_text(allreduce)
     script = Script("/usr/bin/python3", harness.here / "rank.py", harness.standin / "libnccl.so.2")
     tool = Tool("-p", script.pid, "-e", "-U")
@@ -388,18 +388,18 @@ def where_ranks_call():
     equal(len(tool.events), 5, "calls")
     for event in tool.events:
         lines = [(frame["function"], frame["line"]) for frame in event["stack"] if frame["language"] == "python"]
-        equal(lines, [("reduce", 9), ("<module>", 12)], f"frames of Python: {event['frames']}")
+        equal(lines, [("reduce", 9), ("<module>", 12)], f"Python frames: {event['frames']}")
 
 
-lies = r"""
+forged_frames = r"""
 #include <stdint.h>
 #include <string.h>
 typedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void*, void*);
-static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* of 3.11, ASCII */
+static struct { uint64_t head[2], length, hash, state, wide; char data[64]; } text; /* str of CPython 3.11, ASCII */
 static struct { uint64_t head[2], size, hash; char data[64]; } table; /* bytes */
 static uint64_t code[64], frame[64];
-/* While it launches, the thread's innermost frame is one that is made up. */
-void lie(char* state, int which, launch_t launch)
+/* During the launch, the thread's innermost frame is a forged one. */
+void forge(char* state, int which, launch_t launch)
 {
     uint64_t* const innermost = (uint64_t*)*(uint64_t*)(state + 56) + 1;
     const uint64_t before = *innermost;
@@ -417,8 +417,8 @@ void lie(char* state, int which, launch_t launch)
     *innermost = (uint64_t)frame;
     switch (which) {
     case 1: frame[6] = (uint64_t)frame; break;                /* it calls itself */
-    case 2: *innermost = 0x10; break;                         /* nothing is there */
-    case 3: *innermost = 0xffffffff81000000; break;           /* the kernel's memory */
+    case 2: *innermost = 0x10; break;                         /* unmapped */
+    case 3: *innermost = 0xffffffff81000000; break;           /* kernel memory */
     case 4: text.length = 1ull << 60; break;
     case 5: text.length = 5000; break;
     case 6: table.size = 1ull << 63; break;
@@ -430,30 +430,30 @@ void lie(char* state, int which, launch_t launch)
     *innermost = before;
 }
 """
-tells_lies = """
+forging_program = """
 import ctypes, sys
-driver, liar = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[2])
+driver, forger = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[2])
 ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
 state = ctypes.pythonapi.PyThreadState_Get()
 print("up", flush=True)
 sys.stdin.readline()
 for which in range(10):
     for _ in range(3):
-        liar.lie(ctypes.c_void_p(state), which, ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p))
+        forger.forge(ctypes.c_void_p(state), which, ctypes.cast(driver.cuLaunchKernel, ctypes.c_void_p))
 print("done", flush=True)
 sys.stdin.readline()
 """
 
 
 @case(asan=True)
-def an_interpreter_that_lies():
-    """Frames in a circle, in no memory, in the kernel's; names of any length, and with what steers a terminal: all calls
-    are counted, and nothing comes through."""
+def forged_interpreter_state():
+    """Forged frames: circular, unmapped, in kernel memory, with names of any length and escape sequences. All calls are
+    counted, and no control character is printed."""
     python = interpreter("3.11")
-    (harness.here / "lies.c").write_text(lies)
-    (harness.here / "lies.py").write_text(tells_lies)
-    liar = compiled(harness.here / "lies.c", "-O1")
-    script = Script(python, harness.here / "lies.py", harness.standin / "libcuda.so.1", liar)
+    (harness.here / "forged_frames.c").write_text(forged_frames)
+    (harness.here / "forged_frames.py").write_text(forging_program)
+    forger = compiled(harness.here / "forged_frames.c", "-O1")
+    script = Script(python, harness.here / "forged_frames.py", harness.standin / "libcuda.so.1", forger)
     tools = Tool("-p", script.pid, "-U", losses=True), Tool("-p", script.pid, "-U", json=False, losses=True)
     script.go()
     for tool in tools:
@@ -461,9 +461,9 @@ def an_interpreter_that_lies():
     equal(sum(row["launches"] for row in tools[0].rows), 30, "launches")
     frames = [frame for row in tools[0].rows for frame in row["frames"]]
     for words in "[more than 1024 frames]", "[Python frames could not be read]":
-        check(words in frames, f"'{words}' is said: {frames}")
-    check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", tools[1].text), f"nothing steers the terminal: {tools[1].text!r}")
-    check("\\x1B[2J\\x0A" in tools[1].text, f"the name is there, made harmless: {tools[1].text}")
+        check(words in frames, f"no '{words}' in {frames}")
+    check(not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", tools[1].text), f"control characters in {tools[1].text!r}")
+    check("\\x1B[2J\\x0A" in tools[1].text, f"escaped name in {tools[1].text}")
 
 
 @case

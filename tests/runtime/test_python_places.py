@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherever an interpreter is: in a virtual environment, in a container, in a program of somebody's own, beside others in
-one process. Each has to be followed as one of the machine's own is (test_python.py)."""
+"""Interpreters in other places: a virtual environment, a container, a program that embeds Python, and several
+interpreters in one process. Stacks must be as complete as in test_python.py."""
 import collections
 import json
 import os
@@ -13,7 +13,7 @@ import harness
 import system
 from harness import Skip, case, check, equal, wait_until
 from programs import Tool
-from test_python import Caller, Script, added_up, compared, compiled, interpreter, program, python_frames
+from test_python import Caller, Script, added_up, compare, compiled, interpreter, program, python_frames
 
 debian = "/usr/bin/python3"
 
@@ -27,17 +27,17 @@ def in_a_virtual_environment(form):
     done = subprocess.run([python, "-m", "venv", "--without-pip", how, folder], capture_output=True, text=True)
     if done.returncode:
         raise Skip(f"no venv: {done.stderr.splitlines()[-1:]}")
-    compared(Caller(folder / "bin/python3", scenarios="plain,model,made", times=5))
+    compare(Caller(folder / "bin/python3", scenarios="plain,model,made", times=5))
 
 
 class ContainedCaller(Caller):
-    """In a root of its own, where the interpreter has a path that this machine has not; process 1 in there."""
+    """Runs as process 1 of its own root, with an interpreter whose path does not exist on this machine."""
 
     inside = "/srv/gpusnoop-python"
     libraries = [("/usr", "/usr"), ("/lib", "/lib"), ("/lib64", "/lib64")]
 
     def command(self, python, words):
-        check(not os.path.exists(self.inside), f"{self.inside} is no path of this machine")
+        check(not os.path.exists(self.inside), f"{self.inside} exists on this machine")
         root = f"{harness.here}/root"
         binds = [*((outside, root + inside) for outside, inside in self.libraries),
                  (str(pathlib.Path(python).parent), root + self.inside), (str(harness.standin), root + "/srv/standin"),
@@ -52,20 +52,20 @@ class ContainedCaller(Caller):
         return pid
 
 
-def compared_in_a_container(contained, python):
+def compare_in_a_container(contained, python):
     caller = contained(str(python), scenarios="plain,model,made", times=5)
-    compared(caller)
+    compare(caller)
     os.kill(caller.pid, signal.SIGKILL)
     caller.process.wait()
 
 
 @case
 def in_a_container():
-    """Debian's, which has no symbols of its own, and is one file."""
-    compared_in_a_container(ContainedCaller, pathlib.Path(debian).resolve())
+    """Debian's interpreter, which is one file without symbols."""
+    compare_in_a_container(ContainedCaller, pathlib.Path(debian).resolve())
 
 
-# Of other releases, which have others (tests/kernels/other_root.py): by their names.
+# Interpreters of other releases (tests/kernels/other_root.py), by name.
 elsewhere = {path.name: path for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*") if path.name[8:].isdigit()}
 
 
@@ -76,7 +76,7 @@ def of_another_release(python):
     class OtherRelease(ContainedCaller):
         libraries = [(str(usr), "/usr"), (str(usr / "lib"), "/lib")]
 
-    compared_in_a_container(OtherRelease, python)
+    compare_in_a_container(OtherRelease, python)
 
 
 embedding = r"""
@@ -91,11 +91,11 @@ int main(int argc, char** argv)
 
 
 @case
-def in_a_program_of_its_own():
-    """A C program that loads Debian's library, whatever it is called itself."""
+def in_a_program_that_embeds_python():
+    """A C program that loads Debian's libpython."""
     library = next(iter(sorted(pathlib.Path("/usr/lib/x86_64-linux-gnu").glob("libpython3.*.so.1.0"))), None)
     if not library:
-        raise Skip("there is no libpython3.*.so in /usr/lib/x86_64-linux-gnu")
+        raise Skip("no libpython3.*.so in /usr/lib/x86_64-linux-gnu")
     (harness.here / "server.c").write_text(embedding)
     server = harness.here / "server"
     if subprocess.run(["cc", "-O1", "-o", server, harness.here / "server.c", "-ldl"], capture_output=True).returncode:
@@ -105,14 +105,14 @@ def in_a_program_of_its_own():
         def command(self, python, words):
             return [server, library, *words]
 
-    tool = compared(Embedding(debian, scenarios="plain,model,from_c", times=5))
+    tool = compare(Embedding(debian, scenarios="plain,model,from_c", times=5))
     check(not any("libpython" in frame for row in tool.rows for frame in row["frames"]), "no frame of the interpreter")
 
 
 @case(each={version: version for version in ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")}, long=["3.9", "3.10", "3.12"])
 def in_a_second_interpreter(version):
-    """Code of a sub-interpreter. Until 3.11, a thread's slot has the first interpreter's state: calls are those of the line
-    that runs the other one."""
+    """Code of a sub-interpreter. Up to 3.11, a thread's slot has the state of the main interpreter, so that calls appear
+    at the line that runs the sub-interpreter."""
     caller = Caller(interpreter(version), scenarios="second", times=5, env=os.environ | {"RESULT": f"{harness.here}/second"})
     tool = Tool("-p", caller.pid, "-U")
     first = caller.go()
@@ -121,7 +121,7 @@ def in_a_second_interpreter(version):
     for line in (harness.here / "second").read_text().splitlines():
         for frames, launches in json.loads(line):
             inside[tuple(frames)] += launches
-    equal(sum(inside.values()), 25, "launches of the second")
+    equal(sum(inside.values()), 25, "launches of the sub-interpreter")
     want = dict(first) | inside
     if tuple(map(int, version.split("."))) <= (3, 11):
         want = {frames: launches * (1 + 5) for frames, launches in first.items()}
@@ -151,15 +151,15 @@ sys.stdin.readline()
 
 
 @case
-def two_that_are_alike():
-    """As user_stacks.two_that_are_alike, below Python: native code that differs, and leaves the same behind."""
+def indistinguishable_callers():
+    """Like user_stacks.indistinguishable_callers, below Python: different native code that leaves identical stacks."""
     (harness.here / "alike.c").write_text(alike)
     (harness.here / "alike.py").write_text(calls_alike)
     helper = compiled(harness.here / "alike.c", "-O1", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
     script = Script(debian, harness.here / "alike.py", harness.standin / "libcuda.so.1", helper)
     tool = Tool("-p", script.pid, "-U", "-i", "500ms", losses=True)
     script.go()
-    wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "that callers differ is told")
+    wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "stacks_differing among the losses")
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 6000, "launches")
     equal({tuple(frame.split("+")[0] for frame in row["frames"][:3]) for row in tool.rows}, {("leaf", "left", "run")}, "frames")

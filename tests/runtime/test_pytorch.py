@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch itself, as Debian has it (python3-torch, for the CPU). It launches nothing, so that where it allocates memory,
-a library that is preloaded launches in its stead: each stack is one of PyTorch's, from its C++ to the program's lines."""
+"""PyTorch from Debian (python3-torch, CPU only). It launches no kernels, so a preloaded library makes a launch at each
+allocation. Stacks lead from PyTorch's C++ code to the program's lines."""
 import collections
 import os
 import pathlib
@@ -19,14 +19,14 @@ class Training(Script):
     def __init__(self):
         if subprocess.run([debian, "-c", "import torch, sys; sys.version_info >= (3, 11) or sys.exit(1)"],
                           capture_output=True).returncode:
-            raise Skip("there is no PyTorch for Debian's Python 3.11 or later (package python3-torch)")
+            raise Skip("no PyTorch for Debian's Python 3.11 or later (package python3-torch)")
         self.truth_file = harness.here / "stacks"
         helper = compiled(folder / "allocations_launch.c", "-O2")
         super().__init__(debian, folder / "train.py", harness.standin / "libcuda.so.1", self.truth_file,
                          env=os.environ | {"LD_PRELOAD": str(helper)})
 
     def go(self):
-        """{number: (launches, frames of Python)}"""
+        """{number: (launches, Python frames)}"""
         super().go()
         lines = [line.split("\t") for line in self.truth_file.read_text().splitlines()]
         return {int(number): (int(launches), tuple(filter(None, frames))) for number, launches, *frames in lines}
@@ -34,21 +34,21 @@ class Training(Script):
 
 @case(long=True)
 def every_line():
-    """Each launch has the frames of Python that the interpreter told of it, and PyTorch's in front."""
+    """Each launch has the Python frames that the interpreter reported, and most have PyTorch's native frames."""
     training = Training()
     tool = Tool("-p", training.pid, "-e", "-U", losses=True)
     truth = training.go()
     launches = sum(launches for launches, _ in truth.values())
-    wait_until(lambda: tool.out_file.read_bytes().count(b'"type":"event"') >= launches, "all lines are there", 30)
+    wait_until(lambda: tool.out_file.read_bytes().count(b'"type":"event"') >= launches, "all events", 30)
     tool.stop()
     equal(len(tool.events), launches, "launches")
-    check(len(truth) > 30, f"there are many stacks: {len(truth)}")
-    of_pytorch = 0
+    check(len(truth) > 30, f"number of stacks: {len(truth)}")
+    with_libtorch = 0
     for event in tool.events:
         frames = tuple(f"{frame['function']}:{frame['line']}" for frame in event["stack"] if frame["language"] == "python")
-        equal(frames, truth[event["grid"][0]][1], f"frames of Python: {event['frames']}")
-        of_pytorch += any("libtorch" in frame for frame in event["frames"])
-    check(of_pytorch > 0.9 * len(tool.events), f"{of_pytorch} of {len(tool.events)} have frames of PyTorch's own")
+        equal(frames, truth[event["grid"][0]][1], f"Python frames: {event['frames']}")
+        with_libtorch += any("libtorch" in frame for frame in event["frames"])
+    check(with_libtorch > 0.9 * len(tool.events), f"{with_libtorch} of {len(tool.events)} launches have frames of libtorch")
     check(set(tool.lost) <= {"stacks_differing"}, f"losses: {tool.lost}")
 
 

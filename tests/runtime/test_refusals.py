@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot work is refused at once: the exit status, one sentence that says why, and nothing attached."""
+"""Requests that cannot work are refused at once: an exit status, a sentence with the reason, and nothing attached."""
 import os
 import shutil
 import subprocess
@@ -14,25 +14,25 @@ from truth import same_counts
 
 
 def refused(arguments, code, *words, preexec=None):
-    """The tool ends with `code` and says a sentence with these words in it."""
+    """The tool exits with `code` and prints a sentence that contains these words."""
     tool = Tool(*arguments, json=False, banner=False, preexec=preexec, attaches=False)
-    said_why(tool.finish(code, seconds=20), code, words)
+    check_reason(tool.finish(code, seconds=20), code, words)
 
 
-def said_why(tool, code, words):
+def check_reason(tool, code, words):
     equal(tool.text, "", f"standard output of {tool}")
     first, *rest = tool.error.splitlines() or [""]
-    check(first.startswith(f"{harness.binary.name}: "), f"{tool} says: {tool.error}")
+    check(first.startswith(f"{harness.binary.name}: "), f"{tool} printed: {tool.error}")
     for word in words:
-        check(tool.error.count(word) < 2 or not word.startswith("/"), f"{tool} says it twice: {tool.error}")
+        check(tool.error.count(word) < 2 or not word.startswith("/"), f"{tool} repeats {word!r}: {tool.error}")
         check(word.lower() in tool.error.lower(), f"{tool} does not mention {word!r}: {tool.error}")
-    # The sentence, and what to do about it.
+    # After the sentence, at most a hint.
     follow = f"Try '{harness.binary.name} --help'." if code == 2 else "hint: "
-    check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} says: {tool.error}")
-    check(len(first) < 400 and "terminate" not in first, f"{tool} says: {first}")
+    check(len(rest) <= 1 and all(line.startswith(follow) for line in rest), f"{tool} printed: {tool.error}")
+    check(len(first) < 400 and "terminate" not in first, f"{tool} printed: {first}")
 
 
-# All mistakes are tried in tests/unit/run; here is what a process makes of one.
+# tests/unit/run covers all mistakes. These are one per tool, in a real process.
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
          "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread"),
@@ -51,16 +51,16 @@ for name, row in usage.items():
 
 
 @case
-def a_name_for_a_pid():
-    """The sentence has the option for names, and the process that may be meant, if it uses CUDA."""
+def name_instead_of_a_pid():
+    """The message suggests -n, and a matching process if one uses CUDA."""
     tag = f"q{os.getpid():x}"[:8]
     workload = Workload(f"name {tag}-a; touch {{dir}}/named; wait {{dir}}/end").go()
-    wait_until((harness.here / "named").exists, "it has its name")
+    wait_until((harness.here / "named").exists, "the thread has its name")
     kill_at_end(subprocess.Popen([shutil.copy("/bin/sleep", harness.here / f"{tag}-b"), "600"]))
-    said = refused_text(["-p", tag])
-    check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in said, said)
-    check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "what the shell would take apart")
-    check("-n " not in refused_text(["-p", "1x"]), "a number that is mistyped")
+    message = refused_text(["-p", tag])
+    check(f"'{tag}'; for a name there is -n: -n {tag}; process {workload.pid} ({tag}-a) maps CUDA\n" in message, message)
+    check(refused_text(["-p", "no\x1b[2Jname"]).endswith("-n NAME\nTry 'cudalaunch --help'.\n"), "name with control characters")
+    check("-n " not in refused_text(["-p", "1x"]), "mistyped number")
 
 
 def refused_text(arguments):
@@ -71,7 +71,7 @@ def refused_text(arguments):
 
 @case(asan=True)
 def help_and_version():
-    """Also for ordinary users: they print to standard output, and nothing else."""
+    """Ordinary users can use them, too; standard error stays empty."""
     for words, text in (["--help"], "--latency"), (["-h"], "Examples:"), (["-V"], "0."), (["--version"], "cudalaunch"):
         for preexec in (None, lambda: os.setuid(65534)):
             done = subprocess.run([copy_for_all(), *words], preexec_fn=preexec, capture_output=True, text=True, timeout=60)
@@ -80,7 +80,7 @@ def help_and_version():
 
 
 def copy_for_all():
-    """The folder that the tool was built in may be closed to ordinary users."""
+    """A copy of the tool that ordinary users can execute, even if they cannot access the build folder."""
     copy = harness.here / "cudalaunch"
     if not copy.exists():
         shutil.copy(harness.binary, copy)
@@ -98,21 +98,21 @@ def an_ordinary_user():
     if shutil.which("setpriv"):
         done = subprocess.run(["setpriv", "--bounding-set=-sys_admin,-bpf,-perfmon", "--inh-caps=-all", harness.binary],
                               capture_output=True, text=True, timeout=60)
-        equal((done.returncode, done.stdout), (1, ""), "root without what tracing takes")
-        check("CAP_SYS_ADMIN" in done.stderr, f"says why: {done.stderr}")
+        equal((done.returncode, done.stdout), (1, ""), "root without the capabilities for tracing")
+        check("CAP_SYS_ADMIN" in done.stderr, f"no reason: {done.stderr}")
 
 
 @case
 def root_of_a_user_namespace():
-    """It has all capabilities, over nothing that matters here."""
+    """It has all capabilities, but only in its own namespace."""
     use_copy()
     done = subprocess.run(["unshare", "-U", "-r", "true"], capture_output=True)
     if done.returncode:
         raise harness.Skip("no user namespaces here")
     done = subprocess.run(["unshare", "-U", "-r", harness.binary, "-d", "1"], capture_output=True, text=True, timeout=60)
     equal((done.returncode, done.stdout), (1, ""), "root of a user namespace")
-    check("root" in done.stderr and done.stderr.startswith("cudalaunch: "), f"says why: {done.stderr}")
-    check(len(done.stderr.splitlines()) <= 2, f"says it in a sentence: {done.stderr}")
+    check("root" in done.stderr and done.stderr.startswith("cudalaunch: "), f"no reason: {done.stderr}")
+    check(len(done.stderr.splitlines()) <= 2, f"more than a sentence and a hint: {done.stderr}")
 
 
 def without_btf():
@@ -129,26 +129,26 @@ def a_kernel_without_btf():
 def another_pid_namespace():
     done = subprocess.run(["unshare", "-p", "-f", "--mount-proc", harness.binary, "-p", "1"], capture_output=True, text=True,
                           timeout=60)
-    equal((done.returncode, done.stdout), (1, ""), "in a container with process ids of its own")
-    check("container" in done.stderr and "pid" in done.stderr, f"says why: {done.stderr}")
+    equal((done.returncode, done.stdout), (1, ""), "in another pid namespace")
+    check("container" in done.stderr and "pid" in done.stderr, f"no reason: {done.stderr}")
 
 
 @case(asan=True)
-def processes_that_are_none():
+def processes_that_do_not_exist():
     ended = subprocess.Popen(["true"])
     ended.wait()
     refused(["-p", ended.pid], 1, "no process", str(ended.pid))
     refused(["-p", f"{os.getpid()},{ended.pid}"], 1, "no process", str(ended.pid))
     refused(["-t", ended.pid], 1, "no thread", str(ended.pid))
     zombie = subprocess.Popen(["true"])
-    wait_until(lambda: system.stat_fields(zombie.pid)[0] == "Z", "the process has ended")
+    wait_until(lambda: system.stat_fields(zombie.pid)[0] == "Z", "the process has exited")
     tool = Tool("-p", zombie.pid, json=False, banner=False)
-    check(tool.process.wait(20) in (0, 1), f"a zombie is no reason to wait: {tool.error}")
+    check(tool.process.wait(20) in (0, 1), f"the tool waits for a zombie: {tool.error}")
     zombie.wait()
 
 
 @case
-def a_thread_for_a_process():
+def thread_instead_of_a_process():
     workload = Workload("threads 1; wait {dir}/end; end")
     workload.go()
     tid, = workload.threads(1)
@@ -158,7 +158,7 @@ def a_thread_for_a_process():
 
 
 def mapped(path):
-    """A process that maps this file as a program would."""
+    """A process that maps this file as executable."""
     code = ("import mmap, os, sys, time; f = os.open(sys.argv[1], os.O_RDONLY)\n"
             "m = mmap.mmap(f, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC); print(); time.sleep(60)")
     process = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
@@ -185,8 +185,8 @@ broken = {
 
 
 @case(asan=True, alone=True)
-def libraries_that_are_none():
-    """The sentence names the file; and who traces everything is not disturbed by them."""
+def invalid_libraries():
+    """The message names the file. A system-wide run is not affected by such files."""
     driver = (harness.standin / "libcuda.so.1").read_bytes()
     paths = [harness.here / name / "libcuda.so.1" for name in broken]
     for path, make in zip(paths, broken.values()):
@@ -204,7 +204,7 @@ def libraries_that_are_none():
 
 @case
 def a_library_without_symbols():
-    """Sections and dynamic symbols are gone: nothing can be found in it, and nothing is."""
+    """No CUDA function can be found in it."""
     path = harness.here / "libcuda.so.1"
     source = harness.here / "empty.c"
     source.write_text("int nothing_of_cuda;\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that were there before the tool, without symbols: what their code registers, and their memory, names their
-kernels; and each name says where it is from."""
+"""Kernel names of stripped programs that were running before the tool started: found in what their code registers, and in
+their memory. Each name has a source."""
 import os
 import subprocess
 
@@ -12,14 +12,14 @@ from truth import same_counts
 
 
 def running(form, seconds=6, strip=False):
-    """A program of this form that has its handles already, and goes on for so long once told to."""
+    """A running program that has its handles already, and makes calls for this number of seconds once "start" exists."""
     folder = harness.here if strip else None
     if strip:
         subprocess.run(["strip", "-o", harness.here / form, harness.standin / form], check=True)
     workload = Workload(known_before + f"repeat {seconds * 10}; {every_kernel}; sleep 100; end", form, folder=folder,
                         env={"LD_LIBRARY_PATH": str(harness.standin)})
     workload.go()
-    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    harness.wait_until((harness.here / "up").exists, "the handles are created")
     return workload
 
 
@@ -33,7 +33,7 @@ def sources(tool, **fields):
 
 
 def traced(workload, *arguments, cache=None):
-    """Tools see the program go on from here; their rows of the last interval."""
+    """Traces the program from here to its exit. Returns the tool and the truth."""
     folder = cache or harness.here / "cache"
     folder.mkdir(mode=0o700, exist_ok=True)
     os.environ["CACHE_DIRECTORY"] = str(folder)
@@ -49,22 +49,22 @@ def last_sources(tool):
 
 @case(asan=True)
 def a_static_runtime_stripped():
-    """Nothing of the runtime can be probed, and no call made a handle under the tool's eyes: the driver's objects keep
-    the names, where kernels that the program registers were found."""
+    """The runtime cannot be probed, and all handles existed before tracing: names come from the driver's objects, for
+    kernels whose registrations were found in the program."""
     tool, truth = traced(running("workload-static-stripped"))
     same_counts(tool, truth, api="driver", by=())
-    equal(last_sources(tool), {(name, "object") for name in demangled}, "names and where they are from")
+    equal(last_sources(tool), {(name, "object") for name in demangled}, "names and their sources")
 
 
 @case
 def a_run_of_two_seconds():
-    """With -p the files are scanned from the start."""
+    """With -p, files are scanned from the start."""
     workload = stripped("workload")
     tool = Tool("-p", workload.pid, "--api", "runtime", "-d", 2)
     (harness.here / "start").touch()
     tool.finish()
     workload.process.kill()
-    equal(sources(tool), {(name, "registration") for name in demangled}, "names and where they are from")
+    equal(sources(tool), {(name, "registration") for name in demangled}, "names and their sources")
 
 
 @case(each={"driver": "correlation", "runtime": "registration"})
@@ -72,48 +72,48 @@ def a_stripped_program(source):
     """The runtime is called with host stubs, which have no symbols."""
     api = {"correlation": "driver", "registration": "runtime"}[source]
     tool, _ = traced(stripped("workload"), "--api", api)
-    equal(last_sources(tool), {(name, source) for name in demangled}, "names and where they are from")
+    equal(last_sources(tool), {(name, source) for name in demangled}, "names and their sources")
 
 
 @case
 def handles_of_runtime_13():
-    """They are opaque, and were handed out before: the program's variables have them."""
+    """They are opaque and existed before tracing: their values are found in the program's variables."""
     tool, _ = traced(stripped("workload13"), "--api", "runtime")
-    equal(last_sources(tool), {(name, "handle") for name in demangled}, "names and where they are from")
+    equal(last_sources(tool), {(name, "handle") for name in demangled}, "names and their sources")
 
 
 @case
 def a_run_with_one_report():
-    """Launched before the scan of their file is in, and not again: they are named as soon as it is, not when the report
-    is made, for the process has exited by then."""
+    """All launches come before the file is scanned. Kernels are named when the scan ends, since the process has exited by the
+    time of the report."""
     workload = Workload(known_before + f"{every_kernel}; sleep 2500", "workload-static-stripped",
                         env={"LD_LIBRARY_PATH": str(harness.standin)})
     workload.go()
-    harness.wait_until((harness.here / "up").exists, "the handles are made")
+    harness.wait_until((harness.here / "up").exists, "the handles are created")
     tool = Tool("-p", workload.pid, "--no-cache")
     (harness.here / "start").touch()
     same_counts(tool, workload.truth(), api="driver", by=())
-    equal(sources(tool.finish()), {(name, "object") for name in demangled}, "names and where they are from")
+    equal(sources(tool.finish()), {(name, "object") for name in demangled}, "names and their sources")
 
 
 @case
 def with_symbols():
     tool, _ = traced(running("workload"), "--api", "runtime")
-    equal(last_sources(tool), {(name, "symbol") for name in demangled}, "names and where they are from")
+    equal(last_sources(tool), {(name, "symbol") for name in demangled}, "names and their sources")
 
 
 @case
-def as_lines():
-    """-e: the first lines have a handle, later ones the name."""
+def in_events():
+    """-e: the first events have a handle, later ones the name."""
     tool, _ = traced(stripped("workload"), "--api", "runtime", "-e")
     last = tool.events[-15:]
     equal({(event.get("kernel"), event.get("name_source")) for event in last},
-          {(name, "registration") for name in demangled}, "names and where they are from")
+          {(name, "registration") for name in demangled}, "names and their sources")
 
 
 @case(each={"kept": [], "not kept": ["--no-cache"]})
-def the_cache(options):
-    """What was found is kept for the next run, by build-id, for the owner's eyes only."""
+def names_are_cached(options):
+    """Names are cached by build-id for the next run; only the owner can read the cache."""
     folder = harness.here / "kept"
     traced(stripped("workload"), "--api", "runtime", *options, cache=folder)
     files = list(folder.iterdir())
@@ -123,7 +123,7 @@ def the_cache(options):
 
 
 @case(each={"garbage": b"\xff" * 4096, "empty": b"", "cut": None}, long=["empty", "garbage"])
-def a_spoilt_cache(content):
+def a_damaged_cache(content):
     folder = harness.here / "kept"
     traced(stripped("workload"), "--api", "runtime", cache=folder)
     for file in folder.iterdir():
@@ -131,14 +131,14 @@ def a_spoilt_cache(content):
     for name in "up", "start":
         (harness.here / name).unlink()
     tool, _ = traced(stripped("workload"), "--api", "runtime", cache=folder)
-    equal(last_sources(tool), {(name, "registration") for name in demangled}, "names and where they are from")
+    equal(last_sources(tool), {(name, "registration") for name in demangled}, "names and their sources")
 
 
 @case
-def a_cache_that_others_write_to():
+def a_cache_that_others_can_write_to():
     folder = harness.here / "kept"
     folder.mkdir(mode=0o777)
     os.chmod(folder, 0o777)
     tool, _ = traced(stripped("workload"), "--api", "runtime", cache=folder)
-    equal(list(folder.iterdir()), [], "files in a folder that is anybody's")
+    equal(list(folder.iterdir()), [], "files in a world-writable folder")
     equal(names(tool, time=max(row["time"] for row in tool.rows)), demangled, "names")

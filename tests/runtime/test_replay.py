@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--replay: a recording is shown as it was recorded, as tables and on cudatop's screen, by who may trace nothing."""
+"""--replay: recordings look the same as the live run, in tables and on cudatop's screen, and need no privileges."""
 import gzip
 import itertools
 import json
@@ -26,7 +26,7 @@ import terminal  # noqa: E402
 
 
 def recorded():
-    """What a workload did in two intervals or more, and the rows of each of its processes."""
+    """A recording of at least three intervals, the workload's pid, and the recorded rows per process."""
     file = harness.here / "recorded.json"
     workload = Workload("repeat 6; launch vecadd 100; copy 3; sleep 150; end", name="trainer")
     tool = Tool("-p", workload.pid, "-b", "0.3", "--nvml", "off", "--record", file, json=False, losses=True)
@@ -42,11 +42,11 @@ def tables_and_screen():
     file, pid, rows = recorded()
     done = subprocess.run([harness.binary, "--replay", file, "-b", "--columns", "PID,COMM,LAUNCH/s,COPY/s"], text=True,
                           capture_output=True, timeout=60, user=65534, group=65534, extra_groups=[])
-    equal((done.returncode, done.stderr), (0, ""), "exit status of who is nobody")
+    equal((done.returncode, done.stderr), (0, ""), "exit status for an ordinary user")
     lines = [line.split() for line in done.stdout.splitlines()]
-    shown = [(int(line[0]), line[1], float(line[2]), float(line[3])) for line in lines if line and line[0].isdigit()]
+    replayed_rows = [(int(line[0]), line[1], float(line[2]), float(line[3])) for line in lines if line and line[0].isdigit()]
     near = [(row["pid"], row["comm"], round(row["launches_per_second"], 1), round(row["copies_per_second"], 1)) for row in rows]
-    equal(shown, near, "rows")
+    equal(replayed_rows, near, "rows")
 
     if not terminal.available:
         raise Skip("there is no tmux")
@@ -57,7 +57,7 @@ def tables_and_screen():
     screen.keys("Space")
     screen.wait_for("stopped")
     count = len({row["time"] for row in rows})
-    screen.keys(*["["] * count)  # back to the first one
+    screen.keys(*["["] * count)  # back to the first report
     screen.wait_for(f"1/{count} stopped")
     screen.keys("Enter")
     screen.wait_for("Recorded fields")
@@ -68,8 +68,8 @@ def tables_and_screen():
 
 
 @case(alone=True)
-def with_a_diagnosis():
-    """Each report is one table with what was wrong below it, as when it was recorded."""
+def verdicts():
+    """Each report has a table with verdicts below it, as in the live run."""
     file = harness.here / "recorded.json"
     workload = Workload("forever; alloc all 17179869184 result=2; launch vecadd 1; sleep 50; end", name="trainer")
     live = Tool("-p", workload.pid, "-b", "1", "3", "--nvml", "off", "--record", file, json=False, losses=True)
@@ -78,8 +78,8 @@ def with_a_diagnosis():
     again = replayed("cudatop", file, "-b")
     equal(again.stderr, "", "messages")
     diagnosed = lambda text: [line for line in text.splitlines() if re.match(r"!!|!  |\.  |  +PID COMM +DIAGNOSIS", line)]
-    check("OUT_OF_MEMORY" in live.text, f"there was something wrong: {live.text}")
-    equal(diagnosed(again.stdout), diagnosed(live.text), "what was wrong")
+    check("OUT_OF_MEMORY" in live.text, f"no verdict: {live.text}")
+    equal(diagnosed(again.stdout), diagnosed(live.text), "verdicts")
     equal(len(tables(again.stdout)), len(tables(live.text)), f"tables: {again.stdout}")
     if not terminal.available:
         raise Skip("there is no tmux")
@@ -96,8 +96,8 @@ def with_a_diagnosis():
 
 
 @case(alone=True)
-def as_keys_chose():
-    """The screen of a recording has what keys chose on screens before, and what they choose there is kept."""
+def saved_screen_settings():
+    """The screen of a recording uses the saved settings, and saves settings changed there."""
     if not terminal.available:
         raise Skip("there is no tmux")
     file, _, _ = recorded()
@@ -108,12 +108,12 @@ def as_keys_chose():
     for number in range(2):
         with terminal.Terminal(f"{harness.binary} --replay {file}", 150, 30, XDG_CONFIG_HOME=str(harness.here)) as screen:
             screen.wait_for("REPLAY")
-            screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and what is sorted by")
-            equal("TREE" in screen.text(), number == 1, f"the tree, if it was chosen before: {screen.text()}")
+            screen.wait_for(lambda text: re.search(r"^ +▼PID +LAUNCH/s .* COPY/s", text, re.M), "the columns, and the sorted one")
+            equal("TREE" in screen.text(), number == 1, f"tree view, if it was saved: {screen.text()}")
             screen.keys(*["t", "q"][number:])
             equal(screen.exit_status(), 0, f"exit status ({screen.text()})")
         chosen["tree"] = True
-        equal({key: value for key, value in json.loads(kept.read_text()).items() if key != "ascending"}, chosen, "what is kept")
+        equal({key: value for key, value in json.loads(kept.read_text()).items() if key != "ascending"}, chosen, "saved settings")
 
 
 def replayed(tool, file, *arguments, code=0):
@@ -124,23 +124,23 @@ def replayed(tool, file, *arguments, code=0):
 
 
 def tables(text):
-    """Of tables one below the other. A sentence that there was nothing is in no recording."""
+    """Tables in a text. Sentences such as "no launches" are left out, as recordings do not have them."""
     return [block for block in text.strip("\n").split("\n\n") if not re.search(r"^[\d:]*\n?no .*$", block)]
 
 
-# What each shows that is not of sums: WALL% is rounded where it is recorded, and shown rounded again.
-shown = {"cudalaunch": ("-l", "--by", "pid,kernel"), "cudamemcpy": ("-l",), "cudasync": ("--columns", "-WALL%"),
+# Options of each tool. WALL% is left out: it is rounded when it is recorded, and again when it is shown.
+tool_options = {"cudalaunch": ("-l", "--by", "pid,kernel"), "cudamemcpy": ("-l",), "cudasync": ("--columns", "-WALL%"),
          "gpualloc": (), "cudagraph": (), "cudagap": ()}
 
 
 @harness.case
-def the_tables_of_tools():
-    """Each table is what it was, and rows add up to what was done by fewer keys and over more time."""
+def tables_of_tools():
+    """Each table equals that of the live run. Rows can be merged into fewer keys and longer intervals."""
     workload = Workload("graph create G; graph add G kernel 3; graph instantiate G X\n"
                         "repeat 4; launch one 5 grid=4; launch two 3; copy 3 bytes=2048; sync 2; alloc a 70000; graph launch X 2; sleep 300; end",
                         name="trainer")
     tools, files = {}, {}
-    for tool, arguments in shown.items():
+    for tool, arguments in tool_options.items():
         harness.binary, files[tool] = harness.build / tool, harness.here / f"{tool}.json.zst"
         tools[tool] = Tool("-p", workload.pid, *arguments, "-T", "--record", files[tool], "0.4", json=False)
     workload.go().wait()
@@ -159,8 +159,8 @@ def the_tables_of_tools():
     copied = replayed("cudamemcpy", files["cudamemcpy"], "--by", "container", "60", "1").stdout
     equal(copied.split("\n")[1].split()[:2], ["-", "12"], f"copies ({copied})")
 
-    check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "another tool's")
-    check("cannot be merged" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "an interval of cudagap")
+    check("is a recording of cudalaunch, not of cudasync" in replayed("cudasync", files["cudalaunch"], code=1).stderr, "recording of another tool")
+    check("cannot be merged" in replayed("cudagap", files["cudagap"], "5", code=2).stderr, "merged intervals of cudagap")
 
 
 def same_tables(tool, run, file, least=1):
@@ -171,8 +171,7 @@ def same_tables(tool, run, file, least=1):
 
 
 @harness.case
-def the_tables_of_ranks_of_drivers_and_with_stacks():
-    """The same for who was late, for calls into the kernel's driver, and for stacks below rows."""
+def tables_of_ranks_driver_calls_and_stacks():
     file = lambda tool: harness.here / f"{tool}.json"
     live = lambda tool, *arguments: Tool(*arguments, "-T", "--record", file(tool), json=False, losses=True)
 
@@ -192,7 +191,7 @@ def the_tables_of_ranks_of_drivers_and_with_stacks():
     runs = {}
     for tool in "cudalaunch", "cudamemcpy", "cudasync", "gpualloc":
         harness.binary = harness.build / tool
-        runs[tool] = live(tool, "-p", workload.pid, "-U", *(shown[tool] if tool == "cudasync" else []), "0.4")
+        runs[tool] = live(tool, "-p", workload.pid, "-U", *(tool_options[tool] if tool == "cudasync" else []), "0.4")
     workload.go().wait()
     for tool, run in runs.items():
         same_tables(tool, run.finish(), file(tool), 2)
@@ -201,7 +200,7 @@ def the_tables_of_ranks_of_drivers_and_with_stacks():
 
 @harness.case(alone=True)
 def by_pod():
-    """Two containers of a pod, another pod, and a process in none: recorded by process and kernel, shown by pod."""
+    """Two containers of a pod, another pod, and a process outside pods: recorded by process and kernel, shown by pod."""
     host, image, first = HostRoot(), Image(), Name()
     second, other = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid), Name()
     inside = []
@@ -229,21 +228,21 @@ endless = {"fifo": lambda path: os.mkfifo(path),
 readers = {"cudatop": ["--replay"], "cudalaunch": ["--replay"], "cudadiff": []}
 
 
-@case(each={f"{tool},{what}": (tool, what) for tool in readers for what in endless})
+@case(each={f"{tool},{kind}": (tool, kind) for tool in readers for kind in endless})
 def signals_end_the_reading(row):
-    """SIGINT and SIGTERM end a tool that waits for a recording, or that has much to unpack, within a second."""
-    tool, what = row
+    """SIGINT and SIGTERM end a tool within a second while it waits for a recording, or unpacks a large one."""
+    tool, kind = row
     file = harness.here / "recording.gz"
-    endless[what](file)
-    for how, again in itertools.product((signal.SIGINT, signal.SIGTERM), (0.3, 1.5)):
+    endless[kind](file)
+    for number, delay in itertools.product((signal.SIGINT, signal.SIGTERM), (0.3, 1.5)):
         run = subprocess.Popen([harness.build / tool, *readers[tool], file, *([file] if tool == "cudadiff" else [])],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         kill_at_end(run)
-        time.sleep(again * harness.patience)
-        equal(run.poll(), None, f"it reads ({how})")
+        time.sleep(delay * harness.patience)
+        equal(run.poll(), None, f"exit status while reading ({number})")
         began = time.monotonic()
-        run.send_signal(how)
-        _, said = run.communicate(timeout=60)
-        check(time.monotonic() - began < harness.patience, f"{how}: {time.monotonic() - began:.2f} s")
-        # cudadiff is killed: an exit status of 0 would be a result.
-        check(run.returncode == (-how if tool == "cudadiff" else 0), f"status {run.returncode}: {said}")
+        run.send_signal(number)
+        _, error = run.communicate(timeout=60)
+        check(time.monotonic() - began < harness.patience, f"exit after signal {number}: {time.monotonic() - began:.2f} s")
+        # cudadiff is killed by the signal: exit status 0 would be a result.
+        check(run.returncode == (-number if tool == "cudadiff" else 0), f"status {run.returncode}: {error}")

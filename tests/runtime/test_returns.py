@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a probe of its own sees each return, those of calls that nobody asked for, or that say nothing, are neither
-counted nor told as lost."""
+"""Return probes: returns of calls outside the filter, or of calls without usable data, are neither counted nor reported
+as lost."""
 import copies
 import graphs
 import harness
@@ -20,7 +20,7 @@ capture begin; launch vecadd 2 stream=1; capture end C; destroycontext; reset
 tiers = {tier: tier for tier in ("session", "multi", "tracefs")}
 
 
-def of_others(tier, *arguments):
+def calls_outside_the_filter(tier, *arguments):
     system.need_tier(tier)
     needle, hay = (Workload(f"name {name}; {everything}", "workload-driver") for name in ("needle", "hay"))
     tool = Tool("-n", "needle", "--by", "pid", "--attach", tier, *arguments)
@@ -32,40 +32,40 @@ def of_others(tier, *arguments):
 
 @harness.case(each=tiers)
 def launches(tier):
-    of_others(tier, "-l")
+    calls_outside_the_filter(tier, "-l")
 
 
 @copies.case(each=tiers)
-def copied(tier):
-    of_others(tier, "-l")
+def copy_calls(tier):
+    calls_outside_the_filter(tier, "-l")
 
 
 @waits.case(each=tiers)
-def waited_for(tier):
-    of_others(tier)
+def waiting_calls(tier):
+    calls_outside_the_filter(tier)
 
 
 @memory.case(each=tiers)
 def allocations(tier):
-    of_others(tier)
+    calls_outside_the_filter(tier)
 
 
 @graphs.case(each=tiers)
 def graph_calls(tier):
-    of_others(tier)
+    calls_outside_the_filter(tier)
 
 
-# The process's first call, and a structure that cannot be read.
-saying_nothing = """
+# The process's first call, and calls with a structure that cannot be read.
+first_and_unreadable = """
 touch {up}; wait {go}
 alloc a 4096; repeat 3; alloc b 2097152 fn=cuMemCreate params=unreadable result=1; end; copy 5 dst=a; free a
 """
 
 
-def without_ends(tier, *arguments):
-    """Only what could not be read is lost."""
+def trace_unreadable(tier, *arguments):
+    """Runs the script. Only the unreadable structures may be reported as lost."""
     system.need_tier(tier)
-    workload = Workload(saying_nothing, "workload-driver", warm=False).ready()
+    workload = Workload(first_and_unreadable, "workload-driver", warm=False).ready()
     tool = Tool("-p", workload.pid, "--attach", tier, *arguments, losses=True)
     workload.go()
     truth = workload.truth()
@@ -76,13 +76,13 @@ def without_ends(tier, *arguments):
 
 @copies.case(each=tiers)
 def first_calls_and_unreadable_structures(tier):
-    tool, truth = without_ends(tier, "--by", "memory")
+    tool, truth = trace_unreadable(tier, "--by", "memory")
     equal(sum(row["copies"] for row in tool.rows), 5, "copies")
     equal({row["destination"] for row in tool.rows}, {"device"}, "destinations")
-    equal(tool.lost["arguments_unreadable"], 3, "structures that could not be read")
+    equal(tool.lost["arguments_unreadable"], 3, "unreadable structures")
 
 
 @tops.case(each=tiers)
 def all_first_calls_and_unreadable_structures(tier):
-    tool, truth = without_ends(tier)
+    tool, truth = trace_unreadable(tier)
     tops.same(tool, truth)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tool that starts beside hundreds of processes sees each of them, and counts what each calls."""
+"""A tool that starts while hundreds of processes run detects all of them, and counts their calls."""
 import re
 import subprocess
 import sys
@@ -11,8 +11,7 @@ from programs import Tool, kill_at_end
 
 crowd_size = 300
 
-# One process that maps the driver, and its children, which call once there is a line: the first of each seven once, the
-# next one twice.
+# A process that maps the driver, and its children. They call when a line arrives: child N makes N % 7 + 1 rounds of calls.
 crowd = """
 import os, sys
 from ctypes import *
@@ -58,7 +57,7 @@ class Crowd:
 
 
 def counted(tool, key, wanted=lambda row: True):
-    """By process, over all reports."""
+    """Sums by process, over all reports."""
     sums = {}
     for row in filter(wanted, tool.rows):
         if row.get("pid") and row[key]:
@@ -67,11 +66,11 @@ def counted(tool, key, wanted=lambda row: True):
 
 
 def beside_many(*arguments):
-    """The crowd, and the tool once it has ended: it has seen each at its start."""
+    """Runs the tool beside a crowd, all of which it must detect when it starts."""
     many = Crowd()
     tool = Tool("-v", *arguments)
-    seen = {int(pid) for pid in re.findall(r"process (\d+) \(.*\) maps CUDA", tool.error)}
-    equal(set(many.pids) - seen, set(), "those that the tool has not seen at its start")
+    detected = {int(pid) for pid in re.findall(r"process (\d+) \(.*\) maps CUDA", tool.error)}
+    equal(set(many.pids) - detected, set(), "processes that the tool has not detected")
     many.go()
     return many, tool.stop()
 
@@ -101,7 +100,7 @@ def cudagap():
 
 @case(tool="nvioctl", alone=True)
 def nvioctl():
-    """Calls into the drivers are those of others."""
+    """Calls into the kernel's drivers are made by another program than the crowd."""
     many, calls = Crowd(), Calls("call RM_FREE 11")
     tool = Tool("--attach", "tracepoint", "-r", 0)
     many.go()

@@ -39,7 +39,7 @@ chosen = {
     "test_late": ["tool_first[both]", "a_process_that_has_no_library_yet"],  # which imports the one before
     "test_earlier": ["each_driver_function[cuCtxSynchronize-asleep]", "each_driver_function[cuStreamSynchronize_ptsz-asleep]",
                      "each_runtime_function[cudaMemcpy-workload13]", "at_the_runtime[cudaMemcpy]", "threads", "no_false_alarm[launches]"],
-    "test_python": ["everybody", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
+    "test_python": ["system_wide", "by_line", f"of_the_system[python3.{sys.version_info.minor}]"],
     "test_python_places": [f"of_another_release[{path.name}]" for path in pathlib.Path("/elsewhere").glob("*/usr/bin/python3.*[0-9]")],  # which imports the one before
 }
 
