@@ -114,7 +114,7 @@ uint32_t resized(uint32_t request, unsigned size)
     return is_uvm(request) ? request : (request & ~(_IOC_SIZEMASK << _IOC_SIZESHIFT)) | size << _IOC_SIZESHIFT;
 }
 
-Command of_size(Command c, unsigned size)
+Command resized(Command c, unsigned size)
 {
     std::string name = c.name;
     if (name == "RM_ALLOC" && size == 32)
