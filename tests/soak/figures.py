@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools need while they run, second by second: memory, descriptors, and the memory of their BPF maps."""
+"""Resources of the tools, sampled once a second: memory, descriptors, and memory of their BPF maps."""
 import os
 import re
 import time
 
 from harness import check
 
-# What the second half may need more than the first quarter did.
+# Allowed growth from the first quarter of the run to the second half.
 kinds = {"memory": 4 << 10, "descriptors": 8, "maps": 64}  # KiB, descriptors, KiB
 
 
@@ -21,13 +21,13 @@ def descriptors(pid):
 
 
 def maps(pid):
-    """KiB of all BPF maps that it holds, each once."""
+    """KiB of all BPF maps of the process, each counted once."""
     held = {}
     for name in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
             with open(f"/proc/{pid}/fdinfo/{name}") as file:
                 fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
-        except OSError:  # open for a moment only
+        except OSError:  # closed meanwhile
             continue
         if "map_id" in fields:
             held[fields["map_id"]] = int(fields["memlock"])
@@ -44,17 +44,17 @@ class Samples:
             return
         self.due = time.monotonic() + 1
         for name, pid in self.pids.items():
-            for kind, ask in (("memory", resident), ("descriptors", descriptors), ("maps", maps)):
-                self.of[name][kind].append(ask(pid))
+            for kind, read in (("memory", resident), ("descriptors", descriptors), ("maps", maps)):
+                self.of[name][kind].append(read(pid))
 
     def compared(self, name, kind):
-        """The most of the first quarter, and of the second half."""
+        """Maximum of the first quarter, and of the second half."""
         values = self.of[name][kind]
         return max(values[:len(values) // 4]), max(values[len(values) // 2:])
 
     def check_flat(self, name, kind):
         early, late = self.compared(name, kind)
-        check(late <= early + kinds[kind], f"{kind} of {name}: {early} at most in the first quarter, {late} in the second half")
+        check(late <= early + kinds[kind], f"{kind} of {name}: at most {early} in the first quarter, but {late} in the second half")
 
     def table(self):
         lines = ["| tool | memory, KiB | descriptors | BPF maps, KiB |", "| --- | --- | --- | --- |"]
