@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same as stacks.cpp, of frames of Python: python_stacks.py LIBRARY"""
+"""Counterpart of stacks.cpp with stacks of Python frames: python_stacks.py LIBRARY"""
 import ctypes
 import sys
 import time
@@ -9,18 +9,18 @@ launch = ctypes.CDLL(sys.argv[1]).cuLaunchKernel
 launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
 
 
-def called(path, more):
-    if not more:
+def call_frames(path, depth):
+    if not depth:
         launch(16, 1, 1, 1, 1, 1, 1, 0, None, None, None)
     elif path & 1:
-        called(path >> 1, more - 1)
+        call_frames(path >> 1, depth - 1)
     else:
-        called(path >> 1, more - 1)
+        call_frames(path >> 1, depth - 1)  # on another line: another stack
 
 
 print("ready", flush=True)
 for line in sys.stdin:
     began = time.perf_counter_ns()
     for path in range(1 << PATH_BITS):
-        called(path, FRAMES - 2)  # and that of the module
+        call_frames(path, FRAMES - 2)  # FRAMES - 1 frames, and the module's
     print((time.perf_counter_ns() - began) / (1 << PATH_BITS), flush=True)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of the tools, sampled once a second: memory, descriptors, and memory of their BPF maps."""
+"""Resources of running tools, sampled once a second: memory, descriptors, and the memory of their BPF maps."""
 import os
 import re
 import time
 
 from harness import check
 
-# Allowed growth from the first quarter of the run to the second half.
+# Allowed growth from the first quarter of the run to its second half.
 kinds = {"memory": 4 << 10, "descriptors": 8, "maps": 64}  # KiB, descriptors, KiB
 
 
 def resident(pid):
-    """KiB."""
+    """VmRSS in KiB."""
     with open(f"/proc/{pid}/status") as file:
         return int(re.search(r"^VmRSS:\s*(\d+)", file.read(), re.M)[1])
 
@@ -21,8 +21,8 @@ def descriptors(pid):
 
 
 def maps(pid):
-    """KiB of all BPF maps of the process, each counted once."""
-    held = {}
+    """Memory in KiB of the process's BPF maps, each counted once."""
+    memory_of_map = {}
     for name in os.listdir(f"/proc/{pid}/fdinfo"):
         try:
             with open(f"/proc/{pid}/fdinfo/{name}") as file:
@@ -30,35 +30,36 @@ def maps(pid):
         except OSError:  # closed meanwhile
             continue
         if "map_id" in fields:
-            held[fields["map_id"]] = int(fields["memlock"])
-    return sum(held.values()) >> 10
+            memory_of_map[fields["map_id"]] = int(fields["memlock"])
+    return sum(memory_of_map.values()) >> 10
 
 
 class Samples:
     def __init__(self, pids):
-        self.pids, self.due, self.of = pids, 0, {name: {kind: [] for kind in kinds} for name in pids}
+        self.pids, self.due, self.values = pids, 0, {name: {kind: [] for kind in kinds} for name in pids}
 
-    def take(self):
-        """Once a second."""
+    def sample(self):
+        """Takes a sample if a second has passed."""
         if time.monotonic() < self.due:
             return
         self.due = time.monotonic() + 1
         for name, pid in self.pids.items():
-            for kind, read in (("memory", resident), ("descriptors", descriptors), ("maps", maps)):
-                self.of[name][kind].append(read(pid))
+            for kind, measure in (("memory", resident), ("descriptors", descriptors), ("maps", maps)):
+                self.values[name][kind].append(measure(pid))
 
-    def compared(self, name, kind):
-        """Maximum of the first quarter, and of the second half."""
-        values = self.of[name][kind]
+    def maxima(self, name, kind):
+        """Returns the maxima of the first quarter and of the second half."""
+        values = self.values[name][kind]
         return max(values[:len(values) // 4]), max(values[len(values) // 2:])
 
     def check_flat(self, name, kind):
-        early, late = self.compared(name, kind)
-        check(late <= early + kinds[kind], f"{kind} of {name}: at most {early} in the first quarter, but {late} in the second half")
+        early, late = self.maxima(name, kind)
+        check(late <= early + kinds[kind],
+              f"{kind} of {name} grew: at most {early} in the first quarter, {late} in the second half")
 
     def table(self):
         lines = ["| tool | memory, KiB | descriptors | BPF maps, KiB |", "| --- | --- | --- | --- |"]
         for name in self.pids:
-            cells = " | ".join("{} -> {}".format(*self.compared(name, kind)) for kind in kinds)
+            cells = " | ".join("{} -> {}".format(*self.maxima(name, kind)) for kind in kinds)
             lines.append(f"| {name} | {cells} |")
         return "\n".join(lines)
