@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soak test: all tools trace the whole machine for an hour, while some programs make calls all the time, and others start
-and exit. At the end, each tool must have counted every call, and its resources must not have grown.
+"""Soak test: all tools trace the whole machine for an hour, while some programs make calls all the time, and others
+start and exit. At the end, each tool must have counted every call, and its resources must not have grown.
 
 One case does the run; each of the others reports one result for one tool."""
 import collections
