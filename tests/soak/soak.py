@@ -83,14 +83,14 @@ def without_directions(sums):
     return {key: n for key, n in sums.items() if key[-1] not in ("h2d_bytes", "d2h_bytes", "d2d_bytes")}
 
 
-def in_one_direction(sums):
+def bytes_with_direction(sums):
     return sum(n for key, n in sums.items() if key[-1] in ("h2d_bytes", "d2h_bytes", "d2d_bytes"))
 
 
 def check_cudatop(tool, expected):
     got, want = tops.found(tops.rows(tool)), tops.expected(expected.calls)
     equal(without_directions(got), without_directions(want), f"{tool}, by pid")
-    known, total = in_one_direction(got), in_one_direction(want)
+    known, total = bytes_with_direction(got), bytes_with_direction(want)
     check((1 - max_unknown_directions) * total <= known <= total,
           f"{tool}: direction of {known} bytes of {total} is known")
 
@@ -142,7 +142,7 @@ class ProbedFiles:
     """Number of files that a tool reports as probed. It reports when the number grows, not when it shrinks."""
 
     def __init__(self, tool):
-        self.tool, self.file, self.at = tool, tool.out_file, 0
+        self.tool, self.file, self.position = tool, tool.out_file, 0
 
     def __str__(self):
         with open(self.file, "rb") as file:
@@ -153,9 +153,9 @@ class ProbedFiles:
         """Returns the largest number reported since the last call."""
         files = 0
         with open(self.file, "rb") as file:
-            file.seek(self.at)
+            file.seek(self.position)
             complete = file.read().rpartition(b"\n")[0]
-        self.at += len(complete)
+        self.position += len(complete)
         for line in complete.splitlines():
             if line.startswith(b'{"type":"attached"'):
                 files = max(files, json.loads(line)["files"])
@@ -242,17 +242,17 @@ class NewFiles:
         self.image = Image()
         for files in self.probed_files:
             files.max_since_last()
-        self.waited_for = list(self.probed_files)
+        self.pending = list(self.probed_files)
         self.workload = Container(begin + short % 17, "workload-driver", image=self.image, warm=False)
         self.stage = self.wait
 
     def wait(self):
-        self.waited_for = [files for files in self.waited_for if files.max_since_last() <= initial_files]
-        if not self.waited_for:
+        self.pending = [files for files in self.pending if files.max_since_last() <= initial_files]
+        if not self.pending:
             self.workload.go()
             self.stage = self.end
         check(time.monotonic() < self.due + 60 * harness.patience,
-              f"the driver of a new container is not probed by {', '.join(map(str, self.waited_for))}")
+              f"the driver of a new container is not probed by {', '.join(map(str, self.pending))}")
 
     def end(self):
         if self.workload.process.poll() is None:
@@ -280,9 +280,9 @@ def run_all_tools():
     prevent_pid_reuse()
     seconds, outcomes, expected = round(minutes * 60), {}, Expected()
     image = Image()
-    lasting = [Workload(begin + steady % (threads, seconds), "workload-driver", warm=False).ready(),
-               Container(begin + steady % (1, seconds), "workload-driver", image=image, warm=False),
-               Calls(steady_ioctls % seconds)]
+    steady_programs = [Workload(begin + steady % (threads, seconds), "workload-driver", warm=False).ready(),
+                       Container(begin + steady % (1, seconds), "workload-driver", image=image, warm=False),
+                       Calls(steady_ioctls % seconds)]
     running = {}
     for name, (arguments, _) in tools.items():
         harness.binary = harness.build / name
@@ -290,7 +290,7 @@ def run_all_tools():
     samples = figures.Samples({name: tool.pid for name, tool in running.items()})
     churn = ShortLived(image, expected)
     new_files = NewFiles(expected, [tool for name, tool in running.items() if name != "nvioctl"])
-    for workload in lasting:
+    for workload in steady_programs:
         workload.go()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -302,7 +302,7 @@ def run_all_tools():
         time.sleep(0.02)
     churn.finish()
     new_files.finish()
-    for workload in lasting:
+    for workload in steady_programs:
         expected.add(workload)
     for name, tool in running.items():
         harness.binary = harness.build / name
