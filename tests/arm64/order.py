@@ -3,9 +3,9 @@
 """Memory order on arm64: order.py OBJECT... checks that accesses that publish data compile to ordered instructions.
 
 Races cannot be reproduced here, since an emulator has the memory model of its host. So this disassembles each line with
-store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF objects for arm64, found by their line information, and
-src/base/shared_word.hpp compiled by $CLANG. Other files must not use compiler barriers or fences, which do not order
-memory on arm64."""
+store_ordered() or load_acquire() (bpf/base/machine.bpf.h) in BPF objects for arm64, found by their line information,
+and src/base/shared_word.hpp compiled by $CLANG. Other files must not use compiler barriers or fences, which do not
+order memory on arm64."""
 import os
 import pathlib
 import re

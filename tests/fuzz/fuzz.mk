@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Fuzz targets, included by the top Makefile. A target is a file in targets/; its initial inputs are in seeds/TARGET and
-# regressions/TARGET. Each target is built twice: with sanitizers, to replay those inputs (make test-long), and by clang with
-# libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a message.
+# regressions/TARGET. Each target is built twice: with sanitizers, to replay its inputs (make test-long), and by clang
+# with libFuzzer (make fuzz). If clang has no fuzzer runtime, the tests are skipped with a message.
 
 FUZZ         := $(BUILD)/fuzz
 FUZZ_CXX     ?= $(CLANG)++

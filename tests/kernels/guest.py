@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU machine that boots a given kernel with the host's root, runs one command and powers off. A kernel without modules
-cannot mount the host's root: it has its own root in the initramfs, and communicates over serial lines."""
+"""QEMU machine that boots a given kernel with the host's root, runs one command and powers off. A kernel without
+modules cannot mount the host's root: it has its own root in the initramfs, and communicates over serial lines."""
 import ctypes
 import pathlib
 import re

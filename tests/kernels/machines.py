@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that QEMU emulates: x86-64, which uses the host's root, and arm64, whose root consists of Debian packages."""
+"""Machines that QEMU emulates: x86-64, which uses the host's root, and arm64, whose root consists of Debian
+packages."""
 import dataclasses
 import pathlib
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds Python interpreters that Debian does not have as packages, for the emulated arm64 machine: those of Ubuntu 20.04,
-22.04 and 24.04, from Ubuntu's sources. Takes four minutes each, once. They are kept in the machine's root.
+"""Builds Python interpreters that Debian does not package, for the emulated arm64 machine: those of Ubuntu 20.04, 22.04
+and 24.04, from Ubuntu's sources. Takes four minutes each, once. They are kept in the machine's root.
 
     scripts/install-deps cross; tests/kernels/pythons.py"""
 import hashlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stack depth of BPF programs: stacks.py OBJECT... Kernels before 6.13 reject programs whose frames add up to more than 512
-bytes. Newer kernels allocate a stack per function, and do not reject them.
+"""Stack depth of BPF programs: stacks.py OBJECT... Kernels before 6.13 reject programs whose frames add up to more than
+512 bytes. Newer kernels allocate a stack per function, and do not reject them.
 
 Programs for uprobe sessions are left out, since only newer kernels support these."""
 import pathlib

@@ -18,8 +18,8 @@ build = pathlib.Path(os.environ.get("BUILD", repository / "build")).resolve()
 cache = pathlib.Path(os.environ["GPUSNOOP_CACHE"]) / "roots" if "GPUSNOOP_CACHE" in os.environ else build / "roots"
 debian, ubuntu = "http://deb.debian.org/debian", "http://archive.ubuntu.com/ubuntu"
 
-# {suite: (options, mirror, script)} for debootstrap. An older debootstrap does not know new Ubuntu suites; its scripts for
-# Ubuntu are all the same, so name an old one.
+# {suite: (options, mirror, script)} for debootstrap. An older debootstrap does not know new Ubuntu suites; its scripts
+# for Ubuntu are all the same, so name an old one.
 options_of_ubuntu = ["--components=main,universe", "--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg"]
 script_of_ubuntu = ["/usr/share/debootstrap/scripts/gutsy"]
 suites = {
@@ -80,7 +80,8 @@ class Root:
         self.lock.close()
 
     def make_base(self):
-        """Creates the base under a temporary name, and renames it once complete. A base of testing expires after a week."""
+        """Creates the base under a temporary name, and renames it once complete. A base of testing expires after a
+        week."""
         week = 7 * 24 * 3600
         if self.base.exists() and self.suite == "testing" and time.time() - self.base.stat().st_mtime > week:
             shutil.rmtree(self.base)
@@ -109,8 +110,8 @@ class Root:
         (self.folder / "etc/apt/apt.conf.d/50mirror").write_text('Acquire::Check-Valid-Until "false";\n')
 
     def mount(self):
-        """Called in a child before exec: mounts what systemd would mount, and enters the chroot. The mounts are private, so
-        they disappear with the last process that uses them."""
+        """Called in a child before exec: mounts what systemd would mount, and enters the chroot. The mounts are
+        private, so they disappear with the last process that uses them."""
         system.die_with_parent()
         system.private_mounts()
         root = str(self.folder)

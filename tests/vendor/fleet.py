@@ -57,7 +57,8 @@ class Recording:
         self.lines.append(f'{{"type":"{kind}",{self.origin},"time":"{at(ns, self.host)}",{fields}}}')
 
     def write(self):
-        """Depending on the host: plain, in two files, compressed, killed during compression, or truncated within a line."""
+        """Depending on the host: plain, in two files, compressed, killed during compression, or truncated within a
+        line."""
         self.path.parent.mkdir(exist_ok=True)
         text = lambda lines: "".join(f"{line}\n" for line in [self.start, *lines])
         packed = self.path.with_name(f"{self.path.name}.gz")

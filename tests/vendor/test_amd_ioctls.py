@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of AMD's commands (data/amd.tsv) against the kernel's own headers: those of 6.12, and of the newest Debian has."""
+"""The table of AMD's commands (data/amd.tsv) compared with the kernel's headers, of 6.12 and the newest in Debian."""
 import re
 import subprocess
 
@@ -14,7 +14,7 @@ macros = re.compile(r"^#define\s+(AMDKFD_IOC_\w+|DRM_IOCTL_AMDGPU_\w+)\b", re.M)
 
 
 def commands(version, header):
-    """What a compiler makes of each command: its code, by its name."""
+    """{name: code} of the commands in a header, evaluated by a compiler."""
     names = macros.findall(header.read_text())
     source = harness.here / "commands.c"
     source.write_text(f'#include <stdio.h>\n#include "{header}"\nint main(void)\n{{\n' + "".join(
@@ -27,11 +27,12 @@ def commands(version, header):
 
 
 def table(driver):
-    """Codes of each name; the number alone where there is no struct, or none that is known."""
+    """{name: codes} in data/amd.tsv. A code has no direction and size if the command has no struct, or an unknown
+    one."""
     rows = [line.split("\t") for line in (harness.root / "data/amd.tsv").read_text().splitlines()[1:]]
     magic, codes = {"kfd": ord("K"), "amdgpu": ord("d")}[driver], {}
-    for of, number, name, direction, size in rows:
-        if of == driver:
+    for owner, number, name, direction, size in rows:
+        if owner == driver:
             encoded = 0 if size == "-" else directions[direction] << 30 | int(size) << 16
             codes.setdefault(name, set()).add(encoded | magic << 8 | int(number, 16))
     return codes
@@ -40,12 +41,12 @@ def table(driver):
 def header(version, driver):
     path = fetched / "kernel" / version / headers[driver]
     if not path.exists():
-        raise Skip(vendor.why_not_fetched or f"no {path.name} of Linux {version} could be fetched")
+        raise Skip(vendor.fetch_error or f"{path.name} of Linux {version} could not be fetched")
     return path
 
 
 @case(each={f"{version}/{driver}": f"{version}/{driver}" for driver in headers for version in ("6.12", "newest")})
-def known_as_the_kernel_has_them(which):
+def table_has_all_commands(which):
     version, driver = which.split("/")
     made, known = commands(version, header(version, driver)), table(driver)
     check(len(made) >= (35 if driver == "kfd" else 15), f"commands in the header: {sorted(made)}")
@@ -53,8 +54,9 @@ def known_as_the_kernel_has_them(which):
 
 
 @case(each={driver: driver for driver in headers})
-def nothing_else(driver):
-    """What the table has with a size is in one of the headers; a queue was smaller before Linux 6.12."""
+def headers_have_all_commands(driver):
+    """Each command of the table that has a size is in a header. A name can have two codes: the struct of a queue grew
+    in 6.12."""
     made = set().union(*(commands(version, header(version, driver)).values() for version in ("6.12", "newest")))
     unknown = {name for name, codes in table(driver).items() if max(codes) >> 16 and not codes & made}
     equal(unknown, set(), "commands that no header has")

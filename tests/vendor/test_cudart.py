@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's libcudart, shared and in programs that nvcc builds. It refuses launches before it calls the driver: what was
-launched is seen at the runtime alone."""
+"""NVIDIA's libcudart, shared, and in programs built by nvcc. Without a device it refuses launches before it calls the
+driver, so they are only visible at the runtime."""
 from compare import same_events, same_failures, same_table
 from harness import Skip, case, check, equal
 from programs import Tool
 from vendor import Caller, Program, driver, driver_folder, programs, runtime, runtime_results, runtimes
 
 each_runtime = {version: version for version in runtimes}
-# A driver that is new enough for the runtime; it has no device.
+# {runtime: a driver that is new enough for it}; there is no device.
 matching = {"11.8": "535", "12.4": "535", "13.0": "580"}
 
 
@@ -25,7 +25,7 @@ def without_a_driver(version):
 
 @case(each=each_runtime)
 def with_a_driver(version):
-    """The driver is called, but no launch comes to it."""
+    """The runtime calls the driver, but launches do not reach it."""
     driver(matching[version])
     caller = Caller(runtime(version), folder=driver_folder(matching[version]))
     failed = Tool("-p", caller.pid, "--api", "runtime", "-x")
@@ -37,20 +37,20 @@ def with_a_driver(version):
     same_failures(failed.finish(), truth, runtime_results)
     same_table(both.finish(), truth)
     equal({row["layer"] for row in both.rows}, {"runtime"}, "layers")
-    equal(below.finish().rows, [], "launches that the driver was asked for")
+    equal(below.finish().rows, [], "launches at the driver")
 
 
 def launcher(form, **options):
     path = programs / f"launcher-{form}"
     if not path.exists():
-        raise Skip("no nvcc here, or one that cannot use the compiler of this machine")
+        raise Skip("nvcc is not installed, or cannot use this machine's compiler")
     return Program(path, **options)
 
 
 @case(each={form: form for form in ("static", "shared")})
 def built_by_nvcc(form):
-    """Kernels are known by name: the handle that the runtime is given is a host function of that name. The tools end
-    before the program, in whose memory they look."""
+    """Kernels have names: the handle of a launch is the address of a host function with that name. The tools stop
+    before the program, since they read its memory."""
     program = launcher(form)
     tools = [Tool("-p", program.pid, "--api", api, "-l") for api in ("runtime", "both")]
     lines = Tool("-p", program.pid, "--api", "runtime", "-e", "-l")
@@ -63,7 +63,7 @@ def built_by_nvcc(form):
 
 
 def without_names(truth, tool):
-    """Rows by shape, which differs from kernel to kernel."""
+    """Compares rows by grid, which differs between kernels."""
     want = {tuple(call["grid"]): call["count"] for call in truth}
     got = {tuple(row["grid"]): row["launches"] for row in tool.rows}
     equal(got, want, f"{tool}: launches by grid")
@@ -71,7 +71,7 @@ def without_names(truth, tool):
 
 @case
 def stripped_and_running():
-    """Nothing but the code says what the kernels are called, and that may take longer. The counts are the same."""
+    """Names are only in the registration code, so finding them may take longer. Counts must be exact."""
     program = launcher("shared-stripped")
     tool = Tool("-p", program.pid, "--api", "runtime", "-l")
     truth = program.ask("30")
@@ -81,9 +81,9 @@ def stripped_and_running():
 
 @case(alone=True)
 def stripped_and_started_later():
-    """The program registers its kernels with the runtime, by name, when it starts: with -p or -n it might do so before it
-    has probes."""
-    first = launcher("shared-stripped")  # so that the runtime is probed from the beginning
+    """Names are seen when the program registers its kernels at its start. With -p or -n the probes might be too
+    late."""
+    first = launcher("shared-stripped")  # so that the runtime is already probed
     tool = Tool("--api", "runtime", "-l")
     program = launcher("shared-stripped")
     truth = program.ask("30")
@@ -94,7 +94,7 @@ def stripped_and_started_later():
 
 @case
 def stripped_and_static():
-    """Nothing is left of the runtime that could be found; the tool says so, and goes on waiting for a driver."""
+    """The runtime cannot be found in the program. The tool keeps waiting for a driver, and reports this."""
     program = launcher("static-stripped")
     tool = Tool("-p", program.pid, "--api", "runtime")
     check("waiting" in tool.error, tool.error)

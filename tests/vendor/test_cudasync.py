@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudasync on NVIDIA's libcuda, which refuses every call before it is initialised: each is counted, as an error."""
+"""cudasync on NVIDIA's libcuda, which refuses every call before cuInit(): each call is counted as an error."""
 import functools
 import re
 from collections import Counter
@@ -20,16 +20,16 @@ def exported(version):
 
 
 @case(each=each_driver)
-def every_row_that_is_exported(version):
-    """What is not there is what the library does not have."""
+def probes_all_exported_functions(version):
+    """-v lists exactly the functions that the library lacks."""
     caller = Caller(driver(version))
     tool = Tool("-v", "-p", caller.pid)
     line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
     found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v says {line!r}")
+    check(found, f"-v prints {line!r}")
     there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
     missing = set((found[6] or "").split())
-    equal((placed, delta), (there, drivers[version]), "functions at their place, and where")
+    equal((placed, delta), (there, drivers[version]), "functions probed at the expected offset, and the offset")
     equal((wanted, missing), (len(functions), functions - exports(driver(version))), "functions in the table, and missing")
     caller.end()
     tool.finish()
@@ -41,7 +41,7 @@ waiting = {"cuCtxSynchronize": "context", "cuStreamSynchronize": "stream", "cuEv
 
 @case(each={f"{version}-{function}": (version, function) for version in drivers for function in waiting})
 def hung_before_tracing(of):
-    """Asleep and spinning within NVIDIA's own code, which has no symbols."""
+    """Threads that sleep and spin within NVIDIA's code, which has no symbols."""
     version, function = of
     caller = Caller(driver(version))
     for how in "", " spin":
@@ -49,13 +49,13 @@ def hung_before_tracing(of):
     tool = Tool("-p", caller.pid, "--by", "api,wait", "-i", "0.5", "-d", "1.6").finish()
     caller.process.kill()
     equal({(row["function"], row["wait"], row["source"]) for row in tool.rows}, {(function, waiting[function], "stacks")},
-          "what it hangs in")
-    equal((tool.rows[-1]["waiting"], tool.rows[-1]["waiting_earlier"]), (2, 2), f"threads that hang: {tool.rows[-1]}")
+          "pending calls")
+    equal((tool.rows[-1]["waiting"], tool.rows[-1]["waiting_earlier"]), (2, 2), f"waiting threads: {tool.rows[-1]}")
 
 
 @case(each=each_driver)
-def hung_elsewhere_before_tracing(version):
-    """In what is no wait."""
+def hung_in_other_calls_before_tracing(version):
+    """Calls that are not waits are not reported as waiting."""
     caller = Caller(driver(version))
     for function in "cuMemAlloc_v2", "cuStreamQuery", "cuLaunchKernel", "cuCtxGetDevice":
         caller.ask(f"hang {function}")
@@ -83,6 +83,6 @@ def raw_calls(version):
     rows = {row["function"]: row for row in table.finish().rows}
     equal({name: row["calls"] for name, row in rows.items()}, dict(calls), "calls")
     equal({name: row["errors"] for name, row in rows.items() if row["errors"]}, dict(errors), "errors")
-    equal({row["waiting"] for row in rows.values()}, {0}, "those that still wait")
+    equal({row["waiting"] for row in rows.values()}, {0}, "threads still waiting")
     equal({(row["function"], row["result_code"]): row["calls"] for row in failed.finish().rows}, dict(results), "failures")
     equal(Counter(event["function"] for event in lines.finish().events), calls, "lines")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's libcuda. There is no device, so that it refuses every launch; but its symbols, its code and where arguments
-are is what it is anywhere."""
+"""cudalaunch on NVIDIA's libcuda. Without a device it refuses every launch, but symbols, code and argument locations
+are the same as on any machine."""
 import collections
 import json
 import os
@@ -23,7 +23,7 @@ launching = re.compile(r"cu(Launch|GraphLaunch|StreamAddCallback)\w*")
 
 @case(each=each_driver)
 def placement_of_all_functions(version):
-    """Nearly everything that it exports can be probed where the kernel need not single-step."""
+    """Nearly all exported functions can be probed without single-stepping."""
     names = sorted(name for name in exports(driver(version)) if re.match("cu[A-Z]", name))
     done = subprocess.run([programs / "placement", driver(version)], input="\n".join(names), capture_output=True,
                           text=True)
@@ -38,49 +38,49 @@ def placement_of_all_functions(version):
 
 @case(each=each_driver)
 def placement_of_probes(version):
-    """As the tool itself says it with -v."""
+    """Placement as printed by -v."""
     caller = Caller(driver(version))
     tool = Tool("-v", "-p", caller.pid)
     line = next((text for text in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", text)), "")
     found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v says {line!r}")
+    check(found, f"-v prints {line!r}")
     there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
     missing = (found[6] or "").split()
-    equal((placed, delta), (there, drivers[version]), "functions at their place, and where")
+    equal((placed, delta), (there, drivers[version]), "functions probed at the expected offset, and the offset")
     equal(len(missing), wanted - there, "missing functions")
-    equal(set(missing) & exports(driver(version)), set(), "functions said to be missing")
+    equal(set(missing) & exports(driver(version)), set(), "exported functions listed as missing")
     caller.end()
     tool.finish()
 
 
 @case(each=each_driver)
-def the_witness_comes_in(version):
-    """As CUDA_INJECTION64_PATH, with the first cuInit; CUPTI itself wants a device (tests/gpu/witness)."""
+def injects_the_witness(version):
+    """cuInit() loads $CUDA_INJECTION64_PATH. CUPTI itself needs a device (tests/gpu/witness)."""
     path, cupti = harness.build / "gpu/witness.so", harness.here / "libcupti.so"
-    check(path.exists(), f"there is no {path}: make gpu-parts")
+    check(path.exists(), f"{path} does not exist: run make gpu-parts")
     cupti.write_text("none")
     environment = os.environ | {"CUDA_INJECTION64_PATH": str(path), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": str(harness.here)}
     program = subprocess.Popen([sys.executable, "-c", f"import ctypes; ctypes.CDLL('{driver(version)}').cuInit(0)"], env=environment)
     equal(program.wait(60), 0, "exit status")
-    told = json.loads((harness.here / f"{program.pid}.json").read_text())
-    equal((told["pid"], "too short" in told["failure"]), (program.pid, True), f"{told}")
+    record = json.loads((harness.here / f"{program.pid}.json").read_text())
+    equal((record["pid"], "too short" in record["failure"]), (program.pid, True), f"{record}")
 
 
 @case(each=each_driver)
 def every_launching_function_is_called(version):
-    """Otherwise the other cases would say nothing about one that is new."""
+    """The other cases cover all exported launching functions, including new ones."""
     exported = {name for name in exports(driver(version)) if launching.fullmatch(name)}
     equal({call["function"] for call in Caller(driver(version)).calls()}, exported, "launching functions")
 
 
 @case(each=each_driver)
 def addresses_are_exported(version):
-    """What cuGetProcAddress hands out are the functions that are probed."""
+    """cuGetProcAddress() returns addresses of exported functions, which are probed."""
     names = sorted(name for name in exports(driver(version)) if re.match("cu[A-Z]", name))
     answer, = Caller(driver(version)).ask("addresses " + " ".join(names))
     print(f"   {version}: {answer['given']} addresses for {len(names)} names")
-    equal(answer["foreign"], [], "functions with an address that is no exported one's")
-    check(answer["given"] > 10000, f"only {answer['given']} addresses given")
+    equal(answer["foreign"], [], "functions with an address that is not exported")
+    check(answer["given"] > 10000, f"only {answer['given']} addresses returned")
 
 
 @case(each=each_driver)
@@ -124,7 +124,7 @@ def events(version):
 
 @case(each=tiers)
 def each_tier(tier):
-    """Two tools, the second when the first has gone: one must not take away what the other needs."""
+    """A second tool starts after the first one exited, whose clean-up must not affect it."""
     caller = Caller(driver("535"))
     tool = Tool("-p", caller.pid, "--attach", tier)
     truth = caller.calls(50)
@@ -137,7 +137,7 @@ def each_tier(tier):
 
 @case(asan=True)
 def several_tools_at_once():
-    """Each function has several probes on it, and several return probes."""
+    """Each function has several entry and return probes."""
     caller = Caller(driver("535"))
     table, failed, lines = Tool("-p", caller.pid), Tool("-p", caller.pid, "-x"), Tool("-p", caller.pid, "-e", "-l")
     truth = caller.calls_of_all_results(20)
@@ -149,7 +149,7 @@ def several_tools_at_once():
 
 @case
 def opened_while_tracing():
-    """All processes of a name, one of which opens the library later."""
+    """-n with a process that opens the library later."""
     caller = Caller()
     tool = Tool("-n", "caller")
     caller.ask(f"open {driver('535')}")
@@ -162,8 +162,8 @@ def opened_while_tracing():
 @case(each={name: (number, arguments) for name, number, *arguments in [
     ("interrupted", signal.SIGINT, "-x"), ("killed", signal.SIGKILL, "-x"),
     ("tracefs", signal.SIGINT, "-x", "--attach", "tracefs"), ("perf", signal.SIGINT, "--attach", "perf")]})
-def nothing_stays(how):
-    """When the tool has gone, so have its programs (each link holds one), and the library's code is what it was."""
+def leaves_nothing_behind(how):
+    """After the tool exited, its programs (each link holds one) and breakpoints no longer exist."""
     number, arguments = how
     caller = Caller(driver("535"))
     clean = caller.calls()
@@ -173,8 +173,8 @@ def nothing_stays(how):
     check(leftovers.breakpoints(caller.pid, "libcuda.so"), "the library has no breakpoints")
     tool.process.send_signal(number)
     tool.process.wait()
-    wait_until(lambda: not held & {program["id"] for program in leftovers.show("prog")}, "its programs are gone")
-    wait_until(lambda: not held & {link.get("prog_id") for link in leftovers.show("link")}, "its links are gone")
-    wait_until(lambda: not leftovers.breakpoints(caller.pid, "libcuda.so"), "the breakpoints are gone")
+    wait_until(lambda: not held & {program["id"] for program in leftovers.show("prog")}, "its programs are freed")
+    wait_until(lambda: not held & {link.get("prog_id") for link in leftovers.show("link")}, "its links are freed")
+    wait_until(lambda: not leftovers.breakpoints(caller.pid, "libcuda.so"), "the breakpoints are removed")
     equal(caller.calls(), clean, "calls before and after")
     caller.end()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs, as Chromium shows them, and Go's pprof, speedscope's schema and flamegraph.pl read them, where those are
-there: a name that would like to be markup, a search, a zoom."""
+"""Flame graphs read by Chromium, Go's pprof, speedscope's schema and flamegraph.pl, as far as these are installed:
+names that look like markup, search, zoom."""
 import html
 import json
 import pathlib
@@ -13,20 +13,20 @@ import vendor
 from harness import Skip, case, check, equal
 from programs import Tool, Workload
 
-# What somebody does with the picture, and what there is to see then.
+# Simulates a user of the picture, and records what is visible after each action.
 script = """<script><![CDATA[
 const shown = () => Array.from(document.querySelectorAll('.f')).filter(g => g.style.display !== 'none');
 const at = id => document.getElementById(id);
-const said = {frames: shown().length, markup: document.querySelectorAll('b').length};
+const result = {frames: shown().length, markup: document.querySelectorAll('b').length};
 shown().find(g => g.querySelector('title').textContent.startsWith('saxpy'))
   .dispatchEvent(new MouseEvent('click', {bubbles: true}));
-said.zoomed = shown().length, said.reset = at('reset').style.visibility;
+result.zoomed = shown().length, result.reset = at('reset').style.visibility;
 at('reset').dispatchEvent(new MouseEvent('click', {bubbles: true}));
-said.back = shown().length;
+result.back = shown().length;
 at('what').value = 'VECADD';
 at('what').dispatchEvent(new Event('input', {bubbles: true}));
-said.found = document.querySelectorAll('.found').length, said.share = at('share').textContent;
-document.documentElement.setAttribute('data-said', JSON.stringify(said));
+result.found = document.querySelectorAll('.found').length, result.share = at('share').textContent;
+document.documentElement.setAttribute('data-result', JSON.stringify(result));
 ]]></script></svg>"""
 
 
@@ -41,7 +41,7 @@ def drawn(*arguments):
 def in_a_browser():
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if not browser:
-        raise Skip("no chromium")
+        raise Skip("chromium is not installed")
     picture = harness.here / "flames.svg"
     drawn("--svg", picture)
     text = picture.read_text()
@@ -49,18 +49,18 @@ def in_a_browser():
     used.write_text(text[:text.rindex("</svg>")] + script)
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={harness.here / 'profile'}",
                            "--dump-dom", f"file://{used}"], capture_output=True, text=True, timeout=120)
-    found = re.search(r'data-said="([^"]*)"', done.stdout)
+    found = re.search(r'data-result="([^"]*)"', done.stdout)
     check(found, f"{done.stdout[:2000]} {done.stderr[-2000:]}")
-    said = json.loads(html.unescape(found[1]))
-    equal((said["markup"], said["reset"], said["back"], said["share"]), (0, "visible", said["frames"], "75.00% found"), f"{said}")
-    check(said["zoomed"] < said["frames"] and said["found"] >= 1, f"{said}")
+    result = json.loads(html.unescape(found[1]))
+    equal((result["markup"], result["reset"], result["back"], result["share"]), (0, "visible", result["frames"], "75.00% found"), f"{result}")
+    check(result["zoomed"] < result["frames"] and result["found"] >= 1, f"{result}")
 
 
 @case
 def by_pprof():
     go = shutil.which("go") or next((str(path) for path in pathlib.Path("/usr/lib").glob("go-*/bin/go")), None)
     if not go:
-        raise Skip("no go")
+        raise Skip("go is not installed")
     profile = harness.here / "launches.pb.gz"
     drawn("--pprof", profile)
     done = subprocess.run([go, "tool", "pprof", "-top", profile], capture_output=True, text=True, env={"HOME": str(harness.here), "PATH": "/usr/bin:/bin"})
@@ -72,7 +72,7 @@ def by_pprof():
 @case
 def by_the_schema_of_speedscope():
     if not (vendor.fetched / "speedscope/fetched").exists() or not shutil.which("node"):
-        raise Skip("no schema of speedscope could be fetched from npm, or there is no node")
+        raise Skip("speedscope's schema could not be fetched from npm, or node is not installed")
     profile = harness.here / "launches.speedscope.json"
     drawn("--speedscope", profile)
     validate = ["node", pathlib.Path(__file__).with_name("speedscope.mjs"), vendor.fetched / "speedscope"]
@@ -86,7 +86,7 @@ def by_the_schema_of_speedscope():
 def by_flamegraph_pl():
     flamegraph = shutil.which("flamegraph.pl")
     if not flamegraph:
-        raise Skip("no flamegraph.pl in PATH")
+        raise Skip("flamegraph.pl is not in PATH")
     workload = Workload("launch vecadd 300; launch saxpy 100", name="a b")
     tool = Tool("-p", workload.pid, "--folded", json=False)
     workload.go().wait()

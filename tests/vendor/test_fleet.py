@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/fleet on DuckDB and ClickHouse: recordings of 200 hosts of which the answers are known, and real ones."""
+"""scripts/fleet on DuckDB and ClickHouse: generated recordings of 200 hosts with known answers, and real recordings."""
 import json
 import math
 import os
@@ -21,19 +21,19 @@ scripts = harness.root / "scripts/fleet"
 engines = ("duckdb", "clickhouse")
 queries = sorted(path.stem for path in (scripts / "queries").iterdir())
 
-# What each line has, and what says of whom it is; what else a view reads is a column of its tool.
-of_all = {"host", "moment", "interval_ns", "job", "time_ns"}
-# 268 for a million lines
+# Columns of all tools' lines. All others that a view reads are columns of its tool.
+common_columns = {"host", "moment", "interval_ns", "job", "time_ns"}
+# 268 make a million lines
 intervals = int(os.environ.get("GPUSNOOP_FLEET_INTERVALS", 12))
 
 
 def answers(engine, query, *recordings, at="2026-11-26T00:00:00Z"):
-    """By query, its rows."""
+    """Runs gpusnoop-fleet. Returns {query: rows}."""
     installed = vendor.fetched / "engines"
     if not (installed / "fetched").exists():
-        raise Skip("no DuckDB and no ClickHouse could be fetched from npm")
+        raise Skip("DuckDB and ClickHouse could not be fetched from npm")
     if not shutil.which("node"):
-        raise Skip("there is no node")
+        raise Skip("node is not installed")
     folder = harness.here / "bin"
     folder.mkdir(exist_ok=True)
     program = folder / engine
@@ -50,19 +50,19 @@ def answers(engine, query, *recordings, at="2026-11-26T00:00:00Z"):
             name = row["query"]
             rows[name] = []
         else:
-            # Integers of 64 bits are text to one of them.
+            # One engine prints 64-bit integers as text.
             rows.setdefault(name, []).append({key: int(value) if isinstance(value, str) and value.isdigit() and key != "version"
                                               else value for key, value in row.items()})
     return rows
 
 
-def near(got, want, what):
-    check(got is not None and math.isclose(got, want, rel_tol=1e-9), f"{what}: got {got}, want {want}")
+def near(got, want, description):
+    check(got is not None and math.isclose(got, want, rel_tol=1e-9), f"{description}: got {got}, want {want}")
 
 
 @case(tool="cudatop", timeout=900)
 def known_answers():
-    """Of recordings that go on in a second file, are packed, end within a line, or were never ended."""
+    """Recordings that have a second file, are compressed, are truncated within a line, or were never finished."""
     folder = harness.here / "recordings"
     truth = fleet.make(folder, 200, intervals)
     print(f"   {truth.lines} lines of 200 hosts")
@@ -75,21 +75,21 @@ def answers_are_known(engine, folder, truth):
     every = harness.here / "every.sql"
     every.write_text("SELECT count(*) AS n, count(DISTINCT host) AS hosts FROM cudatop_rows;")
     got = answers(engine, ",".join([*queries, str(every)]), folder, at=half.replace("+00:00", "Z"))
-    equal(got.pop(str(every)), [{"n": 200 * 8 * intervals, "hosts": 200}], "rows, of which none is lost or there twice")
-    equal(set(got), set(queries), "queries that have an answer")
+    equal(got.pop(str(every)), [{"n": 200 * 8 * intervals, "hosts": 200}], "rows, each exactly once")
+    equal(set(got), set(queries), "queries with an answer")
 
     money = {row["whose"]: row for row in got["spend"]}
     left_out = money.pop("(left out: runs with --state: 2)")
-    equal(set(left_out.values()) - {"(left out: runs with --state: 2)"}, {None}, "what is not known of runs with --state")
-    equal(set(money), {*truth.spend, "(unallocated)", "(total)"}, "who has time")
+    equal(set(left_out.values()) - {"(left out: runs with --state: 2)"}, {None}, "unknown figures of runs with --state")
+    equal(set(money), {*truth.spend, "(unallocated)", "(total)"}, "accounts")
     for team, (used, idle, cost, idle_cost) in truth.spend.items():
         row = money[team]
         for key, want in ("used_hours", used / 3.6e12), ("idle_hours", idle / 3.6e12), ("cost", cost / 1e6), ("idle_cost", idle_cost / 1e6):
             near(row[key], want, f"{team}: {key}")
-    near(money["(unallocated)"]["unallocated_hours"], truth.unallocated / 3.6e12, "what nobody had")
-    near(sum(row["used_hours"] + row["idle_hours"] + row["unallocated_hours"] for whose, row in money.items() if whose != "(total)"),
+    near(money["(unallocated)"]["unallocated_hours"], truth.unallocated / 3.6e12, "unallocated hours")
+    near(sum(row["used_hours"] + row["idle_hours"] + row["unallocated_hours"] for account, row in money.items() if account != "(total)"),
          truth.total[0] / 3.6e12, "all hours")
-    near(sum(row["cost"] + row["idle_cost"] for whose, row in money.items() if whose != "(total)"), money["(total)"]["cost"], "all money")
+    near(sum(row["cost"] + row["idle_cost"] for account, row in money.items() if account != "(total)"), money["(total)"]["cost"], "total cost")
 
     equal({row["kernel"]: row["launched"] for row in got["kernels"]}, truth.launched, "launches")
     equal({row["hosts"] for row in got["kernels"]}, {200}, "hosts")
@@ -107,11 +107,11 @@ def answers_are_known(engine, folder, truth):
     slow, = got["driver"]
     check(7 < slow["after_us"] / slow["before_us"] < 9 and 9 < slow["usual_us"] < 11, f"driver: {slow}")
 
-    # Rank 5 is late by 290 ms, on a host whose clock is a second away from the other's.
+    # Rank 5 is late by 290 ms, on a host whose clock differs by a second.
     first = got["stragglers"][0]
     equal((first["communicator"], first["sequence"], first["late_rank"], first["late_host"], first["of_ranks"]),
-          ("5e5e5e5e5e5e5e5e", 7, 5, "node-001", 8), "who was late")
-    check(289 < first["late_ms"] < 291, f"by how much: {first}")
+          ("5e5e5e5e5e5e5e5e", 7, 5, "node-001", 8), "late rank")
+    check(289 < first["late_ms"] < 291, f"lateness: {first}")
     cohort = got["cohorts"][0]
     equal((cohort["communicator"], cohort["host"], cohort["came_last_percent"]), ("c0c0c0c0c0c0c0c0", "node-003", 100), "slow host")
     wasted = 100 * (56 * fleet.LATE) / (64 * fleet.STEP)  # of 64 ranks, 56 wait
@@ -119,7 +119,7 @@ def answers_are_known(engine, folder, truth):
     serving, training = got["rollout"]
     equal((serving["job"], serving["hosts"], serving["hosts_down"], serving["hosts_up"]), ("serving/llm", 136, 136, 0), "rollout")
     check(1000 <= serving["kernels_before"] < 1010 and 700 <= serving["kernels_after"] < 710, f"rates: {serving}")
-    equal((training["hosts"], training["hosts_down"], training["hosts_up"]), (64, 0, 0), "the job that nothing was rolled out to")
+    equal((training["hosts"], training["hosts_down"], training["hosts_up"]), (64, 0, 0), "the job without a rollout")
 
 
 stand_in_ssh = r'''#!/bin/sh
@@ -134,52 +134,52 @@ hostile) printf '%s\n' '{"type":"start","run":"0","run":"0"}' '{"type":"start","
 endless) exec yes '{"type":"row","run":"1","host":"endless","pid":1}' ;;
 *) sleep 1
     printf '{"type":"start","run":"1","tool":"cudatop","host":"localhost","command_line":"cudatop"}\n'
-    printf '%s\n' "$3" >>"${0%/*}/told"
+    printf '%s\n' "$3" >>"${0%/*}/commands"
     printf '{"type":"row","run":"1","host":"localhost","time":"2026-11-26T08:00:00+00:00","interval_ns":1,"pid":1,"comm":"a","launches":%s}\n' "${2#node}" ;;
 esac
 '''
 
 
 @case(tool="cudatop")
-def asked():
-    """Hosts by ssh: 50 of them take about as long as one; those that do not answer are named; no host can be another."""
+def ask_with_a_fake_ssh():
+    """50 hosts take about as long as one; hosts that do not answer are named; no host can impersonate another."""
     folder = harness.here / "bin"
     folder.mkdir()
     (folder / "ssh").write_text(stand_in_ssh)
     (folder / "ssh").chmod(0o755)
 
     def ask(hosts, *options, code):
-        began = time.monotonic()
+        start = time.monotonic()
         done = subprocess.run([scripts / "ask", *options, hosts, "--", "cudatop", "-j", "it's $HOME"], capture_output=True, text=True,
                               env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
         equal(done.returncode, code, f"exit status ({done.stderr})")
-        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines(), time.monotonic() - began
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines(), time.monotonic() - start
 
     nodes = [f"node{n}" for n in range(50)]
     (harness.here / "hosts").write_text("# all\n" + "\n".join(nodes))
-    lines, said, seconds = ask(harness.here / "hosts", code=0)
-    equal(said, [], "complaints")
-    check(seconds < 30, f"50 hosts of a second each took {seconds:.1f} s")
+    lines, messages, seconds = ask(harness.here / "hosts", code=0)
+    equal(messages, [], "messages")
+    check(seconds < 30, f"50 hosts that take a second each took {seconds:.1f} s")
     equal({line["run"]: line["host"] for line in lines if line["type"] == "start"}, {f"{node}:1": node for node in nodes}, "hosts")
     equal({line["run"]: line["launches"] for line in lines if line["type"] == "row"}, {f"node{n}:1": n for n in range(50)}, "rows")
-    equal(set((folder / "told").read_text().splitlines()), {" 'cudatop' '-j' 'it'\\''s $HOME'"}, "what they are told")
+    equal(set((folder / "commands").read_text().splitlines()), {" 'cudatop' '-j' 'it'\\''s $HOME'"}, "command sent to the hosts")
 
     bad = ["late", "refused", "fails", "hostile", "endless"]
-    lines, said, _ = ask(",".join(["node1", *bad]), "-t", "6", code=1)
-    told = dict(line.removeprefix("ask: ").split(": ", 1) for line in said[:-1])
-    equal(told.pop("refused"), " ]0;title Connection refused", "why, without what a terminal obeys")
-    equal(told.pop("late"), "still running after 6 s; raise -t", "who hangs")
-    equal(told.pop("fails"), "exit status 1: cudatop: needs root", "what a tool says")
-    equal(told.pop("hostile"), "dropped 6 lines that no tool prints", "what is no line of ours")
-    check(set(told) == {"endless"}, f"others: {told}")
-    equal(said[-1], "ask: 4 of 6 hosts did not answer, or not completely", "how many")
-    equal([line["host"] for line in lines if line["run"].startswith("hostile")], ["hostile"] * 2, "by its own name")
-    equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "whose lines")
+    lines, messages, _ = ask(",".join(["node1", *bad]), "-t", "6", code=1)
+    errors = dict(line.removeprefix("ask: ").split(": ", 1) for line in messages[:-1])
+    equal(errors.pop("refused"), " ]0;title Connection refused", "error of ssh, without control characters")
+    equal(errors.pop("late"), "still running after 6 s; raise -t", "error of a host that hangs")
+    equal(errors.pop("fails"), "exit status 1: cudatop: needs root", "error of the tool")
+    equal(errors.pop("hostile"), "dropped 6 lines that no tool prints", "error of a host that sends other lines")
+    check(set(errors) == {"endless"}, f"other hosts with errors: {errors}")
+    equal(messages[-1], "ask: 4 of 6 hosts did not answer, or not completely", "summary")
+    equal([line["host"] for line in lines if line["run"].startswith("hostile")], ["hostile"] * 2, "host in its lines")
+    equal({line["run"].partition(":")[0] for line in lines}, {"node1", "hostile", "endless"}, "hosts with lines")
     for wrong in "-oProxyCommand=x", "a b", "":
         ask(wrong, code=2)
 
 
-# Listens for one user, who is in no /etc/passwd but its own.
+# For one user, who only exists in this sshd's private /etc/passwd.
 sshd_config = """
 ListenAddress 127.0.0.1:{port}
 HostKey {folder}/host
@@ -190,41 +190,41 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 PidFile none
 """
-nobody = 65534
+nobody_uid = 65534
 
 
 def sshd():
-    """The program, and what it needs to run."""
+    """(path of sshd, its environment)."""
     fetched_one = (vendor.fetched / "ssh/sshd").resolve()
     program = pathlib.Path(shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin") or fetched_one)
     environment = os.environ | ({"LD_LIBRARY_PATH": str(fetched_one.parent)} if program == fetched_one else {})
     if not program.exists():
-        raise Skip("no sshd is here, and none could be fetched")
+        raise Skip("sshd is not installed, and could not be fetched")
     if "not found" in (needs := subprocess.run(["ldd", program], capture_output=True, text=True, env=environment).stdout):
-        raise Skip(f"sshd does not run here: {needs}")
+        raise Skip(f"sshd lacks libraries: {needs}")
     if not shutil.which("ssh-keygen"):
-        raise Skip("there is no ssh here")
+        raise Skip("ssh is not installed")
     return program, environment
 
 
 @case(tool="cudatop")
-def asked_by_ssh():
-    """The real one, of two hosts that answer and one that does not."""
+def ask_with_real_ssh():
+    """Real ssh and sshd: two hosts that answer and one that does not."""
     program, environment = sshd()
     folder = harness.here
-    for way in (folder, *folder.parents):
-        check(os.stat(way).st_mode & 0o001 or way.is_symlink(), f"nobody may go into {way}")
+    for path in (folder, *folder.parents):
+        check(os.stat(path).st_mode & 0o001 or path.is_symlink(), f"other users can enter {path}")
     for key in "host", "me":
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
-    os.chown(folder / "host", nobody, nobody)
-    (folder / "passwd").write_text(f"asked:*:{nobody}:{nobody}::/:/bin/sh\n" + pathlib.Path("/etc/passwd").read_text())
+    os.chown(folder / "host", nobody_uid, nobody_uid)
+    (folder / "passwd").write_text(f"asked:*:{nobody_uid}:{nobody_uid}::/:/bin/sh\n" + pathlib.Path("/etc/passwd").read_text())
 
     def as_nobody():
         system.private_mounts()
         system.bind(folder / "passwd", "/etc/passwd")
         os.setgroups([])
-        os.setgid(nobody)
-        os.setuid(nobody)
+        os.setgid(nobody_uid)
+        os.setuid(nobody_uid)
 
     ports = {host: vendor.free_port() for host in ("one", "two", "gone")}
     for host in "one", "two":
@@ -248,16 +248,17 @@ def asked_by_ssh():
                           env=os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"})
     equal(done.returncode, 1, f"exit status ({done.stderr})")
     lines = {line["run"]: line for line in map(json.loads, done.stdout.replace("\\", "\\\\").splitlines())}
-    equal(set(lines), {"one:1", "two:1"}, f"who has answered ({done.stderr})")
-    equal({line["text"] for line in lines.values()}, {text.replace('"', "'")}, "what each shell was told")
+    equal(set(lines), {"one:1", "two:1"}, f"hosts that answered ({done.stderr})")
+    equal({line["text"] for line in lines.values()}, {text.replace('"', "'")}, "arguments received by each shell")
     gone, summary = done.stderr.splitlines()
     check(gone.startswith("ask: gone: ") and "refused" in gone, gone)
-    equal(summary, "ask: 1 of 3 hosts did not answer, or not completely", "how many")
+    equal(summary, "ask: 1 of 3 hosts did not answer, or not completely", "summary")
 
 
 @case(tool="cudatop")
 def columns():
-    """What a view reads, its tool prints today; both engines read the same; and so it is in the recordings above."""
+    """Tools have all columns that the views read; both engines read the same columns; and the generated recordings only
+    contain columns of the tools."""
     (harness.here / "views.sql").write_text(
         "SELECT table_name AS view_name, column_name FROM information_schema.columns WHERE table_name LIKE '%!_rows' ESCAPE '!' "
         "OR table_name LIKE '%!_lines' ESCAPE '!';")
@@ -271,7 +272,7 @@ def columns():
     for tool, read in views.items():
         lines = subprocess.run([harness.build / tool, "--columns", "json"], capture_output=True, text=True, check=True).stdout
         printed[tool] = {json.loads(line)["key"] for line in lines.splitlines()}
-        equal(read - printed[tool] - of_all, set(), f"columns that {tool} does not have")
+        equal(read - printed[tool] - common_columns, set(), f"columns that {tool} does not have")
     for path in folder.glob("*/*.json"):
         for line in path.read_text().splitlines()[1:3]:
             made = set(json.loads(line)) - {"type", "run", "host", "boot_id", "tool", "schema", "time", "time_ns", "interval_ns", "monotonic_ns", "by", "pid", "tid", "comm"}
@@ -284,8 +285,7 @@ def columns():
 
 @case(tool="ncclwait", timeout=120)
 def real_recordings():
-    """What the tools record today, of two hosts whose clocks are five seconds apart: which rank was late, and what was
-    launched."""
+    """Recordings by the tools, of two hosts whose clocks differ by five seconds: late rank and launches."""
     job = Ranks(8, """comm A; repeat 6; call A ncclAllReduce 1 count=1000; complete; end; only 5; sleep 290; end
                       call A ncclAllReduce 1 count=1000; complete; repeat 5; call A ncclAllReduce 1 count=1000; complete; end; destroy A""")
     recordings = [harness.here / "host0.json", harness.here / "host1.json"]
@@ -314,10 +314,10 @@ def real_recordings():
     for engine in engines:
         got = answers(engine, f"stragglers,kernels,{harness.here / 'top.sql'}", *recordings)
         late, *others = got["stragglers"]
-        equal((late["sequence"], late["late_rank"], late["late_host"], late["of_ranks"]), (7, 5, "the-other", 8), f"{engine}: who was late")
+        equal((late["sequence"], late["late_rank"], late["late_host"], late["of_ranks"]), (7, 5, "the-other", 8), f"{engine}: late rank")
         check(280 < late["late_ms"] < 400, f"{engine}: {late}")
-        check(len(others) == 11 and max(row["late_ms"] for row in others) < 150, f"{engine}: nobody else: {others}")
+        check(len(others) == 11 and max(row["late_ms"] for row in others) < 150, f"{engine}: other ranks are not late: {others}")
         equal({row["kernel"]: row["launched"] for row in got["kernels"]}, {"one": 5, "two": 3, "three": 1}, f"{engine}: launches")
         seen, = got[str(harness.here / "top.sql")]
         equal((seen["launched"], seen["copied"], seen["pids"], seen["hosts"]), (9, 2, 1, 1), f"{engine}: cudatop's rows")
-        check(seen["known"], f"{engine}: waits are known: {seen}")
+        check(seen["known"], f"{engine}: waits have times: {seen}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpualloc on NVIDIA's libraries, which refuse every call where there is no device: each is a failure, nothing is held."""
+"""gpualloc on NVIDIA's libraries, which refuse every call without a device: each is a failure, and no memory is
+held."""
 import functools
 import re
 from collections import Counter, namedtuple
@@ -21,7 +22,7 @@ table_line = re.compile(r'\{"(cu\w+)(?:\[(_\w+)\])?", KIND_(\w+),\s*(\{?[^}]*)\}
 
 @functools.cache
 def table():
-    """The rows of the probe table that the tool attaches to, each variant by its name."""
+    """The functions of the probe table that gpualloc probes, including variants."""
     rows = []
     text = "".join(path.read_text() for path in sorted((harness.root / "src/attach").glob("probe_table*.cpp")))
     for name, variant, kind, rest in table_line.findall(text):
@@ -32,19 +33,19 @@ def table():
     return rows
 
 
-def rows_of(layer, library, of=kinds):
-    there = exports(library)
-    return {row.name: row for row in table() if row.layer == layer and row.kind in of and row.name in there}
+def rows_of(layer, library):
+    exported = exports(library)
+    return {row.name: row for row in table() if row.layer == layer and row.kind in kinds and row.name in exported}
 
 
 def counted(row):
-    """What the tool counts of a call with zeros to point to and 0 for all other arguments: neither a free of nothing, nor
-    one more reference that is not given."""
+    """True if gpualloc counts a call whose arguments are a pointer to zeros, then 0. A free of null is not counted, nor
+    a reference that was not granted."""
     return row.kind != "PHYSICAL_RETAIN" and not (row.kind == "FREE" and "(address" not in row.arguments)
 
 
 def unreadable(row):
-    """Its arguments are in a structure that is not there: behind any pointer but the first."""
+    """True if its arguments are in a structure at a null pointer: any pointer but the first."""
     return re.search(r", [^,]*\*\{|channel_bits|array_3d", row.arguments) is not None
 
 
@@ -52,8 +53,8 @@ libraries = {**{version: ("driver", version) for version in drivers}, **{version
 
 
 @case(each=libraries, asan=True)
-def every_row_that_is_exported(chosen):
-    """What is not there is what the library does not have."""
+def probes_all_exported_functions(chosen):
+    """-v lists exactly the functions that the library lacks."""
     layer, version = chosen
     library = (driver if layer == "driver" else runtime)(version)
     caller = Caller(library)
@@ -61,10 +62,10 @@ def every_row_that_is_exported(chosen):
     name = "libcuda" if layer == "driver" else "libcudart"
     line = next((text for text in tool.error.splitlines() if re.search(name + r"\.so\S*: \d+ of", text)), "")
     found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
-    check(found, f"-v says {line!r}")
+    check(found, f"-v prints {line!r}")
     there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
     functions = {row.name for row in table() if row.layer == layer}
-    equal((placed, delta), (there, drivers[version] if layer == "driver" else 0), "functions at their place, and where")
+    equal((placed, delta), (there, drivers[version] if layer == "driver" else 0), "functions probed at the expected offset, and the offset")
     equal((wanted, set((found[6] or "").split())), (len(functions), functions - exports(library)),
           "functions in the table, and missing")
     caller.end()
@@ -72,7 +73,7 @@ def every_row_that_is_exported(chosen):
 
 
 def refused_calls(library, layer, arguments=()):
-    """Three tools at once: rows, failures and lines, of all functions that this library has."""
+    """Compares rows, failures and lines (three tools at once) of all functions that this library has."""
     functions = rows_of(layer, library)
     caller = Caller(library)
     rows, failed = (Tool("-p", caller.pid, "--by", "api", "-r", 0, *arguments, *more, losses=True) for more in ([], ["-x"]))
@@ -94,7 +95,7 @@ def refused_calls(library, layer, arguments=()):
     equal(Counter((e["function"], e["result_code"]) for e in lines.events if e["result_code"]), results, "lines")
     for row in rows.rows:
         equal([row[name] for name in ("live_allocations", "live_bytes", "allocs", "frees", "out_of_memory", "released")], [0] * 6,
-              f"nothing is held: {row}")
+              f"held memory: {row}")
     return truth
 
 

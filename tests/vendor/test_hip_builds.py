@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AMD's libamdhip64 as Debian builds it. There is no device, so that it refuses every call; but its code, and where
-arguments are, is what it is anywhere."""
+"""AMD's libamdhip64 as built by Debian. Without a device it refuses every call, but code and argument locations are the
+same as on any machine."""
 import json
 import re
 import subprocess
@@ -14,26 +14,26 @@ from test_vendor_names import scan
 import vendor
 from vendor import exports, fetched, programs
 
-# The file; how many functions it exports, of how many of them the probe is in another one, and how many are single-stepped:
-# 8 of 7.2.4 look up what is not there (hipGraph...ExternalSemaphores...), and would jump to 0.
+# {version: (file, exported functions, functions whose probe is placed in another one, single-stepped functions)}. 8
+# functions of 7.2.4 forward to functions that do not exist (hipGraph...ExternalSemaphores...), and would jump to 0.
 builds = {
     "5.2": ("libamdhip64.so.5.2.21153", 407, 0, 8),
     "5.7": ("libamdhip64.so.5.7.31921", 457, 0, 6),
     "6.4": ("libamdhip64.so.6.4.43484", 500, 431, 8),
     "7.2": ("libamdhip64.so.7.2.53211", 523, 457, 16),
 }
-runnable = {"6.4": "6.4", "7.2": "7.2"}  # 5.2 and 5.7 want a compiler's library
+runnable = {"6.4": "6.4", "7.2": "7.2"}  # 5.2 and 5.7 need a library of their compiler
 
 
 def library(version):
     path = fetched / f"hip/{version}" / builds[version][0]
     if not path.exists():
-        raise Skip(vendor.why_not_fetched or f"no {path.name} could be fetched")
+        raise Skip(vendor.fetch_error or f"{path.name} could not be fetched")
     return path
 
 
 def sections(path):
-    """Name, beginning and end of each."""
+    """[(name, start address, end address)]."""
     run = subprocess.run(["readelf", "-W", "-S", path], check=True, capture_output=True, text=True)
     lines = re.findall(r"\] (\S+) +\S+ +([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) ", run.stdout)
     return [(name, int(start, 16), int(start, 16) + int(size, 16)) for name, start, size in lines]
@@ -41,7 +41,7 @@ def sections(path):
 
 @case(each={version: version for version in builds})
 def placement(version):
-    """Of all functions: those that only look another one up are followed there, by the file's code alone."""
+    """Probes on functions that forward to another one are placed there. Only the file's code is used."""
     path = library(version)
     names = sorted(exports(path))
     done = subprocess.run([programs / "placement", path], input="\n".join(names), capture_output=True, text=True)
@@ -56,20 +56,20 @@ name_paths = {"5.2": [0x88, 0x28], "5.7": [0x88, 0x28], "6.4": [0x28, 0x28], "7.
 
 
 @case(each={version: version for version in builds})
-def where_names_are(version):
-    """Of a hipFunction_t, as the code of each build says."""
+def offsets_of_names(version):
+    """The location of the name in a hipFunction_t, as read from the code of each build."""
     done = subprocess.run([programs / "name_path", library(version)], capture_output=True, text=True, check=True)
-    equal(json.loads(done.stdout), name_paths[version], "offsets on the way to the name")
+    equal(json.loads(done.stdout), name_paths[version], "offsets to the name")
 
 
 @case
 def registered_kernels():
-    """Of a library that hip-clang has compiled, stripped: what each kernel is launched by is a variable of the file's."""
+    """In a stripped library compiled by hip-clang, the handle of each kernel is a variable."""
     path = fetched / "names/rocrand/librocrand.so.1"
     if not path.exists():
-        raise Skip(vendor.why_not_fetched or "no librocrand could be fetched")
+        raise Skip(vendor.fetch_error or "librocrand could not be fetched")
     kernels, handles, total = scan(path)
-    equal((total["read"], handles), (total["sites"], []), "calls that are read, variables with handles of CUDA 13's")
+    equal((total["read"], handles), (total["sites"], []), "calls that are read, handle variables (CUDA 13 only)")
     check(total["sites"] >= 80 and len(kernels) * 100 >= total["sites"] * 99, f"kernels: {total}")
     data = [section for section in sections(path) if section[0] in (".data.rel.ro", ".data")]
     inside = [stub for stub in kernels if any(start <= stub < end for _, start, end in data)]
@@ -84,10 +84,10 @@ made = [("hipMalloc", "&p", 4096), ("hipMemcpy", 4096, 8192, 100, 1), ("hipMemcp
 
 @case(each=runnable, tool="cudatop")
 def calls_that_fail(version):
-    """As often as they were made, with their arguments at the entry, and with what they returned."""
+    """Failing calls are counted exactly, with their arguments and results."""
     path, libc = library(version), fetched / "libc/ld-linux-x86-64.so.2"
     if not libc.exists():
-        raise Skip(vendor.why_not_fetched or "no C library that is new enough could be fetched")
+        raise Skip(vendor.fetch_error or "no C library of a sufficient version could be fetched")
     calls = Calls(path, loader=(libc, "--library-path", f"{libc.parent}:{path.parent}:/usr/lib/x86_64-linux-gnu"))
     tools = {}
     for name in ("cudalaunch", "cudamemcpy", "cudasync", "gpualloc"):

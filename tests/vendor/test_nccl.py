@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL as NVIDIA builds it, and RCCL. Without a device there is no communicator, but their code is what it is anywhere:
-where probes sit, and what it tells of where communicators say which they are."""
+"""NVIDIA's NCCL, and RCCL. Without a device there are no communicators, but the code is the same as on any machine: it
+determines where probes are placed, and the offset of a communicator's rank."""
 import collections
 import json
 import re
@@ -11,15 +11,15 @@ from harness import Skip, case, check, equal
 from programs import Tool
 from vendor import exports, fetched, programs
 
-# What a disassembler shows of ncclCommUserRank, by version; and at least so many functions where the kernel need not
-# single-step. In RCCL 5.4.3, which is of before 2.16, there is nothing that all ranks have in common.
+# {folder: (version, offset in ncclCommUserRank according to a disassembler, minimum number of functions that need no
+# single-stepping)}. RCCL 5.4.3 is older than NCCL 2.16, and its communicators have no id that all ranks share.
 nccl_versions = {"2.22": ("2.22.3", "0x34250", 30), "2.29": ("2.29.7", "0x1206d8", 58)}
 
 
 def library(folder, name):
     path = fetched / folder / name
     if not path.exists():
-        raise Skip(vendor.why_not_fetched or f"no {folder} could be fetched")
+        raise Skip(vendor.fetch_error or f"{folder} could not be fetched")
     return path
 
 
@@ -45,10 +45,10 @@ def nccl(folder):
     place_all(path, emulated)
     if not path.resolve().name.endswith(version):
         raise Skip(f"{path.resolve().name} is another version: {program('identity', path)}")
-    equal(program("identity", path), offset, f"where communicators of NCCL {version} have their rank")
+    equal(program("identity", path), offset, f"offset of the rank in communicators of NCCL {version}")
 
 
-# NCCL wants a newer C library than Debian 12 has.
+# NCCL needs a newer C library than Debian 12 has.
 def loader():
     libc = library("libc", "ld-linux-x86-64.so.2")
     return libc, "--library-path", f"{libc.parent}:/usr/lib/x86_64-linux-gnu"
@@ -56,7 +56,7 @@ def loader():
 
 int8, float16, float32 = 0, 6, 7
 no_communicator, stream, send, receive = 0, 0, 0x10000, 0x20000
-# Times, arguments, and the bytes that these say: of AllGather, only together with the number of ranks.
+# {operation: (calls, arguments, bytes)}. The bytes of AllGather depend on the number of ranks, which is unknown.
 made = {
     "AllReduce": (3, (send, receive, 77, float32, 0, no_communicator, stream), 308),
     "Broadcast": (4, (send, receive, 1001, float16, 3, no_communicator, stream), 2002),
@@ -67,7 +67,7 @@ made = {
 
 @case(each={folder: folder for folder in nccl_versions}, tool="ncclwait")
 def calls_that_fail(folder):
-    """Of no communicator: each is refused at its first look, and was seen with its arguments at its entry."""
+    """Calls without a communicator fail, and are reported with their arguments."""
     path = library(f"nccl/{folder}", "libnccl.so.2")
     caller = vendor.Caller(path, loader=loader())
     table, lines = (Tool("-p", caller.pid, "-x", *mode, losses=True) for mode in ([], ["-e"]))
@@ -85,4 +85,4 @@ def calls_that_fail(folder):
 def rccl():
     path = library("rccl", "librccl.so.1")
     place_all(path, 20)
-    equal(program("identity", path), "unknown", "where communicators of RCCL have their rank")
+    equal(program("identity", path), "unknown", "offset of the rank in communicators of RCCL")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop's metrics, as Debian's Prometheus and node_exporter read them; the rules and the dashboard in deploy/."""
+"""cudatop's metrics read by Debian's Prometheus and node_exporter; the rules and the dashboard in deploy/."""
 import json
 import re
 import subprocess
@@ -17,13 +17,13 @@ deploy = harness.root / "deploy/prometheus"
 def program(name):
     path = vendor.fetched / "prometheus" / name
     if not path.exists():
-        raise Skip(vendor.why_not_fetched or f"no {name} could be fetched")
+        raise Skip(vendor.fetch_error or f"{name} could not be fetched")
     return path
 
 
 def promtool(*words, text=None):
     done = subprocess.run([program("promtool"), *words], input=text, capture_output=True, text=True)
-    # What it only advises is no failure: a metric is called what it is, also where a suffix has no unit.
+    # Its advice on metric names does not affect the exit status.
     equal(done.returncode, 0, f"promtool {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
 
 
@@ -34,7 +34,7 @@ def start(name, *words):
 
 
 class Server:
-    """Prometheus, which asks the targets of these jobs each second."""
+    """Prometheus, which scrapes the targets of these jobs every second."""
 
     def __init__(self, jobs):
         self.port = vendor.free_port()
@@ -42,7 +42,7 @@ class Server:
                   "scrape_configs": [{"job_name": job, "honor_labels": True, "static_configs": [{"targets": [target]}]}
                                      for job, target in jobs.items()]}
         file = harness.here / "prometheus.yml"
-        file.write_text(json.dumps(config))  # which is YAML, too
+        file.write_text(json.dumps(config))  # JSON is valid YAML
         start("prometheus", f"--config.file={file}", f"--storage.tsdb.path={harness.here / 'data'}",
               f"--web.listen-address=127.0.0.1:{self.port}")
 
@@ -51,7 +51,7 @@ class Server:
         try:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)["data"]["result"]
-        except OSError:  # not yet
+        except OSError:  # not listening yet
             return []
 
     def figures(self, query):
@@ -66,21 +66,21 @@ def rules():
 
 @case(tool="cudatop")
 def dashboard():
-    """By Grafana's own types: no field that they do not know, none of another kind."""
+    """Type-checked with Grafana's types: no unknown fields, no values of another type."""
     folder = vendor.fetched / "grafana"
     if not (folder / "fetched").exists():
-        raise Skip("no schema of Grafana could be fetched from npm")
+        raise Skip("Grafana's schema could not be fetched from npm")
     types = folder.resolve() / "node_modules/@grafana/schema/dist/types/raw/dashboard/x/types.gen"
 
     text = json.dumps(json.loads((deploy / "dashboard.json").read_text()))
     wrong = vendor.typed(("Dashboard", types, one) for one in (text, text.replace('"gridPos"', '"gridPoss"', 1)))
-    equal(set(wrong), {1}, f"what is wrong with the dashboard, and a wrong one is found: {wrong}")
+    equal(set(wrong), {1}, f"errors only in the invalid copy of the dashboard: {wrong}")
     check("gridPoss" in wrong[1], wrong[1])
 
 
 @case(tool="cudatop")
 def scraped():
-    """By Prometheus itself, and by way of node_exporter: what PromQL answers is what the workload has done."""
+    """Figures scraped directly and through node_exporter match the workload."""
     program("prometheus"), program("prometheus-node-exporter")
     workload = Workload("name trainer; launch vecadd 1234; copy 7 bytes=1000000; copy 3 kind=2 bytes=10; sync 5; alloc a 4096; "
                         "build reduce 3; graph 11; touch {dir}/done; wait {dir}/end")
@@ -102,15 +102,15 @@ def scraped():
     equal(server.figures('sum(gpusnoop_copy_bytes_total{job="node",direction="h2d"})'), {(): 7_000_000}, "by direction")
     equal(server.ask("node_textfile_scrape_error == 1"), [], "errors of node_exporter")
     promtool("check", "metrics", text=(folder / "gpusnoop.prom").read_text())
-    # Each panel's query is one that this Prometheus takes; those without a GPU's figures have an answer.
+    # Prometheus accepts the query of each panel.
     wait_until(lambda: server.ask("namespace:gpusnoop_launches:share5m") or server.ask("gpusnoop_build_info"), "rules")
     for panel in json.loads((deploy / "dashboard.json").read_text())["panels"]:
         for target in panel["targets"]:
             expression = target["expr"].replace("$__rate_interval", "1m").replace("$namespace", ".*")
             url = f"http://127.0.0.1:{server.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-            with urllib.request.urlopen(url, timeout=20) as answer:  # 400 where it is no query
+            with urllib.request.urlopen(url, timeout=20) as answer:  # fails with 400 if the query is invalid
                 equal(json.load(answer)["status"], "success", expression)
     (harness.here / "end").touch()
     workload.wait()
     tool.finish()
-    check(not (folder / "gpusnoop.prom").exists(), "the file of a run that has ended")
+    check(not (folder / "gpusnoop.prom").exists(), "the textfile is removed when the tool exits")

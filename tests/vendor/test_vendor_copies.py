@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudamemcpy on NVIDIA's libraries: each function that copies is probed, and its arguments are where the table says."""
+"""cudamemcpy on NVIDIA's libraries: each copying function is probed, and its arguments are read correctly."""
 import re
 
 from copies import bare, case, count, table
@@ -8,7 +8,6 @@ from programs import Tool
 from test_driver import each_driver
 from vendor import Caller, driver, exports, runtime, runtimes
 
-# Of 32-bit addresses, and of CUDA 3.1: nothing calls them.
 copying = re.compile(r"cu(Memcpy|Memset|MemPrefetch|MemDiscardAndPrefetch)\w*")
 
 by_function = ("function", "kind")
@@ -30,9 +29,10 @@ def counted(tool):
 
 @case(each=each_driver)
 def every_copying_function_is_known(version):
-    """What the driver exports is in the table, and what is in the table is called here."""
+    """The table has all copying functions that the driver exports, and the caller calls each of them."""
     exported = {name for name in exports(driver(version)) if copying.fullmatch(name)}
     known = {row.name for row in table() if row.layer == "driver"}
+    # Functions with 32-bit addresses and of CUDA 3.1, which no program calls, have no row.
     old = {name for name in exported if name + "_v2" in exported and name not in known}
     equal(exported - known - old, {name for name in exported if "GetAttribute" in name}, "functions without a row")
     called = {call["function"] for call in Caller(driver(version)).ask("copies 1")}
@@ -41,13 +41,13 @@ def every_copying_function_is_known(version):
 
 @case(each=each_driver, asan=True)
 def sizes_and_failures(version):
-    """Three tools at once."""
+    """Counts, latency mode and failures, from three tools at once."""
     caller = Caller(driver(version))
     arguments = ("-p", caller.pid, "--by", "api,kind", "-r", 0)
     table_, latency, failed = Tool(*arguments), Tool(*arguments, "-l"), Tool(*arguments, "-x")
     truth = caller.ask("copies 20")
     caller.end()
-    check(sum(call["result"] == 3 for call in truth) > 60, "calls of a driver that was not initialised are refused")
+    check(sum(call["result"] == 3 for call in truth) > 60, "calls refused because the driver is not initialised")
     equal(counted(table_.finish()), expected(truth, False), f"{table_}")
     equal(counted(latency.finish()), expected(truth, True), f"{latency}")
     equal(counted(failed.finish()), expected([call for call in truth if call["result"]], True), f"{failed}")
@@ -59,7 +59,7 @@ def all_probes_attach(version):
     tool = Tool("-p", caller.pid, "-v")
     line = next(line for line in tool.error.splitlines() if re.search(r"libcuda\.so\S*: \d+ of", line))
     missing = set(re.search(r"not in this file: (.*)$", line)[1].split()) if "not in this file" in line else set()
-    equal(missing & exports(driver(version)), set(), "functions said to be missing")
+    equal(missing & exports(driver(version)), set(), "exported functions listed as missing")
     known = {row.name for row in table() if row.layer == "driver"}
     equal(missing & known, known - exports(driver(version)), "copying functions that the driver lacks")
     caller.end()
@@ -68,7 +68,7 @@ def all_probes_attach(version):
 
 @case(each={version: version for version in runtimes})
 def at_the_runtime(version):
-    """Without a driver the runtime refuses them, but for those that it has nothing to do with."""
+    """Without a driver the runtime refuses all copies."""
     caller = Caller(runtime(version))
     arguments = ("-p", caller.pid, "--api", "runtime", "--by", "api,kind", "-r", 0)
     table_, latency = Tool(*arguments), Tool(*arguments, "-l")

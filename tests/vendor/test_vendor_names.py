@@ -1,39 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is registered in real files, read out of their code: every kernel of libraries as distributions and NVIDIA ship
-them, stripped, and of a small program in all forms that compilers give it."""
+"""Kernel registrations read from the code of real files: stripped libraries of distributions and NVIDIA, and a small
+program in all forms that compilers generate."""
 import json
 import pathlib
 import subprocess
 
 from harness import Skip, case, check, equal
-from vendor import fetched, programs, why_not_fetched
+from vendor import fetched, programs, fetch_error
 
 registered = programs / "registered"
 in_launcher = {"_Z15external_kernelPf", "_ZL12local_kerneli", "_ZN5space15template_kernelIfLi3EEEvT_",
                "_ZN5space15template_kernelIiLi4EEEvT_"}
-# nvcc gives names with internal linkage their file's, and drops the L.
+# nvcc drops the L, which marks internal linkage.
 in_forms = [in_launcher, {name.replace("_ZL12", "_Z12") for name in in_launcher}]
 
 
 def scan(path):
-    """Stubs by address, handle variables, and the line over all of them."""
+    """({stub address: name}, handle variables, totals)."""
     run = subprocess.run([programs / "scan", path], check=True, capture_output=True, text=True)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     kernels = {line["stub"]: line["name"] for line in lines if "name" in line}
-    check(all(kernels.values()), "a registration is not what the file says at its site")
-    check(all(line["kept"] for line in lines if "variable" in line), "a variable is not what the file says at its site")
+    check(all(kernels.values()), "a registration cannot be read again at its site")
+    check(all(line["kept"] for line in lines if "variable" in line), "a handle variable cannot be read again at its site")
     return kernels, [line for line in lines if "variable" in line], lines[-1]
 
 
 def symbols(path):
-    """Names of functions by address, as far as the file has them."""
+    """{address: name} of exported functions."""
     run = subprocess.run(["readelf", "-W", "--dyn-syms", path], check=True, capture_output=True, text=True)
     fields = [line.split() for line in run.stdout.splitlines()]
     return {int(f[1], 16): f[7].partition("@")[0] for f in fields if len(f) > 7 and f[3] == "FUNC" and f[6] != "UND"}
 
 
 def agree_with_symbols(path, kernels):
-    """Where a stub has a symbol, it is the kernel's own name; some addresses have several."""
+    """Symbols of stubs match the kernels' names. A few may differ, since an address can have several symbols."""
     exported = symbols(path)
     wrong = {name: exported[stub] for stub, name in kernels.items()
              if stub in exported and name not in exported[stub].replace("__device_stub__", "")}
@@ -43,7 +43,7 @@ def agree_with_symbols(path, kernels):
 def file_of(name):
     path = fetched / "names" / name
     if not path.exists():
-        raise Skip(why_not_fetched or f"no {name} could be fetched")
+        raise Skip(fetch_error or f"{name} could not be fetched")
     return path
 
 
@@ -57,11 +57,12 @@ def bart():
 
 @case
 def libggml_cuda():
-    """574 MB, of which 12 MB are code. The kernels that are fewer than calls are registered by several objects."""
+    """574 MB with 12 MB of code. There are fewer kernels than calls, because several objects register the same
+    kernel."""
     path = file_of("ggml/libggml-cuda.so")
     kernels, _, total = scan(path)
     check(total["sites"] > 5000, f"calls: {total}")
-    check(total["read"] * 7112 >= total["sites"] * 7035, f"calls that are read: {total}")
+    check(total["read"] * 7112 >= total["sites"] * 7035, f"calls that could be read: {total}")
     check(len(kernels) * 100 >= total["sites"] * 99, f"kernels: {total}")
     check(total["peak_kib"] < 100 << 10, f"memory: {total}")
     agree_with_symbols(path, kernels)
@@ -69,17 +70,17 @@ def libggml_cuda():
 
 @case
 def pycuda():
-    """It calls the driver, and registers nothing."""
+    """PyCUDA calls the driver, and registers no kernels."""
     kernels, _, total = scan(next(file_of("pycuda").glob("_driver*.so")))
     equal((total["sites"], kernels), (0, {}), "calls")
 
 
 @case(each={name: name for name in ("libcublas.so.13", "libcusolver.so.12", "libnccl.so.2")})
 def of_the_toolkit(name):
-    """With the runtime of CUDA 13 linked statically, stripped."""
+    """Stripped libraries of the CUDA 13 toolkit, which link its runtime statically."""
     path = pathlib.Path("/usr/local/cuda/lib64") / name
     if not path.exists():
-        raise Skip(f"no {path}")
+        raise Skip(f"{path} does not exist")
     kernels, handles, total = scan(path)
     check(len(kernels) >= 91 and total["read"] == total["sites"], f"calls that are read: {total}")
     equal({h["stub"] for h in handles}, set(kernels), "stubs whose handles are kept")
@@ -96,7 +97,7 @@ def forms():
 def compiled(form):
     path = registered / form
     if not path.exists():
-        raise Skip(f"this machine's compilers made no {form}")
+        raise Skip(f"this machine's compilers cannot build {form}")
     kernels, handles, total = scan(path)
     check(set(kernels.values()) in in_forms, f"names: {kernels}")
     equal((total["sites"], total["read"]), (4, 4), "calls, read")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's libraries as fetched, and the program that calls them."""
+"""Fetched libraries, and programs that call them."""
 import json
 import os
 import pathlib
@@ -14,10 +14,10 @@ from programs import kill_at_end, numbers
 
 fetched = harness.build / "vendor"
 programs = harness.build / "vendor-tests"
-why_not_fetched = ""  # what fetch said
+fetch_error = ""  # last message of `fetch`, if it failed
 
-# By version; where a probe belongs on nearly all functions of that driver. Before 580 they are thunks, in 580 functions
-# with a frame, in 595 the thunk's test is followed by a frame.
+# {driver version: offset of the best probe on nearly all of its functions}. Before 580 functions are thunks; in 580
+# they have a frame; in 595 the thunk's test is followed by a frame.
 drivers = {"470": 10, "535": 10, "550": 10, "580": 0, "595": 10}
 
 runtimes = {
@@ -45,7 +45,7 @@ def driver_folder(version):
 def driver(version):
     path = driver_folder(version) / "libcuda.so.1"
     if not path.exists():
-        raise Skip(why_not_fetched or f"no driver {version} could be fetched")
+        raise Skip(fetch_error or f"driver {version} could not be fetched")
     return path
 
 
@@ -53,11 +53,11 @@ def runtime(version):
     for path in runtimes[version]:
         if path.exists():
             return path
-    raise Skip(why_not_fetched if version != "13.0" and why_not_fetched else f"no libcudart {version} here")
+    raise Skip(fetch_error if version != "13.0" and fetch_error else f"libcudart {version} not found")
 
 
 def exports(library, kinds="T"):
-    """Names of the functions that a library exports; W: also those that another library's may stand for."""
+    """Names of exported functions. kinds: symbol types of nm; "TW" includes weak symbols."""
     lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     symbols = [line.split() for line in lines.splitlines()]
     return {fields[2].partition("@")[0] for fields in symbols if len(fields) == 3 and fields[1] in kinds}
@@ -70,11 +70,11 @@ def free_port():
 
 
 def typed(declarations):
-    """What TypeScript says of (type, file that has it, JSON) each, by number: fields that the type does not know, and
-    values of another kind."""
+    """Type-checks (type name, file with the type, JSON) tuples with TypeScript. Returns {index: error}, for unknown
+    fields and values of another type."""
     compiler = fetched / "grafana/node_modules/typescript/bin/tsc"
     if not compiler.exists() or not shutil.which("node"):
-        raise Skip("no TypeScript could be fetched from npm, or there is no node")
+        raise Skip("TypeScript could not be fetched from npm, or node is not installed")
     source = harness.here / "typed.ts"
     source.write_text("".join(f"import type {{ {name} as T{n} }} from '{file}'; export const v{n}: T{n} = {text};\n"
                               for n, (name, file, text) in enumerate(declarations)))
@@ -88,11 +88,11 @@ def typed(declarations):
 
 
 class Program:
-    """A program that does what it is told on stdin, answers in JSON lines up to one of type "done", and ends when that
-    is closed."""
+    """A program that reads commands from stdin, and answers with JSON lines that end with one of type "done". It exits
+    at the end of stdin."""
 
     def __init__(self, path, folder=None, loader=()):
-        check(path.exists(), f"there is no {path}: make vendor-bins")
+        check(path.exists(), f"{path} does not exist: run make vendor-bins")
         environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
         if folder:
             environment["LD_LIBRARY_PATH"] = str(folder)
@@ -111,7 +111,7 @@ class Program:
             answers.append(json.loads(text))
             if answers[-1]["type"] == "done":
                 return answers[:-1]
-        raise harness.Failure(f"ended with {self.process.wait()}: {self.error_file.read_text()}")
+        raise harness.Failure(f"exited with status {self.process.wait()}: {self.error_file.read_text()}")
 
     def end(self):
         self.process.stdin.close()
@@ -119,7 +119,7 @@ class Program:
 
 
 class Caller(Program):
-    """The program `caller` with a library open."""
+    """The program `caller`, with a library opened."""
 
     def __init__(self, library=None, folder=None, loader=()):
         super().__init__(programs / "caller", folder, loader)
@@ -130,14 +130,14 @@ class Caller(Program):
         return named_streams(self.ask(f"calls {count}"))
 
     def calls_of_all_results(self, count=1):
-        """Before and after cuInit() the same calls are refused for different reasons."""
+        """Makes the calls before and after cuInit(), since they then fail with different errors."""
         before = self.calls(count)
         equal(self.ask("init"), [{"type": "init", "result": 100}], "cuInit")
         return before + self.calls(count)
 
 
 def named_streams(truth):
-    """Streams as the tool names them: the default one of a _ptsz function is the thread's."""
+    """Names streams as the tools do: the default stream of a _ptsz function is the per-thread one (0x2)."""
     for call in truth:
         if call["stream"] == "0x0" and call["function"].endswith("_ptsz"):
             call["stream"] = "0x2"

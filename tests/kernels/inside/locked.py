@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools on a kernel locked down in confidentiality mode: CUDA calls are counted exactly. These cases run last, because
-the lockdown cannot be undone."""
+"""The tools on a kernel locked down in confidentiality mode: CUDA calls are counted exactly. These cases run last,
+because the lockdown cannot be undone."""
 import pathlib
 
 import harness

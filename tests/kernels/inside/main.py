@@ -11,8 +11,8 @@ sys.path[:0] = [str(here), str(here.parents[1] / "runtime")]
 
 import harness  # noqa: E402
 
-# Runtime cases for features that depend on the kernel: tiers, programs with many branches, cgroups and containers, stacks,
-# late loading, exits. All runtime cases would take an hour in an emulated machine.
+# Runtime cases for features that depend on the kernel: tiers, programs with many branches, cgroups and containers,
+# stacks, late loading, exits. All runtime cases would take an hour in an emulated machine.
 chosen = {
     "test_tiers": ["system_wide[tracefs]", "system_wide[multi]", "one_process[perf]"],
     "test_counts": ["every_driver_function[latency]"],

@@ -10,8 +10,8 @@ from test_kernel_driver import load
 
 has_types = os.environ.get("GPUSNOOP_TIER") != "tracefs"  # the stub of 575 has BTF there
 
-# {driver version: ways of hooking, best first}. Covers each difference once, since a case takes 15 s: the entry functions of
-# 535, the tracepoint for errors and the BTF of 575, and system call tracepoints.
+# {driver version: ways of hooking, best first}. Covers each difference once, since a case takes 15 s: the entry
+# functions of 535, the tracepoint for errors and the BTF of 575, and system call tracepoints.
 ways = {"535.129.03": ("kprobe",), "575.51.02": ("fentry", "kprobe", "tracepoint") if has_types else ("kprobe", "tracepoint")}
 each_way = {f"{version}-{way}": (version, way) for version, some in ways.items() for way in some}
 

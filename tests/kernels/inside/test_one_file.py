@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The static tools, each in a root that contains only the tool, /proc, /sys and /dev, count exactly. The traced processes
-and their libraries are outside of that root."""
+"""The static tools, each in a root that contains only the tool, /proc, /sys and /dev, count exactly. The traced
+processes and their libraries are outside of that root."""
 import os
 import pathlib
 import shutil
