@@ -1,5 +1,6 @@
-# SPDX-License-Identifier: Apache-2.0 Builds the programs of tests/vendor. Included by the top Makefile. Only the
-# launchers need nvcc; they are skipped without it.
+# SPDX-License-Identifier: Apache-2.0
+# Builds the programs of tests/vendor. Included by the top Makefile. Only the launchers need nvcc; they are skipped
+# without it.
 
 VENDOR := $(BUILD)/vendor-tests
 NVCC   ?= $(shell command -v nvcc 2>/dev/null || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
