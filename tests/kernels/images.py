@@ -31,7 +31,7 @@ keyring = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Excludes cloud flavours, which lack 9p, and bullseye-backports, which has the same kernels. Debian has arm64 kernels
 # with 16 KiB pages (6.12-16k); sources.py builds other page sizes.
 release_name = r"linux-(?:image|binary)-((\d+\.\d+)\.\d+(?:-\d+|\+deb\d+(?:\.\d+)?)-{}(-16k)?)"
-asked_name = r"(\d+\.\d+|newest)(-16k|-64k)?"
+kernel_argument = r"(\d+\.\d+|newest)(-16k|-64k)?"
 
 # Modules that the guest needs before it can mount its root. Their dependencies are read from the modules.
 wanted = ("virtio_pci", "9pnet_virtio", "9p", "overlay")

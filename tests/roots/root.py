@@ -30,7 +30,7 @@ suites = {
 # The repository's path in the chroot. Not below /root, since some cases run as an ordinary user.
 inside = "/srv/gpusnoop"
 
-passed_on = ("http_proxy", "https_proxy", "no_proxy")
+inherited_variables = ("http_proxy", "https_proxy", "no_proxy")
 
 
 class Missing(Exception):
@@ -134,7 +134,7 @@ class Root:
     def run(self, command, log, seconds):
         """Runs a shell command in the chroot's repository. Returns its status, or None after a timeout."""
         environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root",
-                       "LANG": "C.UTF-8"} | {name: os.environ[name] for name in passed_on if name in os.environ}
+                       "LANG": "C.UTF-8"} | {name: os.environ[name] for name in inherited_variables if name in os.environ}
         with open(log, "w") as output:
             process = subprocess.Popen(["/bin/sh", "-exc", command], stdin=subprocess.DEVNULL, stdout=output,
                                        stderr=subprocess.STDOUT, env=environment, preexec_fn=self.mount,

@@ -63,9 +63,9 @@ def probes_all_exported_functions(chosen):
     line = next((text for text in tool.error.splitlines() if re.search(name + r"\.so\S*: \d+ of", text)), "")
     found = re.search(r": (\d+) of (\d+) functions, (\d+) at \+(\d+)(; not in this file: (.*))?$", line)
     check(found, f"-v prints {line!r}")
-    there, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
+    present, wanted, placed, delta = (int(found[i]) for i in range(1, 5))
     functions = {row.name for row in table() if row.layer == layer}
-    equal((placed, delta), (there, drivers[version] if layer == "driver" else 0), "functions probed at the expected offset, and the offset")
+    equal((placed, delta), (present, drivers[version] if layer == "driver" else 0), "functions probed at the expected offset, and the offset")
     equal((wanted, set((found[6] or "").split())), (len(functions), functions - exports(library)),
           "functions in the table, and missing")
     caller.end()

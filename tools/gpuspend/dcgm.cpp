@@ -199,7 +199,7 @@ DcgmPage parse_dcgm_page(std::string_view text)
         const auto value = labels ? take_value(line) : std::nullopt;
         const auto key = labels ? key_of(*labels) : std::nullopt;
         if (!key || !value || *value < 0 || *value > name->most ||
-            (page.devices.size() >= DcgmPage::most_devices && !page.devices.contains(*key))) {
+            (page.devices.size() >= DcgmPage::max_devices && !page.devices.contains(*key))) {
             page.unusable++;
             continue;
         }

@@ -39,7 +39,7 @@ struct DcgmPage {
         0; // of these: values that cannot be, without a device, of a process or differing with no way to tell
 
     static constexpr size_t largest = 4 << 20;
-    static constexpr size_t most_devices = 4096;
+    static constexpr size_t max_devices = 4096;
 };
 
 // Never fails: what is none of it is left out.

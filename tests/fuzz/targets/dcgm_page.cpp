@@ -10,7 +10,7 @@ void fuzz(std::string_view input)
     const LoopbackResponse response = http_body(input);
     expect(response.text.empty() || response.error.empty(), "there is a body or an error, not both");
     const DcgmPage page = parse_dcgm_page(input);
-    expect(page.devices.size() <= DcgmPage::most_devices && page.unusable <= 2 * page.series, "the page is bounded");
+    expect(page.devices.size() <= DcgmPage::max_devices && page.unusable <= 2 * page.series, "the page is bounded");
     for (const auto& [key, gauges] : page.devices) {
         expect(!key.uuid.empty() && key.uuid.size() <= 256, "each figure belongs to a device");
         for (const Figure figure :

@@ -117,8 +117,8 @@ TEST_CASE("pages of lies", "[dcgm]")
     std::string many;
     for (int i = 0; i < 10'000; i++)
         many += fmt::format("DCGM_FI_PROF_SM_ACTIVE{{UUID=\"GPU-{}\"}} 0.5\n", i);
-    CHECK(parse_dcgm_page(many).devices.size() == DcgmPage::most_devices);
-    CHECK(parse_dcgm_page(many).unusable == 10'000 - DcgmPage::most_devices);
+    CHECK(parse_dcgm_page(many).devices.size() == DcgmPage::max_devices);
+    CHECK(parse_dcgm_page(many).unusable == 10'000 - DcgmPage::max_devices);
 }
 
 TEST_CASE("a page from a file, as long as it is new", "[dcgm]")
