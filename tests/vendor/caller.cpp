@@ -77,7 +77,7 @@ void make_raw_calls(void* library, unsigned count, const std::vector<std::string
     for (const std::string& name : names) {
         auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
         if (!function)
-            fail("there is no " + name);
+            fail("the library does not export " + name);
         std::map<int, unsigned> results;
         for (unsigned i = 0; i < count; i++) {
             zeros.fill(0);
@@ -97,7 +97,7 @@ void make_calls_with(void* library, unsigned count, const std::string& name, con
     using Function = int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
     if (!function)
-        fail("there is no " + name);
+        fail("the library does not export " + name);
     std::array<uint64_t, 8> w{};
     std::copy_n(words.begin(), std::min(words.size(), w.size()), w.begin());
     for (unsigned i = 0; i < count; i++)
@@ -145,7 +145,7 @@ void hang_in(void* library, const std::string& name, bool spinning)
     auto* const function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
     Dl_info where;
     if (!function || !dladdr(reinterpret_cast<const void*>(function), &where))
-        fail("there is no " + name);
+        fail("the library does not export " + name);
     library_base = where.dli_fbase;
     is_to_spin = spinning;
     struct sigaction action {};
