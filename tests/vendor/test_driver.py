@@ -33,7 +33,7 @@ def placement_of_all_functions(version):
     places = collections.Counter((f["delta"], f["emulated"]) for f in found)
     print(f"   {version}: " + ", ".join(f"{n} at +{delta}{'' if emulated else ' single-stepped'}"
                                         for (delta, emulated), n in places.most_common()))
-    check(places[drivers[version], True] >= 0.98 * len(names), f"of {len(names)}: {dict(places)}")
+    check(places[drivers[version], True] >= 0.98 * len(names), f"placements of {len(names)} functions: {dict(places)}")
 
 
 @case(each=each_driver)

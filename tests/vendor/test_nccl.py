@@ -35,7 +35,7 @@ def place_all(path, emulated):
     equal(sorted(one["name"] for one in found), names, "functions found")
     stepped = [one["name"] for one in found if not one["emulated"]]
     print(f"   {path.name}: {len(names)} functions, {len(stepped)} single-stepped")
-    check(len(names) - len(stepped) >= emulated, f"of {len(names)}, single-stepped: {stepped}")
+    check(len(names) - len(stepped) >= emulated, f"single-stepped functions, of {len(names)}: {stepped}")
 
 
 @case(each={folder: folder for folder in nccl_versions}, tool="ncclwait")
