@@ -142,7 +142,7 @@ def empty_cgroup(hierarchy):
     second = member(group)
     probed(tool, second.pid)
     truth = truth_of(first, second)
-    only(tool.stop(), truth, but=opening)
+    only(tool.stop(), truth, ignore=opening)
 
 
 @case
@@ -171,7 +171,7 @@ def joining_by_exec():
     probed(tool, workload.pid)
     (harness.here / "run").touch()
     truth = workload.truth()
-    same_counts(tool.stop(), truth, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), truth, by=("pid", "kernel"), ignore=opening)
     equal(pids(tool), {workload.pid}, "processes")
 
 
@@ -231,7 +231,7 @@ def growing_from_two_to_thirty(hierarchy):
         truth += workload.stop().truth()
     neighbour.stop()
     for tool, errors in zip(tools, (False, True)):
-        only(tool.stop(), truth, errors=errors, but=opening)
+        only(tool.stop(), truth, errors=errors, ignore=opening)
 
 
 @case(each={"v2": "v2", "memory": "memory"})
@@ -257,7 +257,7 @@ def new_cgroup_of_the_same_name():
     group.remove()
     again = Cgroup("v2", group.inside)
     truth_of(member(again))
-    only(tool.finish(), truth, but=opening)
+    only(tool.finish(), truth, ignore=opening)
 
 
 # --- many processes --------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def a_killed_helper_is_replaced():
         for helper in helpers(tool):
             os.kill(helper, signal.SIGKILL)
         calls += victim_is_counted(tool, f"own{turn}")
-    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
 
 
 def file_system(name, file, *owner):
@@ -133,7 +133,7 @@ def a_file_system_that_does_not_answer(at_start):
     begun = time.monotonic()
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
-    same_counts(tool, meanwhile + after, by=("pid", "kernel"), but=opening)
+    same_counts(tool, meanwhile + after, by=("pid", "kernel"), ignore=opening)
 
 
 def refused_library():
@@ -157,7 +157,7 @@ def a_library_that_root_may_not_read():
     tool = Tool()
     wait_until(lambda: refusal(process, file) in tool.error, "the warning", 20)
     calls = victim_is_counted(tool, "own")
-    same_counts(tool.stop(), calls, by=("pid",), but=opening)
+    same_counts(tool.stop(), calls, by=("pid",), ignore=opening)
     equal(tool.error.count(refusal(process, file)), 1, "warnings")
 
 
@@ -254,7 +254,7 @@ def libraries_that_are_bombs():
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
     check(peak_kib < 100 << 10 or sanitized(), f"tool and helper used {peak_kib} KiB")
-    same_counts(tool, calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool, calls, by=("pid", "kernel"), ignore=opening)
 
 
 # The first page of a file: code that calls its argument, then bytes whose addresses serve as kernel handles.

@@ -208,7 +208,7 @@ def many_junk_libraries():
     wait_until(lambda: "junk/libcuda.so" in tool.error, "a warning about the files")
     check(len(os.listdir(f"/proc/{tool.pid}/fd")) < before + 64, "descriptors of junk are kept")
     check(tool.error.count("\n") < 300, "300 warnings or more")
-    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
 
 
 @case(alone=True, timeout=120)
@@ -224,7 +224,7 @@ def many_real_libraries():
     calls = victim_is_counted(tool, "own")
     attack.kill()
     attack.wait()
-    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
 
 
 @case(alone=True, long=True, timeout=180)
@@ -263,7 +263,7 @@ while True:
     check(time.monotonic() - begun < 2 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
     reports = {row["time"] for row in tool.rows}
     check(reports, "there are reports")
-    same_counts(tool, calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool, calls, by=("pid", "kernel"), ignore=opening)
 
 
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs", "perf": "perf"},
@@ -289,7 +289,7 @@ def a_container_that_exits(tier):
     check(holds(tool, driver), "the tool has the container's driver open")
     wait_until(lambda: not holds(tool, driver), "the driver is closed")
     known.go().wait()
-    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
 
 
 @case(alone=True)

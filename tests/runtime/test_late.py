@@ -25,7 +25,7 @@ def tool_first(api):
     tool.stop()
     for form, calls in zip(forms + ("workload-dlopen",), truth):
         layer = "driver" if form == "workload-static-stripped" else api
-        same_counts(tool, calls, by=("pid", "kernel"), api=layer, but=opening)
+        same_counts(tool, calls, by=("pid", "kernel"), api=layer, ignore=opening)
 
 
 @case(alone=True)
@@ -61,7 +61,7 @@ def cpu_comes_online(at_start):
                         preexec=lambda: os.sched_setaffinity(0, {cpu}))
     wait_until(lambda: newest(tool)["files"] > files, "the driver is probed")
     calls = workload.go().truth()
-    same_counts(tool.stop(), calls, by=("pid", "kernel"), but=opening)
+    same_counts(tool.stop(), calls, by=("pid", "kernel"), ignore=opening)
 
 
 @case(alone=True)

@@ -68,9 +68,9 @@ def long_wait(case_tool, after, *arguments):
     workload = Workload(script, "workload-driver")
     tool = case_tool("-p", workload.pid, "-i", "0.3", *arguments, losses=True)
     workload.go()
-    wait_until(lambda: waits.kept(tool, workload.pid) == 1, "the thread waits")
+    wait_until(lambda: waits.waiting_threads(tool, workload.pid) == 1, "the thread waits")
     wait_until((harness.here / "abandoned").exists, "the wait is abandoned")
-    wait_until(lambda: waits.kept(tool, workload.pid) == 0, "the thread is no longer shown as waiting")
+    wait_until(lambda: waits.waiting_threads(tool, workload.pid) == 0, "the thread is no longer shown as waiting")
     workload.stop()
     equal(tool.finish().lost.get("calls_left"), 1, f"losses: {tool.lost}")
     return tool

@@ -91,7 +91,7 @@ def exec_of_other_programs():
     workload.go()
     truth = workload.truth()
     for tool, api in zip(tools, ("driver", "both")):
-        same_counts(tool.finish(), truth, api=api, but=opening)
+        same_counts(tool.finish(), truth, api=api, ignore=opening)
 
 
 # clone3() with the given pid, and SIGCHLD at exit; then exec of the given program.

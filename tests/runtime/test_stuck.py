@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of the driver that are no waits and do not return: cudatop names them, and nothing else."""
+"""cudatop's verdict on driver calls that do not return, except waits."""
 import os
 import re
 import signal
@@ -25,9 +25,9 @@ def about(tool, pid):
 
 @case(each={f"{name}-{how}": (name, pace) for name in stuck for how, pace in (("asleep", asleep), ("spinning", spinning))},
       alone=[f"{name}-spinning" for name in stuck], long=["allocation-spinning", "graph_launch-spinning", "asynchronous_copy-spinning"])
-def in_flight(what):
-    """A thread that is stuck in such a call, beside one of the process that goes on launching."""
-    name, pace = what
+def in_flight(variant):
+    """One thread is stuck in the call, another one keeps launching."""
+    name, pace = variant
     step, function = stuck[name]
     workload = Workload(f"background; launch vecadd 1; sleep 700; {step} {pace}; end; forever; launch scale 1 grid=64; sleep 50; end")
     tool, text = (Tool("-p", workload.pid, "--why", "-d", "9s", json=json) for json in (True, False))
@@ -35,20 +35,20 @@ def in_flight(what):
     thread, = workload.threads()
     tool.finish(), text.finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(re.fullmatch(rf"in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"words: {row}")
-    equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "its thread, and the command")
-    check(any("(workload)" in line for line in row["details"]), f"the program's own frames: {row['details']}")
-    check(re.search(rf"^!!? +{workload.pid} \S+ +in {function}", text.text, re.M), f"words: {text.text}")
+    check(re.fullmatch(rf"in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"verdict: {row}")
+    equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "thread and next command")
+    check(any("(workload)" in line for line in row["details"]), f"no frame of the program: {row['details']}")
+    check(re.search(rf"^!!? +{workload.pid} \S+ +in {function}", text.text, re.M), f"verdict in text: {text.text}")
 
 
 @case(each={"asleep": asleep, "spinning": spinning}, alone=["spinning"])
 def in_flight_before_tracing(pace):
-    """A call that no probe has seen."""
+    """The call began before tracing."""
     workload = Workload(f"alloc a 65536 fn=cuMemAlloc_v2 {pace}").go()
     time.sleep(0.5)
     tool = Tool("-p", workload.pid, "--why", "-d", "6s").finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(row["diagnosis"].startswith("stuck in cuMemAlloc_v2 for over "), f"words: {row}")
+    check(row["diagnosis"].startswith("stuck in cuMemAlloc_v2 for over "), f"verdict: {row}")
 
 
 others = {
@@ -63,7 +63,8 @@ others = {
 
 @case(alone=True)
 def not_in_flight():
-    """Calls that return, however much of the time a thread is in them, waits, and a process that is stopped in a call."""
+    """No verdict on calls that return, even if a thread spends most of its time in them, on waits, or on a process
+    stopped by SIGSTOP in a call."""
     workloads = {name: Workload(script) for name, script in others.items()}
     stopped = workloads["stopped"] = Workload(f"launch vecadd 1 fn=cuLaunchKernel {asleep}")
     tool = Tool("-p", ",".join(str(workload.pid) for workload in workloads.values()), "-i", "1", "-d", "6.5")
@@ -74,6 +75,6 @@ def not_in_flight():
     tool.finish()
     os.kill(stopped.pid, signal.SIGCONT)
     rows = {name: [row["diagnosis"] for row in about(tool, workload.pid) if row["rule"] == "stuck"] for name, workload in workloads.items()}
-    equal({name: words for name, words in rows.items() if words}, {}, "verdicts")
-    check({row["rule"] for row in about(tool, workloads["waits"].pid)} == {"hangs"}, "the wait has its rule")
-    check(tops.rows(tool, "pid"), "there are rows")
+    equal({name: found for name, found in rows.items() if found}, {}, "verdicts")
+    check({row["rule"] for row in about(tool, workloads["waits"].pid)} == {"hangs"}, "rule for the wait")
+    check(tops.rows(tool, "pid"), "no rows")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--by thread: threads by their own names, also those that have exited by the time of the report."""
+"""Names of threads with --by thread, also of threads that have exited before the report."""
 import re
 import subprocess
 
@@ -50,7 +50,7 @@ int main(int argc, char** argv)
 
 
 class Threads:
-    """A program whose first thread is called as its process; two others have exited once go() returns."""
+    """A program whose main thread has the name of the process. Its two other threads have exited when go() returns."""
 
     def __init__(self):
         file, binary = harness.here / "threads.c", harness.here / "threads"
@@ -61,21 +61,21 @@ class Threads:
                                         stdout=subprocess.PIPE, text=True)
         kill_at_end(self.process)
         self.pid = self.process.pid
-        equal(self.process.stdout.readline(), "up\n", "the program")
+        equal(self.process.stdout.readline(), "up\n", "status of the program")
 
     def go(self):
         """{tid: name}"""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         tids = [int(self.process.stdout.readline()) for _ in range(3)]
-        equal(self.process.stdout.readline(), "done\n", "the program")
+        equal(self.process.stdout.readline(), "done\n", "status of the program")
         return dict(zip(tids, ["pt_autograd_0", "a\033[31m\n\"b", "python3"]))
 
 
 @case(each={"cudalaunch": ("cudalaunch", ["-r", 0], "launches"), "cudagap": ("cudagap", [], "wall_ns"),
             "cudagap --cheap": ("cudagap", ["--cheap"], "wall_ns")})
-def have_names_of_their_own(run):
-    """In JSON beside the name of the process, in text in its place, where nothing of a name reaches a terminal."""
+def threads_have_their_own_names(run):
+    """JSON has the names of both thread and process; text has the thread's name, without control characters."""
     name, words, figure = run
     harness.binary = harness.build / name
     threads = Threads()
@@ -92,8 +92,8 @@ def have_names_of_their_own(run):
 
 
 @case
-def keep_their_names_in_recordings():
-    """Shown again by thread, COMM is the thread's; added up by process, it is the process's."""
+def names_in_recordings():
+    """Replayed by thread, COMM is the name of the thread; added up by process, that of the process."""
     threads, file = Threads(), harness.here / "threads.json"
     tool = Tool("-p", threads.pid, "--by", "thread", "--record", file)
     threads.go()
@@ -104,8 +104,7 @@ def keep_their_names_in_recordings():
 
 
 @case(each={"cudalaunch": "cudalaunch", "cudatop": "cudatop"})
-def are_labels_of_what_they_do(name):
-    """A histogram of each thread, and rows of cudatop."""
+def names_in_histograms_and_cudatop(name):
     harness.binary = harness.build / name
     threads = Threads()
     words = ["--by", "thread"] if name == "cudatop" else ["-H", "grid", "-L"]
@@ -113,5 +112,5 @@ def are_labels_of_what_they_do(name):
     names = threads.go()
     tool.stop()
     records = tool.rows if name == "cudatop" else [r for r in tool.records if r["type"] == "hist"]
-    told = {record["tid"]: record["thread_comm"] for record in records if "thread_comm" in record}
-    equal({tid: told.get(tid) for tid in names}, names, "names of threads")
+    reported = {record["tid"]: record["thread_comm"] for record in records if "thread_comm" in record}
+    equal({tid: reported.get(tid) for tid in names}, names, "names of threads")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each way of attaching counts the same."""
+"""All ways of attaching yield the same counts."""
 import leftovers
 import system
 from harness import case, equal
@@ -16,8 +16,8 @@ launch scale 13 fn=cuLaunchCooperativeKernelMultiDevice devices=3; fork; launch 
 
 
 def run(tier, scope, api):
-    """Two tools at once, with and without return probes; a child that belongs to one of the scopes only. One tool in the
-    tier that takes six seconds to detach."""
+    """Two tools at once, with and without return probes. Only one of the scopes includes the child. The tier `perf`
+    takes six seconds to detach, so it runs one tool."""
     system.need_tier(tier)
     workload, watch = Workload(script), Workload("launch vecadd 1", "workload-driver")
     arguments = ["--attach", tier, "--by", "pid,kernel", "--api", api, *(["-p", workload.pid] if scope == "-p" else [])]
@@ -31,7 +31,7 @@ def run(tier, scope, api):
         tool.finish() if scope == "-p" else tool.stop()
         same_counts(tool, truth, by=("pid", "kernel"), api=api, errors=returns)
         equal({row["pid"] for row in tool.rows if scope == "-p"} - {workload.pid}, set(), "other processes")
-    leftovers.check_no_breakpoints(watch.pid, "libcuda")  # where the tools have ended
+    leftovers.check_no_breakpoints(watch.pid, "libcuda")  # after the tools have exited
     equal(watch.process.poll(), None, "exit status of a process that was traced")
 
 
@@ -47,7 +47,7 @@ def system_wide(tier):
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs")})
 def while_memory_is_mapped(tier):
-    """Threads come and go, so that the memory's lock is often taken while a probe is hit."""
+    """Threads start and exit all the time, so the lock of the address space is often held when a probe is hit."""
     system.need_tier(tier)
     workload = Workload("repeat 400; threads 4; launch vecadd 5; end; end")
     tool = Tool("-p", workload.pid, "--attach", tier)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop: every call is counted once, whatever part of the screen it is about, and nothing else is."""
+"""cudatop: each call is counted exactly once in every column that it concerns."""
 import json
 import mmap
 import os
@@ -47,41 +47,41 @@ threads 4; churn 50 keep; end
 
 
 @case(each=modes, asan=True)
-def all_that_is_counted(mode):
-    """In every column, over several intervals; what is not followed has no figure at all, not 0."""
+def every_column(mode):
+    """All columns, over several intervals. A figure that is not traced is missing, instead of 0."""
     script = launching + copying + waiting + holding + "sleep 300\n" + launching
-    if "--cheap" in mode:  # which knows no memory, so that nobody can say where a batch goes
+    if "--cheap" in mode:  # does not track memory, so the direction of a batch is unknown
         script = script.replace("copy 2 fn=cuMemcpyBatchAsync sizes=100,65536,3", "")
     else:
         script += capturing
     tool, _ = trace_top(script, *mode, "-i", "0.2")
     for row in tool.rows:
         if "--cheap" in mode:
-            equal([key for key in tops.never_cheap if key in row], [], f"what is not followed, in {row}")
-        if "-l" not in mode or row["by"] != "pid" or row["launches"]:  # what failed took its time, too
+            equal([key for key in tops.never_cheap if key in row], [], f"figures that are not traced, in {row}")
+        if "-l" not in mode or row["by"] != "pid" or row["launches"]:  # failed calls take time, too
             equal("launch_p99_ns" in row, "-l" in mode and row["by"] == "pid", f"latency in {row}")
 
 
-# Functions that are followed as two things at once, on many threads; with their failures, and inside of each other.
-twice = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind=2; sync 3; free .a; hostfunc 2; launch vecadd 3\n" \
-        "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
+# Functions that count in two columns, on many threads, with failures, and nested.
+calls_in_two_columns = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind=2; sync 3; free .a; hostfunc 2; launch vecadd 3\n" \
+                        "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
 
 
 @case(each={"default": [], "latency": ["-l"]}, asan=True)
-def two_things_at_once(mode):
-    """A synchronous copy is a copy and a wait, a free may be a wait: none is lost, and an error is one error."""
+def two_columns(mode):
+    """A synchronous copy is a copy and a wait; a free may be a wait. No call is lost, and an error counts once."""
     every_wait = every(waits.driver_syncs, waits.driver_copies, waits.driver_frees)
-    trace_top(twice + every_wait, *mode)
+    trace_top(calls_in_two_columns + every_wait, *mode)
 
 
 @case
 def at_the_driver():
-    """Every function that copies, without a runtime."""
+    """Every copy function of the driver, without a runtime."""
     functions = copies.callable_functions("driver")
     trace_top(copies.steps(functions), form="workload-driver")
 
 
-# On threads of their own, too; two captures end in vain, as does an instantiation.
+# Also on several threads; two captures and one instantiation fail.
 making = """
 threads 3; repeat 20; capture begin stream=own; launch scale 2 stream=own; capture end .G stream=own; graph instantiate .G .X
 graph instantiate .G .Y; graph launch .X 3 stream=own; graph execdestroy .X; graph execdestroy .Y; graph destroy .G; end; end
@@ -92,8 +92,8 @@ graph create H; graph add H kernel 4; graph instantiate H X; graph instantiate H
 
 
 @case(asan=True)
-def graphs_that_are_made():
-    """Captures and instantiations, at the driver alone; those that failed are errors, and no launches."""
+def captures_and_instantiations():
+    """Only the driver is traced. Failed ones are errors, and not launches."""
     workload = Workload(making, "workload-driver")
     tool = Tool("-p", workload.pid, "-i", "0.1")
     workload.go()
@@ -103,22 +103,22 @@ def graphs_that_are_made():
     same_sums(tool)
     ended = [call for call in graphs.calls(workload) if call["kind"] in ("end", "instantiate")]
     failed = sum(call["count"] for call in ended if call["result"])
-    check(failed == 3 and tops.graphs_made(tops.rows(tool))["instantiates"] > 120, f"the script fails {failed} times")
+    check(failed == 3 and tops.graphs_made(tops.rows(tool))["instantiates"] > 120, f"failures of the script: {failed}")
     want = tops.expected(truth)
     waits_failed = want.get((workload.pid, "errors"), 0)
-    equal(tops.found(tops.rows(tool)), want | {(workload.pid, "errors"): failed + waits_failed}, "everything else, and errors")
+    equal(tops.found(tops.rows(tool)), want | {(workload.pid, "errors"): failed + waits_failed}, "other figures, and errors")
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs")})
 def tiers_are_equal(tier):
     system.need_tier(tier)
-    tool, _ = trace_top(launching + copying + capturing + waiting + holding + twice, "-l", "--attach", tier)
+    tool, _ = trace_top(launching + copying + capturing + waiting + holding + calls_in_two_columns, "-l", "--attach", tier)
     equal({record["tier"] for record in tool.of_type("attached")}, {tier}, "tier")
 
 
 @case
 def several_processes():
-    """Of every form, at once; others count nothing."""
+    """Workloads of every form at once; another process is not counted."""
     forms = ("workload", "workload13", "workload-static", "workload-static-stripped", "workload-nopie")
     script = launching.replace("fn=cuLaunchCooperativeKernelMultiDevice devices=3", "") + copying + waiting + holding
     workloads = [Workload(script.replace("101", str(100 + i)), form) for i, form in enumerate(forms)]
@@ -142,25 +142,25 @@ def another_process_counts_nothing():
     quiet.go(), busy.go().wait()
     tool.stop()
     equal({row["pid"] for row in tops.rows(tool)}, {quiet.pid}, "rows")
-    equal(tops.found(tops.rows(tool)), {}, "what is counted in them")
-    equal({row["probe_hits_per_second"] for row in same_sums(tool)}, {0}, "hits of probes")
+    equal(tops.found(tops.rows(tool)), {}, "figures in the rows")
+    equal({row["probe_hits_per_second"] for row in same_sums(tool)}, {0}, "probe hits")
 
 
 @case
-def graphs_from_before():
-    """What they start nobody knows: no 0."""
+def graphs_instantiated_before_tracing():
+    """The number of their kernels is unknown, so it is missing instead of 0."""
     workload = Workload("touch {up}; build reduce 3; touch {dir}/built; wait {go}; graph 5", "workload-driver", warm=False)
     wait_until((harness.here / "built").exists, "the graph is built")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
     row, = (row for row in tops.rows(tool.finish()) if row["graph_launches"])
     equal((row["graph_launches"], row["graphs_unknown"]), (5, 5), "launches of the graph")
-    check(not {"graph_kernels", "graph_kernels_per_second"} & row.keys(), f"kernels that nobody knows: {row}")
+    check(not {"graph_kernels", "graph_kernels_per_second"} & row.keys(), f"number of kernels, which is unknown: {row}")
 
 
 @case
 def rows_by():
-    """However rows are cut, they add up to the same; what is known of each call is known of its row."""
+    """All groupings have the same sum, and each row has what is known of its calls."""
     script = (launching + copying + waiting + holding + "device 1; launch scale 7; copy 3; sync 2; alloc k 999\n"
               "threads 2; launch reduce 19; copy 5; end")
     workload = Workload(script)
@@ -171,7 +171,7 @@ def rows_by():
     for by, tool in tools.items():
         tool.finish()
         same(tool, truth, views[by])
-        equal({row["by"] for row in tool.rows} - {"diagnosis"}, {"total", by}, "what rows say that they stand for")
+        equal({row["by"] for row in tool.rows} - {"diagnosis"}, {"total", by}, "kinds of rows")
         held = sum(row["live_bytes"] for row in same_sums(tool)[-1:])
         equal(held, sum(tops.live(tops.rows(tools["pid"])).values()), f"{tool}: memory held")
     same_live(tools["pid"], workload)
@@ -184,8 +184,8 @@ def rows_by():
 
 
 @case(alone=True)
-def one_name():
-    """Processes of other names have no row, and count nowhere, whatever memory and contexts they make."""
+def filter_by_name():
+    """Processes with other names have no row and are counted nowhere, whatever memory and contexts they create."""
     script = "wait {go}; newcontext; alloc a 1000; launch vecadd 3; copy 3; touch {dir}/made; wait {dir}/end"
     needle, hay = (Workload(f"touch {{up}}; name {name}; {script.replace('made', name)}", "workload-driver", warm=False)
                    for name in ("needle", "hay"))
@@ -194,14 +194,14 @@ def one_name():
         workload.go()
     wait_until(lambda: all((harness.here / name).exists() for name in ("needle", "hay")), "both have called")
     idle = lambda: [row for row in tops.rows(tool) if row["pid"] == needle.pid and not row["launches"]]
-    wait_until(lambda: len(idle()) > 1, "rows of no calls")
+    wait_until(lambda: len(idle()) > 1, "rows without calls")
     (harness.here / "end").touch()
     truth = needle.truth()
     hay.wait()
     tool.stop()
     same(tool, truth)
     equal({row["pid"] for row in tops.rows(tool)}, {needle.pid}, "processes")
-    equal(max(row["traced_processes"] for row in same_sums(tool)), 1, "how many")
+    equal(max(row["traced_processes"] for row in same_sums(tool)), 1, "traced processes")
 
 
 @case(alone=True)
@@ -230,8 +230,8 @@ def pods():
             mine = [row for row in tops.rows(tools[by]) if row.get(key) == value]
             equal(tops.found(mine, ()), tops.expected(calls, ()), f"{by} {value}")
     held = tops.live(tops.rows(tools["pid"]))
-    of_pods = tops.live(tops.rows(tools["pod"]), ("pod_uid",))
-    equal(of_pods[name.pod_uid,], held[inside[0].pid,] + held[inside[1].pid,], "memory of the pod")
+    pod_memory = tops.live(tops.rows(tools["pod"]), ("pod_uid",))
+    equal(pod_memory[name.pod_uid,], held[inside[0].pid,] + held[inside[1].pid,], "memory of the pod")
 
 
 family = """
@@ -241,15 +241,15 @@ exec; launch vecadd 17; alloc a 1000; fork; launch apply 3; end; end
 
 
 @case(alone=True)
-def everybody():
-    """Children, programs that become others, fifty that live for milliseconds; and who does nothing has a row as long
-    as it lives, also where it is killed."""
+def system_wide():
+    """Children, exec, and fifty processes that exist for milliseconds. An idle process has a row until it exits, even
+    if it is killed."""
     idle = Workload("launch vecadd 11; alloc a 5000; touch {dir}/idle; forever; sleep 10; end")
     tool = Tool("-i", "0.2")
     idle.go()
-    of_idle = lambda: [row for row in tool.rows if row.get("pid") == idle.pid]
-    wait_until(lambda: [row for row in of_idle() if not row["launches"] and row["live_bytes"] == 5000], "a row of no calls")
-    check(all(row["live_is_lower_bound"] for row in of_idle()), "it was there before")
+    idle_rows = lambda: [row for row in tool.rows if row.get("pid") == idle.pid]
+    wait_until(lambda: [row for row in idle_rows() if not row["launches"] and row["live_bytes"] == 5000], "a row without calls")
+    check(all(row["live_is_lower_bound"] for row in idle_rows()), "live memory of a process that already existed is a lower bound")
     parent = Workload(family, warm=False)
     short = [Workload(f"launch vecadd {10 + i}; copy {i + 1}; alloc a 100", warm=False) for i in range(50)]
     truth = parent.truth() + [call for workload in short for call in workload.truth()]
@@ -257,22 +257,22 @@ def everybody():
     idle.process.send_signal(signal.SIGKILL)
     idle.process.wait()
     last = lambda: [row for row in tool.rows if row["by"] == "total"][-1]
-    seen = {row["time"] for row in tool.rows}
-    wait_until(lambda: len({row["time"] for row in tool.rows} - seen) > 2, "two intervals after its end")
+    before = {row["time"] for row in tool.rows}
+    wait_until(lambda: len({row["time"] for row in tool.rows} - before) > 2, "two intervals after its exit")
     pids = {call["pid"] for call in truth}
     check(not [row for row in tool.rows if row["time"] == last()["time"] and row.get("pid") in pids | {idle.pid}],
-          "rows of those that have ended")
+          "rows of exited processes")
     tool.stop()
     same(tool, truth)
-    equal(sum(row["launches"] for row in of_idle()), 11, "launches of who was killed")
+    equal(sum(row["launches"] for row in idle_rows()), 11, "launches of the killed process")
     same_sums(tool)
     names = {row.get("comm") for row in tops.rows(tool) if row["pid"] in pids}
-    equal(names, {"workload"}, "names of those that have ended")
-    equal(of_idle()[0].get("user"), "root", "whose it is")
+    equal(names, {"workload"}, "names of exited processes")
+    equal(idle_rows()[0].get("user"), "root", "user")
 
 
 def map_code(times):
-    """So many times on each CPU: nobody is told faster of what is mapped than it is done here."""
+    """Maps code this many times on each CPU, to overflow the kernel's buffers of mapping events."""
     cpus = os.sched_getaffinity(0)
     with open("/proc/self/exe", "rb") as program:
         for cpu in cpus:
@@ -283,8 +283,8 @@ def map_code(times):
 
 
 @case(alone=True)
-def ends_that_nobody_told():
-    """While it is stopped the kernel's buffers overflow, and what ends then is told by nobody."""
+def lost_exits():
+    """While the tool is stopped, the kernel's buffers overflow, so that it receives no event of the exits."""
     ending = [Workload("launch vecadd 3; alloc a 5000; wait {dir}/never") for _ in range(3)]
     pids = {workload.pid for workload in ending}
     tool = Tool("-i", "0.2")
@@ -295,29 +295,29 @@ def ends_that_nobody_told():
 
     for workload in ending:
         workload.go()
-    wait_until(lambda: tops.rows(tool) and shown() == pids, "rows of those that live")
+    wait_until(lambda: tops.rows(tool) and shown() == pids, "rows of running processes")
     os.kill(tool.pid, signal.SIGSTOP)
     map_code(4000)
     for workload in ending:
         workload.process.kill()
         workload.process.wait()
     os.kill(tool.pid, signal.SIGCONT)
-    wait_until(lambda: map_code(1) or not shown(), "rows of none that has ended", 5)
+    wait_until(lambda: map_code(1) or not shown(), "no rows of exited processes", 5)
     tool.stop()
 
 
 @case(alone=True, long=True)
-def entries_of_contexts_that_ended():
-    """They leave the kernel's table with their process, or there would be no room for others' allocations."""
+def entries_of_ended_contexts_are_freed():
+    """Allocations of exited processes leave the kernel's table, which would otherwise be too full for others."""
     child = "fork; newcontext; repeat 700; alloc a 10; end; destroycontext; end; sleep 1400"
     workload = Workload(f"{child}; {child}", "workload-driver")
     tool = Tool("-i", "0.5", "--live-entries", 1024)
     workload.go().wait()
-    equal(tool.stop().lost.get("allocations_untracked", 0), 0, "allocations that found no room")
+    equal(tool.stop().lost.get("allocations_untracked", 0), 0, "allocations without an entry")
 
 
 def stacks(tool):
-    """Ids in the kernel's tables of stacks: of those that it has walked, and of those in a window (a hash comes first)."""
+    """Ids in the kernel's tables of stacks: stacks that the kernel unwound, and copied ones (these begin with a hash)."""
     held = [leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id")]
     found = []
     for name, first in {"stacks": 0, "window_stacks": 1 << 16}.items():
@@ -331,10 +331,10 @@ def stacks(tool):
 
 @case
 def stacks_of_waits():
-    """Of a thread's first wait, and of one in 10 ms of waiting: where the time goes, and no more. All are counted."""
+    """The stack of a thread's first wait is kept, and one per 10 ms of waiting. All waits are counted."""
     workload = Workload("sync 1; sync 20 block_us=12000 fn=cuStreamSynchronize; sync 500 fn=cuEventSynchronize; sleep 2000")
     tool = Tool("-p", workload.pid)
     workload.go()
-    wait_until(lambda: len(stacks(tool)) >= 2, "the stacks of the first wait, and of the long ones")
+    wait_until(lambda: len(stacks(tool)) >= 2, "stacks of the first wait and of long ones")
     truth = workload.truth()
     same(tool.finish(), truth)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keys chose on a screen of cudatop is there the next time, and a file that nobody should trust is not."""
+"""Saved settings of cudatop's screen: changes by keys are loaded the next time; untrusted files are not used."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from tops import case
 
 
 class Settings:
-    """A folder of settings of its own."""
+    """A separate folder of settings."""
 
     def __init__(self):
         self.folder = harness.pathlib.Path(tempfile.mkdtemp(dir=harness.here))
@@ -32,35 +32,35 @@ def headers(screen):
 
 
 @case(asan=True)
-def chosen_by_keys():
+def changed_by_keys():
     workload, do = living("launch vecadd 10")
     settings = Settings()
     with settings.screen(workload) as screen:
         do()
         screen.wait_for("every 1.0s")
         screen.quit()
-    check(not settings.file.exists(), "nothing was chosen, nothing is kept")
+    check(not settings.file.exists(), "nothing was changed, but a file was saved")
     with settings.screen(workload, "-s", "MEM") as screen:
         screen.wait_for("every 1.0s")
         screen.keys("2", "+", "t", "c", "Space", "Enter")
-        screen.wait_for(lambda text: "by thread" in text and "every 2.0s" in text, "what was chosen")
+        screen.wait_for(lambda text: "by thread" in text and "every 2.0s" in text, "the changed settings")
         screen.quit()
     kept = json.loads(settings.file.read_text())
     equal({key: kept[key] for key in kept if key != "columns"},
-          {"by": "thread", "interval_seconds": 2.0, "tree": True, "hidden_columns": ["pid"]}, "what is kept")
-    check("comm" in kept["columns"] and "pid" not in kept["columns"], f"its columns: {kept}")
-    equal(os.stat(settings.file).st_mode & 0o7777, 0o600, "who may read it")
+          {"by": "thread", "interval_seconds": 2.0, "tree": True, "hidden_columns": ["pid"]}, "saved settings")
+    check("comm" in kept["columns"] and "pid" not in kept["columns"], f"saved columns: {kept}")
+    equal(os.stat(settings.file).st_mode & 0o7777, 0o600, "permissions")
     equal([file.name for file in settings.file.parent.iterdir()], ["cudatop.json"], "files in the folder")
 
     with settings.screen(workload, by="thread") as screen:
         screen.wait_for("every 2.0s")
         screen.wait_for(lambda text: re.search(r"\bCOMM\b.*LAUNCH/s", text), "the headers")
-        check("PID" not in headers(screen), f"a column that was hidden: {headers(screen)}")
+        check("PID" not in headers(screen), f"the hidden column: {headers(screen)}")
         screen.keys("s", "End", "Enter")
         screen.wait_for(lambda text: re.search(r"\bCOMM\b.*LAUNCH/s", text), "the list")
         screen.quit()
     kept = json.loads(settings.file.read_text())
-    check(kept["by"] == "thread" and kept["sort"], f"what was chosen before is kept, too: {kept}")
+    check(kept["by"] == "thread" and kept["sort"], f"earlier changes are saved, too: {kept}")
 
     with settings.screen(workload, "--by", "pid", "-i", "5", "-s", "COPY/s", "--columns", "PID,COMM,LAUNCH/s,COPY/s") as screen:
         screen.wait_for("every 5.0s")
@@ -68,7 +68,7 @@ def chosen_by_keys():
         equal([name.strip("▼") for name in headers(screen)], ["PID", "COMM", "LAUNCH/s", "COPY/s"], "columns")
         check("▼COPY/s" in headers(screen), f"order: {headers(screen)}")
         screen.quit()
-    equal(json.loads(settings.file.read_text()), kept, "options are not choices")
+    equal(json.loads(settings.file.read_text()), kept, "options are not saved")
 
     before = settings.file.read_bytes()
     with settings.screen(workload, "--no-config") as screen:
@@ -76,7 +76,7 @@ def chosen_by_keys():
         screen.keys("t", "2")
         screen.wait_for("by thread")
         screen.quit()
-    equal(settings.file.read_bytes(), before, "--no-config keeps nothing")
+    equal(settings.file.read_bytes(), before, "--no-config saves nothing")
     workload.stop()
 
 
@@ -92,18 +92,18 @@ def link(settings):
     return "is a symbolic link"
 
 
-def of_another(settings):
+def another_users_file(settings):
     settings.write('{"tree": true}')
     os.chown(settings.file, 1, 1)
     return "belongs to another user"
 
 
-def folder_of_another(settings):
+def another_users_folder(settings):
     os.chown(settings.folder, 1, 1)
     return "belongs to another user"
 
 
-def folder_for_all(settings):
+def world_writable_folder(settings):
     settings.file.parent.chmod(0o777)
     return "can be written by others"
 
@@ -116,19 +116,19 @@ def written(text, why):
 
 
 @case(each={
-    "fifo": fifo, "link": link, "of_another": of_another, "folder_of_another": folder_of_another,
-    "folder_for_all": folder_for_all, "huge": written(b" " * (1 << 20), "is larger than 64K"),
+    "fifo": fifo, "link": link, "another_users_file": another_users_file, "another_users_folder": another_users_folder,
+    "world_writable_folder": world_writable_folder, "huge": written(b" " * (1 << 20), "is larger than 64K"),
     "deep": written("[" * 60000, "it is not a JSON object"), "not_utf8": written(b'{"by": "\xff"}', "it is not a JSON object"),
     "wrong_type": written('{"tree": "yes"}', "of the wrong type"),
     "no_such_column": written('{"columns": ["\\u001b[2Jnone"]}', r"there is no column '\x1B[2Jnone'"),
     "no_such_rows": written('{"by": "pids"}', "rows cannot be grouped by 'pids'")})
-def not_to_be_trusted(make):
+def untrusted_files(make):
     workload, do = living("launch vecadd 10")
     settings = Settings()
     settings.file.parent.mkdir(mode=0o700)
     why = make(settings)
-    as_it_was = lambda: [(str(path), os.lstat(path)) for path in sorted(settings.folder.rglob("*"))]
-    before = as_it_was()
+    files = lambda: [(str(path), os.lstat(path)) for path in sorted(settings.folder.rglob("*"))]
+    before = files()
     with settings.screen(workload) as screen:
         do()
         screen.wait_for("screen settings are neither loaded nor saved")
@@ -137,6 +137,6 @@ def not_to_be_trusted(make):
         screen.keys("Escape", "t", "2")
         screen.wait_for("by thread")
         screen.quit()
-    stable = lambda some: [(path, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns) for path, stat in some]
-    equal(stable(as_it_was()), stable(before), "nothing is written")
+    without_access_time = lambda some: [(path, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns) for path, stat in some]
+    equal(without_access_time(files()), without_access_time(before), "files and folders")
     workload.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop: metrics for Prometheus, in a file and behind a port: what they add up to is what was done."""
+"""cudatop's metrics for Prometheus, in a file and over HTTP, equal what the workloads did."""
 import re
 import urllib.error
 import urllib.request
@@ -14,7 +14,7 @@ script = "name {name}; launch vecadd {launches}; copy {copies} bytes=100000; syn
 
 
 def series(page):
-    """{(family, labels as a tuple): value}; each line is one of the format's."""
+    """{(family, labels as a tuple): value}. Each line must be valid in the text format."""
     found = {}
     for line in page.splitlines():
         if line.startswith("#"):
@@ -22,14 +22,14 @@ def series(page):
             continue
         name, labels, value = re.fullmatch(r'gpusnoop_(\w+?)(?:\{(.*)\})? (\S+)', line).groups()
         key = name, tuple(sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")))
-        check(key not in found, f"twice: {line}")
+        check(key not in found, f"duplicate: {line}")
         found[key] = float(value)
     return found
 
 
 @case(asan=True, alone=True)
-def of_pods():
-    """Two containers of a pod, one of another and a process of none: what each has done, while it runs and after."""
+def pods():
+    """Two containers of one pod and one of another: metrics while they run, and after they exit."""
     host, first, other, image = HostRoot(), Name(), Name(), Image()
     second = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid)
     workloads = []
@@ -56,12 +56,12 @@ def of_pods():
     for workload in workloads:
         workload.go()
     for i, name in enumerate((first, second, other), 1):
-        # Beside what copies need.
+        # Copies allocate memory, too, in multiples of 256 MiB.
         wait_until(lambda: (figure("live_bytes", name) or 0) % (1 << 28) == 4096 * i, f"memory of {name.container}: {tool.error}")
         equal(figure("kernel_launches_total", name), 100 * i, "launches")
         equal(figure("copy_bytes_total", name, direction="h2d"), 300_000 * i, "bytes")
     equal(series(file.read_text()).keys(), series(page()).keys(), "series in the file")
-    equal(file.stat().st_mode & 0o777, 0o644, "the file can be read by node_exporter")
+    equal(file.stat().st_mode & 0o777, 0o644, "permissions: node_exporter must read the file")
     equal(page("/healthz"), "ok\n", "healthz")
     try:
         page("/passwd")
@@ -72,17 +72,17 @@ def of_pods():
     for workload in workloads:
         workload.wait()
     for i, name in enumerate((first, second, other), 1):
-        wait_until(lambda: figure("live_bytes", name) is None, "memory is held by nobody")
-        equal(figure("kernel_launches_total", name), 100 * i + 2, "launches stay")
+        wait_until(lambda: figure("live_bytes", name) is None, "no memory after the exit")
+        equal(figure("kernel_launches_total", name), 100 * i + 2, "launches after the exit")
         check(figure("sync_waits_total", name) >= 7, "waits")
     equal(series(page())["lost_events_total", ()], 0, "losses")
     tool.stop()
-    check(not file.exists(), "a file of a run that has ended")
+    check(not file.exists(), "the file still exists after the run")
     equal(tool.text, "", "standard output")
 
 
 @case(each={"json": ["--listen", "0", "-j"], "columns": ["--listen", "0", "--columns", "PID"], "file": ["--textfile", "/tmp/x"],
             "address": ["--listen", "nowhere:1"], "folder": ["--textfile", "/nowhere/x.prom"]})
-def what_makes_no_sense(words):
+def refused_options(words):
     tool = Tool(*words, json=False, banner=False, attaches=False).finish(code=1 if "/nowhere/x.prom" in words else 2)
     check("--listen" in tool.error or "--textfile" in tool.error or "cannot be written" in tool.error, tool.error)

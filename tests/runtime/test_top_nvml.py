@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop and NVML: figures of the GPU's own counters beside those that were counted, and none where there is nobody to
-ask."""
+"""cudatop and NVML: the GPU's own counters beside the traced figures, and no such figures if NVML is unavailable."""
 import contextlib
 import os
 import signal
@@ -20,22 +19,22 @@ gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total
 
 
 @case(asan=True)
-def of_processes_and_devices():
-    """Exactly what it says. Samples are of the time between two reports: each has a newer one."""
+def figures_of_processes_and_devices():
+    """The figures are exactly NVML's. A sample counts in the interval of its time, so each report needs a newer one."""
     workload = holder()
 
-    def say(seconds):
+    def update(seconds):
         nvml.answer("device 0", "name Card", "utilization 71", "power 250000", f"memory {80 * mib} {30 * mib} 0",
                  f"process {workload.pid} {25 * mib} gi=7 ci=0", f"sample {workload.pid} {seconds * 10**6} 42",
                  "device 1", "utilization 3")
     nvml = Nvml("device 0")
-    say(1)
+    update(1)
     tool = nvml.tool("-p", workload.pid, "-i", "0.2")
     workload.go()
     times = iter(range(2, 100000))
 
     def found():
-        say(next(times))
+        update(next(times))
         figures = [tuple(row.get(key) for key in keys) for row in rows(tool, "pid")]
         return (25 * mib, 42, 71, 250, "gi 7 ci 0") in figures
     wait_until(found, "all figures of the process")
@@ -46,8 +45,8 @@ def of_processes_and_devices():
 
 
 @case
-def nobody_to_ask():
-    """No keys, no rows of GPUs; n/a for people who ask for a column."""
+def nvml_off():
+    """JSON has no such keys and no rows of GPUs; text has n/a in requested columns."""
     workload = holder()
     tools = [Tool("-p", workload.pid, "--nvml", "off", "--columns", "+SM%,+POWER", json=json)
              for json in (True, False)]
@@ -61,32 +60,32 @@ def nobody_to_ask():
 
 
 @case
-def it_hangs():
-    """As where a GPU fails: reports go on without its figures, which come back when it does; Ctrl-C ends the tool."""
+def nvml_hangs():
+    """As on a failing GPU: reports continue without its figures, which return with it; Ctrl-C ends the tool."""
     workload = holder()
-    say = ["device 0", "name Card", f"process {workload.pid} {25 * mib}"]
-    nvml = Nvml(*say)
+    answers = ["device 0", "name Card", f"process {workload.pid} {25 * mib}"]
+    nvml = Nvml(*answers)
     tool = nvml.tool("-p", workload.pid, "-i", "0.2")
     workload.go()
     has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
-    wait_until(has_figure, "its figure of the process")
+    wait_until(has_figure, "NVML's figure of the process")
     nvml.answer("hang")
-    wait_until(lambda: "NVML does not answer" in tool.error, "it tells that NVML does not answer")
+    wait_until(lambda: "NVML does not answer" in tool.error, "the warning that NVML does not answer")
     wait_until(lambda: not has_figure(), "rows without the figure")
     before = len(rows(tool, "pid"))
-    wait_until(lambda: len(rows(tool, "pid")) > before + 5, "reports go on")
-    nvml.answer(*say)
-    wait_until(has_figure, "the figure is back")
+    wait_until(lambda: len(rows(tool, "pid")) > before + 5, "further reports")
+    nvml.answer(*answers)
+    wait_until(has_figure, "the figure returns")
     nvml.answer("hang")
     wait_until(lambda: not has_figure(), "rows without the figure")
     begun = time.monotonic()
     end(workload)
     tool.finish()
-    check(time.monotonic() - begun < 10 * harness.patience, "it ends")
+    check(time.monotonic() - begun < 10 * harness.patience, "the tool exits in time")
 
 
 def nvml_helper(tool):
-    """The child of the tool that has the library; None: there is none now."""
+    """The tool's child that has loaded the library, or None."""
     for pid in helpers(tool):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if "libnvidia-ml" in Path(f"/proc/{pid}/maps").read_text():
@@ -95,41 +94,41 @@ def nvml_helper(tool):
 
 
 @case
-def its_helper_is_killed():
-    """As by the kernel where memory is short: another one is started within a second, and once a minute where that is
-    killed, too. Reports go on."""
+def nvml_helper_is_killed():
+    """As by the kernel when memory is short: the helper is restarted within a second, and after the third time in a
+    row once a minute. Reports continue."""
     workload = holder()
     tool = Nvml("device 0", "name Card", f"process {workload.pid} {25 * mib}").tool("-p", workload.pid, "-i", "0.2")
     workload.go()
     has_figure = lambda: rows(tool, "pid") and "nvml_bytes" in rows(tool, "pid")[-1]
-    wait_until(has_figure, "its figure of the process")
-    time.sleep(1)  # the first is replaced at once
+    wait_until(has_figure, "NVML's figure of the process")
+    time.sleep(1)  # so that the first one is replaced at once
     for turn in range(2):
         killed = nvml_helper(tool)
         begun, before = time.monotonic(), len(rows(tool, "pid"))
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: nvml_helper(tool) not in (killed, None), "another helper")
-        wait_until(lambda: len(rows(tool, "pid")) > before + 2 and has_figure(), "the figure is back")
-        check(time.monotonic() - begun < 4 * harness.patience, f"{time.monotonic() - begun:.1f} s until it is back")
-        check(not os.path.exists(f"/proc/{killed}"), "the one that was killed is reaped")
-    told = [line for line in tool.error.splitlines() if "NVML" in line]
+        wait_until(lambda: len(rows(tool, "pid")) > before + 2 and has_figure(), "the figure returns")
+        check(time.monotonic() - begun < 4 * harness.patience, f"{time.monotonic() - begun:.1f} s until the figure returned")
+        check(not os.path.exists(f"/proc/{killed}"), "the killed helper is reaped")
+    messages = [line for line in tool.error.splitlines() if "NVML" in line]
     died = "cudatop: the NVML helper has died; NVML figures are missing until a new helper answers"
-    equal(told, [died] * 2, "what it says")
+    equal(messages, [died] * 2, "messages")
     os.kill(nvml_helper(tool), signal.SIGKILL)
     wait_until(lambda: not has_figure(), "rows without the figure")
     before = len(rows(tool, "pid"))
-    wait_until(lambda: len(rows(tool, "pid")) > before + 15, "reports go on")
-    equal(nvml_helper(tool), None, "a helper, after the third has died")
-    told = [line for line in tool.error.splitlines() if "NVML" in line]
-    equal(told, [died] * 2 + ["cudatop: the NVML helper has died 3 times in a row: it is now restarted once a minute, and "
+    wait_until(lambda: len(rows(tool, "pid")) > before + 15, "further reports")
+    equal(nvml_helper(tool), None, "helper after the third death")
+    messages = [line for line in tool.error.splitlines() if "NVML" in line]
+    equal(messages, [died] * 2 + ["cudatop: the NVML helper has died 3 times in a row: it is now restarted once a minute, and "
                               "NVML figures are missing in between; check dmesg for the cause (out of memory, a crash "
-                              "of the library), or disable NVML with --nvml off"], "what it says")
+                              "of the library), or disable NVML with --nvml off"], "messages")
     end(workload)
     tool.finish()
 
 
 @case
-def it_hangs_from_the_start():
+def nvml_hangs_from_the_start():
     workload = holder()
     tool = Nvml("hang").tool("-p", workload.pid, "-i", "0.2")
     check("NVML does not answer" in tool.error, tool.error)
@@ -139,16 +138,16 @@ def it_hangs_from_the_start():
     tool.finish()
 
 
-def give(host, name, *uuids):
-    """As the kubelet keeps it."""
+def assign_gpus(host, name, *uuids):
+    """Writes the kubelet's record of the GPUs of a container."""
     host.write("var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", {"Data": {
         "PodDeviceEntries": [{"PodUID": name.pod_uid, "ContainerName": name.container, "ResourceName": "nvidia.com/gpu",
                               "DeviceIDs": {"-1": list(uuids)}}], "RegisteredDevices": None}})
 
 
 @case(alone=True)
-def of_a_node_that_becomes_one_of_kubernetes():
-    """What pods were given is told from when the kubelet's file is there on, which the tool has begun without."""
+def kubelet_starts_later():
+    """A pod's GPUs are shown once the kubelet's file exists, even if it did not when the tool started."""
     host, name = HostRoot(), Name()
     host.containerd(name)
     workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
@@ -157,24 +156,24 @@ def of_a_node_that_becomes_one_of_kubernetes():
     workload.go()
     wait_until(lambda: len(rows(tool, "pod")) > 2, "reports")
     before = rows(tool, "pod")
-    equal([row for row in before if "held_gpus" in row], [], "what is held, as far as anybody knows")
-    give(host, name, "GPU-1")
-    wait_until(lambda: rows(tool, "pod")[-1].get("held_gpus") == "1", "what is held is told")
+    equal([row for row in before if "held_gpus" in row], [], "held GPUs, which are unknown")
+    assign_gpus(host, name, "GPU-1")
+    wait_until(lambda: rows(tool, "pod")[-1].get("held_gpus") == "1", "held GPUs")
     end(workload)
     tool.finish()
 
 
 @case(alone=True)
-def of_a_pod():
-    """What its pod was given, also what it does not use; and how well the GPU that it uses is used, by anybody."""
+def gpus_of_a_pod():
+    """All GPUs assigned to the pod, including unused ones; and the total utilization of the GPU that it uses."""
     host, name = HostRoot(), Name()
-    give(host.containerd(name), name, "GPU-1", "GPU-2")
+    assign_gpus(host.containerd(name), name, "GPU-1", "GPU-2")
     workload = holder(preexec=Cgroup("v2", kubepods(name)).join)
     nvml = Nvml("device 0", "uuid GPU-0", "device 1", "uuid GPU-1", "gpm 2 60", "gpm 5 12.5", "gpm 10 101",
                 f"process {workload.pid} {25 * mib}", "device 2", "uuid GPU-2")
     tool = nvml.tool("-p", workload.pid, "--by", "pod", "-i", "0.5", "--host-root", host.path, preexec=host.enter)
     workload.go()
     new = ("held_gpus", "gpu_sm_active_percent", "gpu_tensor_active_percent", "gpu_dram_active_percent")
-    wait_until(lambda: ("1,2", 60, 12.5, None) in [tuple(row.get(key) for key in new) for row in rows(tool, "pod")], "what is held, and how it is used")
+    wait_until(lambda: ("1,2", 60, 12.5, None) in [tuple(row.get(key) for key in new) for row in rows(tool, "pod")], "held GPUs and utilization")
     end(workload)
     tool.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop: tables for logs and pipes, in the order, columns and rows that were asked for; and what it refuses."""
+"""cudatop's tables for logs and pipes, with the requested order, columns and rows."""
 import re
 import subprocess
 
@@ -14,49 +14,49 @@ scripts = {"launcher": "name launcher; launch vecadd 300; launch saxpy 7", "copi
 
 
 def table(tool):
-    """Headers, and a line for each process by its name. A first line of an interval has the time."""
-    lines = [line for line in tool.text.split("\n\n")[0].splitlines() if line.strip()]  # what is wrong stands below
+    """Headers, the row of each process by name, and the names in order. Skips the time above an interval."""
+    lines = [line for line in tool.text.split("\n\n")[0].splitlines() if line.strip()]  # verdicts follow the table
     head, *lines = [line.split() for line in lines if not re.fullmatch(r"\d\d:\d\d:\d\d", line)]
     return head, {line[head.index("COMM")]: line for line in lines}, [line[head.index("COMM")] for line in lines]
 
 
 @case(asan=True)
 def tables():
-    """One interval that is longer than all of them live: the table at the end has everything."""
+    """One interval that is longer than all workloads: the table at the end has everything."""
     workloads = {name: Workload(script) for name, script in scripts.items()}
     pids = ",".join(str(workload.pid) for workload in workloads.values())
     run = lambda *words: Tool("-p", pids, "-i", "1000", *words, json=False)
-    usual, live, alone = run("-b", "-s", "LAUNCH/s"), run("-b", "-s", "MEM", "-r", "2"), run("-b", "--columns", "COMM,LIVE,copies_per_second")
+    usual, live, selected = run("-b", "-s", "LAUNCH/s"), run("-b", "-s", "MEM", "-r", "2"), run("-b", "--columns", "COMM,LIVE,copies_per_second")
     other = run("-b", "-s", "comm", "--columns", "+COPY/s,-MEM", "--filter", "er", "--by", "thread")
-    none = run("--filter", "nobody")  # no terminal, and no -b
+    none = run("--filter", "no such text")  # without -b, and without a terminal
     for workload in workloads.values():
-        workload.go().wait()  # the leaker last: what others held may go before the table is printed
-    for tool in (usual, live, alone, other, none):
+        workload.go().wait()  # leaker last: memory of the others may be freed before the table is printed
+    for tool in (usual, live, selected, other, none):
         tool.finish()
     head, rows, order = table(usual)
     equal(order, ["launcher", "leaker", "copier"], "most launches first")
     for word in ("PID", "COMM", "POD/COMMAND", "LAUNCH/s", "GKERN/s", "H2D/s", "MEM", "WAIT%", "TROUBLE", "ERR/s"):
-        check(word in head, f"{word} is no header: {head}")
-    check("COPY/s" not in head and "launches" not in head, f"what is not usual: {head}")
+        check(word in head, f"no header {word} in {head}")
+    check("COPY/s" not in head and "launches" not in head, f"columns that are not shown by default: {head}")
     equal(rows["launcher"][head.index("PID")], str(workloads["launcher"].pid), "pid")
     rates = [float(rows[name][head.index("LAUNCH/s")]) for name in ("launcher", "copier")]
     check(12 < rates[0] / max(rates[1], 0.05) < 19 or rates[1] < 2, f"307 to 20 launches: {rates}")
     _, _, order = table(live)
     equal((order[0], len(order)), ("leaker", 2), "most memory first, two rows")
-    head, rows, _ = table(alone)
-    equal(head, ["COMM", "LIVE", "COPY/s"], "these alone")
-    equal([rows[name][1] for name in ("leaker", "launcher")], [">=1.0G", ">=0"], f"memory: {alone.text}")
+    head, rows, _ = table(selected)
+    equal(head, ["COMM", "LIVE", "COPY/s"], "only these columns")
+    equal([rows[name][1] for name in ("leaker", "launcher")], [">=1.0G", ">=0"], f"memory: {selected.text}")
     head, rows, order = table(other)
-    check("COPY/s" in head and "TID" in head and "MEM" not in head, f"one more, one less: {head}")
-    equal(order, ["copier", "launcher", "leaker"], "names from A on")
-    equal(table(none)[2], [], "rows with a text that none has")
-    check("not both terminals" in none.error and "-b" in none.error, f"says that it prints tables: {none.error}")
-    check("not both terminals" not in usual.error, f"was asked for tables: {usual.error}")
+    check("COPY/s" in head and "TID" in head and "MEM" not in head, f"added and removed columns: {head}")
+    equal(order, ["copier", "launcher", "leaker"], "names in ascending order")
+    equal(table(none)[2], [], "rows without the text")
+    check("not both terminals" in none.error and "-b" in none.error, f"no message about tables: {none.error}")
+    check("not both terminals" not in usual.error, f"message about tables despite -b: {usual.error}")
 
 
 @case
-def so_many_tables():
-    """-b INTERVAL COUNT ends by itself."""
+def count_of_tables():
+    """-b INTERVAL COUNT: the tool exits after the last table."""
     workload = Workload("forever; launch vecadd 10; sleep 10; end")
     tool, lines = Tool("-p", workload.pid, "-b", "0.2", "3", json=False), Tool("-p", workload.pid, "0.2", "2")
     workload.go()

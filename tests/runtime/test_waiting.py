@@ -10,7 +10,7 @@ import waits
 from containers import Cgroup
 from harness import check, equal, wait_until
 from programs import Tool, Workload
-from waits import case, kept, row_while, same_times, same_waits, sane
+from waits import case, waiting_threads, row_while, same_times, same_waits, check_consistency
 
 forever = "block_us=60000000"
 
@@ -32,7 +32,7 @@ def three_seconds(api):
         check(row["duration_max_ns"] < later["duration_max_ns"], f"the wait grows: {row}, {later}")
     for row in rows[1:-1]:
         equal((row["total_ns"], row["wall_percent"]), (row["interval_ns"], 100), f"it waits all the time: {row}")
-    sane(tool)
+    check_consistency(tool)
 
 
 @case
@@ -46,7 +46,7 @@ def one_behind_the_other():
     same_waits(tool, truth, by=("tid", "wait"))
     same_times(tool, truth, by=("tid", "wait"))
     check(len(waits.intervals(tool)) > 15, "intervals")
-    sane(tool)
+    check_consistency(tool)
 
 
 @case
@@ -59,7 +59,7 @@ def reports_without_end():
     tool.finish()
     same_waits(tool, truth, by=("tid", "function", "wait"))
     same_times(tool, truth, by=("tid", "function", "wait"))
-    sane(tool)
+    check_consistency(tool)
 
 
 @case(asan=True)
@@ -71,7 +71,7 @@ def longer_than_the_run():
         check(tool.rows, f"{tool} shows who waits")
         equal({(row["calls"], row["waiting"], row["wait"]) for row in tool.rows}, {(0, 2, "context")}, f"{tool}")
         check(all(row["total_ns"] <= 2 * row["interval_ns"] for row in tool.rows), f"time: {tool.rows}")
-        sane(tool)
+        check_consistency(tool)
 
 
 @case
@@ -81,7 +81,7 @@ def when_asked_once():
     tool = Tool("-p", workload.pid)
     workload.go()
     wait_until((harness.here / "there").exists, "it waits")
-    wait_until(lambda: kept(tool, workload.pid) == 1, "the kernel knows that it waits")
+    wait_until(lambda: waiting_threads(tool, workload.pid) == 1, "the kernel knows that it waits")
     rows = {row["wait"]: row for row in tool.stop().rows}
     equal({wait: (row["calls"], row["waiting"]) for wait, row in rows.items()}, {"context": (5, 0), "copy": (0, 1)}, "rows")
 
@@ -94,11 +94,11 @@ def killed(script):
     workload.go()
     threads = 3 if "threads" in script else 1
     row_while(tool, workload.pid, lambda row: row["waiting"] == threads, "it waits")
-    equal(kept(tool, workload.pid), threads, "calls that wait")
+    equal(waiting_threads(tool, workload.pid), threads, "calls that wait")
     workload.process.send_signal(signal.SIGKILL)
     wait_until(lambda: system.stat_fields(workload.pid)[0] == "Z", "it is a zombie")
     last = [row for row in tool.rows if row["pid"] == workload.pid][-1]["time"]
-    wait_until(lambda: kept(tool, workload.pid) == 0, "nothing is kept")
+    wait_until(lambda: waiting_threads(tool, workload.pid) == 0, "nothing is waiting_threads")
     after = {row["time"] for row in tool.stop().rows if row["pid"] == workload.pid and row["time"] > last}
     check(len(after) <= 1, f"it waits after its end: {tool.rows}")
 
@@ -112,12 +112,12 @@ def killed_when_nothing_is_printed():
     begin = time.monotonic_ns()
     for workload in workloads:
         workload.go()
-    wait_until(lambda: kept(tool, *(w.pid for w in workloads)) == 15, "they wait")
+    wait_until(lambda: waiting_threads(tool, *(w.pid for w in workloads)) == 15, "they wait")
     for workload in workloads:
         workload.process.kill()
         workload.process.wait()
     took = time.monotonic_ns() - begin
-    wait_until(lambda: kept(tool, *(w.pid for w in workloads)) == 0, "they wait no more")
+    wait_until(lambda: waiting_threads(tool, *(w.pid for w in workloads)) == 0, "they wait no more")
     pids = {workload.pid for workload in workloads}
     rows = {row["pid"]: row for row in tool.stop().rows if row["pid"] in pids}
     equal({pid: (row["calls"], row["waiting"], row["ended"]) for pid, row in rows.items()},
@@ -189,7 +189,7 @@ def forks_and_execs():
     same_waits(tool, truth, by=("pid", "wait"))
     tool.all_records = [r for r in tool.records if r["type"] != "row" or r["pid"] in {c["pid"] for c in truth}]
     same_times(tool, truth, by=("pid", "wait"))
-    sane(tool)
+    check_consistency(tool)
 
 
 @case(asan=True, alone=True)
@@ -202,7 +202,7 @@ def sixty_four_threads():
     for tool, by in zip(tools, (("pid", "wait"), ("pid", "tid", "wait"))):
         same_waits(tool.finish(), truth, by=by)
         same_times(tool, truth, by=by)
-        sane(tool)
+        check_consistency(tool)
     table, threads = tools
     full = [row for row in table.rows if row["waiting"] == 64]
     check(full, f"all wait at once: {table.rows}")
@@ -223,7 +223,7 @@ def more_rows_than_the_table_has(mode):
     truth = workload.truth()
     same_waits(tool.finish(), truth, by=("tid", "wait"))
     same_times(tool, truth, by=("tid", "wait"))
-    sane(tool)
+    check_consistency(tool)
 
 
 @case(each={"v2": "v2", "memory": "memory"})
@@ -237,7 +237,7 @@ def moved_while_it_waits(hierarchy):
     row_while(tool, workload.pid, lambda row: row["waiting"] == 1, "it is seen to wait")
     other.add(workload.pid)
     wait_until((harness.here / "end").exists, "it has waited")
-    wait_until(lambda: kept(tool, workload.pid) == 0, "it waits no more")
+    wait_until(lambda: waiting_threads(tool, workload.pid) == 0, "it waits no more")
     (harness.here / "ended").touch()
     workload.wait(), resident.go().wait()
     tool.stop()

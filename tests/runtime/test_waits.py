@@ -9,7 +9,7 @@ from containers import Cgroup
 from harness import check, equal
 from programs import Tool, Workload, trace
 from truth import bucket
-from waits import case, same_times, same_waits, sane
+from waits import case, same_times, same_waits, check_consistency
 
 modes = {"all": [], "failed": ["-x"]}
 
@@ -42,7 +42,7 @@ def every_driver_function(mode):
     attached(tool, "driver", called)
     if not mode:
         same_times(tool, truth)
-        sane(tool)
+        check_consistency(tool)
 
 
 @case(each={form: form for form in ("workload", "workload13", "workload-static")})
@@ -191,7 +191,7 @@ def rows_by(ways):
         by = tuple(fields.get(word, word) for word in what.split(",") if word not in ("device", "cgroup"))
         same_waits(tool.finish(), truth, by=by)
         equal(sum(row["calls"] for row in tool.rows), sum(call["count"] for call in waits.waits(truth)), "sum")
-        sane(tool)
+        check_consistency(tool)
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"])

@@ -100,13 +100,13 @@ class Rows:
 opening = "scale(float*, int)"
 
 
-def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_only=False, but=None):
+def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_only=False, ignore=None):
     """Rows of the tool against the truth, exactly; without those of the kernel `but`."""
     if failed_only:
         truth = [call for call in truth if call["result"]]
     got, want = Rows(truth).count(tool.rows, by, errors), expected(truth, by, api, errors)
-    for counts in (got, want) if but else ():
-        for key in [key for key in counts if but in key]:
+    for counts in (got, want) if ignore else ():
+        for key in [key for key in counts if ignore in key]:
             del counts[key]
     equal(got, want, f"{tool}, by {', '.join(by)}")
 

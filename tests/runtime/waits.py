@@ -107,7 +107,7 @@ def same_times(tool, truth, by=("function", "wait"), api="driver"):
         check(slept[key] <= got[key] <= took[key], f"{tool}: {key}: slept {slept[key]}, counted {got[key]}, took {took[key]}")
 
 
-def sane(tool):
+def check_consistency(tool):
     """What the numbers of each row say of each other."""
     for row in tool.rows:
         had = row["interval_ns"] * row["threads"]
@@ -131,7 +131,7 @@ def intervals(tool):
 places, place_bytes, since, image = 16384, 272, 8, 24
 
 
-def kept(tool, *pids):
+def waiting_threads(tool, *pids):
     """How many threads of these processes wait by the kernel's table."""
     maps = [m for m in leftovers.ids_held(tool.pid, "map_id")
             if leftovers.show("map", "id", m).get("name") == "waiting"]
