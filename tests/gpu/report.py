@@ -56,7 +56,7 @@ def markdown(report):
         text += witness(report["witness"])
     if report["costs"]:
         text += "\n## Overhead\n\nOperations per second, medians of the rounds.\n\n" + of_keys(
-            {"load": "what", "way": "traced by", "per_second": "per second", "least": "minimum", "most": "maximum",
+            {"load": "operation", "way": "traced by", "per_second": "per second", "least": "minimum", "most": "maximum",
              "slower_percent": "slower by %", "goal_percent": "goal: at most %", "rounds": "rounds"}, report["costs"])
     return text + "\n## Checks\n\n" + of_keys({"name": "check", "result": "result", "seconds": "seconds", "reason": "reason"},
                                               report["checks"])

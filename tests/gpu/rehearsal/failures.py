@@ -267,10 +267,10 @@ def failing_findings():
     def broken(given):
         raise KeyError("calls")
 
-    said = []
-    equal(findings.found_by(wrong, None, lambda *words: said.append(words), None), [{"check": "findings.wrong", "what": "first", "value": 1}])
-    findings.found_by(broken, None, lambda *words: said.append(words), None)
-    equal(said, [("findings.wrong", "FAIL", "not as expected"), ("findings.broken", "FAIL", "KeyError('calls')")])
+    results = []
+    equal(findings.found_by(wrong, None, lambda *words: results.append(words), None), [{"check": "findings.wrong", "what": "first", "value": 1}])
+    findings.found_by(broken, None, lambda *words: results.append(words), None)
+    equal(results, [("findings.wrong", "FAIL", "not as expected"), ("findings.broken", "FAIL", "KeyError('calls')")])
 
 
 # --- costs and cases ---
@@ -288,9 +288,9 @@ def costs_that_cannot_be_measured():
 @case
 def cases_end_unexpectedly():
     with folder() as one, mock.patch.object(run, "root", one.path):
-        said = []
-        run.cases([], None, lambda *words: said.append(words), lambda name: True)
-        equal(said, [("cases", "FAIL", "exited with 2")])
+        results = []
+        run.cases([], None, lambda *words: results.append(words), lambda name: True)
+        equal(results, [("cases", "FAIL", "exited with 2")])
 
 
 @case
@@ -319,11 +319,11 @@ def writes(**changed):
 @case
 def missing_cupti():
     with mock.patch.object(witness.glob, "glob", lambda pattern: []):
-        said = []
-        equal(witnessed.run(None, findings.Given(None, None, None, sys.executable), None, None, lambda *words: said.append(words),
+        results = []
+        equal(witnessed.run(None, findings.Given(None, None, None, sys.executable), None, None, lambda *words: results.append(words),
                             lambda name: True, None), (None, {}))
         equal(witnessed.run(None, None, None, None, None, lambda name: False, None), (None, {}))
-        assert said[0][:2] == ("witness", "skip") and said[0][2].startswith("no libcupti.so")
+        assert results[0][:2] == ("witness", "skip") and results[0][2].startswith("no libcupti.so")
 
 
 @case
@@ -356,8 +356,8 @@ def failing_comparisons():
     for name, error, result in (("torch_eager", witness.NoComparison("x"), "skip"), ("workload", witness.NoComparison("x"), "FAIL"),
                                 ("torch_eager", witness.ToolFailed("x"), "FAIL"), ("torch_eager", KeyError("x"), "FAIL")):
         with mock.patch.object(witness, "compare", mock.Mock(side_effect=error)):
-            said = checks_of(witnessed.comparison, None, None, None, (name, [], {}, None))
-            equal([words[:2] for words in said], [(f"witness.{name}", result)])
+            results = checks_of(witnessed.comparison, None, None, None, (name, [], {}, None))
+            equal([words[:2] for words in results], [(f"witness.{name}", result)])
     equal(checks_of(witnessed.comparison, None, None, None, ("torch_eager", [], {}, "no torch")),
           [("witness.torch_eager", "skip", "no torch")])
     lost = {"cupti": 1, "compared": 5, "differences": [], "lost": ["cudatop lost 3"]}

@@ -86,16 +86,16 @@ def runtimes():
 def copies_2d_become_driver_structures():
     for _, runtime in runtimes():
         for kind, types in ((0, (1, 1)), (1, (1, 2)), (2, (2, 1)), (3, (2, 2)), (4, (4, 4))):
-            with Caught("cuMemcpy2DAsync_v2_ptsz", 2, 128) as seen:
+            with Caught("cuMemcpy2DAsync_v2_ptsz", 2, 128) as caught:
                 equal(runtime.cudaMemcpy2DAsync_ptsz(P(0x1000), Z(512), P(0x2000), Z(256), Z(100), Z(50), I(kind),
                                                      P(0x77)), 0)
-            equal(seen.args[1], 0x77)
-            equal(tuple(seen.u32(16, 72)), types)
-            equal(seen.u64(24 if types[0] == 1 else 32, 80 if types[1] == 1 else 88), [0x2000, 0x1000])
-            equal(seen.u64(48, 104, 112, 120), [256, 512, 100, 50])
-        with Caught("cuMemcpy2DUnaligned_v2", 1, 128) as seen:
+            equal(caught.args[1], 0x77)
+            equal(tuple(caught.u32(16, 72)), types)
+            equal(caught.u64(24 if types[0] == 1 else 32, 80 if types[1] == 1 else 88), [0x2000, 0x1000])
+            equal(caught.u64(48, 104, 112, 120), [256, 512, 100, 50])
+        with Caught("cuMemcpy2DUnaligned_v2", 1, 128) as caught:
             runtime.cudaMemcpy2DToArray(P(0xa000), Z(3), Z(4), P(0x2000), Z(256), Z(100), Z(50), I(1))
-        equal((seen.u32(16, 72), seen.u64(24, 96, 56, 64, 112, 120)), ([1, 3], [0x2000, 0xa000, 3, 4, 100, 50]))
+        equal((caught.u32(16, 72), caught.u64(24, 96, 56, 64, 112, 120)), ([1, 3], [0x2000, 0xa000, 3, 4, 100, 50]))
 
 
 @check
@@ -103,25 +103,25 @@ def copies_3d_become_driver_structures():
     for _, runtime in runtimes():
         copy = Copy3D(Side(0xa000, Extent(7, 8, 9), Pitched()), Side(None, Extent(1, 2, 3), Pitched(0x3000, 64, 64, 5)),
                       Extent(60, 5, 2), 2)
-        with Caught("cuMemcpy3D_v2", 1, 200) as seen:
+        with Caught("cuMemcpy3D_v2", 1, 200) as caught:
             runtime.cudaMemcpy3D(c.byref(copy))
-        equal((seen.u32(32, 120), seen.u64(0, 8, 16, 56, 128)), ([3, 1], [7, 8, 9, 0xa000, 0x3000]))
-        equal(seen.u64(88, 96, 104, 160, 176, 184, 192), [1, 2, 3, 64, 60, 5, 2])
+        equal((caught.u32(32, 120), caught.u64(0, 8, 16, 56, 128)), ([3, 1], [7, 8, 9, 0xa000, 0x3000]))
+        equal(caught.u64(88, 96, 104, 160, 176, 184, 192), [1, 2, 3, 64, 60, 5, 2])
 
 
 @check
 def arguments_by_value_are_forwarded():
     for major, runtime in runtimes():
-        with Caught("cuMemsetD2D8Async", 6) as seen:
+        with Caught("cuMemsetD2D8Async", 6) as caught:
             runtime.cudaMemset3DAsync(Pitched(0x3000, 64, 0, 0), I(0x1ff), Extent(60, 5, 2), P(0x77))
-        equal((seen.args[0], seen.args[1], seen.args[2] & 0xff, *seen.args[3:]), (0x3000, 64, 0xff, 60, 10, 0x77))
-        with Caught("cuMemPrefetchAsync_v2" if major == 13 else "cuMemPrefetchAsync", 5) as seen:
+        equal((caught.args[0], caught.args[1], caught.args[2] & 0xff, *caught.args[3:]), (0x3000, 64, 0xff, 60, 10, 0x77))
+        with Caught("cuMemPrefetchAsync_v2" if major == 13 else "cuMemPrefetchAsync", 5) as caught:
             if major == 13:
                 runtime.cudaMemPrefetchAsync(P(0x3000), Z(64), Location(1, 3), 0, P(0x77))
-                equal((seen.args[:3], seen.args[4]), ((0x3000, 64, 3 << 32 | 1), 0x77))
+                equal((caught.args[:3], caught.args[4]), ((0x3000, 64, 3 << 32 | 1), 0x77))
             else:
                 runtime.cudaMemPrefetchAsync(P(0x3000), Z(64), I(3), P(0x77))
-                equal((seen.args[:2], seen.args[2] & 0xffffffff, seen.args[3]), ((0x3000, 64), 3, 0x77))
+                equal((caught.args[:2], caught.args[2] & 0xffffffff, caught.args[3]), ((0x3000, 64), 3, 0x77))
 
 
 @check
@@ -129,18 +129,18 @@ def batches_are_forwarded_unchanged():
     args = [P(0x1000), P(0x2000), P(0x3000), Z(5), P(0x4000), P(0x5000), Z(1)]
     for major, runtime in runtimes():
         words = tuple(a.value for a in args) + ((0x6000,) if major == 12 else ()) + (0x77,)
-        with Caught("cuMemcpyBatchAsync" + ("_v2" if major == 13 else ""), len(words)) as seen:
+        with Caught("cuMemcpyBatchAsync" + ("_v2" if major == 13 else ""), len(words)) as caught:
             runtime.cudaMemcpyBatchAsync(*args, *([P(0x6000)] if major == 12 else []), P(0x77))
-        equal(seen.args, words)
+        equal(caught.args, words)
 
 
 @check
 def kinds_select_the_driver_function():
     for _, runtime in runtimes():
         for kind, name in enumerate(("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpy")):
-            with Caught(name, 3) as seen:
+            with Caught(name, 3) as caught:
                 runtime.cudaMemcpyToSymbol(P(0x1000), P(0x2000), Z(16), Z(8), I(kind))
-            equal(seen.args, (0x1008, 0x2000, 16))
+            equal(caught.args, (0x1008, 0x2000, 16))
 
 
 @check
@@ -150,18 +150,18 @@ def arrays_become_driver_descriptors():
         for (bits, kind), number in formats.items():
             for channels in (1, 2, 4):
                 format = (I * 5)(*[bits] * channels, *[0] * (4 - channels), kind)
-                with Described("cuArray3DCreate_v2") as seen:
+                with Described("cuArray3DCreate_v2") as caught:
                     runtime.cudaMallocArray(P(0x1000), format, Z(7), Z(8), 0)
-                equal((seen.u64(0, 8, 16), seen.u32(24, 28)), ([7, 8, 0], [number, channels]))
-        with Described("cuArray3DCreate_v2") as seen:
+                equal((caught.u64(0, 8, 16), caught.u32(24, 28)), ([7, 8, 0], [number, channels]))
+        with Described("cuArray3DCreate_v2") as caught:
             runtime.cudaMalloc3DArray(P(0x1000), format, Extent(7, 8, 9), 5)
-        equal((seen.args[0], seen.u64(0, 8, 16), seen.u32(32)), (0x1000, [7, 8, 9], [5]))
-        with Described("cuMipmappedArrayCreate", 3) as seen:
+        equal((caught.args[0], caught.u64(0, 8, 16), caught.u32(32)), (0x1000, [7, 8, 9], [5]))
+        with Described("cuMipmappedArrayCreate", 3) as caught:
             runtime.cudaMallocMipmappedArray(P(0x1000), format, Extent(7, 8, 0), 4, 0)
-        equal((seen.u64(0, 8, 16), seen.args[2] & 0xffffffff), ([7, 8, 0], 4))
-        with Caught("cuMemAllocPitch_v2", 5) as seen:
+        equal((caught.u64(0, 8, 16), caught.args[2] & 0xffffffff), ([7, 8, 0], 4))
+        with Caught("cuMemAllocPitch_v2", 5) as caught:
             runtime.cudaMalloc3D(c.byref(Pitched()), Extent(100, 8, 9))
-        equal(seen.args[2:4], (100, 72))
+        equal(caught.args[2:4], (100, 72))
 
 
 @check
@@ -169,15 +169,15 @@ def imported_memory_is_forwarded():
     """The runtime's structures of CUDA 12 are shorter than the driver's."""
     for _, runtime in runtimes():
         memory = (c.c_uint64 * 5)(1, 0x77, 0x78, 12345, 1)
-        with Described("cuImportExternalMemory", size=104) as seen:
+        with Described("cuImportExternalMemory", size=104) as caught:
             runtime.cudaImportExternalMemory(P(0x1000), memory)
-        equal((seen.u64(0, 8, 16, 24, 32), set(seen.struct[40:])), ([1, 0x77, 0x78, 12345, 1], {0}))
+        equal((caught.u64(0, 8, 16, 24, 32), set(caught.struct[40:])), ([1, 0x77, 0x78, 12345, 1], {0}))
         part = (c.c_uint64 * 3)(100, 200, 0)
-        with Described("cuExternalMemoryGetMappedBuffer", 3, at=2, size=88) as seen:
+        with Described("cuExternalMemoryGetMappedBuffer", 3, at=2, size=88) as caught:
             runtime.cudaExternalMemoryGetMappedBuffer(P(0x1000), P(0x2000), part)
-        equal((seen.args[:2], seen.u64(0, 8), set(seen.struct[16:])), ((0x1000, 0x2000), [100, 200], {0}))
+        equal((caught.args[:2], caught.u64(0, 8), set(caught.struct[16:])), ((0x1000, 0x2000), [100, 200], {0}))
 
         handle = Handle(*range(8))
-        with Caught("cuIpcOpenMemHandle_v2", 14) as seen:  # six registers, then the handle on the stack
+        with Caught("cuIpcOpenMemHandle_v2", 14) as caught:  # six registers, then the handle on the stack
             runtime.cudaIpcOpenMemHandle(P(0x1000), handle, 1)
-        equal((seen.args[0], seen.args[1] & 0xffffffff, seen.args[6:]), (0x1000, 1, tuple(range(8))))
+        equal((caught.args[0], caught.args[1] & 0xffffffff, caught.args[6:]), (0x1000, 1, tuple(range(8))))

@@ -276,18 +276,18 @@ def node_parameters_are_translated():
     """Copies become the driver's structure. CUDA 13's cudaGraphAddNode takes edge data, CUDA 12's does not."""
     for major, runtime in runtimes():
         head = [P(0x1000), P(0x2000), P(0x3000), c.c_size_t(4)]
-        with Described("cuGraphAddMemcpyNode", 6, at=4, size=200) as seen:
+        with Described("cuGraphAddMemcpyNode", 6, at=4, size=200) as caught:
             runtime.cudaGraphAddMemcpyNode1D(*head, P(0x5000), P(0x6000), c.c_size_t(77), 1)
-        equal((seen.args[:4], seen.u32(32, 120), seen.u64(40, 136, 176)),
+        equal((caught.args[:4], caught.u32(32, 120), caught.u64(40, 136, 176)),
               ((0x1000, 0x2000, 0x3000, 4), [1, 2], [0x6000, 0x5000, 77]))
-        with Described("cuGraphAddMemsetNode", 6, at=4, size=40) as seen:
+        with Described("cuGraphAddMemsetNode", 6, at=4, size=40) as caught:
             runtime.cudaGraphAddMemsetNode(*head, (c.c_uint64 * 5)(0x7000, 1, 2, 3, 4))
-        equal(seen.u64(0, 8, 16, 24, 32), [0x7000, 1, 2, 3, 4])
+        equal(caught.u64(0, 8, 16, 24, 32), [0x7000, 1, 2, 3, 4])
         generic = (c.c_uint32 * 64)(5)
-        with Described("cuGraphAddNode" + ("_v2" if major == 13 else ""), 6, at=5 if major == 13 else 4, size=256) as seen:
+        with Described("cuGraphAddNode" + ("_v2" if major == 13 else ""), 6, at=5 if major == 13 else 4, size=256) as caught:
             runtime.cudaGraphAddNode(*head[:3], *([P(0x9000)] if major == 13 else []), head[3], generic)
-        equal(seen.u32(0), [5])
-        equal(seen.args[:4], (0x1000, 0x2000, 0x3000, 0x9000 if major == 13 else 4))
-        with Described("cuGraphExecUpdate_v2", 3, at=2, size=24) as seen:
+        equal(caught.u32(0), [5])
+        equal(caught.args[:4], (0x1000, 0x2000, 0x3000, 0x9000 if major == 13 else 4))
+        with Described("cuGraphExecUpdate_v2", 3, at=2, size=24) as caught:
             runtime.cudaGraphExecUpdate(P(0x1000), P(0x2000), (c.c_uint64 * 3)(1, 2, 3))
-        equal((seen.args[:2], seen.u64(0, 8, 16)), ((0x1000, 0x2000), [1, 2, 3]))
+        equal((caught.args[:2], caught.u64(0, 8, 16)), ((0x1000, 0x2000), [1, 2, 3]))

@@ -74,8 +74,8 @@ void add_results(const Call&, const Results&, const Pace&);
 // failed.
 void add_results(const Call&, const Results&, const Pace&, const Call& nested, uint64_t per_call = 1);
 
-// A call of this function by this thread; the driver call that the runtime makes for it; and both added to the truth
-// (no driver call if `driver_function` is empty).
+// call_of(): a call by this thread. nested_call(): the driver call that the runtime makes for it. add_results() adds
+// both to the truth; without a driver call if `driver_function` is empty.
 Call call_of(const std::string& function, const std::string& kind);
 Call nested_call(const Call&, const std::string& driver_function);
 void add_results(const Call&, const Results&, const Pace&, const std::string& driver_function);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for the device, polls for completion, and waits of streams. To add a function, add a row.
+// The step "sync": waits for the device, polls for completion, or makes a stream wait. To add a function, add a row.
 #include "calls.hpp"
 #include "kernels.hpp"
 #include "session.hpp"
