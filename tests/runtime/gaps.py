@@ -26,9 +26,9 @@ class Gaps:
     def __init__(self, *arguments, preexec=None, program="gaps"):
         self.folder = harness.here / f"gaps{next(numbers)}"
         self.folder.mkdir()
-        with open(self.folder / "said", "w") as said, open(self.folder / "err", "w") as error:
+        with open(self.folder / "measured", "w") as measured, open(self.folder / "err", "w") as error:
             self.process = subprocess.Popen([harness.standin / program, *map(str, arguments)], cwd=self.folder,
-                                            stdout=said, stderr=error, preexec_fn=preexec)
+                                            stdout=measured, stderr=error, preexec_fn=preexec)
         self.pid = self.process.pid
         kill_at_end(self.process)
         wait_until((self.folder / "up").exists, f"{program} {arguments} is up")
@@ -40,7 +40,7 @@ class Gaps:
     def report(self):
         """Waits until the program exits; returns its own measurements by thread id."""
         equal(self.process.wait(60 * harness.patience), 0, f"exit status ({(self.folder / 'err').read_text()})")
-        lines = map(json.loads, (self.folder / "said").read_text().splitlines())
+        lines = map(json.loads, (self.folder / "measured").read_text().splitlines())
         return {line["tid"]: line for line in lines}
 
 
@@ -54,9 +54,9 @@ def at_least(got, want, what):
     check(got >= 0.95 * want, f"{what}: got {got / 1e6:.3f} ms, want at least {want / 1e6:.3f} ms")
 
 
-def within(got, want, said, what):
+def within(got, want, measured, what):
     """Like near(), but `got` may exceed `want` by the time that the thread spent before and after reading the clock."""
-    near(min(got, max(want, got - said["around_ns"])), want, what)
+    near(min(got, max(want, got - measured["around_ns"])), want, what)
 
 
 def sum_of(row, names):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every launch is counted once, whatever function made it and whatever else the tool is asked to measure."""
+"""cudalaunch counts every launch once, by any function and in any mode."""
 from harness import case, equal
 from programs import Tool, Workload, trace
 from truth import Rows, expected, same_counts, same_shapes
 
-# With return probes the stack looks different to what runs inside the call.
+# Return probes change the stack that code inside the call sees.
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 
 primes = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097, 1103, 1109]
@@ -20,7 +20,7 @@ runtime_functions = ["stub", "cudaLaunchKernel", "cudaLaunchKernel_ptsz", "__cud
 
 
 def check_mode(tool, truth, mode, **how):
-    """What each mode can be held to: -x sees failed calls only."""
+    """Compares what each mode counts: -x only failed calls."""
     if "-x" in mode:
         same_counts(tool, truth, errors=True, failed_only=True, **how)
     else:
@@ -41,7 +41,7 @@ def eight_threads():
     tool, truth = trace("threads 8; repeat 3; launch vecadd 1000; end; end; launch vecadd 17; threads 3; name other\n"
                         "launch saxpy 100 stream=1; end", "--by", "thread,kernel")
     same_counts(tool, truth, by=("tid", "kernel", "pid"))
-    equal(len({row["tid"] for row in tool.rows}), 12, "threads")
+    equal(len({row["tid"] for row in tool.rows}), 12, "number of threads")
 
 
 @case(gpu=True)
@@ -53,7 +53,7 @@ def a_million_and_three():
 
 @case(each=modes, asan=True)
 def every_driver_function(mode):
-    """A kernel for each function, so that a row is a function."""
+    """Each function launches its own kernel, so that each has its own row."""
     script = "\n".join(f"launch by_{function} {n} fn={function} grid={n % 7 + 1},{n % 5 + 1} block={n % 64 + 1},2 "
                        f"smem={n} stream=1 devices=3" for function, n in zip(driver_functions, primes))
     failing = "\n".join(f"launch bad_{function} {n % 11 + 1} fn={function} result=719 devices=3"
@@ -67,7 +67,7 @@ def every_driver_function(mode):
 
 @case(each=modes)
 def every_runtime_function(mode):
-    """Five kernels can be launched through the runtime: two programs share the functions."""
+    """The runtime can launch only five kernels, so two programs share the functions."""
     halves = runtime_functions[:5], runtime_functions[5:]
     kernels = ["vecadd", "saxpy", "reduce", "apply", "scale"]
     for functions in halves:
@@ -88,8 +88,8 @@ def every_runtime_function(mode):
 
 
 @case
-def functions_beside_kernels():
-    """Host functions and graphs by every function there is, at both layers."""
+def host_functions_and_graphs():
+    """Launches of host functions and graphs by every function, at both layers."""
     graphs = [f"graph {n} fn={f}" for n, f in zip(primes, ("cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
                                                            "cudaGraphLaunch_ptsz"))]
     hosts = [f"hostfunc {n} fn={f}{suffix} stream=2" for n, (f, suffix) in zip(primes, (

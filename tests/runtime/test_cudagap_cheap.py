@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap --cheap: what the scheduler's own account says of threads that call, against what they say of themselves."""
+"""cudagap --cheap: times of calling threads from the scheduler's statistics, compared with the threads' own
+measurements."""
 from gaps import Gaps, calls, case, sum_of, within
 from harness import check, equal
 from programs import Tool, Workload
@@ -9,13 +10,13 @@ on_or_off = "on_cpu_ns", "ready_ns", "off_cpu_ns"
 
 
 def threads_of(tool):
-    """{tid: all of its rows as one}"""
+    """{tid: sums of all rows of the thread}"""
     threads = {}
     for row in tool.rows:
-        equal(sum_of(row, (*calls, "outside_ns")), row["wall_ns"], f"in calls and outside of them: {row}")
-        check("runq_ns" not in row and "sleep_ns" not in row, f"no reasons: {row}")
+        equal(sum_of(row, (*calls, "outside_ns")), row["wall_ns"], f"times in and outside of calls: {row}")
+        check("runq_ns" not in row and "sleep_ns" not in row, f"a reason with --cheap: {row}")
         if row["known_wall_ns"]:
-            equal(sum_of(row, on_or_off), row["known_wall_ns"], f"on CPUs, waiting for them, and neither: {row}")
+            equal(sum_of(row, on_or_off), row["known_wall_ns"], f"times on a CPU, ready and off CPU: {row}")
         whole = threads.setdefault(row["tid"], dict.fromkeys((*calls, *on_or_off, "outside_ns", "wall_ns", "known_wall_ns"), 0))
         for key in whole:
             whole[key] += row.get(key, 0)
@@ -25,53 +26,53 @@ def threads_of(tool):
 def trace(gaps, *arguments):
     tool = Tool("-p", gaps.pid, "--cheap", "--by", "thread", *arguments)
     gaps.go()
-    said = gaps.report()
-    return threads_of(tool.finish()), said, tool
+    measured = gaps.report()
+    return threads_of(tool.finish()), measured, tool
 
 
 @case(alone=True, each={"at the end": (), "in intervals": ("-i", "0.2")})
 def waiting_for_a_cpu(arguments):
-    """Beside three that burn the same one; also where it is asked for while the thread lives."""
+    """One CPU is shared with three busy processes; at the end, and in intervals."""
     burners(3, on_one_cpu)
-    threads, said, tool = trace(Gaps("cpu", 300, preexec=on_one_cpu), *arguments)
+    threads, measured, tool = trace(Gaps("cpu", 300, preexec=on_one_cpu), *arguments)
     (tid, row), = threads.items()
-    check(said[tid]["queued_ns"] > 3e8, f"it waited: {said}")
-    within(row["ready_ns"], said[tid]["all_queued_ns"], {"around_ns": said[tid]["around_ns"] + 5e6}, "wait for a CPU")
-    on_cpu({"cpu_ns": row["on_cpu_ns"]}, said[tid])
-    within(row["wall_ns"], said[tid]["wall_ns"], said[tid], "wall")
-    equal(row["known_wall_ns"], row["wall_ns"], "all of it is known")
-    check(len([one for one in tool.rows if one["known_wall_ns"]]) > (3 if arguments else 0), f"each time: {tool.rows}")
+    check(measured[tid]["queued_ns"] > 3e8, f"the thread did not wait for a CPU: {measured}")
+    within(row["ready_ns"], measured[tid]["all_queued_ns"], {"around_ns": measured[tid]["around_ns"] + 5e6}, "wait for a CPU")
+    on_cpu({"cpu_ns": row["on_cpu_ns"]}, measured[tid])
+    within(row["wall_ns"], measured[tid]["wall_ns"], measured[tid], "wall")
+    equal(row["known_wall_ns"], row["wall_ns"], "known wall time")
+    check(len([one for one in tool.rows if one["known_wall_ns"]]) > (3 if arguments else 0), f"too few rows: {tool.rows}")
 
 
 @case
 def asleep():
-    """Eight threads, in intervals: each is off its CPU."""
-    threads, said, _ = trace(Gaps("sleep", 600, 8), "-i", "0.2")
-    equal(set(threads), set(said), "threads")
+    """Eight sleeping threads, in intervals, are off CPU."""
+    threads, measured, _ = trace(Gaps("sleep", 600, 8), "-i", "0.2")
+    equal(set(threads), set(measured), "threads")
     for tid, row in threads.items():
-        held = said[tid]["held_ns"] - said[tid]["cpu_ns"] - said[tid]["queued_ns"]
-        within(row["off_cpu_ns"], held, {"around_ns": said[tid]["around_ns"] + 1e7}, f"thread {tid} off its CPU")
+        held = measured[tid]["held_ns"] - measured[tid]["cpu_ns"] - measured[tid]["queued_ns"]
+        within(row["off_cpu_ns"], held, {"around_ns": measured[tid]["around_ns"] + 1e7}, f"thread {tid} off its CPU")
 
 
 @case
 def in_calls():
-    """How long calls take is measured as ever, whatever the thread does in them."""
+    """Durations of calls are measured as without --cheap."""
     workload = Workload("repeat 10; launch vecadd 5; sync 1 block_us=20000; sleep 10; end", "workload-driver")
     tool = Tool("-p", workload.pid, "--cheap", "--by", "thread")
     workload.go().wait()
     row, = threads_of(tool.finish()).values()
-    check(2e8 <= row["wait_ns"] <= 2.5e8 + row["ready_ns"], f"waits: {row}")
-    check(row["off_cpu_ns"] >= 2.9e8, f"waits and sleeps: {row}")
+    check(2e8 <= row["wait_ns"] <= 2.5e8 + row["ready_ns"], f"time in waits: {row}")
+    check(row["off_cpu_ns"] >= 2.9e8, f"time in waits and sleeps: {row}")
 
 
 @case
 def without_the_tracepoint():
-    """Nothing of the scheduler is traced."""
+    """Works without the scheduler's tracepoint."""
     gaps = Gaps("sleep", 100)
     tool = Tool("-p", gaps.pid, "--cheap", preexec=lambda: without_type(b"btf_trace_sched_switch"))
     gaps.go().report()
     row, = tool.finish().rows
-    check(row["off_cpu_ns"] > 9e7 and row["known_wall_ns"] == row["wall_ns"], f"asleep: {row}")
+    check(row["off_cpu_ns"] > 9e7 and row["known_wall_ns"] == row["wall_ns"], f"time asleep: {row}")
 
 
 @case
@@ -81,10 +82,10 @@ def text():
     gaps.go().report()
     header, line = [line.split() for line in tool.finish().text.splitlines()][-2:]
     equal(header, ["PID", "COMM", "THREADS", "WALL(s)", "ONCPU%", "READY%", "OFFCPU%", "SWITCH/s"], "header")
-    check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"it slept: {line}")
+    check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"time off CPU: {line}")
 
 
 @case(each={"--why": ["--why"], "-e": ["-e"], "-l": ["-l", "1ms"], "-H": ["-H", "gap"]})
-def what_makes_no_sense(arguments):
+def invalid_combinations(arguments):
     tool = Tool("--cheap", *arguments, json=False, banner=False).finish(2)
-    check("--cheap collects no reasons" in tool.error, f"why: {tool.error}")
+    check("--cheap collects no reasons" in tool.error, f"no reason in: {tool.error}")

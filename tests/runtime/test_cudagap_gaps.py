@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap -e and -H: gaps between launches of a thread, against what the thread says of the one that it had, and how often
-it launched."""
+"""cudagap -e and -H: gaps between launches of a thread, compared with the thread's own measurements and its number of
+launches."""
 import re
 from collections import Counter
 
@@ -14,46 +14,45 @@ def is_whole(gap, took):
     equal(sum_of(gap, parts), took, f"sum of all parts of {gap}")
 
 
-def held(said):
-    return said["held_ns"] - said["cpu_ns"] - said["queued_ns"]
+def held(measured):
+    return measured["held_ns"] - measured["cpu_ns"] - measured["queued_ns"]
 
 
 @case(each={"pipe, 1": ("pipe", 1), "lock, 8": ("lock", 8), "sleep, 8": ("sleep", 8)})
 def lines(which):
-    """One for each gap: when it began, how long it was, and what the thread waited for."""
+    """-e prints one line per gap, with its start, length and reason."""
     reason, count = which
     gaps = Gaps(reason, 300, count)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms")
     gaps.go()
-    said = gaps.report()
+    measured = gaps.report()
     events = {event["tid"]: event for event in tool.finish().events}
-    equal((set(events), len(tool.events)), (set(said), count), "one of each thread")
+    equal((set(events), len(tool.events)), (set(measured), count), "lines by thread")
     for tid, gap in events.items():
         is_whole(gap, gap["gap_ns"])
-        within(gap["gap_ns"], said[tid]["wall_ns"], said[tid], f"gap of thread {tid}")
-        near(gap[f"{reason}_ns"], held(said[tid]), f"{reason} of thread {tid}")
-        equal((gap["pid"], gap["comm"]), (gaps.pid, "gaps"), "whose it is")
+        within(gap["gap_ns"], measured[tid]["wall_ns"], measured[tid], f"gap of thread {tid}")
+        near(gap[f"{reason}_ns"], held(measured[tid]), f"{reason} of thread {tid}")
+        equal((gap["pid"], gap["comm"]), (gaps.pid, "gaps"), "process")
 
 
 @case
-def lines_of_long_ones():
-    """Those that are shorter than asked for have none; what a wait for the GPU takes belongs to the gap. Each is between
-    two kernels, which have names."""
+def lines_of_long_gaps():
+    """-l omits shorter gaps. A gap includes waits for the GPU, and names the kernels before and after it."""
     script = "launch vecadd 5; sleep 20; launch vecadd 1; sync 1 block_us=300000; launch saxpy 1; sleep 300"
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, "-e", "-l", "250ms")
     workload.go().wait()
     gap, = tool.finish().events
     is_whole(gap, gap["gap_ns"])
-    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"the wait: {gap}")
-    equal((gap["before"], gap["after"]), ("kernel", "kernel"), "what it is between")
+    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"time in the wait: {gap}")
+    equal((gap["before"], gap["after"]), ("kernel", "kernel"), "launches before and after")
     for side, name in ("before", "vecadd("), ("after", "saxpy("):
         check(gap[f"{side}_kernel"].startswith(name) and gap[f"{side}_name_source"] == "lookup", f"{side}: {gap}")
 
 
 @case
 def text():
-    """The largest reason comes first, with its share."""
+    """The largest reason is printed first, with its share."""
     gaps = Gaps("pipe", 300)
     tool = Tool("-p", gaps.pid, "-e", "-l", "100ms", json=False)
     gaps.go().report()
@@ -62,12 +61,12 @@ def text():
     reason, share = line.split()[5:7]
     check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
     host = r"\[host function \S.*\]"
-    check(re.fullmatch(rf" +between {host} and {host}", between), f"what it is between: {between}")
-    check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"who woke it: {waker}")
+    check(re.fullmatch(rf" +between {host} and {host}", between), f"launches before and after: {between}")
+    check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"waker: {waker}")
 
 
 def gaps_of(truth, *by):
-    """By thread, and by what else is asked for."""
+    """Number of gaps by thread and further fields."""
     launches = Counter()
     for call in truth:
         if call["kind"] == "kernel" and call["layer"] == "driver":
@@ -77,8 +76,8 @@ def gaps_of(truth, *by):
 
 @case(each={"all": (), "threads": ("tid",), "streams": ("tid", "stream")})
 def histograms(by):
-    """Each gap is counted once, from one launch to the next, and none between threads; nor, if asked for, between streams:
-    what lies between two launches into one of them is a gap, whatever is launched into others meanwhile."""
+    """Each gap between two launches of a thread is counted once. With --by stream, a gap lies between launches into the
+    same stream, regardless of launches into others."""
     more = ["--by", "thread,stream"] if "stream" in by else ["-L"] if by else []
     script = ("launch vecadd 3001; threads 3; launch saxpy 1009; launch saxpy 5 stream=2 fn=cuLaunchKernelEx; end; "
               "repeat 20; launch vecadd 1 stream=1; launch scale 2 stream=2; end; launch vecadd 7")
@@ -87,20 +86,20 @@ def histograms(by):
     got = Counter()
     for record in tool.of_type("hist"):
         got[tuple(record[what] for what in by)] += record["total"]
-        equal((record["measure"], record["unit"]), ("gap", "nsecs"), "what it is")
+        equal((record["measure"], record["unit"]), ("gap", "nsecs"), "measure and unit")
         equal(sum(bucket["count"] for bucket in record["buckets"]), record["total"], "counts of all buckets")
         for bucket in record["buckets"]:
             took = sum_of(bucket, parts)
             check(bucket["low"] * bucket["count"] <= took <= bucket["high"] * bucket["count"],
-                  f"the parts add up to gaps of that length: {bucket}")
+                  f"the parts do not add up to gaps of that length: {bucket}")
             if "stream" not in by:
-                equal(bucket["launch_ns"], 0, "time in launches is in no gap")
+                equal(bucket["launch_ns"], 0, "time in launches")
     equal(dict(got), wanted if by else {(): sum(wanted.values())}, "gaps")
 
 
 @case
 def histogram_of_reasons():
-    """In each bucket, what its gaps were made of."""
+    """Each bucket has the reasons of its gaps."""
     script = "repeat 10; launch vecadd 2; sleep 20; end; repeat 3; launch vecadd 1; sync 1 block_us=200000; end; launch vecadd 1"
     workload = Workload(script, "workload-driver")
     tool, text = Tool("-p", workload.pid, "-H", "gap", "-m", "-l", "15ms"), Tool("-p", workload.pid, "-H", "gap", json=False)
@@ -108,12 +107,12 @@ def histogram_of_reasons():
     workload.truth()
     record, = tool.finish().of_type("hist")
     buckets = record["buckets"]
-    equal(record["total"], 13, f"gaps of 15 ms or longer: {buckets}")
-    check(sum_of_all(buckets, "sleep_ns") >= 2e8 and sum_of_all(buckets, "wait_ns") >= 6e8, f"of these: {buckets}")
+    equal(record["total"], 13, f"number of gaps of 15 ms or longer: {buckets}")
+    check(sum_of_all(buckets, "sleep_ns") >= 2e8 and sum_of_all(buckets, "wait_ns") >= 6e8, f"sleep or wait is too short: {buckets}")
     for bucket in buckets:
         check(bucket["wait_ns"] > bucket["sleep_ns"] if bucket["low"] >= 150 else not bucket["wait_ns"], f"{bucket}")
     shown = [line.split("|")[-1] for line in text.finish().text.splitlines() if "->" in line and "262143" in line]
-    equal([line.split()[0] for line in shown], ["WAIT"], "behind the bar")
+    equal([line.split()[0] for line in shown], ["WAIT"], "reasons after the bar")
 
 
 def sum_of_all(buckets, key):
@@ -122,19 +121,19 @@ def sum_of_all(buckets, key):
 
 @case
 def intervals():
-    """What an interval has is not in the next one."""
+    """Each gap is in one interval only."""
     workload = Workload("threads 2; repeat 40; launch vecadd 10; sleep 25; end; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-H", "gap", "-i", "0.2")
     workload.go()
     wanted = gaps_of(workload.truth())
     records = tool.finish().of_type("hist")
-    check(len(records) >= 4, f"several reports: {len(records)}")
+    check(len(records) >= 4, f"too few reports: {len(records)}")
     equal(sum(record["total"] for record in records), sum(wanted.values()), "gaps of all intervals")
 
 
 @case(each={"-l": (["-l", "5ms", "--columns", "PID"], "-e"), "-P": (["-P"], "--by pid"), "both": (["-e", "-H", "gap"], "not both"),
             "-H": (["-H", "duration"], "gap"), "stream": (["--by", "stream"], "add -H gap")})
-def what_makes_no_sense(which):
+def invalid_combinations(which):
     arguments, word = which
     tool = Tool(*arguments, json=False, banner=False).finish(2)
-    check(word in tool.error, f"why: {tool.error}")
+    check(word in tool.error, f"no reason in: {tool.error}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap --interrupts, against how long a program was kept busy in soft and hard interrupts (standin/interrupts)."""
+"""cudagap --interrupts, compared with the time that a program spent in softirqs and hardirqs (standin/interrupts)."""
 from gaps import Gaps, check_sums, case, interrupts, sums_by_thread
 from harness import check
 from programs import Tool
@@ -9,27 +9,28 @@ def interrupted():
     return Gaps(200, 500, program="interrupted")
 
 
-def same(row, said, what):
-    """There are interrupts around what is known, such as the rest of the way that a packet takes, and ticks within it."""
-    known = said["soft_ns"], said["hard_ns"]
-    most = known[0] + 5e6 + 200 * 5e4, known[1] + 5e6 + 0.05 * said["wall_ns"]
-    for key, least, at_most in zip(("softirq_ns", "hardirq_ns"), known, most):
-        check(least - 5e6 <= row[key] <= at_most, f"{key} of {what}: {row[key]}, {said}")
+def same(row, measured, what):
+    """Checks interrupt times between the known time and a limit: there are other interrupts, e.g. ticks and the rest of
+    packet processing."""
+    known = measured["soft_ns"], measured["hard_ns"]
+    limits = known[0] + 5e6 + 200 * 5e4, known[1] + 5e6 + 0.05 * measured["wall_ns"]
+    for key, least, at_most in zip(("softirq_ns", "hardirq_ns"), known, limits):
+        check(least - 5e6 <= row[key] <= at_most, f"{key} of {what}: {row[key]}, {measured}")
 
 
 @case
 def parts():
-    """Others have it in what they are in: here, mostly on a CPU."""
+    """Without --interrupts, this time counts for the interrupted part, here mostly time on a CPU."""
     gaps = interrupted()
     tool = Tool("-p", gaps.pid, "--by", "thread", "--interrupts")
     other = Tool("-p", gaps.pid, "--by", "thread")
     gaps.go()
-    (tid, said), = gaps.report().items()
+    (tid, measured), = gaps.report().items()
     row = sums_by_thread(tool.finish())[tid]
-    same(row, said, "the thread")
-    check(not any(key in told for told in other.finish().rows for key in interrupts), "only where they are asked for")
+    same(row, measured, "the thread")
+    check(not any(key in line for line in other.finish().rows for key in interrupts), "interrupt times without --interrupts")
     without = sums_by_thread(other)[tid]
-    check(without["cpu_ns"] >= row["cpu_ns"] + said["soft_ns"] / 2, f"on a CPU: {without['cpu_ns']}, {row['cpu_ns']}, {said}")
+    check(without["cpu_ns"] >= row["cpu_ns"] + measured["soft_ns"] / 2, f"time on a CPU: {without['cpu_ns']}, {row['cpu_ns']}, {measured}")
 
 
 @case
@@ -38,9 +39,9 @@ def lines_and_histograms():
     lines = Tool("-p", gaps.pid, "-e", "--interrupts")
     buckets = Tool("-p", gaps.pid, "-H", "gap", "-L", "--interrupts")
     gaps.go()
-    (tid, said), = gaps.report().items()
-    gaps_told = [row for row in lines.finish().events if row["tid"] == tid]
-    check_sums([row | {"wall_ns": row["gap_ns"]} for row in gaps_told])
-    same({key: sum(row[key] for row in gaps_told) for key in interrupts}, said, "all gaps")
-    told = [bucket for row in buckets.finish().of_type("hist") for bucket in row["buckets"]]
-    same({key: sum(bucket[key] for bucket in told) for key in interrupts}, said, "all buckets")
+    (tid, measured), = gaps.report().items()
+    events = [row for row in lines.finish().events if row["tid"] == tid]
+    check_sums([row | {"wall_ns": row["gap_ns"]} for row in events])
+    same({key: sum(row[key] for row in events) for key in interrupts}, measured, "all gaps")
+    counts = [bucket for row in buckets.finish().of_type("hist") for bucket in row["buckets"]]
+    same({key: sum(bucket[key] for bucket in counts) for key in interrupts}, measured, "all buckets")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap --tcp: what the kernel knows of a process' connections, by peer, against what the process asks it itself; and what
---why makes of that."""
+"""cudagap --tcp: statistics of a process's connections by peer, compared with values that the process reads itself, and
+the verdicts of --why about them."""
 import json
 import os
 import pathlib
@@ -24,12 +24,12 @@ class FarPeer:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         kill_at_end(self.process)
         self.pid = int(self.process.stdout.readline() or 0)
-        check(self.pid, "the trainer has a network")
+        check(self.pid, "the trainer could not create its network")
         wait_until(lambda: os.path.exists("up"), "the trainer is up")
 
     def asked(self):
         open("go", "w").close()
-        wait_until(lambda: os.path.exists("asked"), "it is through", 60)
+        wait_until(lambda: os.path.exists("asked"), "the trainer has finished its requests", 60)
         return json.loads(pathlib.Path("asked").read_text())
 
     def end(self):
@@ -42,35 +42,35 @@ keys = "segments", "retransmits", "sent_bytes", "received_bytes", "segments_rece
 
 @case
 def a_far_peer():
-    """20 ms away, and each fourth segment that is sent is lost, by IPv4 and IPv6: to the byte, over all reports."""
+    """A peer at 20 ms, with each fourth request lost, over IPv4 and IPv6: the sums of all reports are exact."""
     peer = FarPeer(20, 4)
     tool = Tool("-p", peer.pid, "--tcp", "-i", "0.3")
     why = Tool("-p", peer.pid, "--why", "-d", "30", json=False)
-    wait_until(lambda: len(tool.rows) >= 2, "the connections are known")
-    said = peer.asked()
-    def told():
-        """By address."""
+    wait_until(lambda: len(tool.rows) >= 2, "rows of both connections")
+    statistics = peer.asked()
+    def sums():
+        """Sums of all rows by address."""
         sums = {}
         for row in tool.rows:
             one = sums.setdefault(row["peer"], dict.fromkeys(keys, 0))
             for key in keys:
                 one[key] += row[key]
         return sums
-    want = {address: {key: one[key] for key in keys} for address, one in said.items()}
-    wait_until(lambda: told() == want, f"{want}, and {told()}")
+    want = {address: {key: one[key] for key in keys} for address, one in statistics.items()}
+    wait_until(lambda: sums() == want, f"{want}, and {sums()}")
     text = why.stop().text
     peer.end()
     last = {row["peer"]: row for row in tool.finish().rows}
-    for address, one in said.items():
+    for address, one in statistics.items():
         row = last[address]
         equal((row["pid"], row["connections"], row["peer_port"]), (peer.pid, 1, 9000), f"{row}")
         equal((row["rtt_p50_ns"], row["rtt_p95_ns"]), (one["rtt_us"] * 1000,) * 2, f"round trip to {address}")
-        check(row["rtt_p50_ns"] >= 19e6 and one["retransmits"] >= 1, f"it is far, and segments get lost: {row}")
-    check(re.search(r"% of TCP segments to (10\.9\.0\.2|\[fd09::2\]):9000 were retransmitted \(\d+ of \d+\)", text), f"lost: {text}")
-    check(re.search(r"the round trip to (10\.9\.0\.2|\[fd09::2\]):9000 takes \d\d+\.\d ms", text), f"far: {text}")
+        check(row["rtt_p50_ns"] >= 19e6 and one["retransmits"] >= 1, f"round trip or retransmits are too small: {row}")
+    check(re.search(r"% of TCP segments to (10\.9\.0\.2|\[fd09::2\]):9000 were retransmitted \(\d+ of \d+\)", text), f"no verdict on lost segments: {text}")
+    check(re.search(r"the round trip to (10\.9\.0\.2|\[fd09::2\]):9000 takes \d\d+\.\d ms", text), f"no verdict on the round trip: {text}")
 
 
 @case(each={"-U": ["-U"], "--why": ["--why"], "-e": ["-e"], "--by": ["--by", "thread"]})
-def what_makes_no_sense(arguments):
+def invalid_combinations(arguments):
     tool = Tool("--tcp", *arguments, json=False, banner=False).finish(2)
-    check("--tcp" in tool.error, f"why: {tool.error}")
+    check("--tcp" in tool.error, f"no reason in: {tool.error}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap -e: who woke the thread that launches, what that one had waited for, and who woke that one."""
+"""cudagap -e: the thread that woke the launching thread, what it had waited for itself, and its own waker."""
 import os
 import re
 import subprocess
@@ -18,7 +18,7 @@ while os.read(0, 1):
     cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
 """
 
-# Each hands on what it reads, after some work; they say how long they were kept from that.
+# Programs that pass on what they read, after some work, and print how long they waited.
 forward = """
 import os
 while byte := os.read(0, 1):
@@ -47,14 +47,14 @@ def on_one_cpu():
 
 
 def fed_by(*programs, preexec=None):
-    """Gaps of a trainer that reads from the last of them, each of which reads from the one before; and these."""
+    """Runs a trainer at the end of a pipeline of these programs; returns its gaps and the processes."""
     ends = [os.pipe() for _ in programs]
     environment = {**os.environ, "CUDA": str(harness.standin / "libcuda.so.1")}
     processes = [subprocess.Popen([sys.executable, "-c", trainer], stdin=ends[-1][0], env=environment)]
     kill_at_end(processes[0])
     wait_until(lambda: os.path.exists("up"), "the trainer is up")
     tool = Tool("-p", processes[0].pid, "-l", "50ms")
-    for number, program in reversed([*enumerate(programs)]):  # so that those that are fed are there
+    for number, program in reversed([*enumerate(programs)]):  # readers first
         processes.insert(1, subprocess.Popen([sys.executable, "-c", program], stdout=ends[number][1], preexec_fn=preexec,
                                           stdin=ends[number - 1][0] if number else subprocess.DEVNULL))
         kill_at_end(processes[1])
@@ -68,47 +68,48 @@ def fed_by(*programs, preexec=None):
 
 @case
 def a_chain():
-    """Three steps back, each named; what the last one waited for has no waker but a timer."""
+    """Names three wakers, each woken by the next; the last one is woken by a timer."""
     gaps, (slow, second, first) = fed_by(source, forward, forward)
-    check(len(gaps) >= 10, f"a line for each gap: {len(gaps)}")
+    check(len(gaps) >= 10, f"too few lines: {len(gaps)}")
     for gap in gaps:
-        equal((gap["waker_pid"], gap["waker_tid"]), (first.pid, first.pid), "who woke the trainer")
-        check(0.95 * gap["pipe_ns"] <= gap["waker_ended_ns"] <= 1.02 * gap["pipe_ns"] + 5e6, f"how long it had waited: {gap}")
-    for before, gap in zip(gaps[5:], gaps[6:]):  # one step back after another is found; the first gaps may be of programs that start
+        equal((gap["waker_pid"], gap["waker_tid"]), (first.pid, first.pid), "waker of the trainer")
+        check(0.95 * gap["pipe_ns"] <= gap["waker_ended_ns"] <= 1.02 * gap["pipe_ns"] + 5e6, f"time that the waker had waited: {gap}")
+    for before, gap in zip(gaps[5:], gaps[6:]):  # the first gaps may lack wakers, or include the programs' start
         lines = gap["wakers"]
-        equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "who woke whom")
+        equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "wakers")
         since = [line.split("previous wakeup:")[1] for line in lines[:3]]
         check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
-        # From its last wake-up to this one: the trainer first had to wait for a CPU, and to launch.
+        # Time from its last wake-up to this one; the trainer first had to get a CPU, and to launch.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
-        check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"since it did so last: {gap}, {before}")
+        check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"time since its last wake-up: {gap}, {before}")
 
 
 @case(alone=True)
 def a_waker_without_a_cpu():
-    """It shares one with three others, and its wait for that is named with its share."""
+    """The waker shares a CPU with three others; its share of CPU wait is reported."""
     burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_one_cpu) for _ in range(3)]
     for burner in burners:
         kill_at_end(burner)
     gaps, (slow,) = fed_by(burn, preexec=on_one_cpu)
     for gap in gaps[1:]:
-        equal(gap["waker_pid"], slow.pid, "who woke the trainer")
-        check(8e7 <= gap["waker_cpu_ns"] <= 1.4e8, f"it used 100 ms: {gap}")
-        check(gap["waker_runq_ns"] > 1.5 * gap["waker_cpu_ns"], f"it waited for the others: {gap}")
-        check(gap["running"] >= 4 and gap["cpus"] == len(os.sched_getaffinity(0)), f"all of them could run: {gap}")
+        equal(gap["waker_pid"], slow.pid, "waker of the trainer")
+        check(8e7 <= gap["waker_cpu_ns"] <= 1.4e8, f"the waker did not use 100 ms: {gap}")
+        check(gap["waker_runq_ns"] > 1.5 * gap["waker_cpu_ns"], f"the waker's wait for a CPU is too short: {gap}")
+        check(gap["running"] >= 4 and gap["cpus"] == len(os.sched_getaffinity(0)), f"runnable threads and CPUs: {gap}")
 
 
 @case
 def many_wakers():
-    """Those that end leave nothing behind: there is no limit but to how many live."""
+    """Wakers that exit free their entry: only the number of running wakers is limited."""
     one = "import os\nfor _ in range(40):\n    child = os.fork()\n    if not child:\n        import time; time.sleep(.06); os.write(1, b'x'); os._exit(0)\n    os.wait()"
     gaps, _ = fed_by(one)
-    check(len(gaps) >= 35, f"a line for each gap: {len(gaps)}")
-    equal(len({gap["waker_pid"] for gap in gaps}), len(gaps), "each was ended by another process")
+    check(len(gaps) >= 35, f"too few lines: {len(gaps)}")
+    equal(len({gap["waker_pid"] for gap in gaps}), len(gaps), "number of different wakers")
 
 
 def between_others(reason):
-    """The gap of a thread held up so while other processes are in system calls all the time: what interrupts them is not theirs."""
+    """Gap of a thread that blocks for this reason while other processes make system calls: an interrupt during their
+    calls is not attributed to them."""
     others = [subprocess.Popen(["dd", "if=/dev/zero", "of=/dev/null", "bs=1"], stderr=subprocess.DEVNULL)
               for _ in os.sched_getaffinity(0)]
     for other in others:
@@ -129,16 +130,16 @@ ends = {"condition": ("lock", "timeout"), "semaphore": ("lock", "timeout"), "pol
 
 @case(each={reason: (reason, *end) for reason, end in ends.items()})
 def no_thread_ends_it(how):
-    """A timeout of the wait itself, a signal of a timer, an interrupt: no process is named."""
+    """A block that ends by a timeout, a timer's signal or an interrupt names no process."""
     reason, waits_for, ended_by = how
     gap, _ = between_others(reason)
     equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_comm")), (waits_for, ended_by, None), f"{gap}")
     words = {"timeout": "until it times out", "signal": "until a signal", "interrupt": "until an interrupt"}[ended_by]
-    check(words in gap["wakers"][0], f"{words} in: {gap['wakers']}")
+    check(words in gap["wakers"][0], f"no '{words}' in: {gap['wakers']}")
 
 
 @case
 def a_sender_over_loopback_ends_it():
-    """A softirq wakes the reader, within the system call of the sender."""
+    """The sender is named, although a softirq during its system call wakes the reader."""
     gap, pid = between_others("loopback")
     equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_pid")), ("socket", "thread", pid), f"{gap}")

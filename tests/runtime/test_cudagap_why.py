@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagap --why: a sentence per process that says what it waits for, in the end, with figures that the programs confirm."""
+"""cudagap --why: one sentence per process with the root cause of its waits; figures are compared with the programs'
+own."""
 import functools
 import json
 import os
@@ -18,7 +19,7 @@ from ranks import Ranks
 
 
 class Loader:
-    """A trainer, and workers that prepare its data, all on the same CPUs."""
+    """A trainer and workers that prepare its data, restricted to some CPUs."""
 
     def __init__(self, workers, batches, cpus):
         command = [sys.executable, pathlib.Path(__file__).parent / "loader.py", harness.standin / "libcuda.so.1",
@@ -29,7 +30,7 @@ class Loader:
         wait_until(lambda: os.path.exists("up"), "the trainer is up")
 
     def report(self):
-        """Sums of all workers."""
+        """Sums of all workers' measurements."""
         open("go", "w").close()
         out, _ = self.process.communicate(timeout=60 * harness.patience)
         equal(self.process.returncode, 0, "exit status of the trainer")
@@ -43,21 +44,22 @@ def why(*arguments, pid, json=True):
 
 @case(alone=True)
 def more_workers_than_cpus():
-    """Eight on two CPUs: the trainer waits in a pipe, for them; they wait for a CPU, for so much of their time."""
+    """Eight workers on two CPUs: the trainer is blocked on a pipe, and the workers wait for a CPU; the share is
+    exact."""
     cpus = sorted(os.sched_getaffinity(0))[:2]
     if len(cpus) < 2:
         raise harness.Skip("needs two CPUs")
     loader = Loader(8, 12, cpus)
     tool = why(pid=loader.process.pid)
-    said = loader.report()
+    measured = loader.report()
     row, = tool.finish().rows
     equal((row["reason"], row["waker_reason"], row["cpus"]), ("pipe", "runq", 2), f"{row}")
-    check(row["waker_processes"] == 8, f"all workers: {row}")
-    got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (said, "queued_ns", "wall_ns")))
-    check(want > 0.5 and abs(got - want) < 0.15, f"share of waits for a CPU: {got}, the workers say {want}")
-    check(row["running"] >= 7, f"how many could run: {row}")
+    check(row["waker_processes"] == 8, f"number of workers: {row}")
+    got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (measured, "queued_ns", "wall_ns")))
+    check(want > 0.5 and abs(got - want) < 0.15, f"share of waits for a CPU: {got}, according to the workers {want}")
+    check(row["running"] >= 7, f"runnable threads: {row}")
     for words in "blocked on a pipe", "ultimately waiting for python", "and 7 more", "are waiting for a CPU", "on 2 CPUs":
-        check(words in row["why"], f"{words} in: {row['why']}")
+        check(words in row["why"], f"no '{words}' in: {row['why']}")
 
 
 @case
@@ -72,12 +74,12 @@ def the_gpu_is_busy():
 
 @case
 def ranks_of_nccl():
-    """Each waits for the device after a collective: what for, the host cannot tell."""
+    """Each rank waits for the device after a collective; the host cannot see the cause, so ncclwait is suggested."""
     ranks = Ranks(2, "comm A; " + "call A ncclAllReduce 1 count=1000; hang 100; " * 10 + "barrier; destroy A")
     tool = why(pid=",".join(ranks.pids))
     ranks.go().wait()
     rows = tool.finish().rows
-    equal({str(row["pid"]) for row in rows}, set(ranks.pids), f"a row for each: {rows}")
+    equal({str(row["pid"]) for row in rows}, set(ranks.pids), f"ranks with a row: {rows}")
     for row in rows:
         check("calls NCCL's AllReduce, so another rank may be the straggler" in row["why"] and "not held up" not in row["why"], f"{row}")
         equal((row["reason"], row["next"]), ("wait", "ncclwait --by rank 5"), f"{row}")
@@ -85,7 +87,7 @@ def ranks_of_nccl():
 
 @case(each={"stopped": None, "v2": "cgroup.freeze", "freezer": "freezer.state"})
 def suspended(file):
-    """Now, and by what: stopped by a signal, or frozen with a cgroup above its own."""
+    """Reports a process that is stopped by a signal, or frozen with a parent cgroup."""
     gaps = Gaps("pipe", 3000)
     if file:
         hierarchy = "v2" if file == "cgroup.freeze" else "freezer"
@@ -110,11 +112,11 @@ def suspended(file):
 
 @case(each={"sleep": "sleeping", "lock": "blocked on a lock"})
 def itself(words):
-    """Text: one line per process, and what to type next."""
+    """Text has one line per process, and a command to run next."""
     gaps = Gaps("sleep" if words == "sleeping" else "lock", 500)
     tool = why(pid=gaps.pid, json=False)
     gaps.go().report()
     header, line, command = tool.finish().text.splitlines()
     equal(header.split(), ["PID", "COMM", "WHY"], "header")
-    check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"why: {line}")
-    equal(command.split(), ["next:", "cudagap", "-p", str(gaps.pid), "-e", "-l", "10ms"], "what to type")
+    check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"line of the process: {line}")
+    equal(command.split(), ["next:", "cudagap", "-p", str(gaps.pid), "-e", "-l", "10ms"], "command")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudatop says what is wrong: with processes in trouble, with those that nearly are, and where it is looked for."""
+"""cudatop's verdicts: on processes with a problem, on processes just below a threshold, and on its screen and --why."""
 import os
 import pathlib
 import re
@@ -16,8 +16,8 @@ from test_top_screen import Screen
 from tops import Tool, case
 
 copies = "copy 500 bytes={bytes} fn={fn} gap_us=100"
-# What a program does for ever, and what is said of it: rule, severity, words. None: nothing. Those of a group run at the
-# same time, so at most one of them keeps a CPU busy.
+# Scripts that run forever, and their verdict: rule, severities, text; None for no verdict. Scripts of a group run at
+# the same time, so at most one of them keeps a CPU busy.
 together = {
     "waits": {
         "hung": ("launch vecadd 5; sync 1 fn=cudaDeviceSynchronize block_us=60000000", "hangs", {"warning", "alarm"},
@@ -80,13 +80,13 @@ together = {
 incidents = {name: incident for some in together.values() for name, incident in some.items()}
 
 
-def said(tool, pid):
+def verdicts_on(tool, pid):
     return [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] == pid]
 
 
 @case(each=together, alone=True)
 def incident(some):
-    """Of each process one rule speaks, and no other; or none does."""
+    """Exactly the expected rule reports each process, or none."""
     before = "graph create G; graph add G kernel 4; graph instantiate G Y;"
     workloads = {name: Workload(f"{before if 'graph instantiate' in script else ''} forever; {script}; end")
                  for name, (script, *_) in some.items()}
@@ -96,24 +96,24 @@ def incident(some):
     tool.finish()
     for name, (_, rule, severities, words) in some.items():
         pid = workloads[name].pid
-        found = said(tool, pid)
-        equal({row["rule"] for row in found}, {rule} if rule else set(), f"{name}: rules that speak: {found}")
+        found = verdicts_on(tool, pid)
+        equal({row["rule"] for row in found}, {rule} if rule else set(), f"{name}: rules with a verdict: {found}")
         rows = [row for row in tops.rows(tool, "pid") if row["pid"] == pid]
-        check(rows, f"{name}: it has rows: {tool.rows}")
+        check(rows, f"{name}: no rows: {tool.rows}")
         if "result=" in some[name][0] and "result=600" not in some[name][0]:
-            check(any(row["errors"] for row in rows), f"{name}: errors are counted: {rows}")
-        equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), f"{name}: the rows' column")
+            check(any(row["errors"] for row in rows), f"{name}: no errors are counted: {rows}")
+        equal({row.get("trouble") for row in rows} - {None}, {rule} if rule else set(), f"{name}: trouble in its rows")
         for row in found:
             check(row["severity"] in severities, f"{name}: severity: {found}")
             check(re.match(words, row["diagnosis"]), f"{name}: {row['diagnosis']} is not {words}")
             check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"),
-                  f"{name}: the command: {row}")
-            equal((row["comm"], row["pid"]), ("workload", pid), f"{name}: whose it is")
+                  f"{name}: next command: {row}")
+            equal((row["comm"], row["pid"]), ("workload", pid), f"{name}: process")
 
 
 @case(alone=True)
 def known_with_latency():
-    """What launches return, and how long they take, is not known by their entry."""
+    """Verdicts that need results or durations of launches exist only with -l."""
     wanted = {"launch saxpy 3 grid=64 result=719; sleep 20": ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED"),
               "launch vecadd 1000 grid=64 delay_us=200":
               ("launches", r"launch-bound: one thread spends \d+% of its time in launch calls")}
@@ -124,36 +124,36 @@ def known_with_latency():
         workload.go()
     without.finish(), tool.finish()
     for workload, (rule, words) in zip(workloads, wanted.values()):
-        equal(said(without, workload.pid), [], f"{rule}: without")
-        found = said(tool, workload.pid)
-        equal({row["rule"] for row in found}, {rule}, f"{rule}: with it")
-        check(all(re.match(words, row["diagnosis"]) for row in found), f"{words}: {found}")
+        equal(verdicts_on(without, workload.pid), [], f"{rule}: verdicts without -l")
+        found = verdicts_on(tool, workload.pid)
+        equal({row["rule"] for row in found}, {rule}, f"{rule}: verdicts with -l")
+        check(all(re.match(words, row["diagnosis"]) for row in found), f"the text is not '{words}': {found}")
 
 
 @case(alone=True)
 def copies_from():
-    """Where in the program most small copies come from, by the stacks of some of them: in the words, and below --why. That
-    it allocates once, in an interval of 2 s, is not growth."""
+    """The verdict names the function that makes most small copies, from sampled stacks, and --why prints the stack. One
+    allocation in an interval of 2 s is not growth."""
     workload = Workload("forever; copy 500 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end")
     tool, why = Tool("-p", workload.pid, "-i", "2", "-d", "4.5"), Tool("-p", workload.pid, "--why", "-d", "4.5s", json=False)
     workload.go()
     tool.finish(), why.finish()
-    found = said(tool, workload.pid)
-    equal({row["rule"] for row in found}, {"copies"}, f"rules that speak: {found}")
+    found = verdicts_on(tool, workload.pid)
+    equal({row["rule"] for row in found}, {"copies"}, f"rules with a verdict: {found}")
     check(found and all(re.search(r"all synchronous, from workload::\S.* \(workload\)$", row["diagnosis"]) for row in found),
-          f"the function: {found}")
-    check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"the stack: {why.text}")
+          f"no function in the text: {found}")
+    check(re.search(r"^ +cudaMemcpy\+0x\w+ \(libcudart", why.text, re.M), f"no stack: {why.text}")
 
 
 def waited_for_a_cpu(pid):
-    """Seconds, and how often it was given one, by the kernel's account of its first thread."""
+    """Seconds that the first thread waited for a CPU, and how often it got one (schedstat)."""
     _, waited, turns = map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split())
     return waited / 1e9, turns
 
 
 @case(each={"alone": 0, "beside_two": 2, "beside_four": 4}, alone=True)
 def starves(others):
-    """One CPU, and those that burn it beside the one that launches: what it waits for, and what is said of it."""
+    """A launching thread shares a CPU with `others` busy processes: its CPU wait, and the verdict on it."""
     one = lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for _ in range(others):
         harness.at_end.append(subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=one).kill)
@@ -167,28 +167,28 @@ def starves(others):
     seconds = time.monotonic() - began
     waited, turns = (after - before for after, before in zip(waited_for_a_cpu(workload.pid), (waited, turns)))
     share = 100 * waited / seconds
-    told = [row for row in tops.rows(tool, "pid") if "runqueue_percent" in row]
-    check(len(told) >= 4, f"known from the second report on: {told}")
-    mean = lambda key: sum(row[key] for row in told) / len(told)
-    check(abs(mean("runqueue_percent") - share) < 8, f"{told}: {share:.1f}% by the kernel")
+    rows = [row for row in tops.rows(tool, "pid") if "runqueue_percent" in row]
+    check(len(rows) >= 4, f"too few rows with runqueue_percent: {rows}")
+    mean = lambda key: sum(row[key] for row in rows) / len(rows)
+    check(abs(mean("runqueue_percent") - share) < 8, f"{rows}: {share:.1f}% according to the kernel")
     check(0.7 * turns / seconds - 5 < mean("switches_per_second") < 1.4 * turns / seconds + 5,
-          f"{told}: {turns / seconds:.1f}/s by the kernel")
-    found = [row for row in said(tool, workload.pid) if row["rule"] == "starves"]
+          f"{rows}: {turns / seconds:.1f}/s according to the kernel")
+    found = [row for row in verdicts_on(tool, workload.pid) if row["rule"] == "starves"]
     if not others:
-        return equal(found, [], f"nobody is beside it: {told}")
-    check(found, f"{others} beside it: {told}")
+        return equal(found, [], f"verdicts without other processes: {rows}")
+    check(found, f"no verdict with {others} other processes: {rows}")
     for row in found:
         words = re.fullmatch(r"CUDA thread is ready but gets no CPU \d+% of the time: (\d+) runnable threads "
                              r"on (\d+) CPUs; the process may use 1 CPU", row["diagnosis"])
-        check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"words: {row}")
-        check(int(words[1]) >= others, f"all of them could run: {row}")
+        check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"text of the verdict: {row}")
+        check(int(words[1]) >= others, f"too few runnable threads: {row}")
     severity = "warning" if share > 65 else "note" if share < 55 else found[-1]["severity"]
-    equal(found[-1]["severity"], severity, f"of {share:.0f}%")
+    equal(found[-1]["severity"], severity, f"severity at {share:.0f}%")
 
 
 @case(alone=True, asan=True)
 def why():
-    """Once, in words, with the place in the program; --why without trouble says so."""
+    """--why prints a verdict once, with the stack; without a problem it prints that there is none."""
     hung = Workload("name solver; launch vecadd 1; sync 1 fn=cudaDeviceSynchronize block_us=60000000")
     well = Workload("forever; launch vecadd 10 grid=64; sleep 20; end")
     tools = [Tool("-p", workload.pid, "--why", "-d", "8s", json=json) for workload in (hung, well) for json in (False, True)]
@@ -198,39 +198,39 @@ def why():
     for tool in (*tools, idle, busy):
         tool.finish()
     row, = idle.rows
-    equal((row["rule"], row["severity"], row["next"]), ("idle", "note", f"cudagap -p {well.pid} --why"), "by NVML")
-    check(re.fullmatch(r"GPU only 3% busy: .* (\d+)% of the time, .*", row["diagnosis"]), f"words: {row}")
-    equal(busy.rows[0]["severity"], "none", f"nothing, where the GPU is busy: {busy.rows}")
+    equal((row["rule"], row["severity"], row["next"]), ("idle", "note", f"cudagap -p {well.pid} --why"), "verdict from NVML")
+    check(re.fullmatch(r"GPU only 3% busy: .* (\d+)% of the time, .*", row["diagnosis"]), f"text of the verdict: {row}")
+    equal(busy.rows[0]["severity"], "none", f"verdict on a busy GPU: {busy.rows}")
     of_hung, of_hung_json, of_well, of_well_json = tools
     check(re.search(rf"!? +{hung.pid} solver +waiting for the GPU for \d\.\d s; no launches since$", of_hung.text, re.M),
-          f"words: {of_hung.text}")
-    check(re.search(r"^ +cudaDeviceSynchronize\+", of_hung.text, re.M), f"the stack: {of_hung.text}")
-    check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"the command: {of_hung.text}")
+          f"text of the verdict: {of_hung.text}")
+    check(re.search(r"^ +cudaDeviceSynchronize\+", of_hung.text, re.M), f"no stack: {of_hung.text}")
+    check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"next command: {of_hung.text}")
     row, = of_hung_json.rows
-    equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "in JSON")
-    check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"details: {row}")
-    check("no problem found in" in of_well.text, f"nothing: {of_well.text}")
+    equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "verdict in JSON")
+    check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"no stack in details: {row}")
+    check("no problem found in" in of_well.text, f"verdict on a healthy process: {of_well.text}")
     for tool in of_hung, of_well:
-        check("no use of a GPU" not in tool.text, f"there was some: {tool.text}")
+        check("no use of a GPU" not in tool.text, f"use of a GPU was not seen: {tool.text}")
     row, = of_well_json.rows
-    equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "nothing, in JSON")
+    equal((row["severity"], row.get("rule"), row.get("pid")), ("none", None, None), "JSON without a problem")
 
 
 @case
 def stopped_in_a_wait():
-    """Stopped, that is no hang; nor is the time that it was stopped for once it goes on."""
+    """A stopped process does not hang, and once it continues, the time stopped does not count as a hang."""
     workload = Workload("launch vecadd 1; touch {dir}/waits; sync 1 fn=cudaDeviceSynchronize block_us=30000000")
     tool = Tool("-p", workload.pid, "-i", "0.5", "-d", "60")
     workload.go()
-    wait_until((harness.here / "waits").exists, "it waits")
-    rows = lambda rule: [row for row in said(tool, workload.pid) if row["rule"] == rule]
+    wait_until((harness.here / "waits").exists, "the workload waits")
+    rows = lambda rule: [row for row in verdicts_on(tool, workload.pid) if row["rule"] == rule]
     os.kill(workload.pid, signal.SIGSTOP)
-    stopped = wait_until(lambda: rows("stopped"), "it is said to be stopped")[0]
+    stopped = wait_until(lambda: rows("stopped"), "a verdict that it is stopped")[0]
     check(re.fullmatch(r"stopped by a signal while waiting for the GPU; the wait began \d\.\d s ago", stopped["diagnosis"]), f"{stopped}")
     equal((stopped["severity"], stopped["tid"]), ("warning", workload.pid), f"{stopped}")
-    equal(rows("hangs"), [], "no hang")
+    equal(rows("hangs"), [], "verdicts of hangs")
     os.kill(workload.pid, signal.SIGCONT)
-    hangs = wait_until(lambda: rows("hangs"), "it hangs")[0]
+    hangs = wait_until(lambda: rows("hangs"), "a verdict that it hangs")[0]
     words = re.fullmatch(r"waiting for the GPU for (\d+\.\d) s; no launches since; stopped or frozen for another (\d+\.\d) s", hangs["diagnosis"])
     check(words and float(words[1]) >= 2 and float(words[2]) >= 1, f"{hangs}")
     tool.stop()
@@ -238,7 +238,7 @@ def stopped_in_a_wait():
 
 @case(each={"80x24": (80, 24, 0), "120x40": (120, 40, 0), "68_processes": (80, 24, 62)}, alone=True)
 def first_screen(size):
-    """Whose trouble it is, and what: without a key, soon, and however many do well beside them."""
+    """Processes with a problem are on the first screen, within seconds and without a key, among many healthy ones."""
     columns, lines, others = size
     wanted = {"sweep": "all .* waits fail: CUDA_ERROR_ILLEGAL_ADDRESS", "loader": ".* copies/s, all under 64 KiB",
               "notebook": "allocates .* and frees"}
@@ -253,8 +253,8 @@ def first_screen(size):
             screen.wait_for(lambda text: re.search(rf"^(!!|!|\.) +{name} {programs[name].pid} +{words}", text, re.M), f"{name}: {words}")
         took = time.monotonic() - began
         names = lambda: re.findall(r"^ *\d+ (\w+) +(\S+)", screen.text(), re.M)[:3]
-        equal([name for name, _ in names()], ["sweep", "loader", "notebook"], "the worst first")
-        equal([trouble for _, trouble in names()], ["!!wait", "!copies", ".grows"], "and why")
+        equal([name for name, _ in names()], ["sweep", "loader", "notebook"], "order by severity")
+        equal([trouble for _, trouble in names()], ["!!wait", "!copies", ".grows"], "problems")
         screen.keys("!")
         screen.wait_for(f"next: gpualloc -p {programs['notebook'].pid} --leaks")
         screen.keys("q")
@@ -263,7 +263,7 @@ def first_screen(size):
     print(f"took {took:.1f} s")
 
 
-# Six nights on call: what one program among many does, and what is said of it. `hung` began before anybody looked.
+# Problems of one program among many: its script, and the verdict. `hung` began before tracing.
 nights = {
     "copies": ("forever; copy 100 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end", r"\d+k? copies/s, all under 64 KiB"),
     "leak": ("forever; alloc result 8388608; launch vecadd 1; sleep 100; end", r"allocates [\d.]+ MiB/s of device memory and"),
@@ -278,22 +278,22 @@ nights = {
 
 @case(each={**{night: (night, (80, 24)) for night in nights}, "copies_120x40": ("copies", (120, 40))}, alone=True)
 def night_on_call(what):
-    """Of 68 processes, the one in trouble, and what that is: on the first screen, without a key, 3 s after the command."""
+    """The verdict on one of 68 processes is on the first screen 3 s after the command, without a key."""
     night, (columns, lines) = what
     script, words = nights[night]
     culprit = Workload(f"name {night}; {script}")
     well = [Workload("wait {go}; forever; launch vecadd 1; sleep 500; end", "workload-driver", start=False) for _ in range(67)]
     for workload in [*[one.ready() for one in well], culprit]:
         workload.go()
-    # Whoever is slowed down is told of, and names the culprit.
-    told, wanted = (well[0], words.format(pid=culprit.pid)) if night == "neighbour" else (culprit, words)
-    seen = re.compile(rf"^(!!|!|\.) +\S+ {told.pid} +{wanted}", re.M)
+    # For `neighbour`, the verdict is on the process that is slowed down, and names the culprit.
+    subject, wanted = (well[0], words.format(pid=culprit.pid)) if night == "neighbour" else (culprit, words)
+    seen = re.compile(rf"^(!!|!|\.) +\S+ {subject.pid} +{wanted}", re.M)
     more = {}
     if night == "neighbour":
         more["nvml"] = harness.standin / library
-        more["STANDIN_NVML"] = str(Nvml("device 0", *(f"process {one.pid} 1048576" for one in (culprit, told))).path)
+        more["STANDIN_NVML"] = str(Nvml("device 0", *(f"process {one.pid} 1048576" for one in (culprit, subject))).path)
     if night == "hung":
-        wait_until((harness.here / "hangs").exists, "it hangs")
+        wait_until((harness.here / "hangs").exists, "the workload hangs")
     calm = os.getloadavg()[0] < os.cpu_count()
     began = time.monotonic()
     with Screen(interval=1, columns=columns, lines=lines, **more) as screen:
@@ -301,13 +301,13 @@ def night_on_call(what):
         took = time.monotonic() - began
         screen.quit()
     print(f"{night} {columns}x{lines}: {took:.1f} s after the command, load {os.getloadavg()[0]:.1f}")
-    limit = 3.3 if calm else 12 * harness.patience  # a terminal is looked at now and then
+    limit = 3.3 if calm else 12 * harness.patience  # the test reads the terminal only periodically
     check(took < limit, f"seen after {took:.1f} s, not within {limit} s")
 
 
 @case(alone=True)
-def who_has_not_called():
-    """A process that maps the driver has a row before it calls; it is told how long it has been quiet."""
+def process_without_calls():
+    """A process that maps the driver has a row before its first call, with the time since its last call."""
     workload = Workload("dlopen; touch {up}; wait {go}; launch vecadd 7; wait {dir}/never", "workload-driver", warm=False).ready()
     tool = Tool("-p", workload.pid, "-i", "0.5")
     time.sleep(2.2 * harness.patience)
@@ -317,10 +317,10 @@ def who_has_not_called():
     workload.process.kill()
     rows = tops.rows(tool, "pid")
     silent = [row for row in rows if not row["launches"]]
-    check(len(silent) >= 3, f"rows before the call: {rows}")
-    equal({(row["pid"], row["comm"]) for row in rows}, {(workload.pid, "workload-driver")}, "whose rows these are")
-    equal(len({row["process_start_ns"] for row in rows if row["launches"]}), 1, "its own")
+    check(len(silent) >= 3, f"too few rows before the call: {rows}")
+    equal({(row["pid"], row["comm"]) for row in rows}, {(workload.pid, "workload-driver")}, "processes")
+    equal(len({row["process_start_ns"] for row in rows if row["launches"]}), 1, "number of start times")
     equal(sum(row["launches"] for row in rows), 7, "launches")
     quiet = [row.get("quiet_seconds", 0) for row in silent]
-    check(any(1 < seconds < 10 * harness.patience for seconds in quiet), f"how long it has been quiet: {quiet}")
-    equal(len({(row["time"], row["pid"]) for row in rows}), len(rows), "one row in an interval")
+    check(any(1 < seconds < 10 * harness.patience for seconds in quiet), f"seconds without calls: {quiet}")
+    equal(len({(row["time"], row["pid"]) for row in rows}), len(rows), "number of intervals")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvioctl where there is no driver: calls on nodes that nobody drives, as system calls see them. What drivers answer is
-tested under other kernels, with a stub of one (tests/kernels)."""
+"""nvioctl without a driver: system calls on device nodes without a driver. Results of drivers are tested under other
+kernels, with a stub driver (tests/kernels)."""
 import os
 import pathlib
 import re
@@ -33,7 +33,7 @@ def traced(script, *arguments, **options):
     return tool.finish(), workload
 
 
-def traced_with_everybody(script, *arguments, **options):
+def traced_system_wide(script, *arguments, **options):
     workload = Calls(script)
     tool = Tool(*at_calls, *arguments, **options)
     workload.go().wait()
@@ -42,12 +42,12 @@ def traced_with_everybody(script, *arguments, **options):
 
 @case(tool="nvioctl", asan=True, alone=True)
 def every_command():
-    same_calls(*traced_with_everybody(commands))
+    same_calls(*traced_system_wide(commands))
 
 
 @case(tool="nvioctl")
 def one_process():
-    """Of the other nothing is shown."""
+    """-p shows no calls of another process."""
     other = Calls(commands)
     mine = Calls("call RM_FREE 11")
     tool = Tool(*at_calls, "-p", mine.pid)
@@ -65,7 +65,7 @@ def files():
 @case(tool="nvioctl", asan=True, each={"unmapped": "arg=unmapped", "null": "arg=null", "kernel": "arg=kernel",
                                        "params": "params=unmapped", "small": "size=8", "odd": "size=33"})
 def bad_structs(option):
-    """Counted, whatever they are; what cannot be read is not made up."""
+    """Calls with unreadable structures are counted, without invented values."""
     script = f"call RM_CONTROL 7 subject=0x2080 {option}; call RM_ALLOC 5 subject=0x40 bytes=4096 {option}; call RM_FREE 3"
     tool, workload = traced(script, losses=True)
     same_calls(tool, workload)
@@ -73,7 +73,7 @@ def bad_structs(option):
 
 @case(tool="nvioctl", alone=True)
 def lines():
-    tool, workload = traced_with_everybody(commands, "-e")
+    tool, workload = traced_system_wide(commands, "-e")
     got = len([e for e in tool.events if e["command"] not in ("open", "close", "mmap")])
     equal(got, sum(row["count"] for row in workload.lines("ioctl")), "lines")
     for event in tool.events:
@@ -101,25 +101,26 @@ def histograms():
 def only_failures():
     tool, workload = traced("call RM_FREE 5; mmap nvidiactl 4096", "-x")
     equal({(row["command"], row["result"], row["errors"]) for row in tool.rows},
-          {("RM_FREE", "EBADF", 5), ("mmap", "EBADF", 1)}, "what failed")
+          {("RM_FREE", "EBADF", 5), ("mmap", "EBADF", 1)}, "failed calls")
 
 
 @case(tool="nvioctl")
 def only_slow_ones():
     tool, workload = traced("call RM_FREE 50", "-l", 10_000_000)
-    equal(tool.rows, [], "calls of ten seconds")
+    equal(tool.rows, [], "rows of calls over ten seconds")
 
 
 @case(tool="nvioctl", alone=True, long=True)
-def calls_that_return_while_they_are_read():
-    """They are not taken for ones whose return nobody saw, nor are the next ones for them."""
+def calls_that_return_during_a_drain():
+    """Calls that return while the tool drains its table are not reported as unfinished, nor confused with later
+    ones."""
     tool, workload = traced("threads 64; call RM_FREE 4000 gap_us=100; end", "-i", 0.01)
     same_calls(tool, workload)
 
 
 @case(tool="nvioctl", alone=True)
 def monitors_are_left_out():
-    """One only asks; the other one has made an object that work is sent through."""
+    """A monitoring process, which only queries, is excluded; one that created a channel for work is not."""
     monitor = Calls("call RM_CONTROL 31 subject=0x2080018d; call RM_ALLOC 2 subject=0x2080")
     worker = Calls("call RM_CONTROL 17 subject=0x20800102; call RM_ALLOC subject=0xc46f")
     tool = Tool(*at_calls, "--no-monitor", losses=True)
@@ -127,13 +128,13 @@ def monitors_are_left_out():
         program.go().wait()
     tool.stop()
     same_calls(tool, worker)
-    equal(tool.lost["monitors_left_out"], 1, "monitors")
-    check(tool.lost["monitor_calls_left_out"] >= 33, f"calls of monitors: {tool.lost}")
+    equal(tool.lost["monitors_left_out"], 1, "excluded monitors")
+    check(tool.lost["monitor_calls_left_out"] >= 33, f"too few excluded calls: {tool.lost}")
 
 
 @case(tool="nvioctl", alone=True)
 def a_monitor_with_a_file_that_hangs():
-    """What it has open is looked at, which never ends: so it is not left out, others are, and Ctrl-C comes through."""
+    """If reading a monitor's open files hangs, it is not excluded; other monitors are, and Ctrl-C works."""
     code = harness.here / "code"
     code.write_bytes(bytes(4096))
     file, server = file_system("hanging", code)
@@ -142,33 +143,33 @@ def a_monitor_with_a_file_that_hangs():
     tool = Tool("--attach", "tracepoint", "--no-monitor", "--by", "pid", 1, losses=True)
     stop_at_last(server)
     one.go()
-    told = f"process {one.pid}: it cannot be read within 3 s; it is not treated as a monitor"
-    wait_until(lambda: told in tool.error, "it tells whose file hangs")
+    message = f"process {one.pid}: it cannot be read within 3 s; it is not treated as a monitor"
+    wait_until(lambda: message in tool.error, "the process whose file hangs is reported")
     other.go()
     time.sleep(2.5)
     begun = time.monotonic()
     tool.stop()
-    check(time.monotonic() - begun < 1.5 * harness.patience, f"{time.monotonic() - begun:.1f} s from Ctrl-C to the end")
+    check(time.monotonic() - begun < 1.5 * harness.patience, f"exit took {time.monotonic() - begun:.1f} s after Ctrl-C")
     rows = {row["pid"]: row["calls"] for row in tool.rows if row["pid"] in (one.pid, other.pid)}
-    check(list(rows) == [one.pid] and rows[one.pid] >= 31, f"calls by process: {rows}")  # and those of its start
+    check(list(rows) == [one.pid] and rows[one.pid] >= 31, f"calls by process: {rows}")  # also calls of its start
     equal(tool.lost["monitors_left_out"], 1, "monitors")
 
 
 @case(tool="nvioctl", alone=True)
 def a_name():
-    tool, workload = traced_with_everybody("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
+    tool, workload = traced_system_wide("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
     equal([row["calls"] for row in tool.rows if row["command"] == "RM_FREE"], [5], "calls of threads of this name")
 
 
 @case(tool="nvioctl")
-def attach_is_said():
+def attach_is_reported():
     tool, workload = traced("call RM_FREE", "-v")
     check("tracepoints on ioctl" in tool.error, tool.error)
     equal(tool.of_type("attached")[0]["tier"], "tracepoint", "tier")
 
 
 def with_kfd():
-    """A list of devices in which AMD's compute driver has a number, too."""
+    """For preexec: a /proc/devices that also has a number for AMD's compute driver."""
     system.private_mounts()
     pathlib.Path("devices").write_text("Character devices:\n195 nvidia\n226 drm\n511 kfd\n510 nvidia-uvm\n\nBlock devices:\n")
     system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
@@ -176,7 +177,7 @@ def with_kfd():
 
 @case(tool="nvioctl")
 def both_vendors():
-    """Calls into NVIDIA's driver and into AMD's, of one process and of two, by the second name of the tool."""
+    """Calls to NVIDIA's and AMD's drivers by one process and by two, with the tool's other name."""
     of_nvidia, of_amd = "call RM_FREE 13; call RM_CONTROL 5 subject=0x20800102", (
         "call GET_VERSION 3; call ALLOC_MEMORY_OF_GPU 7 bytes=8192; call WAIT_EVENTS 11; call CREATE_QUEUE 2; call FREE_MEMORY_OF_GPU 4")
     workloads = [Calls(script, preexec=with_kfd) for script in (of_nvidia, of_amd, f"{of_nvidia}; {of_amd}; call UVM_FREE 9")]
@@ -186,25 +187,25 @@ def both_vendors():
         workload.go().wait()
     for tool, workload in zip(tools, workloads):
         same_calls(tool.finish(), workload)
-        equal(tool.records[0]["tool"], "nvioctl", "whose JSON it is")
+        equal(tool.records[0]["tool"], "nvioctl", "tool in JSON")
     named = {row["command"]: row["calls"] for row in tools[1].rows if row["command"] not in ("open", "close")}
     equal(named, {"GET_VERSION": 3, "ALLOC_MEMORY_OF_GPU": 7, "WAIT_EVENTS": 11, "CREATE_QUEUE": 2, "FREE_MEMORY_OF_GPU": 4}, "names")
 
 
 @case(tool="nvioctl")
 def no_driver():
-    """Without a driver there is nothing to hook; that is said, and is no error."""
+    """Without a driver, the tool reports that it has nothing to trace, which is not an error."""
     if any("nvidia" in line for line in open("/proc/devices")):
-        raise harness.Skip("there is a driver")
+        raise harness.Skip("a GPU driver is loaded")
     tool = Tool("-v", attaches=False)
     check("no GPU driver is loaded" in tool.error, tool.error)
     tool.stop()
-    equal((tool.rows, tool.of_type("attached")[0]["tier"]), ([], "none"), "what was traced")
+    equal((tool.rows, tool.of_type("attached")[0]["tier"]), ([], "none"), "rows and tier")
 
 
 @case(tool="nvioctl")
 def tegra():
-    """Jetson's GPU has a driver of its own, which is told apart from none and from that of displays."""
+    """Jetson's GPU driver (nvgpu) is distinguished from no driver, and from Tegra's display driver."""
     modules = harness.here / "modules"
     (modules / "nvgpu").mkdir(parents=True)
 
@@ -222,9 +223,9 @@ def tegra():
 
 @case(tool="nvioctl")
 def no_xids():
-    """Neither the tracepoint nor the function is there without the driver."""
+    """Without the driver, neither the tracepoint nor the function for Xids exists."""
     if any("nvidia" in line for line in open("/proc/devices")):
-        raise harness.Skip("there is a driver")
+        raise harness.Skip("a GPU driver is loaded")
     tool = Tool("--xid", banner=False, attaches=False)
     tool.finish(code=1)
     check("neither the tracepoint nvidia:nvidia_dev_xid" in tool.error, tool.error)

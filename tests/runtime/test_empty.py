@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has nothing to show says so, in one sentence, and who could have done what was looked for."""
+"""Output without rows: one sentence that states that nothing was seen, and which processes could have made calls."""
 import re
 import subprocess
 
@@ -14,14 +14,13 @@ nouns = {"cudalaunch": "launch", "cudamemcpy": "copy", "cudasync": "wait", "cuda
          "gpualloc": "allocation or free"}
 
 
-def said(tool, *sentences):
-    """Its output is these lines, with a blank one between."""
+def check_text(tool, *sentences):
+    """Checks that the output is these lines, separated by blank ones."""
     lines = [line for line in tool.text.splitlines() if line]
     check(len(lines) == len(sentences) and all(map(re.fullmatch, sentences, lines)), f"{sentences}: {tool.text!r}")
 
 
-def a_stranger():
-    """A process that maps no CUDA."""
+def process_without_cuda():
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     kill_at_end(process)
     return process
@@ -34,7 +33,7 @@ def run(program, *arguments):
 
 @case(each=nouns | {"nvioctl": "driver call"}, long=all_but(nouns, "cudalaunch", "cudasync"))
 def tables(one):
-    """One sentence in place of each table, and in place of all lines; JSON has no object for it."""
+    """A sentence replaces each empty table, and an empty list of lines; JSON has no object for it."""
     program = next(name for name, noun in [*nouns.items(), ("nvioctl", "driver call")] if noun == one)
     workload = Workload(idle, "workload-driver")
     pid, more = workload.pid, ["--attach", "tracepoint"] if program == "nvioctl" else []
@@ -43,34 +42,34 @@ def tables(one):
              run(program, "-p", pid, *more, "-H", measure, "-d", "0.3"),
              run(program, "-p", pid, *more, "-x", "-d", "0.3")]
     as_json = Tool("-p", pid, *more, "-d", "0.3").finish()
-    equal([record["type"] for record in as_json.records], ["start", "attached", "end"], "JSON")
+    equal([record["type"] for record in as_json.records], ["start", "attached", "end"], "types of JSON lines")
     for tool in tools:
         tool.finish()
     whose = rf" by process {pid} in {time}"
-    said(tools[0], f"no {one}{whose}", f"no {one}{whose}")
-    said(tools[1], f"no {one}{whose}")
-    said(tools[2], f"no {one} for a histogram of {measure}{whose}")
-    said(tools[3], f"no failed {one}{whose}")
+    check_text(tools[0], f"no {one}{whose}", f"no {one}{whose}")
+    check_text(tools[1], f"no {one}{whose}")
+    check_text(tools[2], f"no {one} for a histogram of {measure}{whose}")
+    check_text(tools[3], f"no failed {one}{whose}")
 
 
 @case
 def a_process_without_cuda():
-    stranger = a_stranger()
+    stranger = process_without_cuda()
     launches, use = (run(name, "-p", stranger.pid, "-d", "0.3", *more)
                      for name, more in (("cudalaunch", []), ("cudatop", ["-b", "-i", "10"])))
     waits, ended = run("cudasync", "-t", stranger.pid, "-d", "0.3"), run("gpualloc", "-p", stranger.pid, "-i", "100")
     for tool in launches, use, waits:
         tool.finish()
-    said(launches, rf"no launch by process {stranger.pid} in {time}; it maps no CUDA driver")
-    said(use, rf"no use of a GPU by process {stranger.pid} in {time}; it maps no CUDA driver")
-    said(waits, rf"no wait by thread {stranger.pid} in {time}; its process maps no CUDA driver")
+    check_text(launches, rf"no launch by process {stranger.pid} in {time}; it maps no CUDA driver")
+    check_text(use, rf"no use of a GPU by process {stranger.pid} in {time}; it maps no CUDA driver")
+    check_text(waits, rf"no wait by thread {stranger.pid} in {time}; its process maps no CUDA driver")
     stranger.stdin.close()
-    said(ended.finish(), rf"no allocation or free by process {stranger.pid} in {time}; it has exited")
+    check_text(ended.finish(), rf"no allocation or free by process {stranger.pid} in {time}; it has exited")
 
 
 @case(tool="gpualloc")
 def other_lines():
-    """What is printed as it happens, if not by -e, and what is only shown above a limit."""
+    """Modes other than -e that print lines as events happen, or only above a limit."""
     workload = Workload("alloc a 1000; " + idle).go()
     pid = workload.pid
     exits, leaks = run("gpualloc", "-p", pid, "--exited", "-d", "0.3"), run("gpualloc", "-p", pid, "--leaks", "-o", "1h", "-d", "0.3")
@@ -78,33 +77,33 @@ def other_lines():
     for tool in exits, leaks, storms, waits:
         tool.finish()
     whose = rf" by process {pid} in {time}"
-    said(exits, "no end of a process that allocated" + whose)
-    said(leaks, "no unfreed allocation of 1h or older" + whose)
-    said(storms, "no storm of captures or instantiations" + whose)
-    said(waits, "no wait of 5ms or longer" + whose)
+    check_text(exits, "no end of a process that allocated" + whose)
+    check_text(leaks, "no unfreed allocation of 1h or older" + whose)
+    check_text(storms, "no storm of captures or instantiations" + whose)
+    check_text(waits, "no wait of 5ms or longer" + whose)
 
 
 @case
-def only_what_is_empty():
-    """A table between two sentences, each below its time."""
+def sentences_between_tables():
+    """Only empty intervals have a sentence; each table and sentence follows its time."""
     workload = Workload("launch vecadd 7; sleep 1500; launch vecadd 3; " + idle)
     tool = run("cudalaunch", "-p", workload.pid, "-T", "-i", "0.4", "-d", "2.8")
     workload.go()
     blocks = [block.splitlines() for block in tool.finish().text.strip().split("\n\n")]
-    check(all(re.fullmatch(r"\d\d:\d\d:\d\d", block.pop(0)) for block in blocks if re.match(r"\d\d:", block[0])), f"times: {blocks}")
+    check(all(re.fullmatch(r"\d\d:\d\d:\d\d", block.pop(0)) for block in blocks if re.match(r"\d\d:", block[0])), f"blocks without a time: {blocks}")
     kinds = ["table" if block[0].split()[0] == "LAUNCHES" else block[0][:9] for block in blocks]
     equal((kinds.count("table"), kinds.count("no launch")), (2, len(kinds) - 2), f"blocks: {tool.text}")
 
 
 @case(alone=True)
 def everybody():
-    """How many map CUDA, and who they are."""
+    """System-wide, the sentence has the number of processes that map CUDA, and -v lists them."""
     workloads = [Workload(idle), Workload(idle)]
     loud, named = run("cudalaunch", "-v", "-d", "0.3"), run("cudalaunch", "-n", "no\x1bbody", "-d", "0.3")
     loud.finish(), named.finish()
     users = rf"\d+ processes map CUDA"
-    said(loud, rf"no launch in {time}; {users}")
+    check_text(loud, rf"no launch in {time}; {users}")
     for workload in workloads:
-        check(f"process {workload.pid} (workload) maps CUDA\n" in loud.error, f"-v lists it: {loud.error}")
-    equal(len(re.findall(r"process \d+ \(.*\) maps CUDA\n", loud.error)), int(re.search(r"(\d+) processes", loud.text)[1]), "listed")
-    said(named, rf"no launch by a process or thread whose name contains 'no\\x1Bbody' in {time}; {users}; -v lists them")
+        check(f"process {workload.pid} (workload) maps CUDA\n" in loud.error, f"-v does not list the process: {loud.error}")
+    equal(len(re.findall(r"process \d+ \(.*\) maps CUDA\n", loud.error)), int(re.search(r"(\d+) processes", loud.text)[1]), "number of listed processes")
+    check_text(named, rf"no launch by a process or thread whose name contains 'no\\x1Bbody' in {time}; {users}; -v lists them")

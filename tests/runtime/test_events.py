@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-e: a line per launch, with its exact values; what does not fit the buffer is counted."""
+"""cudalaunch -e: one line per launch, with exact values; events that do not fit into the buffer are counted as lost."""
 import json
 import os
 import signal
@@ -24,7 +24,7 @@ threads 3; repeat 20; launch vecadd 2 grid=2; launch saxpy 1 grid=3; end; end
 
 
 def events_of(truth, api, *more):
-    """How many events there must be of each kind, as the fields that an event shows."""
+    """Expected number of events by their fields."""
     out = Counter()
     for call in truth:
         if layer_wanted(call, api):
@@ -47,7 +47,7 @@ def events_in(tool, *more):
 def in_order(tool):
     last = {}
     for event in tool.events:
-        check(event["time_ns"] >= last.get(event["tid"], 0), f"{event} comes after {last.get(event['tid'])}")
+        check(event["time_ns"] >= last.get(event["tid"], 0), f"out of order, after {last.get(event['tid'])}: {event}")
         last[event["tid"]] = event["time_ns"]
 
 
@@ -61,12 +61,12 @@ def every_value(api):
     end = time.monotonic_ns()
     equal(events_in(tool.finish()), events_of(truth, api), f"{tool}")
     in_order(tool)
-    check(all(start <= event["time_ns"] <= end for event in tool.events), "times are of the run")
+    check(all(start <= event["time_ns"] <= end for event in tool.events), "a time is outside of the run")
 
 
 def bars_of(tool, trace):
-    """A bar for each call, on the track of its thread, where one is within another or beside it. A launch on several
-    devices has several that are alike."""
+    """Checks that a trace has one bar per call on its thread's track, and that bars nest or do not overlap. A launch on
+    several devices has several equal bars."""
     base, named = trace[0]["args"]["baseTimeNanoseconds"], set()
     bars = {}
     for event in trace:
@@ -77,16 +77,16 @@ def bars_of(tool, trace):
             bars.setdefault(event["tid"], []).append(event)
     equal(sorted((bar["tid"], bar["args"].get("kernel") or "", round(1000 * bar["dur"])) for track in bars.values() for bar in track),
           sorted((event["tid"], event.get("kernel") or "", event["latency_ns"]) for event in tool.events), "bars")
-    check(abs(base + 1000 * trace[-2]["ts"] - time.time_ns()) < 600e9, f"on the clock of the day: {trace[-2]}")
+    check(abs(base + 1000 * trace[-2]["ts"] - time.time_ns()) < 600e9, f"the times are not wall-clock times: {trace[-2]}")
     for track in bars.values():
         for one, next_one in zip(track, track[1:]):
             end, next_end = (bar["ts"] + bar["dur"] for bar in (one, next_one))
-            check(end <= next_one["ts"] + 0.002 or next_end <= end + 0.002, f"{one} and {next_one}")
+            check(end <= next_one["ts"] + 0.002 or next_end <= end + 0.002, f"overlap: {one} and {next_one}")
 
 
 @case
 def with_results_and_durations():
-    """Every call has both, and with -x only those that failed are there."""
+    """Each event has result and duration; -x shows only failed calls."""
     names = {0: "ok", 719: "CUDA_ERROR_LAUNCH_FAILED", 400: "CUDA_ERROR_INVALID_HANDLE"}
     workload = Workload(script + "launch vecadd 50 delay_us=200")
     timeline = harness.here / "timeline.json"
@@ -100,7 +100,7 @@ def with_results_and_durations():
     in_order(both)
     bars_of(both, json.loads(timeline.read_text()))
     slow = [event["latency_ns"] for event in both.events if event["latency_ns"] >= 200_000]
-    check(len(slow) >= 50, f"{len(slow)} calls took 200 us, 50 did by their script")
+    check(len(slow) >= 50, f"{len(slow)} calls took 200 us, but 50 do so in the script")
     truth = [call for call in truth if call["result"] != "ok"]
     equal(events_in(failed.finish(), "result"), events_of(truth, "driver", "result"), f"{failed}")
 
@@ -116,12 +116,12 @@ def a_line_of_text_each():
 
 @case(gpu=True)
 def two_hundred_thousand():
-    """From four threads at full speed, in a buffer that holds them all: none is lost, though the tool soon gets no
-    processor any more."""
+    """Four threads launch at full speed, with a buffer that holds all events: none is lost, although the tool hardly
+    gets a CPU."""
     workload = Workload("threads 4; launch vecadd 50000; end")
     tool = Tool("-p", workload.pid, "-e", "--ring-mb", 32)
     workload.go()
-    wait_until(lambda: len(tool.lines) > 100, "lines")
+    wait_until(lambda: len(tool.lines) > 100, "100 lines")
     os.kill(tool.pid, signal.SIGSTOP)
     workload.wait()
     os.kill(tool.pid, signal.SIGCONT)
@@ -144,24 +144,24 @@ def of_all_processes():
 
 @case(each={"one": True, "all": False}, alone=["all"])
 def of_a_process_that_launches_already(one):
-    """What it does while the tool starts comes behind the tool's first lines."""
+    """Events that happen while the tool starts are printed after its first lines."""
     workload = Workload("forever; launch vecadd 10 gap_us=100; end").go()
     for _ in range(3):
         tool = Tool(*(["-p", workload.pid] if one else []), "-e")
-        wait_until(lambda: len(tool.lines) > 100, "lines")
+        wait_until(lambda: len(tool.lines) > 100, "100 lines")
         tool.stop()
     workload.stop()
 
 
 @case(each={"json": True, "text": False}, asan=True)
-def what_is_lost_is_counted(json):
-    """Nobody reads the buffer while 50,000 calls are made: those that did not fit are told, to the last one."""
+def lost_events_are_counted(json):
+    """The tool is stopped during 50,000 calls: the number of events that did not fit into the buffer is exact."""
     workload = Workload("launch vecadd 50000; touch {dir}/done; wait {dir}/end; launch saxpy 10")
     tool = Tool("-p", workload.pid, "-e", "--ring-mb", 1, json=json, losses=True)
     os.kill(tool.pid, signal.SIGSTOP)
     wait_until(lambda: system.stat_fields(tool.pid)[0] == "T", "the tool has stopped")
     workload.go()
-    wait_until((workload.go_file.parent / "done").exists, "the calls have been made")
+    wait_until((workload.go_file.parent / "done").exists, "the calls are made")
     os.kill(tool.pid, signal.SIGCONT)
     wait_until(lambda: len(tool.lines) > 4000, "the tool reads again")
     (workload.go_file.parent / "end").touch()
@@ -169,10 +169,10 @@ def what_is_lost_is_counted(json):
     tool.finish()
     if json:
         seen, lost = len(tool.events), tool.lost.get("events_lost", 0)
-        equal(set(tool.lost), {"events_lost"}, "what is lost")
+        equal(set(tool.lost), {"events_lost"}, "losses")
     else:
         seen = sum("vecadd" in line or "saxpy" in line for line in tool.lines)
         lost = sum(int(line.split()[1]) for line in tool.error.splitlines() if "events lost" in line)
-    check(lost > 10000, f"{lost} events lost: the buffer holds fewer than 50,000")
+    check(lost > 10000, f"only {lost} events are lost, but the buffer holds fewer")
     equal(seen + lost, 50010, "events and losses")
-    check("events lost" in tool.error and "--ring-mb" in tool.error, f"a person is told, too: {tool.error}")
+    check("events lost" in tool.error and "--ring-mb" in tool.error, f"no message with a remedy: {tool.error}")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failed calls: counted as errors, named, and never taken for successes."""
+"""Failed calls: counted as errors, with names of results, and never as successes."""
 from collections import Counter
 
 from harness import case, check, equal
 from programs import Tool, Workload, trace
 from truth import same_counts
 
-# CUresult and cudaError_t have the same numbers since CUDA 10.1, and different names. 12345 is none.
+# CUresult and cudaError_t have the same numbers since CUDA 10.1, but different names. 12345 is not defined.
 driver_names = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 3: "CUDA_ERROR_NOT_INITIALIZED",
                 201: "CUDA_ERROR_INVALID_CONTEXT", 400: "CUDA_ERROR_INVALID_HANDLE", 600: "CUDA_ERROR_NOT_READY",
                 700: "CUDA_ERROR_ILLEGAL_ADDRESS", 701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
@@ -35,7 +35,7 @@ def driver_results_have_names():
 
 @case
 def runtime_results_have_their_own_names():
-    """What the driver returned comes back through the runtime; runtime_result= fails above the driver."""
+    """Errors of the driver pass through the runtime; runtime_result= makes only the runtime's function fail."""
     above = {code: 3 + i for i, code in enumerate(runtime_names)}
     script = "launch vecadd 1009\n" + "\n".join(f"launch vecadd {n} runtime_result={code}" for code, n in above.items())
     tool, truth = trace(script + "\nlaunch saxpy 50 fn=cuLaunchKernel result=719", "-x", "--api", "both")
@@ -45,15 +45,15 @@ def runtime_results_have_their_own_names():
 
 
 @case
-def negative_results_too():
-    """A result is 32 bits wide; whatever stands above them in the register is not part of it."""
+def negative_results():
+    """A result has 32 bits; the upper half of the register is ignored."""
     tool, truth = trace("launch vecadd 5 result=0xffffffff; launch vecadd 4", "-x")
     equal(results(tool), {("driver", -1, "error -1"): 5}, "results")
 
 
 @case(asan=True)
 def errors_beside_successes():
-    """With -l both are counted, and every call has a duration."""
+    """-l counts both, and every call has a duration."""
     tool, truth = trace("launch vecadd 1009; launch vecadd 17 result=700; launch saxpy 5 result=600; launch reduce 3\n"
                         "launch vecadd 2 block=0; launch scale 2 fn=cuLaunchCooperativeKernelMultiDevice devices=3\n"
                         "launch scale 7 fn=cuLaunchCooperativeKernelMultiDevice devices=3 result=1", "-l")
@@ -81,7 +81,7 @@ def failed_graphs_and_host_functions():
 
 @case
 def a_failure_in_a_runtime_call_stays_there():
-    """The runtime's own failures are no launches of the driver."""
+    """A call that fails in the runtime is not a launch of the driver."""
     workload = Workload("launch vecadd 10; launch vecadd 5 runtime_result=35; launch unregistered 3 fn=cudaLaunchKernel")
     tool = Tool("-p", workload.pid, "-l")
     workload.go()

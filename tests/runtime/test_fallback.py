@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that refuses programs: the next way of attaching is tried, then the tool without what it can do without, and
-each refusal has a sentence. The stand-in refuses what is asked of it (standin/kernel); all else is real."""
+"""Fallbacks if the kernel refuses BPF programs: the tool tries the next way of attaching, then runs without optional
+features, and reports each refusal. The stand-in kernel refuses selected requests (standin/kernel); the rest is real."""
 import ctypes
 import os
 import struct
@@ -49,42 +49,42 @@ def best():
 
 
 @case
-def the_next_way_of_attaching():
-    """For programs that only the best way has."""
+def session_programs_refused():
+    """If programs that only sessions need are refused, the tool attaches by multi."""
     if best() != "session":
         raise harness.Skip("this kernel has no sessions")
     tool, workload = run("-l", "--by", "kernel", refuse=["program launch_session 22 R3 is no R3"])
-    equal(attached_by(tool), {"multi"}, "how it is attached")
+    equal(attached_by(tool), {"multi"}, "tier")
     sentence = ('attaching by multi instead of session: the kernel refused the BPF program launch_session: the verifier '
                 'reports "R3 is no R3"')
-    equal(remarks(tool), {sentence}, "what it says to a program")
-    check(sentence in tool.error, f"what it says to a person: {tool.error}")
+    equal(remarks(tool), {sentence}, "remarks in JSON")
+    check(sentence in tool.error, f"no message on standard error: {tool.error}")
     same_launches(tool, workload)
 
 
 @case
-def the_way_after_that():
-    """The numbers are the attach types of sessions and of uprobe_multi."""
+def sessions_and_multi_refused():
+    """If the attach types of sessions and uprobe_multi are refused, the tool attaches by tracefs."""
     tool, workload = run("-l", "--by", "kernel", refuse=["program launch_*@57 22 no", "program launch_*@48 22 no"])
-    equal(attached_by(tool), {"tracefs"}, "how it is attached")
+    equal(attached_by(tool), {"tracefs"}, "tier")
     same_launches(tool, workload)
 
 
 def run_refused(*arguments, refuse):
-    """It ends with 1, a sentence and a hint, and has printed nothing."""
+    """Runs a tool that must exit with 1, a message and a hint, without output."""
     tool = Tool(*arguments, json=False, banner=False, env=refusing(*refuse), attaches=False)
     tool.finish(1)
     equal(tool.text, "", "standard output")
     lines = tool.error.splitlines()
-    equal([line.split(":")[0] for line in lines], [harness.binary.name, "hint"], f"what it says: {tool.error}")
+    equal([line.split(":")[0] for line in lines], [harness.binary.name, "hint"], f"messages: {tool.error}")
     return lines[0]
 
 
 @case(tool="cudamemcpy")
-def without_a_program():
-    """What it can do without; all else is exact, in the best way of attaching."""
+def optional_program_refused():
+    """Without an optional program, other counts are exact, and the best tier is used."""
     tool, workload = run(refuse=[f"program batch_* {too_large}"])
-    equal(attached_by(tool), {best()}, "how it is attached")
+    equal(attached_by(tool), {best()}, "tier")
     equal(len(remarks(tool)), 1, f"{remarks(tool)}")
     sentence = remarks(tool).pop()
     check(sentence.startswith("copies in batches are not counted: the kernel refused the BPF program batch_"), sentence)
@@ -95,12 +95,12 @@ def without_a_program():
 @case(tool="cudatop", each={"copies": ("copy", ("copies", "h2d_bytes", "d2h_bytes", "small_percent", "copies_per_second")),
                             "waits": ("wait", ("waits", "blocked_ns", "polls", "blocked_percent")),
                             "memory": ("alloc", ("live_bytes", "allocs", "frees", "allocation_failures"))})
-def columns_that_nothing_fills(row):
-    """n/a, and not 0; the others are as ever."""
+def columns_without_data(row):
+    """Columns whose program was refused are missing instead of 0; others are exact."""
     program, keys = row
     tool, workload = run(0.5, refuse=[f"program {program}_* {too_large}"])
     for key in keys:
-        equal({key in r for r in tool.rows}, {False}, f"{key} is there")
+        equal({key in r for r in tool.rows}, {False}, f"whether {key} exists")
     what = {"copy": "copies", "wait": "waits", "alloc": "memory"}[program]
     check(any(remark.startswith(f"{what} ") and "unknown" in remark for remark in remarks(tool)), f"{remarks(tool)}")
     launches = [call for call in workload.truth() if call["kind"] == "kernel"]
@@ -108,7 +108,7 @@ def columns_that_nothing_fills(row):
 
 
 @case(tool="cudasync")
-def nothing_is_left():
+def no_way_of_attaching_is_left():
     sentence = run_refused("-d", 1, refuse=["program wait_* 22 R3 is no R3"])
     check(sentence.endswith(': the verifier reports "R3 is no R3"'), sentence)
 
@@ -135,27 +135,27 @@ def each_cause_has_a_sentence(row):
 
 
 @case
-def a_way_that_this_kernel_does_not_have():
-    """Where it was asked for it is the only one."""
+def requested_tier_is_missing():
+    """A tier named by --attach has no fallback."""
     tool = Tool("--attach", "session", "-l", "-d", 1, json=False, banner=False, env=refusing("program *@57 22"),
                 attaches=False)
     tool.finish(1)
     lines = tool.error.splitlines()
-    equal(lines[0], "cudalaunch: this kernel cannot attach by session", f"what it says: {tool.error}")
+    equal(lines[0], "cudalaunch: this kernel cannot attach by session", f"messages: {tool.error}")
     check(len(lines) == 2 and lines[1].startswith("hint: leave out --attach"), tool.error)
 
 
 @case(tool="nvioctl")
-def a_driver_hooked_another_way():
-    """Of functions of the kernel, too: what cannot be loaded is left out."""
+def nvioctl_without_a_program():
+    """nvioctl too omits programs that cannot be loaded."""
     tool = Tool("--attach", "tracepoint", "-p", os.getpid(), "-d", 0.2, env=refusing("program open_exit 22 no")).finish()
-    equal(attached_by(tool), {"tracepoint"}, "how it is hooked")
-    equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier reports "no"'}, "what it says")
+    equal(attached_by(tool), {"tracepoint"}, "tier")
+    equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier reports "no"'}, "remarks")
 
 
 @case(each={"own": None, "as before 46ba0e49b642": ["link -1 9", "link [1-9]* 3"]})
 def links_of_one_process(refuse):
-    """Kernels whose links compare the thread with the target are not asked for any: the programs look whose call it is."""
+    """On kernels whose links compare the thread id with the target, links have no target, and the programs filter."""
     system.need_tier("multi")
     threads = "threads 3; launch vecadd 101; end; launch saxpy 53"
     target, other = Workload(threads), Workload(threads)
@@ -165,22 +165,23 @@ def links_of_one_process(refuse):
     truth.same_counts(tool.finish(), target.truth(), by=("pid", "kernel"))
 
 
-# Of bpf_probe_read(), bpf_probe_read_kernel() and their like for strings: a kernel in confidentiality mode has none.
+# Ids of bpf_probe_read(), bpf_probe_read_kernel() and their string variants, which a kernel in confidentiality mode
+# lacks.
 locked_down = [f"helper {number} 22" for number in (4, 45, 113, 115)]
 
 
 @case
 def a_kernel_that_is_locked_down():
-    """Not a program calls what it must not, though libbpf would have them do so."""
+    """No program calls a forbidden helper, although libbpf would replace others by them."""
     tool, workload = run("-l", "--by", "kernel", refuse=locked_down)
-    equal((attached_by(tool), remarks(tool)), ({best()}, set()), "how it is attached, and what it says")
+    equal((attached_by(tool), remarks(tool)), ({best()}, set()), "tier and remarks")
     same_launches(tool, workload)
     harness.binary = harness.binary.with_name("nvioctl")
     sentence = run_refused("-d", 1, refuse=locked_down)
     check("confidentiality" in sentence, sentence)
 
 
-# What a kernel answers that sends returns through a system call, and asks the process's filter about it.
+# Answer of a kernel that implements return probes by a system call, to which the process's seccomp filter applies.
 kills_under_seccomp = ["call 335 33"]
 
 
@@ -196,7 +197,7 @@ def under_seccomp():
 @case(each={"launches": ("cudalaunch", None), "waits": ("cudasync", None),
             "ignore_and_block_signals": ("cudalaunch", ignore_and_block_signals)})
 def returns_that_kill(run_by):
-    """Where that is so, nobody under seccomp gets a return probe; asked for alone, others do."""
+    """On such a kernel, processes under seccomp get no return probes; other processes do if they are traced by -p."""
     tool, preexec = run_by
     harness.binary = harness.binary.with_name(tool)
     free, filtered = Workload(script), Workload(script, preexec=under_seccomp)
@@ -205,10 +206,10 @@ def returns_that_kill(run_by):
         if what and needs:
             sentence = run_refused(*arguments, refuse=kills_under_seccomp)
             check("return probes kill processes under seccomp" in sentence, sentence)
-            filtered.go().wait()  # it lives
+            filtered.go().wait()  # it is not killed
             continue
         run = Tool(*arguments, *([] if needs else ["--by", "kernel"]), env=refusing(*kills_under_seccomp), preexec=preexec)
-        equal("return probes kill" in run.error, what is not None, f"what it says: {run.error}")
+        equal("return probes kill" in run.error, what is not None, f"whether return probes are reported: {run.error}")
         (what or free).go().wait()
         run.finish()
         if not needs:
@@ -217,7 +218,7 @@ def returns_that_kill(run_by):
 
 @case(tool="cudasync")
 def returns_that_do_not_kill():
-    """On this kernel, whose own answer is asked for: its processes live, and are counted."""
+    """With this kernel's own answer, processes under seccomp survive, and are counted."""
     filtered = Workload(script, preexec=under_seccomp)
     tool = Tool("-p", filtered.pid)
     filtered.go().wait()

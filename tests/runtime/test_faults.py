@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what surrounds a tool: output that nobody takes, limits that are too low, signals at a bad moment. It ends in
-time with a sentence and the right status, or goes on; it never aborts. tests/README.md has the table."""
+"""Faults of what surrounds a tool: output that nobody takes, limits that are too low, signals at a bad moment. It ends
+in time with a sentence and the right status, or goes on; it never aborts. tests/README.md has the table."""
 import fcntl
 import itertools
 import os

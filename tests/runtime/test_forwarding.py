@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver that forwards to a second one, or to HIP: a call of the program counts once, in each tool, with the result of the
-outermost call. The stand-ins: standin/forward."""
+"""A driver that forwards to a second one, or to HIP: a call of the program counts once, in each tool, with the result
+of the outermost call. The stand-ins: standin/forward."""
 import os
 import pathlib
 import subprocess
@@ -174,7 +174,8 @@ def counts_first_program_of_a_driver(kind):
 
 @case(each={"entry": [], "latency": ["-l"]}, tool="cudatop")
 def ignores_calls_of_the_driver_itself(mode):
-    """A driver's own calls within a launch, of its functions and of those of the driver behind it, are parts of the launch."""
+    """A driver's own calls within a launch, of its functions and of those of the driver behind it, are parts of the
+    launch."""
     workload = forwarded("busy", "launch vecadd 500; launch saxpy 3 result=700", "workload-driver")
     tool = Tool("-p", workload.pid, *mode)
     workload.go().wait()

@@ -25,7 +25,7 @@ chosen = {
     "test_graphs": ["every_driver_function"],
     "test_budget": None,  # all
     "test_info": ["ways_of_attaching", "cudalaunch", "nvioctl"],
-    "test_cudagap": ["held_up[pipe, 1]", "held_up[fault, 1]", "jumped_out_of_a_call", "throttled[alone]"],
+    "test_cudagap": ["block_reasons[pipe, 1]", "block_reasons[fault, 1]", "jumped_out_of_a_call", "throttled[alone]"],
     "test_cudagap_around": ["a_quota"],
     "test_cudagap_gaps": ["lines[pipe, 1]", "histograms[threads]"],
     "test_cudagap_wakers": ["a_chain"],
