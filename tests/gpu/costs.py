@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overhead of tracing: programs that repeat one operation, untraced and traced in turns; medians of operations per second."""
+"""Overhead of tracing: programs that repeat one operation, untraced and traced in turns; medians of operations per
+second."""
 import collections
 import os
 import pathlib
@@ -50,8 +51,8 @@ def until(condition, *processes, seconds=60):
 
 
 def command_of(load, count, given):
-    """A command that is synchronized by the files up, go, done and end in {folder}. Training steps are samples/timed.py,
-    started by gated.py with an open gate."""
+    """A command that is synchronized by the files up, go, done and end in {folder}. Training steps are
+    samples/timed.py, started by gated.py with an open gate."""
     if load is training:
         return [given.python, "-B", str(here / "samples/gated.py"), given.driver, str(here / "samples/timed.py"), "{folder}", str(count)]
     each = load.script.format(each=count // load.threads)
@@ -111,7 +112,8 @@ def measured(load, given, rounds, fraction, check):
 
 
 def run(given, rounds, fraction, unable, check, wanted, start):
-    """Starts all loads; returns functions that return their rows. `unable`: the reason if tracing or running is impossible."""
+    """Starts all loads; returns functions that return their rows. `unable`: the reason if tracing or running is
+    impossible."""
     chosen = [load for load in (*loads, training) if wanted(f"costs.{load.key}")]
     if unable and chosen:
         check("costs", "skip", unable)

@@ -247,6 +247,7 @@ def found_by(finding, given, check, unable):
 
 
 def run(given, missing, check, wanted, start):
-    """Starts all findings; returns functions that return their results. `missing`: why BPF or DEVICE is unavailable, if so."""
+    """Starts all findings; returns functions that return their results. `missing`: why BPF or DEVICE is unavailable, if
+    so."""
     return [start(found_by, finding, given, check, next(filter(None, map(missing.get, sorted(needs))), None))
             for finding, needs in findings if wanted(f"findings.{finding.__name__}")]

@@ -24,7 +24,8 @@ def call(name, *arguments):
 
 
 def listed(device):
-    """Bytes held by the process, from the list of compute processes; None if it is not listed, or the value is unknown."""
+    """Bytes held by the process, from the list of compute processes; None if it is not listed, or the value is
+    unknown."""
     count, buffer = ctypes.c_uint(1024), (Process * 1024)()
     name = "nvmlDeviceGetComputeRunningProcesses_v2"
     if getattr(nvml, name)(device, ctypes.byref(count), buffer):

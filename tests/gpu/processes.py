@@ -5,8 +5,8 @@ import subprocess
 
 
 def is_tracing(messages):
-    """Whether a tool is tracing, according to the file with its messages. On a busy machine, it may print "Tracing" before
-    it finds the library that a process has mapped."""
+    """Whether a tool is tracing, according to the file with its messages. On a busy machine, it may print "Tracing"
+    before it finds the library that a process has mapped."""
     text = messages.read_text(errors="replace")
     return "Tracing " in text and ("yet; waiting for one" not in text or "now; tracing" in text)
 

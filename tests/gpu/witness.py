@@ -97,9 +97,9 @@ def lines(path):
 
 
 def run(build, cupti, command, env, forks, seconds=300):
-    """Returns the witness's reports, one per process; the rows of each tool by name; and the truth file, if there is one. The
-    program must open the driver, and make no calls before it can read a line, or the file "go" exists in {folder} (in its
-    arguments and variables). `forks`: children are included, so the tools trace all processes."""
+    """Returns the witness's reports, one per process; the rows of each tool by name; and the truth file, if there is
+    one. The program must open the driver, and make no calls before it can read a line, or the file "go" exists in
+    {folder} (in its arguments and variables). `forks`: children are included, so the tools trace all processes."""
     with tempfile.TemporaryDirectory(prefix="gpusnoop-witness-") as name:
         folder, running = pathlib.Path(name), []
         extra = {"CUDA_INJECTION64_PATH": str(build / "gpu/witness.so"), "WITNESS_CUPTI": str(cupti), "WITNESS_FOLDER": name}
@@ -222,8 +222,8 @@ def compare(root, build, cupti, command, env, forks):
 
 
 def names(root, cupti):
-    """Version of CUPTI, and counted functions that it has no name for. Needs no device. Run it in a separate process, since
-    it loads the library."""
+    """Version of CUPTI, and counted functions that it has no name for. Needs no device. Run it in a separate process,
+    since it loads the library."""
     import ctypes
     library, version, name, known = ctypes.CDLL(str(cupti)), ctypes.c_uint32(), ctypes.c_char_p(), set()
     library.cuptiGetVersion(ctypes.byref(version))

@@ -26,7 +26,8 @@ repeat 3; fork; launch saxpy 29; alloc c 4097; copy 13 fn=cuMemcpyHtoD_v2 dst=c 
 
 
 def llama(build, driver):
-    """llama.cpp's benchmark, if it and a model are installed. The witness's library delays it until the tools are tracing."""
+    """llama.cpp's benchmark, if it and a model are installed. The witness's library delays it until the tools are
+    tracing."""
     program, model = shutil.which("llama-bench"), os.environ.get("GPUSNOOP_LLAMA_MODEL")
     why = "no llama-bench in PATH" if not program else None if model else "GPUSNOOP_LLAMA_MODEL names no model"
     return ("llama_bench", [program, "-m", model, "-p", "64", "-n", "16", "-r", "1"],
@@ -65,8 +66,8 @@ def comparison(root, build, library, program, check):
 
 
 def run(root, given, cupti, unable, check, wanted, start):
-    """The witness's part of the report, None without CUPTI; and a function per program that returns its part. `unable`: the
-    reason if tracing or running is impossible."""
+    """The witness's part of the report, None without CUPTI; and a function per program that returns its part. `unable`:
+    the reason if tracing or running is impossible."""
     if not wanted("witness"):
         return None, {}
     library = witness.find(cupti, given.python)

@@ -217,7 +217,8 @@ $(call standin_group,kernel,kernel,-fPIC)
 $(SB)/refuse.so: $(call standin_objects,kernel,kernel)
 	$(Q)$(CXX) -shared -o $@ $^ -ldl
 
-# HIP: libraries with the code shapes of ROCm 5.7, 6.4 and 7.2, in their own folder, and a program that calls any function.
+# HIP: libraries with the code shapes of ROCm 5.7, 6.4 and 7.2, in their own folder, and a program that calls any
+# function.
 $(eval $(call standin_compile,$(SB)/obj/hip/hip.o,$(S)/hip/hip.cpp,-fPIC))
 $(eval $(call standin_compile,$(SB)/obj/hip/main.o,$(S)/hip/main.cpp,-fPIE -fno-omit-frame-pointer))
 $(SB)/obj/hip/shapes%.S: $(S)/hip/shapes.py $(S)/hip/exports.txt

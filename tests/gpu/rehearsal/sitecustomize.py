@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for PyTorch, CuPy, JAX and Triton: only the names that tests/gpu/samples use. They compute nothing, but make
-driver calls like the real packages. Python imports this file automatically if its folder is in PYTHONPATH."""
+"""Stand-ins for PyTorch, CuPy, JAX and Triton: only the names that tests/gpu/samples use. They compute nothing, but
+make driver calls like the real packages. Python imports this file automatically if its folder is in PYTHONPATH."""
 import atexit
 import contextlib
 import ctypes

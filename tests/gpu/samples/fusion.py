@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fusion.py FOLDER eager|graph: repeats the same work, launched kernel by kernel or as one graph. Creates the file "up" when it
-starts, and stops at the file "end" (tests/gpu/findings.py)."""
+"""fusion.py FOLDER eager|graph: repeats the same work, launched kernel by kernel or as one graph. Creates the file "up"
+when it starts, and stops at the file "end" (tests/gpu/findings.py)."""
 import pathlib
 import sys
 import time

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""timed.py FOLDER STEPS: training steps, synchronized by the files up, go, done and end in FOLDER (tests/gpu/costs.py)."""
+"""timed.py FOLDER STEPS: training steps, synchronized by the files up, go, done and end in FOLDER
+(tests/gpu/costs.py)."""
 import pathlib
 import sys
 import time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the truth file with uprobe hits in tracefs. Runtime functions are probed at their start, driver functions after
-the first instruction of their thunk."""
+"""Compares the truth file with uprobe hits in tracefs. Runtime functions are probed at their start, driver functions
+after the first instruction of their thunk."""
 import collections
 import contextlib
 import os

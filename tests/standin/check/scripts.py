@@ -49,8 +49,8 @@ class Truth:
                 equal(reported, x[field], f"{field} of {x}")
 
     def held(self):
-        """Memory held according to the calls, by process and holding. The count of mappings comes from the driver, since
-        one unmap call may remove several."""
+        """Memory held according to the calls, by process and holding. The count of mappings comes from the driver,
+        since one unmap call may remove several."""
         out = {key: [-n for n in of] for key, of in self.released.items()}
         for row in self.find(layer="driver", result=0):
             if row["holding"] and row["kind"] != "setup":
