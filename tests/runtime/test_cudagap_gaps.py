@@ -61,7 +61,7 @@ def text():
     reason, share = line.split()[5:7]
     check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
     host = r"\[host function \S.*\]"
-    check(re.fullmatch(rf" +between {host} and {host}", between), f"launches before and after: {between}")
+    check(re.fullmatch(rf" +between (two launches of {host}|{host} and {host})", between), f"launches before and after: {between}")
     check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"waker: {waker}")
 
 

@@ -69,7 +69,7 @@ std::string line(const GraphCall& c, const Tally& tally)
 std::string counts(const standin::NodeCounts& n)
 {
     return field("kernels", n.kernels) + field("copies", n.copies) + field("memsets", n.memsets) +
-           field("host", n.host) + field("exceptions", n.others) + field("nodes", n.nodes()) +
+           field("host", n.host) + field("others", n.others) + field("nodes", n.nodes()) +
            field("children", n.children);
 }
 
