@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of what surrounds a tool: output that nobody takes, limits that are too low, signals at a bad moment. It ends
-in time with a sentence and the right status, or goes on; it never aborts. tests/README.md has the table."""
+"""Faults in a tool's environment: output that is not read, low limits, signals at a bad moment. The tool exits in time
+with a message and the right exit status, or continues; it never aborts. tests/README.md has the table."""
 import fcntl
 import itertools
 import os
@@ -26,12 +26,12 @@ from programs import Workload
 tools = ("cudatop", "cudalaunch", "cudamemcpy", "cudasync", "gpualloc", "cudagraph", "nvioctl", "cudagap", "ncclwait",
          "gpuspend")
 endless = "forever; launch vecadd 100; end"
-soon = 1.5  # seconds from a signal to the end of the tool; a second is promised, to whom the machine belongs
+soon = 1.5  # seconds from a signal to the exit of the tool; tests/README.md promises 1 s on an idle machine
 numbers = itertools.count(1)
 
 
 class Run:
-    """A tool whose streams are the case's affair. `tool`: another than the case's."""
+    """A run of a tool with standard streams chosen by the case. `tool`: instead of the case's tool."""
 
     def __init__(self, *arguments, tool=None, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=None, preexec=None,
                  wrap=(), env=None):
@@ -46,7 +46,7 @@ class Run:
                                             stderr=error if stderr is None else stderr, preexec_fn=preexec,
                                             env=os.environ | (env or {}))
         self.pid = self.process.pid
-        (harness.here / f"tool.{self.pid}").touch()  # for leftovers
+        (harness.here / f"tool.{self.pid}").touch()  # for leftovers.find()
         programs.kill_at_end(self.process)
 
     @property
@@ -54,31 +54,31 @@ class Run:
         return self.error_file.read_text(errors="replace")
 
     def traces(self):
-        """Until it does."""
+        """Waits until it traces."""
         wait_until(lambda: "Tracing" in self.error or self.process.poll() is not None, "the banner")
-        check("Tracing" in self.error, f"it ended with {self.process.poll()}: {self.error}")
+        check("Tracing" in self.error, f"it exited with {self.process.poll()}: {self.error}")
         return self
 
     def finish(self, *codes, seconds=60):
-        """It ends by itself, with one of these statuses. What it said."""
+        """Waits until it exits with one of these statuses; returns its messages."""
         try:
             status = self.process.wait(seconds * harness.patience)
         except subprocess.TimeoutExpired:
-            raise Failure(f"no end within {seconds} s ({self.error})") from None
+            raise Failure(f"no exit within {seconds} s ({self.error})") from None
         check(status in (codes or (0,)), f"exit status {status} ({self.error})")
         return self.error
 
     def end(self, *codes, by=signal.SIGINT, within=soon):
         began = time.monotonic()
         self.process.send_signal(by)
-        said = self.finish(*codes, seconds=max(60, 2 * within))
+        messages = self.finish(*codes, seconds=max(60, 2 * within))
         seconds = time.monotonic() - began
-        check(seconds < within * harness.patience, f"it took {seconds:.2f} s to end ({said})")
-        return said
+        check(seconds < within * harness.patience, f"it took {seconds:.2f} s to exit ({messages})")
+        return messages
 
 
 def waits_for_a_reader(pid):
-    """In poll() on what standard output is: it waits for a new child in poll(), too."""
+    """Whether it waits in poll() for its standard output (it also waits for a new child in poll())."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, *arguments = file.read().split()
@@ -88,7 +88,7 @@ def waits_for_a_reader(pid):
             memory.seek(int(arguments[0], 16))
             fd, = struct.unpack("i", memory.read(4))
         return os.readlink(f"/proc/{pid}/fd/{fd}") == os.readlink(f"/proc/{pid}/fd/1")
-    except (OSError, ValueError):  # it goes on while we look
+    except (OSError, ValueError):  # it left the call meanwhile
         return False
 
 
@@ -123,8 +123,8 @@ stalls = {f"{what},{how}": (what, how) for what in unread for how in ends}
 
 @case(each=stalls, long=[name for name in stalls if name not in ("pipe,SIGINT", "pipe,target", "terminal,SIGTERM")])
 def nobody_reads_the_output(row):
-    """Standard output takes nothing any more: signals end the tool, and so does the end of what it traces; what is lost
-    is told, and is a failure."""
+    """Standard output accepts no more data: signals, and the exit of the target, still end the tool. Lost lines are reported,
+    and the exit status is 1."""
     what, how = row
     workload = Workload(endless)
     held, out = unread[what]()
@@ -132,43 +132,43 @@ def nobody_reads_the_output(row):
     os.close(out)
     workload.go()
     if what != "stopped":
-        wait_until(lambda: held_bytes(held) > 3000, "output comes")
+        wait_until(lambda: held_bytes(held) > 3000, "output is buffered")
     time.sleep(0.5)
     if how == "target":
         workload.process.kill()
-        said = run.finish(1, seconds=5)
+        messages = run.finish(1, seconds=5)
     elif how == "duration":
-        said = run.finish(1, seconds=6)
+        messages = run.finish(1, seconds=6)
     else:
-        said = run.end(1, by=ends[how])
-    check(re.search(r"standard output has stopped reading: \d+ lines were not written", said), f"says so: {said}")
+        messages = run.end(1, by=ends[how])
+    check(re.search(r"standard output has stopped reading: \d+ lines were not written", messages), f"no message about lost lines: {messages}")
 
 
 def held_bytes(fd):
-    """What somebody could read from it."""
+    """Bytes that are ready to be read from a descriptor."""
     return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
 
 
 @case(each={f"{tool},{how}": (tool, how) for tool in tools for how in ("interval", "end")},
       long=[f"{tool},{how}" for tool in tools for how in ("interval", "end") if (tool, how) != ("cudatop", "end")])
 def nobody_reads_a_table(row):
-    """The same for every tool, with a pipe that is full from the start: each has something to print in JSON."""
+    """Standard output is a full pipe from the start, for every tool with JSON output."""
     tool, how = row
     held, out = full_pipe()
     workload = Workload("")
     run = Run("-p", workload.pid, *(["0.1"] if how == "interval" else []), "--json", tool=tool, stdout=out)
-    wait_until(lambda: waits_for_a_reader(run.pid), "it waits")
+    wait_until(lambda: waits_for_a_reader(run.pid), "the tool waits for the pipe")
     run.end(1)
-    check("standard output has stopped reading" in run.error, f"says so: {run.error}")
+    check("standard output has stopped reading" in run.error, f"no message about the output: {run.error}")
 
 
 @case(long=True)
-def a_screen_that_nobody_sees():
-    """A terminal that takes nothing does not hold cudatop: Ctrl-S, or one that nobody reads."""
+def terminal_that_accepts_no_output():
+    """A terminal that accepts no output, after Ctrl-S or because it is not read, does not block cudatop."""
     for stop in (True, False):
         workload = Workload("")
         master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 500, 1000, 0, 0))  # a frame does not fit into its buffer
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 500, 1000, 0, 0))  # a frame exceeds the terminal's buffer
         before = termios.tcgetattr(slave)
         run = Run("-p", workload.pid, "0.1", tool="cudatop", stdin=slave, stdout=slave,
                   env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
@@ -176,7 +176,7 @@ def a_screen_that_nobody_sees():
         if stop:
             termios.tcflow(slave, termios.TCOOFF)
         else:
-            for lines in (400, 500) * 10:  # each is drawn anew
+            for lines in (400, 500) * 10:  # each size is drawn in full
                 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", lines, 1000, 0, 0))
                 os.kill(run.pid, signal.SIGWINCH)
                 time.sleep(0.1)
@@ -210,7 +210,7 @@ errors = {f"{tool},{how}": (tool, how) for tool in tools for how in stderrs}
 @case(each=errors, long=[name for name in errors if name not in
                          ("cudalaunch,full", "cudalaunch,closed", "cudatop,reader gone", "cudalaunch,unread")])
 def nobody_takes_the_messages(row):
-    """Standard error takes nothing: the tool goes on, and ends with the status it would have had."""
+    """Standard error accepts no data: the tool continues, and exits with its usual status."""
     tool, how = row
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
     out = harness.here / "out"
@@ -222,11 +222,11 @@ def nobody_takes_the_messages(row):
         return
     wait_until(lambda: b'"attached"' in out.read_bytes() or run.process.poll() is not None, "it traces")
     workload.go()
-    wait_until((harness.here / "done").exists, "the launches are made")
+    wait_until((harness.here / "done").exists, "all launches are made")
     run.end(0)
-    check(out.read_bytes().rstrip().endswith(b"}") and b'"end"' in out.read_bytes(), "the whole output is there")
+    check(out.read_bytes().rstrip().endswith(b"}") and b'"end"' in out.read_bytes(), "the output is incomplete")
     if tool == "cudalaunch":
-        check(b'"launches":101' in out.read_bytes(), "it counts as ever")
+        check(b'"launches":101' in out.read_bytes(), "the count is wrong")
 
 
 stdouts = {"closed": (lambda: {"preexec": closed(1)}, "standard output is closed"),
@@ -237,21 +237,21 @@ stdouts = {"closed": (lambda: {"preexec": closed(1)}, "standard output is closed
 
 @case(each=stdouts, long=["for reading", "full"])
 def nobody_takes_the_output(row):
-    """No descriptor of the tool's own stands in for a closed one: exit 1, and why."""
+    """If standard descriptors are closed, none of the tool's own takes their number: exit 1, with the reason."""
     options, why = row
     workload = Workload("launch vecadd 101")
     run = Run("-p", workload.pid, **options()).traces()
     workload.go().wait()
-    said = run.finish(1)
-    check(why in said, f"says why: {said}")
+    messages = run.finish(1)
+    check(why in messages, f"no reason in: {messages}")
 
 
 @case(each={tool: tool for tool in tools}, long=[tool for tool in tools if tool != "cudatop"])
 def help_that_nobody_takes(tool):
     for option in (["--help"], ["--version"], ["--columns", "help"]):
         with open("/dev/full", "w") as full:
-            check("No space left" in Run(*option, "-p", os.getpid(), tool=tool, stdout=full).finish(1), "says why")
-        check("is closed" in Run(*option, "-p", os.getpid(), tool=tool, preexec=closed(1)).finish(1), "says why")
+            check("No space left" in Run(*option, "-p", os.getpid(), tool=tool, stdout=full).finish(1), "no reason on standard error")
+        check("is closed" in Run(*option, "-p", os.getpid(), tool=tool, preexec=closed(1)).finish(1), "no reason on standard error")
 
 
 # --- results in files ------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ results = {"record": ("cudalaunch", "--record", "x.json", "0.1"), "trace": ("cud
 
 
 def result(how, folder, *more, **options):
-    """A tool that keeps a result in this folder, and its target."""
+    """Starts a tool that writes a result into this folder, and its target."""
     tool, option, name, *words = results[how]
     workload = Workload(endless)
     return Run("-p", workload.pid, option, folder / name, *words, *more, tool=tool, **options), workload
@@ -270,7 +270,7 @@ def result(how, folder, *more, **options):
 
 @case(each={how: how for how in results})
 def a_result_on_a_full_disk(how):
-    """The disk is full once it traces: exit 1, and why."""
+    """The disk fills up while the tool traces: exit 1, with the reason."""
     system.private_mounts()
     disk = harness.here / "disk"
     disk.mkdir()
@@ -285,53 +285,52 @@ def a_result_on_a_full_disk(how):
             pass
     workload.go()
     time.sleep(1)
-    said = run.end(1, within=10)
-    check("cannot be written: No space left on device" in said, f"says why: {said}")
+    messages = run.end(1, within=10)
+    check("cannot be written: No space left on device" in messages, f"no reason in: {messages}")
 
 
 @case(each={how: how for how in results if how != "state"})
-def a_result_that_may_not_grow(how):
-    """RLIMIT_FSIZE: exit 1 and the limit's name, not SIGXFSZ."""
+def file_size_limit_of_a_result(how):
+    """RLIMIT_FSIZE: exit 1 with the name of the limit, no SIGXFSZ."""
     run, workload = result(how, harness.here, preexec=limited(resource.RLIMIT_FSIZE, 2000))
     workload.go()
-    if how != "metrics":  # whose file is written at the start, too
+    if how != "metrics":  # their file is written at the start too
         run.traces()
         time.sleep(1)
         run.end(1, within=10)
-    check("the file size limit of 2000 bytes is reached (raise it: ulimit -f" in run.finish(1), f"says why: {run.error}")
+    check("the file size limit of 2000 bytes is reached (raise it: ulimit -f" in run.finish(1), f"no reason in: {run.error}")
 
 
 @case
-def standard_output_that_may_not_grow():
-    """The same of standard output."""
+def file_size_limit_of_standard_output():
     workload = Workload(endless)
     with open(harness.here / "out", "wb") as file:
         run = Run("-e", "-p", workload.pid, stdout=file, preexec=limited(resource.RLIMIT_FSIZE, 2000)).traces()
     workload.go()
-    check("ulimit -f" in run.finish(1), f"says why: {run.error}")
+    check("ulimit -f" in run.finish(1), f"no reason in: {run.error}")
 
 
 @case
 def signals_of_the_program():
-    """What a tool ignores, SIGPIPE and SIGXFSZ, the program that it starts gets back."""
+    """A program after -- does not inherit that the tool ignores SIGPIPE and SIGXFSZ."""
     status = harness.here / "status"
     Run("--", "sh", "-c", f"grep SigIgn /proc/self/status > {status}").finish()
     ignored = int(status.read_text().split()[1], 16)
-    equal([number for number in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> number - 1 & 1], [], "ignored signals")
+    equal([number for number in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> number - 1 & 1], [], "signals that the program ignores")
 
 
 # --- more records than can be printed --------------------------------------------------------------------------------
 
 @case(each={"a signal": False, "a duration": True}, alone=True)
 def more_events_than_can_be_printed(by_itself):
-    """The kernel side sends lines faster than they are printed: signals, -d and reports come in time all the same."""
+    """Events arrive faster than they can be printed; signals, -d and reports still work in time."""
     workload = Workload("threads 4; forever; launch vecadd 1000; end; end")
     run = Run("-e", "-U", "-p", workload.pid, *(["-d", "1"] if by_itself else [])).traces()
     workload.go()
     began = time.monotonic()
     if by_itself:
         run.finish(0, seconds=10)
-        check(time.monotonic() - began < 3 * harness.patience, "the duration is kept to")
+        check(time.monotonic() - began < 3 * harness.patience, "-d took too long")
     else:
         time.sleep(1.5)
         run.end(0)
@@ -345,23 +344,23 @@ def limited(which, value):
 
 @case(each={str(n): n for n in (4, 16, 40, 64, 80)}, long=["16", "80"])
 def few_files(limit):
-    """Too few descriptors: the limit has a name and a number, and nobody is said to be missing."""
+    """Too few descriptors: the message has the name and value of the limit."""
     workload = Workload("")
     for tool in ("cudalaunch", "cudatop"):
         run = Run("-p", workload.pid, "-d", "0.1", tool=tool, preexec=limited(resource.RLIMIT_NOFILE, limit))
-        said = run.finish(0, 1)
+        messages = run.finish(0, 1)
         if run.process.returncode:
-            check(re.search(rf"may have (no more than )?{limit} open files|of the {limit} that this process may have", said)
-                  and "ulimit -n" in said, f"says why: {said}")
+            check(re.search(rf"may have (no more than )?{limit} open files|of the {limit} that this process may have", messages)
+                  and "ulimit -n" in messages, f"no reason in: {messages}")
 
 
 @case(alone=True)
 def few_files_for_the_slowest_way():
-    """Tier perf takes two descriptors per place: what does not fit is said before half of it is attached."""
+    """Tier perf needs two descriptors per probe: too few are reported before any probe is attached."""
     workload = Workload("", "workload-driver")
-    said = Run("-p", workload.pid, "--attach", "perf", "-d", "0.1", tool="cudatop",
+    messages = Run("-p", workload.pid, "--attach", "perf", "-d", "0.1", tool="cudatop",
                preexec=limited(resource.RLIMIT_NOFILE, 1024)).finish(1)
-    check(re.search(r"its probes \(perf\) need \d+ more open files", said), f"says so: {said}")
+    check(re.search(r"its probes \(perf\) need \d+ more open files", messages), f"no message about open files: {messages}")
 
 
 @case
@@ -372,16 +371,16 @@ def the_soft_limit_of_files_is_raised():
 
 @case(each={f"{n}M": n << 20 for n in (24, 32, 40, 48, 64, 96)}, long=["24M", "40M", "48M", "96M"])
 def little_memory(limit):
-    """No memory: a sentence, at whatever moment; where it suffices, a run like any other."""
+    """With too little memory, the tool exits with a message; with enough, it runs as usual."""
     workload = Workload("")
     for tool in ("cudalaunch", "cudatop"):
         run = Run("-p", workload.pid, "-d", "0.1", tool=tool, preexec=limited(resource.RLIMIT_AS, limit))
-        said = run.finish(0, 1, 127)  # 127: the program itself cannot be loaded
-        check(run.process.returncode == 0 or said, "says why")
+        messages = run.finish(0, 1, 127)  # 127: the dynamic loader failed
+        check(run.process.returncode == 0 or messages, "no reason on standard error")
 
 
 def few_tasks(count):
-    """A cgroup for so many tasks: its folder, of either version."""
+    """A cgroup (v1 or v2) limited to `count` tasks: its folder."""
     for line in open("/proc/mounts"):
         _, mount, kind, options, *_ = line.split()
         if kind != "cgroup2" and not (kind == "cgroup" and "pids" in options.split(",")):
@@ -394,12 +393,12 @@ def few_tasks(count):
             return folder
         except OSError:
             continue
-    raise Skip("no cgroup of this machine can be given a limit of tasks (pids.max)")
+    raise Skip("no cgroup of this machine can limit tasks (pids.max)")
 
 
 @case(each={tier: tier for tier in ("session", "tracefs")}, long=["session"], alone=True)
 def no_threads(tier):
-    """No task can be made any more: the tool detaches by itself, one link after the other."""
+    """If no thread can be created, the tool detaches links one by one."""
     system.need_tier(tier)
     folder = few_tasks(16)
     workload = Workload("launch vecadd 101")
@@ -408,7 +407,7 @@ def no_threads(tier):
     (folder / "pids.max").write_text("1")
     workload.go().wait()
     run.finish(0)
-    check(b'"launches":101' in (harness.here / "out").read_bytes(), "it counts as ever")
+    check(b'"launches":101' in (harness.here / "out").read_bytes(), "the count is wrong")
 
 
 @case(alone=True)
@@ -417,8 +416,8 @@ def no_helper():
     folder = few_tasks(1)
     workload = Workload("")
     run = Run("-p", workload.pid, preexec=lambda: (folder / "cgroup.procs").write_text(str(os.getpid())))
-    said = run.finish(1)
-    check("cannot start a helper process: Resource temporarily unavailable" in said and "pids.max" in said, said)
+    messages = run.finish(1)
+    check("cannot start a helper process: Resource temporarily unavailable" in messages and "pids.max" in messages, messages)
 
 
 # --- signals before the loop -----------------------------------------------------------------------------------------
@@ -428,15 +427,15 @@ starts = {f"{tool},{tier}": (tool, tier) for tool in ("cudalaunch", "cudatop") f
 
 @case(each=starts, alone=True, timeout=400, long=[name for name in starts if name != "cudalaunch,tracefs"])
 def a_signal_while_it_starts(row):
-    """In steps of 50 ms until it has started: 0 in time, and nothing is left (the harness looks)."""
+    """SIGINT in steps of 50 ms until start-up is complete: exit 0 in time, without leftovers (the harness checks)."""
     tool, tier = row
     system.need_tier(tier)
-    # The kernel detaches perf events one after the other, and waits 20 to 80 ms for each: of perf cudatop has 932, of
-    # tracefs 35. Attached they are much faster, so that however soon the signal comes, all may have to be detached.
+    # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 with perf, 35 with tracefs. They are
+    # attached much faster, so that even after an early signal all may have to be detached.
     step_seconds, to_detach = (0.4, 120) if tier == "perf" else (0.05, 20)
     workload = Workload("", "workload-driver")
     system.private_mounts()
-    mounted = harness.here / "tracefs"  # this machine may have none, and the tool mounts its own
+    mounted = harness.here / "tracefs"  # if the machine has not mounted it, the tool mounts its own
     mounted.mkdir()
     system.mount("tracefs", mounted, "tracefs")
     events = mounted / "uprobe_events"
@@ -445,19 +444,19 @@ def a_signal_while_it_starts(row):
         time.sleep((0.02 + step_seconds * step) * harness.patience)
         started = "Tracing" in run.error
         if run.process.poll() is not None:
-            raise Failure(f"it ended by itself: {run.error}")
-        # As long as the dynamic loader is at work, a signal does what it does to every program.
+            raise Failure(f"it exited before the signal: {run.error}")
+        # While the dynamic loader runs, SIGINT kills the program as usual.
         loading = not (signals_held(run.pid) or started)
         at_once = tier == "session"
         run.end(*((0, -signal.SIGINT) if loading else (0,)), within=soon if at_once else to_detach)
-        check(f"/p{run.pid}_" not in events.read_text(), f"no events are left after {step} steps")
+        check(f"/p{run.pid}_" not in events.read_text(), f"uprobe events are left after {step} steps")
         leftovers.check_no_breakpoints(workload.pid, "libcuda")
         if started or step > 100:
             return
 
 
 def signals_held(pid):
-    """Whether SIGINT waits to be asked for."""
+    """Whether the process blocks or catches SIGINT."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -466,11 +465,11 @@ def signals_held(pid):
     return any(mask & 1 << signal.SIGINT - 1 for mask in masks.values())
 
 
-# --- made-up libraries -----------------------------------------------------------------------------------------------
+# --- fake libraries --------------------------------------------------------------------------------------------------
 
 @case(each={tool: tool for tool in ("cudalaunch", "cudatop")}, long=["cudatop"], alone=True)
-def a_file_that_is_called_like_a_library(tool):
-    """Whoever maps junk as libcuda.so.7 does not keep others from being traced: the tool waits for them."""
+def junk_named_like_a_library(tool):
+    """A process that maps junk as libcuda.so.7 does not stop the tool, which waits for other processes."""
     junk = harness.here / "libcuda.so.7"
     junk.write_bytes(b"junk" * 1024)
     code = ("import mmap, os, sys, time; f = os.open(sys.argv[1], os.O_RDONLY)\n"
@@ -480,8 +479,8 @@ def a_file_that_is_called_like_a_library(tool):
     programs.kill_at_end(mapper)
     mapper.stdout.readline()
     run = Run(*(["-b"] if tool == "cudatop" else []), "-d", "0.2", tool=tool)
-    said = run.finish(0)
-    check(str(junk) in said, f"says what is wrong with it: {said}")
+    messages = run.finish(0)
+    check(str(junk) in messages, f"no message about the file: {messages}")
 
 
 # --- other users' files ----------------------------------------------------------------------------------------------
@@ -495,7 +494,7 @@ def files_in(folder):
 
 @case(each={how: how for how in results})
 def a_link_of_another_user_in_the_path(how):
-    """Root writes a result into another user's folder, where a link leads elsewhere: exit 1, and nothing is written."""
+    """Root writes a result to a path in another user's folder that contains a link: exit 1, and nothing is written."""
     theirs, target = harness.here / "theirs", harness.here / "target"
     theirs.mkdir()
     target.mkdir()
@@ -503,9 +502,9 @@ def a_link_of_another_user_in_the_path(how):
     os.chown(theirs, other_user, other_user)
     os.chown(theirs / "link", other_user, other_user, follow_symlinks=False)
     run, _ = result(how, theirs / "link", "-d", "0.1")
-    said = run.finish(1)
-    check("behind the symbolic link 'link'" in said and "hint: use the path" in said, f"says why: {said}")
-    equal(files_in(target), {}, "files behind the link")
+    messages = run.finish(1)
+    check("behind the symbolic link 'link'" in messages and "hint: use the path" in messages, f"no reason in: {messages}")
+    equal(files_in(target), {}, "files in the link's target")
     os.chown(theirs / "link", 0, 0, follow_symlinks=False)
     os.chown(theirs, 0, 0)
     result(how, theirs / "link", "-d", "0.1")[0].finish()
@@ -513,18 +512,18 @@ def a_link_of_another_user_in_the_path(how):
 
 @case(each={how: how for how in results})
 def files_that_are_not_the_tools_own(how):
-    """Files called as results, or as what is beside them, stay as they are."""
+    """Existing files with names of results, or of their temporary files, are not changed."""
     name = results[how][2]
     folder = harness.here / "folder"
     folder.mkdir()
     for called, refused in ((f"{name}.new", False), (f"{name}.1", how == "record"), (name, True)):
         (folder / called).write_text("precious")
-        said = result(how, folder, "-d", "0.1")[0].finish(1 if refused else 0)
-        check(not refused or f"{called}' exists and is not a gpusnoop" in said and "hint: name another file" in said, f"says why: {said}")
+        messages = result(how, folder, "-d", "0.1")[0].finish(1 if refused else 0)
+        check(not refused or f"{called}' exists and is not a gpusnoop" in messages and "hint: name another file" in messages, f"no reason in: {messages}")
         equal((folder / called).read_text(), "precious", called)
         if refused:
             (folder / called).unlink()
     made = folder / name
     if made.exists():
         os.chown(made, other_user, other_user)
-        check("belongs to another user" in result(how, folder, "-d", "0.1")[0].finish(1), "another user's")
+        check("belongs to another user" in result(how, folder, "-d", "0.1")[0].finish(1), "no message about another user's file")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file under several paths is one file, several files of one name are several, and a deleted one is still there."""
+"""Identity of traced files: one file under several paths is one file, files with the same name are separate, and deleted
+files are still traced."""
 import os
 import shutil
 
@@ -14,19 +15,19 @@ script = "launch vecadd 1009; launch saxpy 503 fn=cuLaunchKernel"
 
 
 def copy_of_standin(name):
-    """Programs and libraries in a folder of their own."""
+    """A folder with copies of the programs and libraries."""
     folder = harness.here / name
     shutil.copytree(harness.standin, folder, symlinks=True, ignore=shutil.ignore_patterns("obj", "*.a"))
     return folder
 
 
 def compare_all(workloads, api="driver", preexec=None, files=None):
-    """All of them traced at once: by one system-wide tool, and by one with -p, which has return probes."""
+    """Traces all workloads at once: with a system-wide tool, and with one that has -p and return probes."""
     tools = [(Tool("--by", "pid,kernel", "--api", api, preexec=preexec), False),
              (Tool("-p", ",".join(str(w.pid) for w in workloads), "--by", "pid,kernel", "--api", api, "-l",
                    preexec=preexec), True)]
     if files:
-        equal(tools[1][0].of_type("attached")[-1]["files"], files, "files")
+        equal(tools[1][0].of_type("attached")[-1]["files"], files, "number of files")
     for workload in workloads:
         workload.go()
     truth = [call for workload in workloads for call in workload.truth()]
@@ -45,7 +46,7 @@ def two_copies():
 
 @case(alone=True)
 def a_copy_of_the_driver_alone():
-    """LD_LIBRARY_PATH leads to another driver, the runtime is the same file."""
+    """LD_LIBRARY_PATH selects another driver; the runtime is the same file."""
     folder = copy_of_standin("copy")
     for path in folder.glob("libcudart*"):
         path.unlink()
@@ -65,7 +66,7 @@ def hard_links():
 
 @case(alone=True)
 def two_bind_mounts():
-    """As in two containers that got the host's driver. The tool is outside of them and sees no such path."""
+    """Two mount namespaces with the host's driver, as in containers. The tool, outside of them, does not see their paths."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     folder = copy_of_standin("driver")
     mounts = [harness.here / name for name in ("one", "two")]
@@ -79,8 +80,8 @@ def two_bind_mounts():
 
 @case(asan=True, alone=True)
 def an_overlay():
-    """The lower file is used directly by one process and through the overlay, where stat() shows another inode, by
-    others: one probe, one count. A file that was copied up is another file."""
+    """One process uses the lower file directly, others through the overlay, where stat() shows another inode: one probe, one
+    count. A file that was copied up is a different file."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)
@@ -95,7 +96,7 @@ def an_overlay():
 
 @case(alone=True)
 def a_deleted_library():
-    """The driver was updated under a running process: it goes on with the file it has mapped, new ones take the new."""
+    """The driver is updated under a running process, which keeps its mapped file; new processes use the new one."""
     folder = copy_of_standin("copy")
     old = Workload(script, folder=folder)
     for path in folder.glob("lib*"):
@@ -109,7 +110,7 @@ def a_deleted_library():
 
 @case(alone=True)
 def a_program_that_was_deleted():
-    """With the runtime inside."""
+    """A deleted program that contains the runtime."""
     folder = copy_of_standin("copy")
     workload = Workload(script, "workload-static", folder=folder)
     shutil.rmtree(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only what was asked for is counted, and who was not asked for is not even slowed down."""
+"""Filters: only selected processes are counted, and others are not slowed down."""
 import os
 
 import bystanders
@@ -37,11 +37,11 @@ def two_processes_of_three():
 
 @case
 def the_last_of_the_processes_ends_it():
-    """One of two processes ends: the tool goes on with the other."""
+    """When one of two targets exits, the tool continues with the other; it exits with the last."""
     a, b = Workload(script), Workload(script)
     tool = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")
     of_a = a.go().truth()
-    # Its probes are taken away by now, or nearly so.
+    # By now its probes are detached, or nearly so.
     of_b = b.go().truth()
     same_counts(tool.finish(), of_a + of_b, by=("pid", "kernel"))
 
@@ -64,7 +64,7 @@ def one_thread(mode):
 
 @case(alone=True)
 def names():
-    """-n is a part of the name of the process or of the thread, up to all of its 15 bytes."""
+    """-n matches a part of the name of a process or thread, up to all of its 15 bytes."""
     tag = f"q{os.getpid() % 0xfffff:x}z"
     long = f"{tag}-full-length-x"[:15]
     named = Workload(f"name {tag}; launch vecadd 1009; threads 2; name other; launch saxpy 11; end")
@@ -75,7 +75,7 @@ def names():
     workloads = [named, in_the_end, one_thread_only, longest, nobody]
     tools = {text: Tool("-n", text, "--by", "thread,kernel") for text in (tag, long)}
     truth = truth_of(workloads)
-    # The process' name is that of its first thread when the call is made; the truth has it as the step ended.
+    # The tool reads the process name (of the first thread) at the call; the truth has it at the end of the step.
     wanted = [call for calls in (truth[0], truth[1], truth[3]) for call in calls]
     wanted += [call for call in truth[2] if call["comm"] == f"t-{tag}"]
     same_counts(tools[tag].stop(), wanted, by=("tid", "kernel"))
@@ -86,20 +86,20 @@ def names():
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
-def others_are_not_trapped(tier):
+def other_processes_hit_no_probes(tier):
     """A process outside -p, and its child, hit no breakpoint and run no BPF program."""
     bystanders.check_others_hit_no_probes(tier, lambda target: ("-p", target), Tool.finish)
 
 
 @case(each={tier: tier for tier in ("session", "multi", "tracefs", "perf")}, long=["perf"], alone=True)
-def those_of_other_names_are_not_trapped(tier):
-    """The same of -n, where a process of that name is there."""
+def processes_with_other_names_hit_no_probes(tier):
+    """With -n, processes with another name hit no breakpoint and run no BPF program."""
     bystanders.check_others_hit_no_probes(tier, lambda target: ("-n", "eedl"), Tool.stop, name="needle")
 
 
 @case(alone=True)
-def who_gets_the_name_later():
-    """By a thread, from the one who forks it, by exec: its calls count from when it has its probes."""
+def processes_that_get_the_name_later():
+    """Processes that get the name by a thread, by fork or by exec are counted once they have probes."""
     first = Workload("launch vecadd 11", name="needle")
     thread = Workload("threads 2; name b-needle; wait {dir}/traced; launch saxpy 7; end; launch vecadd 1000")
     forks = Workload("fork; wait {dir}/traced; launch vecadd 3; end; wait {dir}/traced; launch vecadd 5", name="a-needle")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a program has got its CUDA: shared or static runtime, stripped, opened late, driver alone."""
+"""Forms of CUDA programs: shared or static runtime, stripped, loaded late, driver only."""
 from harness import Failure, case, equal
 from programs import Tool, Workload
 from truth import Rows, expected, same_counts
 
 with_runtime = ("workload", "workload13", "workload-nopie", "workload-static")
-# A stripped static runtime has no symbols that could be probed: its launches are seen at the driver.
+# A stripped static runtime has no symbols to probe: its launches are seen only at the driver.
 driver_only = ("workload-static-stripped", "workload-driver", "workload-dlopen")
 
 script = "launch vecadd 1009 grid=2; launch saxpy 503; launch vecadd 251 fn=cuLaunchKernel"
@@ -13,7 +13,7 @@ script = "launch vecadd 1009 grid=2; launch saxpy 503; launch vecadd 251 fn=cuLa
 
 @case(alone=True)
 def all_forms_at_once():
-    """One tool for all processes. workload13 launches through __cudaLaunchKernel, which jumps to cudaLaunchKernel."""
+    """One system-wide tool. workload13 launches through __cudaLaunchKernel, which jumps to cudaLaunchKernel."""
     workloads = [Workload(script, form) for form in with_runtime + driver_only]
     tools = {api: Tool("--by", "pid,kernel", "--api", api) for api in ("driver", "both")}
     for workload in workloads:
@@ -28,7 +28,7 @@ def all_forms_at_once():
                 equal(Rows(calls).count(tool.rows, ("pid", "kernel")), expected(calls, ("pid", "kernel"), where), form)
             except Failure as failure:
                 wrong.append(str(failure))
-    equal(wrong, [], "forms")
+    equal(wrong, [], "forms with wrong counts")
 
 
 @case(each={form: form for form in with_runtime})
@@ -42,7 +42,7 @@ def runtime_alone(form):
 
 @case
 def the_runtime_of_a_stripped_program():
-    """Nothing in it can be probed at the runtime; the driver can, and --api both counts there."""
+    """The runtime in a stripped program cannot be probed, so --api both counts its calls at the driver."""
     workload = Workload(script, "workload-static-stripped")
     tool = Tool("-p", workload.pid, "--api", "both")
     workload.go()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A driver that forwards to a second one, or to HIP: a call of the program counts once, in each tool, with the result
-of the outermost call. The stand-ins: standin/forward."""
+"""Drivers that forward to a second driver, or to HIP (standin/forward): each tool counts a call of the program once,
+with the result of the outermost call."""
 import os
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ from programs import Tool, Workload, kill_at_end
 from test_allocs import driver_frees, driver_kinds
 from truth import same_counts
 
-kinds = {kind: kind for kind in ("call", "tail", "chain")}  # a chain has both
+kinds = {kind: kind for kind in ("call", "tail", "chain")}  # forwarded by a call, by a jump, by both
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 parts = ["call", "tail"]  # for `long`
 
@@ -37,7 +37,7 @@ def through(kind):
 def forwarded(kind, script, form="workload"):
     workload = Workload(script, form, env=through(kind))
     maps = pathlib.Path(f"/proc/{workload.pid}/maps").read_text()
-    check(f"/forward/{kind}/libcuda.so.1" in maps and "/libcuda.so.999.0" in maps, f"it maps both drivers: {maps}")
+    check(f"/forward/{kind}/libcuda.so.1" in maps and "/libcuda.so.999.0" in maps, f"it does not map both drivers: {maps}")
     return workload
 
 
@@ -55,7 +55,7 @@ def counts_launches_once(kind_and_mode):
 
 @case(each=kinds)
 def counts_launches_without_other_return_probes(kind):
-    """Without the return probes of others."""
+    """While no other tool has return probes."""
     workload = forwarded(kind, test_layers.mixed)
     tool = Tool("-p", workload.pid)
     workload.go()
@@ -112,7 +112,7 @@ def follows_graphs_once(kind):
     graphs.same_graphs(tool.finish(), workload)
 
 
-everything = test_top.launching + test_top.copying + test_top.capturing + test_top.waiting + test_top.holding + test_top.twice
+everything = test_top.launching + test_top.copying + test_top.capturing + test_top.waiting + test_top.holding + test_top.calls_in_two_columns
 
 
 @case(each={f"{kind} {mode}": (kind, some) for kind in kinds for mode, some in {"default": [], "latency": ["-l"]}.items()},
@@ -131,7 +131,7 @@ def cudatop_counts_each_call_once(kind_and_mode):
 @case(each={f"{kind} {tier}": (kind, tier) for kind in kinds for tier in ("multi", "tracefs")}, tool="cudatop",
       long=[f"{kind} {tier}" for kind in parts for tier in ("multi", "tracefs")])
 def loses_no_returns(kind_and_tier):
-    """Where the entry cannot skip its return probe."""
+    """With tiers whose entry program cannot skip the return probe."""
     kind, tier = kind_and_tier
     system.need_tier(tier)
     workload = forwarded(kind, test_top.launching + test_top.copying + test_top.waiting)
@@ -143,7 +143,7 @@ def loses_no_returns(kind_and_tier):
 
 @case(each=kinds, tool="cudagap")
 def cudagap_loses_no_calls(kind):
-    """A call that jumps does not look as if it was left."""
+    """A call that is forwarded by a jump is not reported as abandoned."""
     workload = forwarded(kind, "threads 3; launch vecadd 200; sync 20; copy 30; end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
@@ -152,7 +152,7 @@ def cudagap_loses_no_calls(kind):
 
 @case(each=kinds, long=parts, alone=True)
 def counts_programs_that_start_later(kind):
-    """Both drivers are probed before the second program begins."""
+    """A second program starts after both drivers have been probed."""
     first = forwarded(kind, "launch vecadd 500")
     tool = Tool("--by", "pid,kernel")
     second = Workload("launch vecadd 500; launch saxpy 3", warm=False, env=through(kind))
@@ -163,7 +163,7 @@ def counts_programs_that_start_later(kind):
 
 @case(each=kinds, long=parts, alone=True)
 def counts_first_program_of_a_driver(kind):
-    """The driver behind is probed before, the one in front while the program calls."""
+    """The inner driver is probed before, the forwarding one while the program makes calls."""
     other = Workload("launch vecadd 1", "workload-driver")
     tool = Tool("--by", "pid,kernel")
     program = Workload("repeat 300; launch vecadd 20; sleep 1; end", "workload-driver", warm=False, env=through(kind))
@@ -174,8 +174,7 @@ def counts_first_program_of_a_driver(kind):
 
 @case(each={"entry": [], "latency": ["-l"]}, tool="cudatop")
 def ignores_calls_of_the_driver_itself(mode):
-    """A driver's own calls within a launch, of its functions and of those of the driver behind it, are parts of the
-    launch."""
+    """Calls that a driver makes during a launch, to itself or to the inner driver, are not counted."""
     workload = forwarded("busy", "launch vecadd 500; launch saxpy 3 result=700", "workload-driver")
     tool = Tool("-p", workload.pid, *mode)
     workload.go().wait()
@@ -208,12 +207,12 @@ for i in range(50):
 @case(each={f"{kind} {mode}": (kind, modes[mode]) for kind in kinds for mode in ("entry", "latency")},
       long=[f"{kind} {mode}" for kind in parts for mode in ("entry", "latency")])
 def counts_calls_of_callbacks(kind_and_mode):
-    """A call that a callback makes is a call of the program."""
+    """A call made by a callback counts as a call of the program."""
     kind, mode = kind_and_mode
     program = subprocess.Popen([sys.executable, "-c", calls_inside, harness.standin / f"forward/{kind}/libcuda.so.1"], text=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     kill_at_end(program)
-    equal(program.stdout.readline(), "up\n", "the program is up")
+    equal(program.stdout.readline(), "up\n", "the program has started")
     tool = Tool("-p", program.pid, *mode)
     program.communicate("\n")
     equal(program.returncode, 0, "exit status")
@@ -222,12 +221,12 @@ def counts_calls_of_callbacks(kind_and_mode):
 
 @case
 def counts_preloaded_driver_once():
-    """The first driver comes by LD_PRELOAD, under a name of its own."""
+    """The forwarding driver is loaded by LD_PRELOAD, under a different name."""
     threads = 7
     environment = os.environ | {"LD_PRELOAD": str(harness.standin / "forward/preload/libcuda-control.so")}
     process = subprocess.Popen([harness.standin / "gaps", "sleep", "1", str(threads)], env=environment, stdout=subprocess.DEVNULL)
     kill_at_end(process)
-    wait_until((harness.here / "up").exists, "the program is up")
+    wait_until((harness.here / "up").exists, "the program has started")
     tool = Tool("-p", process.pid)
     (harness.here / "go").touch()
     equal(process.wait(20), 0, "exit status")
@@ -241,7 +240,7 @@ of_hip = {"cudalaunch": {"launches": 29}, "cudamemcpy": {"copies": 38, "bytes": 
 
 
 def cuda_calls(calls):
-    """Calls of a driver that is written in terms of HIP: of_hip."""
+    """Calls of a CUDA driver implemented with HIP, and expected counts."""
     cuda, hip = harness.standin / f"forward/{calls.kind}/libcuda.so.1", harness.standin / "hip/libamdhip64.so.6"
     launch = "f", 1, 1, 1, 1, 1, 1, 0, stream, 0, 0
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuspend: who holds the GPUs by whose word, who uses them, and that time and money add up to those of the devices."""
+"""gpuspend: holders of GPUs and the sources for that, users of GPUs, and sums of time and cost, which equal the
+devices'."""
 import csv
 import functools
 import io
@@ -37,19 +38,19 @@ def cost_of(ns):
 
 
 def check_sums(rows, devices):
-    """To the nanosecond and to the millionth: over the lines of people, and over all lines."""
+    """Checks that times and costs of tenants, and of all rows, add up exactly. Returns tenants and the total."""
     by = lambda of: [row for row in rows if row["of"] == of]
     tenants, (idle,), (unallocated,), (total,) = by("tenant"), by("idle"), by("unallocated"), by("total")
     equal(total["devices"], devices, "devices")
-    equal(sum(row["used_ns"] for row in tenants), total["used_ns"], "time that was used")
-    equal(sum(row["idle_ns"] for row in tenants), idle["device_time_ns"], "time that was held idle")
+    equal(sum(row["used_ns"] for row in tenants), total["used_ns"], "used time")
+    equal(sum(row["idle_ns"] for row in tenants), idle["device_time_ns"], "idle time")
     lines = [*tenants, idle, unallocated]
-    equal(sum(row["device_time_ns"] for row in lines), total["device_time_ns"], "time of all lines")
+    equal(sum(row["device_time_ns"] for row in lines), total["device_time_ns"], "time of all rows")
     equal(total["device_time_ns"], devices * total["interval_ns"], "time of all devices")
     if "cost_micros" in total:
-        equal(sum(row["cost_micros"] for row in lines), total["cost_micros"], "money of all lines")
-        equal(sum(row["idle_cost_micros"] for row in tenants), idle["cost_micros"], "money for what was idle")
-        equal(total["cost_micros"], devices * cost_of(total["interval_ns"]), "money for all devices")
+        equal(sum(row["cost_micros"] for row in lines), total["cost_micros"], "cost of all rows")
+        equal(sum(row["idle_cost_micros"] for row in tenants), idle["cost_micros"], "cost of idle time")
+        equal(total["cost_micros"], devices * cost_of(total["interval_ns"]), "cost of all devices")
     return tenants, total
 
 
@@ -60,7 +61,7 @@ def grant(name, *ids):
 
 @case(alone=True)
 def pods():
-    """One launches, one was given two devices and has no process at all, one has ended, and a device is nobody's."""
+    """A pod that launches, an idle pod with two devices and no process, a pod that ended, and an unallocated device."""
     host, busy, idle, gone = HostRoot(), Name(), Name(), Name()
     for name in busy, idle:
         host.containerd(name)
@@ -76,7 +77,7 @@ def pods():
     nvml = Nvml(*device(0, f"process {workload.pid} {25 * mib}"), *device(1), *device(2), *device(3))
     tool = nvml.tool("-i", "0.5", "--host-root", host.path, *priced(), preexec=host.enter)
     workload.go()
-    wait_until(lambda: any(row.get("pod") == idle.pod and row["idle_ns"] > 10**9 for row in tool.rows), "a second of the idle pod")
+    wait_until(lambda: any(row.get("pod") == idle.pod and row["idle_ns"] > 10**9 for row in tool.rows), "a second of idle time of the idle pod")
     truth = workload.stop().truth()
     tool.stop()
     reports = {}
@@ -90,21 +91,21 @@ def pods():
             one["by"] |= set(row.get("held_by", "").split(",")) - {""}
             for key in "launches", "copy_bytes", "used_ns":
                 one[key] += row[key]
-    equal(set(sums) - {None}, {busy.pod, idle.pod}, "pods that live")
+    equal(set(sums) - {None}, {busy.pod, idle.pod}, "pods that exist")
     kernels = [call for call in truth if call["kind"] == "kernel"]
     equal((sums[busy.pod]["ids"], sums[busy.pod]["launches"]), ({"GPU-0"}, launched(kernels)), "the busy pod")
     equal(sums[busy.pod]["copy_bytes"], sum(copies.sums(call, False)["bytes"] for call in truth
                                               if copies.is_copy(call) and layer_wanted(call, "driver")), "bytes copied")
-    check({"kubelet", "context"} <= sums[busy.pod]["by"], f"who says so: {sums[busy.pod]}")
+    check({"kubelet", "context"} <= sums[busy.pod]["by"], f"sources: {sums[busy.pod]}")
     equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet", "dra"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
     notes = {note for row in tool.rows for note in row.get("notes", [])}
     check(any(note.startswith(f"{idle.namespace}/{idle.pod} holds 2 GPUs for ") and "launched nothing for" in note for note in notes),
-          f"the sentence: {notes}")
+          f"no note about the idle pod: {notes}")
 
 
 def counted(tool):
-    """As Prometheus reads it: seconds and money of all that there is, in the parts that reports have."""
-    address = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/metrics", tool.error), "an address")[0]
+    """Checks the metrics page: seconds and cost by part, as in reports."""
+    address = wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+/metrics", tool.error), "the address of the metrics page")[0]
 
     def sums():
         with urllib.request.urlopen(address, timeout=30 * harness.patience) as answer:
@@ -118,18 +119,18 @@ def counted(tool):
     got = wait_until(lambda: (sums_now := sums()).get("used_seconds", 0) > 0.5 and sums_now, "half a second of use")
     seconds, money = (sum(got[f"{part}_{unit}"] for part in ("used", "idle", "unallocated")) for unit in ("seconds", "cost"))
     check(got["resident_seconds"] >= got["driving_seconds"] > 0.5, f"seconds: {got}")
-    check(abs(money - seconds * price / 1e6 / 3600) < 3e-5, f"{money} for {seconds} s of a device: {got}")
+    check(abs(money - seconds * price / 1e6 / 3600) < 3e-5, f"a cost of {money} for {seconds} s of a device: {got}")
     tool.stop()
 
 
 @case(asan=True)
 def a_shared_device():
-    """Two processes on one device: what each of the ways to split says, and the same as a table and as FOCUS has it."""
+    """Two processes on one device: shares by each way of splitting, also in the table and in FOCUS output."""
     script = "forever; launch vecadd {}; sleep 50; end"
     many, few = (Workload(script.format(n)) for n in (90, 10))
     nvml = Nvml(*device(0, f"process {many.pid} {10 * mib}", f"process {few.pid} {30 * mib}", "gpm 2 61.5", "gpm 5 12.25", "gpm 3 nan",
                         "utilization 97", "memory 1000000 40000 0"))
-    many.go(), few.go()  # before any tool: none is over before they launch
+    many.go(), few.go()  # start before the tools, so that no run ends before they launch
     common = ["-p", f"{many.pid},{few.pid}", "--by", "pid", "-d", "1.5", *priced()]
     tools = {how: nvml.tool(*common, "--split", how) for how in ("launches", "memory")}
     focus = nvml.tool(*common, "--csv", json=False)
@@ -140,28 +141,29 @@ def a_shared_device():
     share = {}
     for how, tool in tools.items():
         tenants, total = check_sums(tool.rows, 1)
-        check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"what tracing took: {total}")
-        equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "what is said of it")
+        check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"overhead: {total}")
+        equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "sharing and split")
         equal({(row["sm_active_percent"], row["tensor_active_percent"], row["gpu_busy_percent"], row["memory_used_bytes"], row["measured_by"],
                 "sm_occupancy_percent" in row or "dram_active_percent" in row, row["efficiency_shared_ns"] > 0) for row in tenants},
-              {(61.5, 12.25, 97, 40000, "nvml", False, True)}, "how well the device was used, which is neither's alone")
+              {(61.5, 12.25, 97, 40000, "nvml", False, True)}, "utilization of the shared device")
         of = {row["pid"]: row["used_ns"] + row["idle_ns"] for row in tenants}
         share[how] = of[few.pid] / total["device_time_ns"]
-    check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"share of the one with few launches: {share}")
+    check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"share of the process with few launches: {share}")
     lines = list(csv.DictReader(io.StringIO(focus.text)))
     nanoseconds = [int(line["x_Seconds"].replace(".", "")) for line in lines]
     micros = [int(line["EffectiveCost"].replace(".", "")) for line in lines]
-    equal(sum(micros), cost_of(sum(nanoseconds)), "money of all lines")
-    equal({(line["x_SmActive"], line["x_DramActive"]) for line in lines if line["x_Part"] == "used"}, {("0.615", "")}, "in the accounts")
+    equal(sum(micros), cost_of(sum(nanoseconds)), "cost of all lines")
+    equal({(line["x_SmActive"], line["x_DramActive"]) for line in lines if line["x_Part"] == "used"}, {("0.615", "")}, "utilization in FOCUS")
     equal({(line["ResourceId"], line["ResourceName"], line["BillingCurrency"], line["ConsumedUnit"]) for line in lines},
-          {("GPU-0", model, "USD", "GPU-Hours")}, "of which device")
+          {("GPU-0", model, "USD", "GPU-Hours")}, "device in FOCUS")
     check({"used"} <= {line["x_Part"] for line in lines}, f"parts: {lines}")
 
 
 @case(alone=True)
 def parts_of_devices():
-    """MIG: each instance, and each part of one, has its part of the time, and who is on it by the driver's word; MPS: clients of one server are told
-    apart, and a dcgm-exporter's page says how well their device is used; Slurm: a job holds what it was given."""
+    """MIG: each (compute) instance has its part of the time, and its processes, as reported by the driver. MPS: clients
+    of one server are separate, and their device's utilization is from dcgm-exporter. Slurm: a job holds its allocated
+    devices."""
     script = "forever; launch vecadd {}; sleep 20; end"
     on_mig, first, second, *clients = (Workload(script.format(n)) for n in (5, 3, 2, 7, 11))
     server = Workload("forever; sleep 20; end", warm=False)
@@ -180,28 +182,28 @@ def parts_of_devices():
     near = lambda row, part: abs(row["device_time_ns"] + row["idle_ns"] - total["interval_ns"] * part) < 20
     mig = of[on_mig.pid]
     equal((mig["device"], mig["tensor_active_percent"], mig["sm_active_percent"], mig["measured_by"], near(mig, 3 / 7), "shared" in mig),
-          ("MIG-a", 33, 75, "nvml,dcgm", True, False), f"on an instance: {mig}")
+          ("MIG-a", 33, 75, "nvml,dcgm", True, False), f"row on an instance: {mig}")
     for one, device_of_it in (first, "MIG-b"), (second, "MIG-c"):
         row = of[one.pid]
         equal((row["device"], row.get("tensor_active_percent"), near(row, 1 / 7), "shared" in row, row["launches"] > 0),
-              (device_of_it, None, True, False, True), f"on a part of an instance, which nobody measures: {row}")
+              (device_of_it, None, True, False, True), f"row on a compute instance, which is not measured: {row}")
     for client in clients:
         row = of[client.pid]
-        check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"a client: {row}")
+        check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"row of a client: {row}")
     ratio = of[clients[1].pid]["launches"] / of[clients[0].pid]["launches"]
-    check(1.1 < ratio < 2.2, f"launches of clients, 11 to 7: {ratio}")
-    equal(of[server.pid]["launches"], 0, "launches of the server, which makes none")
+    check(1.1 < ratio < 2.2, f"ratio of the clients' launches, not 11 to 7: {ratio}")
+    equal(of[server.pid]["launches"], 0, "launches of the server")
     jobs = [row for row in tenants if row["device"] == "GPU-2"]
-    equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "what the job holds")
+    equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "devices held by the job")
     spare = sum(row["device_time_ns"] for row in tool.rows if row["of"] == "unallocated")
-    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"what is in no instance, or on one that nobody holds: {spare}")
+    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"time in no instance, or on an instance without a holder: {spare}")
     for one in (on_mig, first, second, *clients, server, in_job):
         one.stop()
 
 
 @case(alone=True)
 def by_configuration():
-    """CDI: a container has the files of an instance of MIG, and of its device; whose it is, says an annotation."""
+    """CDI: a container has the device files of a MIG instance and its device; an annotation names the team."""
     host, name = HostRoot(), Name()
     host.containerd(name, annotations={"example.com/team": "speech-2"},
                     devices=["/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"])
@@ -213,28 +215,28 @@ def by_configuration():
     tool = nvml.tool("-d", "1.5", "--host-root", host.path, "--teams", teams, *priced(), preexec=host.enter).finish()
     rows, _ = check_sums(tool.rows, 1)
     equal([(row["pod"], row["device_ids"], row["held_by"], row["team"], row["used_ns"]) for row in rows],
-          [(name.pod, "MIG-a", "config", "speech", 0)], "what it holds")
+          [(name.pod, "MIG-a", "config", "speech", 0)], "devices held by the container")
 
 
 @case
-def pages_that_are_none():
+def invalid_pages():
     refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "--dcgm asks this machine only")
 
 
 @case
 def waits():
-    """How long threads waited for the device, in stream waits and in frees; with --cheap it is not known."""
+    """Time that threads waited for the device, in stream waits and frees; unknown with --cheap."""
     workload = Workload("sync 20 fn=cuStreamSynchronize delay_us=2000; alloc a 100; free a delay_us=10000; launch vecadd 5")
     known, cheap = (Tool("-p", workload.pid, "--nvml", "off", "--by", "pid", *how) for how in ((), ("--cheap",)))
     workload.go().wait()
     rows = [next(row for row in tool.finish().rows if row["of"] == "tenant") for tool in (known, cheap)]
-    check(5e7 <= rows[0]["wait_ns"] <= rows[0]["interval_ns"], f"{rows[0]}")  # longer, where others use the CPUs
+    check(5e7 <= rows[0]["wait_ns"] <= rows[0]["interval_ns"], f"{rows[0]}")  # longer if other processes use the CPUs
     equal((rows[1].get("wait_ns"), [row["launches"] for row in rows]), (None, [5, 5]), f"{rows[1]}")
 
 
 @case
-def nobody_knows_of_devices():
-    """What was done is counted; what is held is not known, which is said, and not 0."""
+def unknown_devices():
+    """Without known devices, calls are counted, and holdings are reported as unknown, not 0."""
     workload = Workload("launch vecadd 31; copy 2 bytes=50")
     tools = [Tool("-p", workload.pid, "--nvml", "off", "--host-root", HostRoot().path, "--by", "comm", *mode, json=not mode)
              for mode in ([], ["--cheap", "-T"])]
@@ -242,21 +244,21 @@ def nobody_knows_of_devices():
     for tool in tools:
         tool.finish()
     row, total = tools[0].rows
-    equal((row["launches"], row["copy_bytes"], row["comm"]), (31, 100, "workload"), "what it did")
-    equal([key for key in ("held_by", "device_ids", "cost_micros", "used_ns", "idle_ns") if key in row], [], "what is not known")
+    equal((row["launches"], row["copy_bytes"], row["comm"]), (31, 100, "workload"), "calls of the process")
+    equal([key for key in ("held_by", "device_ids", "cost_micros", "used_ns", "idle_ns") if key in row], [], "unknown values")
     check("no GPU of this machine is known" in total["notes"][0] and "(unallocated)" not in tools[1].text, f"{total}")
-    equal([key for key in total if key.endswith("_ns") and key != "interval_ns"], [], "time of no device")
+    equal([key for key in total if key.endswith("_ns") and key != "interval_ns"], [], "times without a device")
 
 
 @case
-def prices_that_are_none():
+def invalid_prices():
     refused(["-p", "1", *priced("*H100*,cheap\n")], 1, "line 1", "cheap")
     refused(["-p", "1", "--prices", harness.here], 1, "not a regular file")
 
 
 @case
 def over_restarts():
-    """Runs that are killed and one that ends add up, and nothing is counted twice; a file tells whose team a row is."""
+    """Killed runs and a finished one add up without counting twice; a file assigns rows to teams."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1))
     (harness.here / "teams").write_text("nobody,namespace,x\nthe-team,user,*\n")
@@ -276,14 +278,14 @@ def over_restarts():
     tenants, total = check_sums(last.rows, 2)
     equal([row["team"] for row in tenants], ["the-team"], "teams")
     equal((total["interval_ns"], total["interval_ns"] - before >= 500_000_000), (kept(), True), "time of all runs")
-    check(any("nobody looked for" in note for note in total["notes"]), f"what was not seen: {total['notes']}")
+    check(any("nobody looked for" in note for note in total["notes"]), f"no note about time without a run: {total['notes']}")
     refused(["-p", workload.pid, "--state", state], 1, "--by team")
     workload.stop()
 
 
 @case
 def the_clock_was_set_back():
-    """A state that was saved tomorrow is used with a warning, by this run and the next, and its sums only grow."""
+    """A state saved in the future is used with a warning by this run and the next; its sums only grow."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml, state = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1)), harness.here / "state"
     workload.go()
@@ -292,7 +294,7 @@ def the_clock_was_set_back():
     check("clock" not in first.error, first.error)
     moved = lambda found: "time\t{}\t{}\t{}".format(*(int(time) + 86400 * 10**9 for time in found.groups()[:2]), found[3])  # noqa: E731
     text, moves = re.subn(r"^time\t(\d+)\t(\d+)\t(\d+)$", moved, state.read_text(), flags=re.M)
-    equal(moves, 1, "lines of time")
+    equal(moves, 1, "lines with times")
     state.write_text(text)
     before = first.rows[-1]["interval_ns"]
     for warns in True, False:

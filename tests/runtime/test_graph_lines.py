@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagraph: lines of what happens to graphs, histograms, and storms."""
+"""cudagraph: lines per event, histograms, and re-capture storms."""
 import re
 from collections import Counter, defaultdict
 
@@ -9,7 +9,7 @@ from harness import check, equal
 from programs import Tool, Workload, trace
 from truth import bucket
 
-# What each step is told as: call, names of the graph and the executable graph, kernels, copies, others, result, reason.
+# Expected line of each step: call, names of graph and executable graph, kernels, copies, others, result, reason.
 story = [
     ("graph create G", "create G - 0 0 0 0"),
     ("graph add G kernel 2", "add G - 1 0 0 0; add G - 2 0 0 0"),
@@ -44,8 +44,8 @@ story = [
 ]
 
 
-def told(event, names):
-    """A line in the words of the story; names of graphs are those of their handles then."""
+def described(event, names):
+    """A line in the form of the expected lines, with the names that the handles have at that time."""
     known = [str(event.get(name, "?")) for name in ("kernels", "copies", "other_nodes")]
     handles = [names.get(event.get(name), event.get(name, "-")) for name in ("graph", "exec")]
     words = [event["call"], *handles, *known, str(event["result_code"])]
@@ -61,7 +61,7 @@ def by_thread(events):
 
 @case(each={"one": 1, "threads": 3}, asan=True)
 def the_life_of_graphs(threads):
-    """In order on each thread, with what was known of the nodes at that time; graphs of threads have names of their own."""
+    """Lines are in order per thread, with the nodes known at that time. Each thread's graphs have their own names."""
     steps = "\n".join(re.sub(r"\b([GCHKXYZW])\b", r".\1", step) for step, _ in story)
     workload = Workload(f"threads {threads}\n{steps}\nend", "workload-driver")
     every, failed = Tool("-p", workload.pid, "-e"), Tool("-p", workload.pid, "-e", "-x")
@@ -75,7 +75,7 @@ def the_life_of_graphs(threads):
                 if key in event and event["call"] in ("create", "capture", "instantiate") and not event["result_code"]:
                     if key == "exec" or event["call"] != "instantiate":
                         names[event[key]] = name
-            got.append(told(event, names))
+            got.append(described(event, names))
         equal(dict(enumerate(got)), dict(enumerate(want)), f"lines of thread {tid}")
         equal(len(events), len(want), "lines")
         calls.update((e["tid"], e["function"], e["result_code"], e.get("exec"), e["captured"]) for e in events)
@@ -91,7 +91,7 @@ def the_life_of_graphs(threads):
 
 @case
 def histograms():
-    """How long launches and instantiations take, and how large the graphs are that are launched."""
+    """Durations of launches and instantiations, and sizes of launched graphs."""
     script = """graph create G; graph add G kernel 3; graph instantiate G X block_us=30000; graph launch X 5 block_us=10000
     graph launch X 20; graph create H; graph add H kernel 40; graph add H memset 60; graph instantiate H Y; graph launch Y 7
     graph launch Y 2 result=700"""
@@ -123,7 +123,8 @@ graph execdestroy X; graph destroy G; end; end; touch {dir}/made%s; sleep 1300
 
 @case(asan=True)
 def storms():
-    """Who captures more often than that is told once, with how often and from where; nobody else, and nothing at first."""
+    """A process that captures more often than the limit is reported once, with rate and stack; others, and start-up,
+    are not."""
     workload, calm = Workload(storm % 0), Workload(storm.replace("repeat 9", "repeat 4") % 1)
     pids = f"{workload.pid},{calm.pid}"
     tool, all_of_it, text, warm = (Tool("-p", pids, "--storms", *more, **options) for more, options in (
@@ -132,9 +133,9 @@ def storms():
     workload.wait(), calm.wait()
     line, = tool.finish().events
     equal((line["pid"], line["captures_per_minute"], line["instantiates_per_minute"], line["event"]), (workload.pid, 9, 9, "storm"), f"{line}")
-    check(any("workload::" in frame for frame in line["frames"]), f"from where: {line}")
+    check(any("workload::" in frame for frame in line["frames"]), f"no frame of the program: {line}")
     equal({e["pid"]: e["captures_per_minute"] for e in all_of_it.finish().events}, {workload.pid: 9, calm.pid: 4}, f"{all_of_it}")
-    equal(warm.finish().events, [], "at first")
+    equal(warm.finish().events, [], "storms during warm-up")
     for each in tool, warm, all_of_it:
         equal(each.rows, [], f"rows of {each}")
     head, row, *frames = text.finish().text.splitlines()
@@ -144,7 +145,7 @@ def storms():
 
 @case
 def storms_of_instantiations():
-    """Also of who instantiates alone, at the runtime."""
+    """A process that only instantiates, through the runtime, is reported too."""
     workload = Workload("graph create G; graph add G kernel; repeat 20; graph instantiate G X; graph execdestroy X; end; sleep 1300")
     tool = Tool("-p", workload.pid, "--storms", 19, "--warm-up", 0, "--api", "runtime")
     none = Tool("-p", workload.pid, "--storms", 20, "--warm-up", 0)
@@ -156,7 +157,7 @@ def storms_of_instantiations():
 
 @case
 def memory_of_graphs_is_trimmed():
-    """What graphs keep can be given back; pools are another matter."""
+    """Trimming memory that graphs keep is a line; trimming pools is not."""
     tool, _ = trace("alloc P 0 fn=cuMemPoolCreate; trim P 4096; trim graph; alloc a 64", "-e", form="workload-driver")
     equal([(event["call"], event["function"], event["result_code"]) for event in tool.events],
           [("trim", "cuDeviceGraphMemTrim", 0)], "lines")

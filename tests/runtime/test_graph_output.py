@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagraph: what each way of asking prints, and what it refuses."""
+"""cudagraph: output of each combination of options, and options that it rejects."""
 import math
 from collections import Counter
 
@@ -43,7 +43,7 @@ an_event = {"type": text, "time": text, "time_ns": integer, "tid": integer, "lay
 
 
 def keys_of(mode):
-    """What each line has, and what it may have."""
+    """Required and optional keys of a line."""
     by = mode[mode.index("--by") + 1].split(",") if "--by" in mode else ["pid"] if {"-x", "--summary"} & set(mode) else ["graph"]
     if "-e" in mode:
         whose = {key: who[key] for key in who if key != "process_start_ns"}
@@ -68,7 +68,7 @@ def keys_of(mode):
 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "failed_by", "both", "summary", "hist_by"))
 def every_mode(mode):
-    """Each line is an object with its type (Tool checks that); all keys are there that may be counted on, and no others."""
+    """Each line is an object with a type (checked by Tool), all required keys, and no unknown ones."""
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, *mode)
     workload.go().wait()
@@ -85,12 +85,12 @@ def every_mode(mode):
         graph = "exec_number" in tool.rows[0]
         for name in ("updates", "failed_updates", "uploads", "parameter_sets", "destroyed"):
             equal(sum(row[name] for row in tool.rows), want[name], f"{name} of {tool}")
-        failed = graphs.failed_launches(calls) if "--summary" in mode else Counter()  # it does not wait for results there
+        failed = graphs.failed_launches(calls) if "--summary" in mode else Counter()  # --summary does not wait for results
         for name in "launches", "kernels_launched":
             equal(sum(row[name] for row in tool.rows), want[name] + failed[name], f"{name} of {tool}")
         want["errors"] -= failed["launches"]
         equal(sum(row["instantiates"] for row in tool.rows), 2, "instantiations")
-        if not graph:  # a capture is of no graph that runs
+        if not graph:  # a capture belongs to no executable graph
             equal([sum(row[name] for row in tool.rows) for name in ("captures", "failed_captures")], [1, 1], "captures")
             equal(sum(row["errors"] for row in tool.rows), want["errors"], "errors")
     for record in tool.of_type("hist"):
@@ -105,7 +105,7 @@ def every_mode_as_text(mode):
 
 @case(each={"what": ("api", "graph", "thread,api,stream"), "who": ("pid", "thread", "comm", "container", "pod")})
 def rows_by(ways):
-    """However rows are cut, they add up to the same."""
+    """Rows of each grouping have the same totals."""
     workload = Workload(script, "workload-driver")
     tools = [Tool("-p", workload.pid, "--by", what) for what in ways]
     workload.go().wait()
@@ -133,7 +133,7 @@ def same_graph_rows(tool, what, workload):
 
 @case(each={form: form for form in ("workload-driver", "workload")})
 def whole_processes(form):
-    """--summary: what there is, what share of kernels graphs launch, and the time that making them took."""
+    """--summary: number of graphs, share of kernels launched by graphs, and time spent creating them."""
     workload = Workload(script, form)
     tool = Tool("-p", workload.pid, "--summary")
     workload.go()
@@ -144,7 +144,7 @@ def whole_processes(form):
                        ("live_execs", end["execs_live"])):
         equal(row[name], want, f"{name}: {row}")
     calls = graphs.calls(workload)
-    kernels = graphs.failed_launches(calls)["kernels_launched"]  # it does not wait for their results
+    kernels = graphs.failed_launches(calls)["kernels_launched"]  # --summary does not wait for results
     kernels += sum(graphs.count_of(call)["kernels_launched"] for call in calls)
     direct = sum(call["count"] for call in truth if call["kind"] == "kernel" and call["layer"] == "driver" and not call["recorded"])
     equal((row["kernels_launched"], row["direct_launches"]), (kernels, direct), "kernels")
@@ -157,8 +157,8 @@ def whole_processes(form):
 
 
 @case
-def what_failed():
-    """-x: by function and result."""
+def failed_calls():
+    """-x: number of failed calls by function and result."""
     workload = Workload(script, "workload-driver")
     tool = Tool("-p", workload.pid, "-x")
     workload.go().wait()
@@ -225,13 +225,13 @@ def tables_of_text(chosen):
     wanted = {"NODES": "7", "KERNELS": "3", "COPIES": "2", "SETS": "1", "HOST": "1", "LAUNCHES": "0" if "-x" in mode else "12",
               "DIRECT": "36", "GRAPH%": "50.0", "REFUSED": "1", "UPDATES": "0" if "-x" in mode else "1", "REASON": "attributes",
               "ERRORS": "1", "GRAPHS": "1", "EXECS": "1", "INSTANT": "0" if "-x" in mode else "1", "CAPTURES": "0"}
-    if "-x" in mode:  # cells without values are empty there
+    if "-x" in mode:  # with -x, cells without values are empty
         values = {name: n for name, n in values.items() if name not in ("UPDATES", "REFUSED", "REASON", "ERRORS")}
     equal({name: values[name] for name in values if name in wanted}, {n: v for n, v in wanted.items() if n in values}, tool.text)
 
 
 @case
-def columns_of_updates_are_there_with_updates():
+def columns_of_updates_only_with_updates():
     tool, _ = trace("graph create G; graph add G kernel; graph instantiate G X; graph launch X", form="workload-driver", json=False)
     check("LAUNCHES" in tool.text and "UPDATES" not in tool.text and "REASON" not in tool.text, tool.text)
 
@@ -240,7 +240,7 @@ def columns_of_updates_are_there_with_updates():
             "storms": ["--storms", "1", "--warm-up", "0"], "histogram": ["-H", "launch", "--by", "thread,graph"]}, asan=True,
       long=["comm", "failed", "histogram"])
 def hostile_names(mode):
-    """Names that are escape sequences, line ends or no UTF-8 stay text."""
+    """Process names with escape sequences, newlines or invalid UTF-8 are escaped."""
     one = "graph instantiate G X; graph launch X 2; graph launch X result=700; graph execdestroy X"
     steps = "graph create G; graph add G kernel\n" + "\n".join(f"name {comm}\n{one}" for comm in comms)
     for comm in comms[0], comms[3]:
@@ -249,4 +249,4 @@ def hostile_names(mode):
         workload.go().wait()
         no_control_bytes(tools[0].finish())
         no_control_bytes_in_json(tools[1].finish())
-        check(tools[0].text.strip() and len(tools[1].records) > 3, f"{tools[1]} says nothing")
+        check(tools[0].text.strip() and len(tools[1].records) > 3, f"{tools[1]}: no output")

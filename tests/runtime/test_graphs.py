@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudagraph: each graph that can be launched has a row of its own, and it is what was done with that graph."""
+"""cudagraph: each executable graph has its own row with its nodes and calls."""
 import graphs
 from graphs import case, same_graphs, trace_graphs
 from harness import check, equal
@@ -10,7 +10,7 @@ settable = ("kernel", "memcpy", "memset", "host", "wait", "record", "semsignal",
 
 
 def every(layer, adds, instantiates, updates, memop, generic="generic"):
-    """A script with every function about graphs, each a number of times of its own."""
+    """A script with every graph function, each with a unique number of calls."""
     n = iter(range(2, 1000))
     lines = ["graph create G"]
     lines += [f"graph add G {kind} {next(n)}; graph add G {kind} {next(n)} {generic}" for kind in specific]
@@ -37,7 +37,7 @@ driver = every("cu", ["kernel 3 fn=cuGraphAddKernelNode", "empty 2 generic fn=cu
 runtime = ("cuda", [f"memcpy 3 fn=cudaGraphAddMemcpyNode{what}" for what in ("1D", "ToSymbol", "FromSymbol")],
            ["cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cudaGraphInstantiateWithParams",
             "cudaGraphInstantiateWithParams_ptsz"])
-# A static runtime does not say which version it is, and some functions have other arguments in others: not probed.
+# The version of a static runtime is unknown, so functions whose arguments differ between versions are not probed.
 scripts = {"workload": every(*runtime, ["cudaGraphExecUpdate"], False), "workload-static": every(*runtime, [], False, "")}
 
 
@@ -50,8 +50,8 @@ def every_driver_function():
 
 @case(gpu=True)
 def nodes_on_a_device():
-    """Added, captured over two streams, cloned, a child; what is instantiated is launched, updated and launched again. The
-    figures are those of the script: no driver but the stand-in tells any."""
+    """Graphs with added and captured nodes (over two streams), clones and children are instantiated, launched, updated
+    and launched again. Compared with the script's figures, since real drivers report none."""
     workload = Workload("""
     graph create G; graph add G kernel 3; graph add G memset 2; graph add G memcpy 1; graph add G host 2; graph add G empty 1
     capture begin stream=1; launch vecadd 5 stream=1; event record E stream=1; event wait E stream=2; launch saxpy 4 stream=2
@@ -70,7 +70,7 @@ def nodes_on_a_device():
 
 @case(each={form: form for form in ("workload", "workload13", "workload-static")})
 def every_runtime_function(form):
-    """At the driver, at the runtime, and at both, where nothing counts twice."""
+    """With --api driver, runtime and both, where nothing counts twice."""
     workload = Workload(scripts.get(form, scripts["workload"]), form)
     tools = {api: Tool("-p", workload.pid, "--api", api) for api in ("driver", "runtime", "both")}
     workload.go().wait()
@@ -80,7 +80,7 @@ def every_runtime_function(form):
 
 @case(each={"driver": ("workload-driver", "driver"), "runtime": ("workload", "runtime"), "both": ("workload13", "both")})
 def captured_nodes(how):
-    """What is called on a stream under capture is a node of it, by kind; what fails, or is elsewhere, is not."""
+    """Calls on a captured stream become nodes, by kind; failed calls, and calls on other streams, do not."""
     form, api = how
     script = """
     launch scale 9 stream=1; capture begin stream=1; launch scale 3 stream=1; launch scale 2 stream=1 result=719; launch scale 7 stream=2
@@ -94,8 +94,8 @@ def captured_nodes(how):
 
 
 @case(asan=True)
-def captures_beside_each_other():
-    """Of one thread on two streams, and of several threads; handles of destroyed graphs come back in other threads."""
+def concurrent_captures():
+    """Captures of one thread on two streams, and of several threads; handles are reused by other threads."""
     script = """
     capture begin stream=1; capture begin stream=2; launch scale 3 stream=1; launch vecadd 5 stream=2; capture end G stream=1
     launch scale 7 stream=2; launch scale 9 stream=1; capture end H stream=2; graph instantiate G X; graph instantiate H Y
@@ -111,7 +111,8 @@ def captures_beside_each_other():
 
 @case
 def events_carry_a_capture():
-    """Over three streams and back; nothing on them is of the graph before and after."""
+    """Events extend a capture over three streams and back; calls on them before and after do not belong to the
+    graph."""
     script = """
     repeat 20; capture begin stream=1; launch scale 2 stream=1; event record E stream=1; event wait E stream=2; event wait E stream=3
     launch scale 3 stream=2; copy 4 fn=cuMemsetD8Async stream=3; hostfunc 1 stream=3
@@ -126,7 +127,7 @@ def events_carry_a_capture():
 
 @case
 def captured_into_a_graph():
-    """A graph that is there gets more nodes, and what was instantiated of it before does not."""
+    """A capture into an existing graph adds nodes to it, but not to executable graphs instantiated before."""
     script = """
     graph create G; graph add G kernel 2; graph instantiate G X; capture begin stream=1 to=G; launch scale 3 stream=1; hostfunc 1 stream=1
     capture end G2 stream=1; graph instantiate G Y; graph launch X 5; graph launch Y 7; capture begin stream=1 to=G
@@ -151,7 +152,7 @@ failures = {
 
 @case(each={str(code): code for code in failures})
 def failed_captures(code):
-    """One that fails leaves no graph, and nothing of it is in the next one."""
+    """A failed capture leaves no graph, and adds nothing to the next one."""
     begin = "" if code == 900 else "capture begin stream=1; launch scale 3 stream=1;"
     other = "capture begin stream=2; launch scale 1 stream=2;" if code == 902 else ""
     script = f"""event record O stream=2; {other} {begin} {failures[code]}
@@ -166,4 +167,4 @@ def failed_captures(code):
     row, = summary.finish().rows
     equal((row["captures"], row["failed_captures"]), tuple(sum(c["count"] for c in ends if bool(c["result"]) == bad)
                                                            for bad in (False, True)), "captures")
-    check(row["failed_captures"] > 0, f"{ends}")
+    check(row["failed_captures"] > 0, f"no failed capture: {ends}")

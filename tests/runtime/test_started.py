@@ -122,7 +122,7 @@ def a_program_that_the_user_may_not_execute():
     program.write_text("#!/bin/sh\n")
     program.chmod(0o700)
     os.chmod(harness.here, 0o755)
-    tool = started([program], "--user", nobody.pw_name, json=False).finish(126)
+    tool = started([program], "--user", other_user.pw_name, json=False).finish(126)
     check(f"cannot start {program} as user nobody: Permission denied".lower() in tool.error.lower(),
           f"no reason: {tool.error}")
 

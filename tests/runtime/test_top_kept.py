@@ -7,7 +7,7 @@ import tempfile
 
 import harness
 from harness import check, equal
-from test_top_screen import Screen, living
+from test_top_screen import Screen, lasting_workload
 from tops import case
 
 
@@ -33,7 +33,7 @@ def headers(screen):
 
 @case(asan=True)
 def changed_by_keys():
-    workload, do = living("launch vecadd 10")
+    workload, do = lasting_workload("launch vecadd 10")
     settings = Settings()
     with settings.screen(workload) as screen:
         do()
@@ -123,7 +123,7 @@ def written(text, why):
     "no_such_column": written('{"columns": ["\\u001b[2Jnone"]}', r"there is no column '\x1B[2Jnone'"),
     "no_such_rows": written('{"by": "pids"}', "rows cannot be grouped by 'pids'")})
 def untrusted_files(make):
-    workload, do = living("launch vecadd 10")
+    workload, do = lasting_workload("launch vecadd 10")
     settings = Settings()
     settings.file.parent.mkdir(mode=0o700)
     why = make(settings)
