@@ -64,7 +64,7 @@ def every_column(mode):
 
 # Functions that count in two columns, on many threads, with failures, and nested.
 calls_in_two_columns = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind=2; sync 3; free .a; hostfunc 2; launch vecadd 3\n" \
-                        "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
+                       "copy 1 result=1; sync 1 fn=cuStreamQuery result=600; alloc .b 64 fn=cudaMallocHost; free .b; end; end\n"
 
 
 @case(each={"default": [], "latency": ["-l"]}, asan=True)

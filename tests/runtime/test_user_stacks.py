@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-U: every frame from the call to main, however deep the stack is and however far apart its frames lie."""
+"""-U: every frame from the call to main, for deep stacks and for large frames."""
 import json
 import pathlib
 import re
@@ -16,7 +16,7 @@ def functions_of(frames):
 
 
 def started(binary, go, *words, by=()):
-    """One of the programs here or of the stand-in (stacks/), which has the driver, and waits for `go`."""
+    """Starts a program of this file or of the stand-in (stacks/). It maps the driver, and waits for the file `go`."""
     process = subprocess.Popen([*by, binary, harness.standin / "libcuda.so.1", go, *map(str, words)], stdout=subprocess.PIPE)
     kill_at_end(process)
     wait_until(lambda: "libcuda" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(), "the driver is mapped")
@@ -35,7 +35,7 @@ def every_frame(stack):
     flames = harness.here / "flames.json"
     tool = Tool("-p", process.pid, "-U", "--speedscope", flames)
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     process.kill()
     row, = tool.rows
@@ -46,60 +46,60 @@ def every_frame(stack):
     profile, = drawn["profiles"]
     equal(profile["weights"], [100], "launches of the flame graph")
     names = [drawn["shared"]["frames"][frame]["name"].split(" ")[0] for frame in profile["samples"][0]]
-    equal(names[0], f"deep-{process.pid}", "its outermost frame")
-    equal(names[1:-1], functions[::-1], "its frames")
+    equal(names[0], f"deep-{process.pid}", "outermost frame of the flame graph")
+    equal(names[1:-1], functions[::-1], "frames of the flame graph")
 
 
 levels = ["level0(int)", "level5", "level4(int)", "level3", "level2(int)", "level1", "main"]
 
 
 def through_five_libraries(kind, *words):
-    """The program started, and the file that it waits for."""
+    """The started program, and the file that it waits for."""
     go = harness.here / "go"
     return started(harness.standin / "stacks" / kind / "levels", go, *words), go
 
 
-def said_by_program(process):
-    """Its callers as the program itself knows them, by name and offset, up to the line that says that it is done."""
+def stack_by_program(process):
+    """Callers by name and offset, as the program itself prints them before its last line, "done"."""
     lines = iter(process.stdout.readline, b"done\n")
     return [re.sub(r"^_Z\d([a-z0-9]+)i\+", r"\1(int)+", line.decode().rstrip()) for line in lines]
 
 
 @case
-def as_the_program_says():
-    """Frame by frame and byte by byte, where libraries have frame pointers, and every other signs what it returns to (or
+def equals_the_programs_own_stack():
+    """Names and offsets of all frames. Libraries have frame pointers, and every other one signs return addresses (or
     begins its functions with endbr64)."""
     process, go = through_five_libraries("framed", "print", 100)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    said = said_by_program(process)
+    own_stack = stack_by_program(process)
     tool.stop()
-    equal(functions_of(said), levels[1:], "what the program says")
+    equal(functions_of(own_stack), levels[1:], "stack by the program")
     callers = {tuple(row["frames"][:len(levels)]): row["launches"] for row in tool.rows}
     equal({functions_of(frames)[0]: launches for frames, launches in callers.items()}, {"main": 1, levels[0]: 100}, "launches")
-    equal([list(frames[1:]) for frames in callers if not frames[0].startswith("main")], [said], "callers")
+    equal([list(frames[1:]) for frames in callers if not frames[0].startswith("main")], [own_stack], "callers")
 
 
 @case(each={optimized: optimized for optimized in ("O1", "O2", "Os")}, long=["O1", "Os"], asan=True)
 def without_frame_pointers(optimized):
-    """Five libraries: every one of their functions is there, by name, in its order."""
+    """Five libraries: each of their functions appears, by name and in order."""
     process, go = through_five_libraries(optimized, "launch", 100)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     rows = {tuple(functions_of(row["frames"])[:7]): row["launches"] for row in tool.rows}
-    equal(rows.pop(tuple(levels), None), 100, f"launches below all levels, beside {rows}")
-    equal([(frames[0], launches) for frames, launches in rows.items()], [("main", 1)], "the program's own")
+    equal(rows.pop(tuple(levels), None), 100, f"launches through all levels; other rows: {rows}")
+    equal([(frames[0], launches) for frames, launches in rows.items()], [("main", 1)], "launches by main itself")
 
 
 def linked_by_lld(*options, program=()):
-    """levels and its libraries, linked anew: lld does not pad files, so text begins in a page of the segment before it."""
+    """levels and its libraries, linked by lld, which does not pad segments: text begins in the page of the previous one."""
     objects = harness.build / "standin/obj/stacks/O2"
     if not shutil.which("ld.lld"):
-        raise harness.Skip("there is no lld")
+        raise harness.Skip("no lld")
     if not objects.exists():
-        raise harness.Skip(f"there is no {objects}")
+        raise harness.Skip(f"no {objects}")
     linker = ["c++", "-fuse-ld=lld", f"-Wl,-rpath,{harness.here}", *options]
     libraries = [harness.here / f"liblevel{level}.so" for level in range(1, 6)]
     for library in libraries:
@@ -111,13 +111,13 @@ def linked_by_lld(*options, program=()):
 
 @case(each={"small_pages": ([], ["-pie"]), "large_pages": (["-Wl,-z,max-page-size=0x200000"], ["-pie"]),
             "not_moved": ([], ["-no-pie"])}, long=["large_pages"])
-def through_files_that_lld_linked(linked):
+def files_linked_by_lld(linked):
     options, program = linked
     go = harness.here / "go"
     process = started(linked_by_lld(*options, program=program), go, "launch", 100)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     rows = {tuple(functions_of(row["frames"])): row["launches"] for row in tool.rows}
     frames, = (frames for frames, launches in rows.items() if launches == 100)
@@ -125,25 +125,25 @@ def through_files_that_lld_linked(linked):
 
 
 @case(tool="cudagap")
-def of_threads_that_block():
+def blocked_threads():
     process, go = through_five_libraries("O2", "sleep", 20)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     row = max((row for row in tool.rows if row["reason"] == "sleep"), key=lambda row: row["blocks"])
     equal(row["blocks"], 20, "sleeps")
     frames = [frame for frame in functions_of(row["frames"]) if frame in levels]
     equal(frames, levels, f"frames: {row['frames']}")
-    check(any("libc.so" in frame for frame in row["frames"]), f"libc's come first: {row['frames']}")
+    check(any("libc.so" in frame for frame in row["frames"]), f"no frames of libc: {row['frames']}")
 
 
 @case(tool="ncclwait")
-def of_collectives():
+def collectives():
     process, go = through_five_libraries("O2", "reduce", 20, harness.standin / "libnccl.so.2")
     tool = Tool("-p", process.pid, "-e", "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     equal(len(tool.events), 20, "calls")
     for event in tool.events:
@@ -151,14 +151,14 @@ def of_collectives():
 
 
 @case(tool="cudatop")
-def of_calls_on_a_screen():
+def calls_on_the_screen():
     process, go = through_five_libraries("O2", "launch", 2000000000)
     with Screen("-p", process.pid, interval=0.5, lines=100) as screen:
         screen.wait_for(f"{process.pid} levels")
         screen.keys("Enter")
         go.touch()
         in_order = r".*\n.*".join(rf" {re.escape(level)}\+0x" for level in levels)
-        screen.wait_for(lambda text: re.search(in_order, text), "all frames, in their order")
+        screen.wait_for(lambda text: re.search(in_order, text), "all frames in order")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(process.pid)], "the list")
         screen.quit()
@@ -192,8 +192,8 @@ int main(int argc, char** argv)
 
 
 @case
-def of_code_made_at_run_time():
-    """It has no name, and is told as what it is."""
+def generated_code():
+    """It has no name, and is marked as JIT."""
     source, binary, go = (harness.here / file for file in ("made.c", "made", "go"))
     source.write_text(made)
     if subprocess.run(["cc", "-O1", "-mno-red-zone", "-o", binary, source, "-ldl"], capture_output=True).returncode:
@@ -201,30 +201,30 @@ def of_code_made_at_run_time():
     process = started(binary, go)
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 100, "launches")
     for row in tool.rows:
-        check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"the caller: {row['frames']}")
+        check(re.fullmatch(r"0x[0-9a-f]+ \(JIT\)", row["frames"][0]), f"caller: {row['frames']}")
 
 
 @case
 def above_48_bits():
-    """A thread's stack, a kernel's handle and code made at run time, where the machine has such addresses."""
+    """The stack of a thread, the handle of a kernel, and generated code, if the machine has such addresses."""
     go = harness.here / "go"
     process = started(harness.standin / "stacks/high", go)
     if process.stdout.readline() == b"low\n":
         raise harness.Skip("addresses have 48 bits here")
     tool = Tool("-p", process.pid, "-U")
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
     tool.stop()
     by_caller = {functions_of(row["frames"])[0]: row for row in tool.rows}
     equal(functions_of(by_caller["leaf"]["frames"])[:7], ["leaf", *["down"] * 5, "calls"], "frames")
-    equal(by_caller.pop("leaf")["launches"], 100, "launches below them")
+    equal(by_caller.pop("leaf")["launches"], 100, "launches with these frames")
     made, = by_caller.values()
-    equal(made["launches"], 100, "launches by code that was made")
-    check(re.fullmatch(r"0x4[0-9a-f]{12} \(JIT\)", made["frames"][0]), f"the caller: {made['frames']}")
+    equal(made["launches"], 100, "launches by generated code")
+    check(re.fullmatch(r"0x4[0-9a-f]{12} \(JIT\)", made["frames"][0]), f"caller: {made['frames']}")
 
 
 alike = r"""
@@ -249,7 +249,7 @@ __attribute__((noinline)) int right(int n)
 int main(int argc, char** argv)
 {
     int sum = argc;
-    cpu_set_t one; /* counts of what is looked at again are a CPU's */
+    cpu_set_t one; /* each CPU has its own counter for rechecks of known stacks */
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
@@ -267,10 +267,10 @@ int main(int argc, char** argv)
 
 
 @case(each={"far_from_its_end": (), "near_its_end": ("env", "-i", "setarch", "-R")})
-def two_that_are_alike(by):
-    """Two functions without frame pointers, whose frames have the same size and call the same one: by its id, the stack is
-    one. That it has other callers at times is told: of the calls 1024, 2048, ..., 5120 behind the first, one is from left.
-    Without an environment, and with no room left out at random, there is less of the stack than the kernel side reads."""
+def indistinguishable_callers(by):
+    """Two functions without frame pointers have frames of the same size and call the same function, so their stacks have
+    the same id. Calls 1024, 2048, ..., 5120 after the first one are rechecked: four of the five have another caller than
+    the first, which is reported. Without environment and ASLR, the stack is shorter than what the kernel side reads."""
     source, binary, go = (harness.here / file for file in ("alike.c", "alike", "go"))
     source.write_text(alike)
     if subprocess.run(["cc", "-O1", "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-rdynamic", "-o", binary,
@@ -279,8 +279,8 @@ def two_that_are_alike(by):
     process = started(binary, go, by=by)
     tool = Tool("-p", process.pid, "-U", "-i", "500ms", losses=True)
     go.touch()
-    equal(process.stdout.readline(), b"done\n", "the program")
-    wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "that callers differ is told")
+    equal(process.stdout.readline(), b"done\n", "status of the program")
+    wait_until(lambda: b"stacks_differing" in tool.out_file.read_bytes(), "stacks_differing in a record")
     tool.stop()
     equal(sum(row["launches"] for row in tool.rows), 6000, "launches")
     equal({tuple(functions_of(row["frames"][:3])) for row in tool.rows}, {("leaf", "left", "main")}, "frames")

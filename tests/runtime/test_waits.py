@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudasync: every call that waits for the device is counted once, as what it is, with its time; and nothing else."""
+"""cudasync counts every call that waits for the device once, by kind and with its time, and no other calls."""
 import secrets
 
 import harness
@@ -9,7 +9,7 @@ from containers import Cgroup
 from harness import check, equal
 from programs import Tool, Workload, trace
 from truth import bucket
-from waits import case, same_times, same_waits, check_consistency
+from waits import case, check_consistency, same_times, same_waits
 
 modes = {"all": [], "failed": ["-x"]}
 
@@ -26,8 +26,8 @@ def every(syncs, copies, frees, failing=True):
     return "\n".join(lines) + waits.no_waits
 
 
-def attached(tool, layer, functions):
-    """A row of the probe table that no case calls would say nothing here."""
+def check_all_are_tested(tool, layer, functions):
+    """Fails if the probe table has a function that no case calls."""
     equal(tool.of_type("attached")[-1]["functions"], len(functions) + len(waits.not_called[layer]),
           f"functions that {tool} probes; those tested are {functions}")
 
@@ -39,7 +39,7 @@ def every_driver_function(mode):
     same_waits(tool, truth, failed_only=bool(mode))
     called = {call["function"] for call in waits.waits(truth)}
     equal(called, {*waits.driver_syncs, *waits.driver_copies, *waits.driver_frees}, "functions called")
-    attached(tool, "driver", called)
+    check_all_are_tested(tool, "driver", called)
     if not mode:
         same_times(tool, truth)
         check_consistency(tool)
@@ -58,23 +58,23 @@ def every_runtime_function(form):
     same_times(above, truth, api="runtime")
     same_waits(below.finish(), truth)
     same_waits(failed.finish(), truth, api="runtime", failed_only=True)
-    # Not the driver's copy in the runtime's once more.
+    # The driver's copy within the runtime's is not counted again.
     same_waits(both.finish(), truth, api="both", by=("function", "wait", "layer"))
     called = {call["function"] for call in waits.waits(truth, "runtime")}
     equal(called, {*waits.runtime_syncs, *old, *waits.runtime_copies, *waits.runtime_frees}, "functions called")
-    attached(above, "runtime", called)
+    check_all_are_tested(above, "runtime", called)
 
 
 @case(gpu=True)
-def nothing_that_does_not_wait():
+def calls_that_do_not_wait():
     tool, truth = trace(waits.no_waits)
     equal(tool.rows, [], f"rows of {tool}")
-    equal(len(truth) > 10, True, "there was something")
+    equal(len(truth) > 10, True, "calls in the truth")
 
 
 @case
-def asking_is_no_failure():
-    """600 is the answer "not yet" of those that ask, and an error of those that wait."""
+def not_ready_is_no_error_of_polls():
+    """Result 600 means "not ready" for polls, and is an error for waits."""
     script = ("sync 1009 fn=cuStreamQuery result=600; sync 53 fn=cuStreamQuery; sync 7 fn=cuStreamQuery result=700\n"
               "sync 101 fn=cuEventQuery result=600; sync 11 fn=cudaStreamQuery result=600; sync 3 fn=cuCtxSynchronize result=600\n"
               "sync 5 fn=cudaEventQuery runtime_result=400")
@@ -86,13 +86,13 @@ def asking_is_no_failure():
     for tool, api, failed in tools:
         same_waits(tool.finish(), truth, api=api, failed_only=failed)
         for row in tool.rows if failed else []:
-            check(row["result_code"] != 600 or row["wait"] == "context", f"an answer is no failure: {row}")
-            check("waiting" not in row, f"who still waits has not failed: {row}")
+            check(row["result_code"] != 600 or row["wait"] == "context", f"'not ready' counted as an error: {row}")
+            check("waiting" not in row, f"waits in flight in rows of errors: {row}")
 
 
 @case
 def durations():
-    """As long as the driver slept, no longer than the callers measured; and in the buckets where they belong."""
+    """At least what the driver slept, at most what the callers measured, and in the right buckets."""
     script = """
     sync 20 fn=cuCtxSynchronize block_us=20000; sync 10 fn=cuStreamSynchronize block_us=50000 stream=1
     copy 5 fn=cuMemcpyHtoD_v2 delay_us=4000; sync 3 fn=cuEventQuery delay_us=9000 result=600
@@ -113,7 +113,7 @@ def durations():
         check(low <= row["duration_p50_ns"] <= row["duration_max_ns"] <= call["duration_ns"] and
               each <= row["duration_max_ns"], f"slept {each}: {row}")
         events = [event["latency_ns"] for event in lines.events if event["function"] == call["function"]]
-        equal(len(events), call["count"], f"lines of {call['function']}")
+        equal(len(events), call["count"], f"events of {call['function']}")
         check(min(events) >= each and call["slept_ns"] <= sum(events) <= call["duration_ns"], f"slept {each}: {events}")
         record = histograms[call["wait"]]
         equal((record["total"], record["unit"], record["measure"]), (call["count"], "usecs", "duration"), "histogram")
@@ -123,7 +123,7 @@ def durations():
 
 @case(asan=True)
 def lines():
-    """-e: a line per call when it returns, with what it waited for."""
+    """-e: an event for each call when it returns, with what it waited for."""
     script = ("sync 101 fn=cuStreamSynchronize_ptsz; sync 53 fn=cuEventSynchronize; sync 29 fn=cuStreamQuery result=600 stream=1\n"
               "threads 3; copy 17; end; sync 7 fn=cuStreamSynchronize stream=1 result=719; alloc a 64; free a")
     workload = Workload(script)
@@ -146,8 +146,8 @@ def lines():
 
 
 @case
-def only_long_ones():
-    """-l: shorter ones are nowhere, also while they go on."""
+def minimum_duration():
+    """-l: shorter waits are not shown, not even while they are in flight."""
     script = ("sync 5 block_us=300000; sync 1000 fn=cuStreamSynchronize; copy 500; sync 20 fn=cuStreamQuery result=600\n"
               "sync 3 block_us=1000 fn=cuEventSynchronize")
     workload = Workload(script, "workload-driver")
@@ -158,37 +158,37 @@ def only_long_ones():
     for tool in tools:
         same_waits(tool.finish(), truth)
         same_times(tool, truth)
-        check(all(row["duration_max_ns"] >= 200e6 for row in tool.rows), "waits that are shown have lasted so long")
-    equal(len(lines.finish().events), 5, "lines")
-    equal(none.finish().rows, [], "none lasts that long")
+        check(all(row["duration_max_ns"] >= 200e6 for row in tool.rows), "shorter waits are shown")
+    equal(len(lines.finish().events), 5, "events")
+    equal(none.finish().rows, [], "rows of longer waits")
 
 
 @case
 def stacks():
-    """-U: who waits, with the time of each caller; also of who waits still."""
+    """-U: callers of waits, with their time, including waits in flight."""
     workload = Workload("threads 3; sync 1 block_us=1500000; end; sync 11 fn=cuStreamSynchronize", "workload")
     tool = Tool("-p", workload.pid, "-U", "-i", "0.4")
     workload.go()
     truth = workload.truth()
     same_waits(tool.finish(), truth, by=("pid",))
     waiting = [row for row in tool.rows if row["waiting"]]
-    check(waiting, "rows of those that wait still")
+    check(waiting, "no rows of waits in flight")
     for row in waiting:
-        check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"who waits: {row}")
+        check(any("workload::" in frame or "libcudart" in frame for frame in row["frames"]), f"caller: {row}")
 
 
-@case(each={"what": ("wait", "api", "stream", "device"),
-            "who": ("thread", "pid", "comm", "cgroup", "pid,wait,thread,api,stream")})
+@case(each={"by_call": ("wait", "api", "stream", "device"),
+            "by_process": ("thread", "pid", "comm", "cgroup", "pid,wait,thread,api,stream")})
 def rows_by(ways):
-    """However rows are cut, they add up to the same."""
+    """All groupings have the same sum."""
     workload = Workload("sync 53; sync 11 fn=cuStreamSynchronize stream=1; threads 4; copy 7\n"
                         "sync 3 fn=cuStreamQuery result=600; end")
-    tools = [Tool("-p", workload.pid, "--by", what) for what in ways]
+    tools = [Tool("-p", workload.pid, "--by", view) for view in ways]
     workload.go()
     truth = workload.truth()
     fields = {"thread": "tid", "api": "function"}
-    for what, tool in zip(ways, tools):
-        by = tuple(fields.get(word, word) for word in what.split(",") if word not in ("device", "cgroup"))
+    for view, tool in zip(ways, tools):
+        by = tuple(fields.get(word, word) for word in view.split(",") if word not in ("device", "cgroup"))
         same_waits(tool.finish(), truth, by=by)
         equal(sum(row["calls"] for row in tool.rows), sum(call["count"] for call in waits.waits(truth)), "sum")
         check_consistency(tool)
@@ -211,8 +211,8 @@ def tiers_are_equal(tier):
 
 
 @case(alone=True)
-def others_do_not_count():
-    """-p, -t and -n: neither what others waited nor that they wait."""
+def filters_exclude_others():
+    """-p, -t and -n exclude waits of other processes and threads, completed or in flight."""
     script = "threads 3; sync 101; wait {dir}/names; sync 2 block_us=700000; end"
     a, b = Workload(script), Workload("name outsider; " + script)
     tool, name = Tool("-p", a.pid, "-i", "0.2"), Tool("-n", "outsider", "-i", "0.2")
@@ -228,7 +228,7 @@ def others_do_not_count():
     equal({row["pid"] for row in name.rows}, {b.pid}, "processes")
     thread.finish()
     equal({row["tid"] for row in thread.rows}, {tid}, "threads")
-    equal(sum(row["calls"] for row in thread.rows), 2, "calls after the tool has begun")
+    equal(sum(row["calls"] for row in thread.rows), 2, "calls after the start of the tool")
 
 
 @case(each={"v2": "v2", "memory": "memory"})
@@ -246,11 +246,11 @@ def of_a_cgroup(hierarchy):
 
 @case(asan=True)
 def text():
-    """A table for people: headers, and one line per process and kind of wait."""
+    """Headers, and one line per process and kind of wait."""
     tool, truth = trace("sync 101; copy 53; sync 7 fn=cuStreamQuery result=600; sync 3 result=700", json=False)
     head, *lines = [line.split() for line in tool.lines if line.strip()]
     for word in ("PID", "COMM", "WAIT", "CALLS", "SPINS", "WAITING", "ERRORS", "TOTAL(s)", "WALL%", "p99(us)", "MAX(us)"):
-        check(word in head, f"{word} is no header: {head}")
+        check(word in head, f"no header {word} in {head}")
     got = {line[head.index("WAIT")]: [int(line[head.index(word)]) for word in ("CALLS", "SPINS", "WAITING", "ERRORS")]
            for line in lines}
     equal(got, {"context": [104, 0, 0, 3], "copy": [53, 0, 0, 0], "poll": [7, 7, 0, 0]}, "rows")

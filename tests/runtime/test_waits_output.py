@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudasync: what each way of asking prints, and what it refuses."""
+"""cudasync's output in every mode."""
 import waits
 from harness import all_but, check, equal
 from programs import Tool, Workload, may_lose_stacks, check_record_types, trace
@@ -14,7 +14,7 @@ modes = {
     "default": [], "timestamps": ["-T"], "failed": ["-x"], "stacks": ["-U"], "events": ["-e"], "events_stacks": ["-e", "-U"],
     "failed_events": ["-e", "-x"], "long_events": ["-e", "-l", "1"], "both": ["--api", "both"], "rows": ["-r", "1"],
     "intervals": ["-i", "0.2"], "sorted": ["-s", "waiting"], "sorted_header": ["-s", "WALL%"], "least": ["-l", "0"],
-    **{f"by_{what}": ["--by", what] for what in ("wait", "pid", "comm", "thread", "api", "stream", "device",
+    **{f"by_{view}": ["--by", view] for view in ("wait", "pid", "comm", "thread", "api", "stream", "device",
                                                  "wait,pid,comm,thread,api,stream,device,container,pod,namespace,cgroup")},
     "hist": ["-H", "duration"], "hist_threads": ["-H", "duration", "-L", "-N"], "hist_by": ["-H", "duration", "--by", "wait,api"],
     "hist_intervals": ["-H", "duration", "-m", "-i", "0.2"],
@@ -27,7 +27,7 @@ percentiles = {"duration_p50_ns", "duration_p95_ns", "duration_p99_ns"}
 
 @case(each=modes, asan=True, long=all_but(modes, "default", "stacks", "failed_events", "long_events", "both", "hist_by"))
 def every_mode(mode):
-    """Each line is an object with its type (Tool checks that), and rows have all keys that scripts may count on."""
+    """Each line is an object with a type (Tool checks that), and rows have all keys that scripts rely on."""
     workload = Workload(script)
     tool = Tool("-p", workload.pid, *mode)
     workload.go()
@@ -35,13 +35,13 @@ def every_mode(mode):
     tool.finish()
     kind = check_record_types(tool, mode, "cudasync")
     start = tool.records[0]
-    check(start["duration_floor_ns"] < 20000, f"the probes' own share: {start}")
+    check(start["duration_floor_ns"] < 20000, f"cost of the probes: {start}")
     api, failed = "both" if "both" in mode else "driver", "-x" in mode
     for row in tool.rows:
         wanted = always | (percentiles if row["calls"] else set()) | (set() if failed else {"waiting"})
         equal(wanted - set(row), set(), f"missing keys of {row}")
-        equal("result" in row, failed, f"a result, with -x alone: {row}")
-        equal("layer" in row, api == "both", f"a layer, with --api both alone: {row}")
+        equal("result" in row, failed, f"a result only with -x: {row}")
+        equal("layer" in row, api == "both", f"a layer only with --api both: {row}")
     if kind == "row":
         same_waits(tool, truth, by=(), api=api, failed_only=failed)
     if kind == "event":
@@ -50,7 +50,7 @@ def every_mode(mode):
     if kind == "hist":
         equal(sum(b["count"] for record in tool.of_type("hist") for b in record["buckets"]),
               sum(c["count"] for c in waits.waits(truth)), "calls in the buckets")
-        check(not any("waiting" in record for record in tool.of_type("hist")), "who waits has no duration yet")
+        check(not any("waiting" in record for record in tool.of_type("hist")), "waits in flight in histograms")
 
 
 @case(each={name: mode for name, mode in modes.items() if name not in ("events_stacks", "by_comm", "by_device")}, long=True)
@@ -61,7 +61,7 @@ def every_mode_as_text(mode):
 
 @case
 def every_direction_of_sorting():
-    """Rows come in the order of the column asked for, the largest first."""
+    """Rows are in descending order of the requested column."""
     workload = Workload(script)
     columns = "calls", "total_ns", "duration_max_ns", "errors", "duration_p50_ns"
     tools = [Tool("-p", workload.pid, "--by", "api", "-s", column) for column in columns]

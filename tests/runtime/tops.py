@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cudatop counted against what was done: each call once, in every column that it is about."""
+"""Compares cudatop's figures with the truth: each call counts once in every column that it concerns."""
 import functools
 import math
 from collections import Counter
@@ -16,8 +16,8 @@ from truth import layer_wanted, weight
 
 case = functools.partial(harness.case, tool="cudatop")
 
-# Frames of code without frame pointers are chance, and so is which stacks find their place in the table taken: those
-# losses may be; same_sums() looks for others.
+# Stacks may be lost by chance: in code without frame pointers, and by collisions in the table of stacks. same_sums()
+# checks for other losses.
 Tool = functools.partial(programs.Tool, losses=True)
 
 modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
@@ -25,16 +25,16 @@ modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
 launched = ("launches", "grids", "small_grids", "host_functions", "graph_launches")
 copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", "d2d_bytes")
 made = ("captures", "failed_captures", "instantiates")
-# Not known from entry probes alone.
-followed = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
+# Entry probes alone do not provide these.
+needs_returns = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
             "waits", "polls", "errors")
-never_cheap = followed + made + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",
+never_cheap = needs_returns + made + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",
                           "allocs_and_frees_per_second", "blocked_percent", "blocked_ns", "spinning_percent",
                           "errors_per_second", "launch_p99_ns")
 costs = ("traced_processes", "probe_hits_per_second", "lost")
 
 
-# Launches whose grid is read at all times.
+# Functions whose grid is always read.
 grid_is_read = ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchCooperativeKernelMultiDevice")
 
 
@@ -76,7 +76,7 @@ def waits_of(call):
 
 
 def of_call(call, mode):
-    """What a driver call adds to which sum of a row."""
+    """What a driver call adds to the figures of a row."""
     latency = "-l" in mode
     out = waits_of(call)
     if call["kind"] in ("kernel", "graph", "host"):
@@ -91,31 +91,31 @@ def of_call(call, mode):
 
 
 def expected(truth, by=("pid",), mode=()):
-    """{(values of `by`..., measure): how much}."""
+    """{(values of `by`..., figure): count}."""
     out = Counter()
     for call in truth:
         if layer_wanted(call, "driver"):
             for measure, n in of_call(call, mode).items():
-                if "--cheap" not in mode or measure not in followed:
+                if "--cheap" not in mode or measure not in needs_returns:
                     out[*(call[field] for field in by), measure] += n
     return {key: n for key, n in out.items() if n}
 
 
 def rows(tool, by=None):
-    """Of the sums, of the GPUs, of what is wrong and of those that rows stand for each has its own."""
+    """Rows of one kind; without `by`, all rows except sums, GPUs and verdicts."""
     return [row for row in tool.rows if (row["by"] not in ("total", "gpu", "diagnosis") if by is None else row["by"] == by)]
 
 
 def found(some, by=("pid",)):
     out = Counter()
     for row in some:
-        for measure in launched + copied + followed:
+        for measure in launched + copied + needs_returns:
             out[*(row.get(field) for field in by), measure] += row.get(measure, 0)
     return {key: n for key, n in out.items() if n}
 
 
 def same(tool, truth, by=("pid",), mode=()):
-    """Rows of the tool against the truth, exactly; with `pid` among `by`, only those of its processes."""
+    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of its processes count."""
     pids = {call["pid"] for call in truth}
     mine = [row for row in rows(tool) if "pid" not in by or row["pid"] in pids]
     equal(found(mine, by), expected(truth, by, mode), f"{tool}, by {', '.join(by)}")
@@ -126,7 +126,7 @@ def graphs_made(some):
 
 
 def same_graphs_made(tool, workload):
-    """What was captured and instantiated, and what of that failed."""
+    """Compares the numbers of captures and instantiations, including failed ones."""
     want = Counter()
     for call in graphs.calls(workload):
         ok = not call["result"]
@@ -138,16 +138,16 @@ def same_graphs_made(tool, workload):
 
 
 def same_sums(tool):
-    """The sum line of each interval is the sum of its rows, and says what the tool costs, and what it lost."""
+    """Checks that the sum row of each interval is the sum of its rows and has the tool's cost and losses. Returns the sums."""
     equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     sums, parts = {}, {}
     for row in tool.rows:
         if row["by"] == "total":
-            check(row["time"] not in sums, f"one sum for an interval: {row}")
+            check(row["time"] not in sums, f"more than one sum for an interval: {row}")
             sums[row["time"]] = row
         elif row["by"] not in ("gpu", "diagnosis"):
             parts.setdefault(row["time"], []).append(row)
-    check(sums, f"{tool} prints sums")
+    check(sums, f"{tool} prints no sums")
     for time, row in sums.items():
         equal(found([row], ()), found(parts.get(time, []), ()), f"{tool}: the sum of {time}")
         equal(graphs_made([row]), graphs_made(parts.get(time, [])), f"{tool}: graphs made in the sum of {time}")
@@ -158,7 +158,7 @@ def same_sums(tool):
 
 
 def live(some, by=("pid",)):
-    """What the last row of each says that it holds."""
+    """Held memory in the last row of each key."""
     last = {tuple(row.get(field) for field in by): row.get("live_bytes") for row in some}
     return {key: held for key, held in last.items() if held}
 
@@ -173,8 +173,8 @@ def same_live(tool, *workloads):
 
 
 def trace_top(script, *arguments, form="workload", **options):
-    """Traces one workload from before its script to its end: the tool, and the workload. Everything that both say is
-    the same."""
+    """Traces one workload from before its script until its exit, and compares all figures that both report. Returns the tool
+    and the workload."""
     workload = Workload(script, form)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go()

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tool counted against what was done: both as counters by the same keys, which must be equal."""
+"""Compares a tool's counts with the truth: two counters with the same keys must be equal."""
 from collections import Counter
 
 from harness import equal
 from programs import warm_grid
 
-# Values of a row that count something.
+# Figures of a row.
 counted = ("launches", "captured", "graph_launches", "host_functions")
 
 
 def layer_wanted(call, api):
-    """Each launch once: at the driver, at the runtime, or at the runtime where it was made through it."""
+    """Selects each launch once: in the given layer; for "both", its outermost call."""
     return call["layer"] == api or api == "both" and not call["nested"]
 
 
 def weight(call):
-    """Calls, but kernels for those that start several kernels; a graph is one launch."""
+    """Number of launches: a call may start several kernels; a graph counts as one."""
     return call["count"] * (call["kernels"] if call["kind"] == "kernel" else 1)
 
 
@@ -33,7 +33,7 @@ def of_call(call, field):
 
 
 def expected(truth, by, api="driver", errors=False):
-    """Counter of (values of `by`..., measure). With `errors`, failed calls once more."""
+    """Counter of (values of `by`..., figure). With `errors`, failed calls count as errors, too."""
     out = Counter()
     for call in truth:
         if not layer_wanted(call, api):
@@ -46,12 +46,12 @@ def expected(truth, by, api="driver", errors=False):
 
 
 def launched(truth, api="driver"):
-    """How many in all."""
+    """Number of all launches."""
     return sum(weight(call) for call in truth if layer_wanted(call, api) and measure(call) == "launches")
 
 
 def totals(rows, *fields):
-    """Launches by values of rows; those of somebody else on this machine are there, too."""
+    """Launches by values of rows, including rows of other processes on this machine."""
     out = Counter()
     for row in rows:
         out[tuple(row.get(field) for field in fields)] += row.get("launches", 0)
@@ -59,8 +59,8 @@ def totals(rows, *fields):
 
 
 class Rows:
-    """Rows (or events) of a tool, read with the truth beside them: a kernel whose name the tool does not know is known
-    there by its handle, so that counts can be compared however much has been learned of names."""
+    """Rows (or events) of a tool. If the tool does not know the name of a kernel, the truth's name for its handle is used, so
+    that counts can be compared."""
 
     def __init__(self, truth):
         self.handles = {}
@@ -75,8 +75,8 @@ class Rows:
                 return None
             name = row.get("kernel") or self.handles.get((row.get("pid"), row.get("handle")))
             if not name and row.get("grid") == warm_grid:
-                return opening  # seen at the driver before the runtime, which tells names, was probed; not in the truth
-            return None if name and name.endswith("::unregistered") else name  # a variable of the workload, no kernel
+                return opening  # not in the truth: launched before the runtime, which registers names, was probed
+            return None if name and name.endswith("::unregistered") else name  # a variable of the workload, not a kernel
         if field == "smem":
             field = "shared_memory_bytes"
         if field == "result":
@@ -88,20 +88,20 @@ class Rows:
         out = Counter()
         for row in rows:
             if row.get("pid") is not None and row["pid"] not in self.pids:
-                continue  # somebody else's: this is not the only CUDA process of the machine
+                continue  # another CUDA process on this machine
             key = tuple(self.value(row, field) for field in by)
-            for what in counted + (("errors",) if errors else ()):
-                if row.get(what):
-                    out[key + (what,)] += row[what]
+            for figure in counted + (("errors",) if errors else ()):
+                if row.get(figure):
+                    out[key + (figure,)] += row[figure]
         return dict(out)
 
 
-# A launch whose only purpose is that a program opens its libraries; tools that run already may or may not see it.
+# Kernel of a launch that only makes a program open its libraries. Tools that are already running may or may not count it.
 opening = "scale(float*, int)"
 
 
 def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_only=False, ignore=None):
-    """Rows of the tool against the truth, exactly; without those of the kernel `but`."""
+    """Compares the tool's rows with the truth, exactly, without the kernel `ignore`."""
     if failed_only:
         truth = [call for call in truth if call["result"]]
     got, want = Rows(truth).count(tool.rows, by, errors), expected(truth, by, api, errors)
@@ -112,7 +112,7 @@ def same_counts(tool, truth, by=("kernel",), api="driver", errors=False, failed_
 
 
 def same_shapes(tool, truth, api="driver"):
-    """Each kernel of the script has one shape: the row must show it."""
+    """Each kernel of the script has one launch shape, which its row must show."""
     rows = Rows(truth)
     want = {}
     for call in truth:
@@ -130,7 +130,7 @@ def product(triple):
 
 
 def bucket(value):
-    """Bounds of the histogram bucket of a value: 16 of one value each, then 8 for each power of two."""
+    """Bounds of a value's histogram bucket: 16 buckets with one value each, then 8 for each power of two."""
     if value < 16:
         return value, value
     shift = value.bit_length() - 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cudasync counted against what was done, and the functions that can be asked to wait."""
+"""Compares cudasync's rows with the truth; and the functions that wait."""
 import functools
 import mmap
 import os
@@ -14,7 +14,7 @@ from truth import layer_wanted
 
 case = functools.partial(harness.case, tool="cudasync")
 
-# Each with _ptsz or _ptds where the library has it. What waits for nothing is in no list: Async forms, fills, prefetches.
+# With suffix _ptsz or _ptds if the library has it. Functions that do not wait are left out (Async, fills, prefetches).
 driver_syncs = {"cuStreamSynchronize": "stream", "cuStreamSynchronize_ptsz": "stream", "cuCtxSynchronize": "context",
                 "cuCtxSynchronize_v2": "context", "cuEventSynchronize": "event",
                 **{f"cuStreamWaitValue{bits}": "value" for bits in (
@@ -37,10 +37,10 @@ runtime_copies = ["cudaMemcpyPeer"] + [name + suffix for name in
                   for suffix in ("", "_ptds")]
 runtime_frees = {"cudaFree": "cudaMalloc", "cudaFreeHost": "cudaMallocHost", "cudaHostUnregister": "cudaHostRegister"}
 
-# Attached, and nothing of the stand-in calls them.
+# Probed, but not called by the workloads.
 not_called = {"driver": {"cuIpcCloseMemHandle"}, "runtime": {"cudaIpcCloseMemHandle"}}
 
-# What must not be counted.
+# Calls that must not be counted.
 no_waits = """
 copy 3 fn=cuMemcpyHtoDAsync_v2; copy 4 fn=cuMemcpyAsync; copy 5 fn=cuMemsetD8_v2; copy 6 fn=cuMemsetD2D32_v2
 copy 7 fn=cuMemsetD8Async; alloc a 64 fn=cuMemAllocAsync; free a; sync 8 fn=cuStreamWaitEvent
@@ -51,7 +51,7 @@ measures = ("calls", "not_ready", "errors")
 
 
 def wait_of(call):
-    """How the tool calls what this call waits for; None where it waits for nothing."""
+    """The tool's name for what this call waits for, or None if it does not wait."""
     name = re.sub(r"_pt[sd][sz]$", "", call["function"])
     syncs = driver_syncs | runtime_syncs | {"cudaThreadSynchronize": "context"}
     if call["kind"] in ("sync", "poll"):
@@ -64,16 +64,16 @@ def waits(truth, api="driver"):
 
 
 def expected(truth, by=("function", "wait"), api="driver", failed_only=False):
-    """{(values of `by`..., measure): how many}."""
+    """{(values of `by`..., figure): count}."""
     out = Counter()
     for call in waits(truth, api):
         key = tuple(call[field] for field in by)
-        asked = call["wait"] == "poll" and call["result"] == 600
-        failed = call["result"] and not asked
+        not_ready = call["wait"] == "poll" and call["result"] == 600
+        failed = call["result"] and not not_ready
         if failed_only and not failed:
             continue
         out[*key, "calls"] += call["count"]
-        out[*key, "not_ready"] += call["count"] if asked else 0
+        out[*key, "not_ready"] += call["count"] if not_ready else 0
         out[*key, "errors"] += call["count"] if failed else 0
     return {key: n for key, n in out.items() if n}
 
@@ -87,15 +87,15 @@ def found(rows, by=("function", "wait")):
 
 
 def same_waits(tool, truth, by=("function", "wait"), api="driver", failed_only=False):
-    """Rows of the tool against the truth, exactly; with `pid` among `by`, only those of its processes."""
+    """Compares the tool's rows with the truth, exactly. With `pid` in `by`, only rows of its processes count."""
     pids = {call["pid"] for call in truth}
     rows = [row for row in tool.rows if "pid" not in by or row["pid"] in pids]
     equal(found(rows, by), expected(truth, by, api, failed_only), f"{tool}, by {', '.join(by)}")
 
 
 def same_times(tool, truth, by=("function", "wait"), api="driver"):
-    """The sum of each group's time is no less than what the driver slept, and no more than what its callers measured
-    around it; both are the workload's own word."""
+    """Each group's total time is at least what the driver slept, and at most what the callers measured (both by the
+    workload)."""
     slept, took, got = Counter(), Counter(), Counter()
     for call in waits(truth, api):
         key = tuple(call[field] for field in by)
@@ -108,11 +108,11 @@ def same_times(tool, truth, by=("function", "wait"), api="driver"):
 
 
 def check_consistency(tool):
-    """What the numbers of each row say of each other."""
+    """Checks that the figures of each row are consistent."""
     for row in tool.rows:
         had = row["interval_ns"] * row["threads"]
         check(abs(row["wall_percent"] - 100 * row["total_ns"] / had) < 0.01, f"share of the threads' time: {row}")
-        check(row["threads"] >= 1 and (row["calls"] or row["waiting"] or row["total_ns"]), f"somebody waits: {row}")
+        check(row["threads"] >= 1 and (row["calls"] or row["waiting"] or row["total_ns"]), f"row without waits: {row}")
         check(row["not_ready"] + row["errors"] <= row["calls"], f"outcomes: {row}")
         if row["calls"]:
             check(row["duration_p50_ns"] <= row["duration_p95_ns"] <= row["duration_p99_ns"] <= row["duration_max_ns"],
@@ -127,15 +127,15 @@ def intervals(tool):
     return [out[time] for time in sorted(out)]
 
 
-# bpf/shared/wait.h: struct waiting, and where the beginning of a wait, and whose it is, are in it.
+# Table of struct waiting (bpf/shared/wait.h): entries, their size, and offsets of the start and the process of a wait.
 places, place_bytes, since, image = 16384, 272, 8, 24
 
 
 def waiting_threads(tool, *pids):
-    """How many threads of these processes wait by the kernel's table."""
+    """Number of threads of these processes that wait, according to the kernel's table."""
     maps = [m for m in leftovers.ids_held(tool.pid, "map_id")
             if leftovers.show("map", "id", m).get("name") == "waiting"]
-    equal(len(maps), 1, "tables of the tool's that are called so")
+    equal(len(maps), 1, "maps named 'waiting'")
     fd = system.map_fd(maps[0])
     with mmap.mmap(fd, places * place_bytes, prot=mmap.PROT_READ) as table:
         waiting = sum(any(table[at + since:at + since + 8]) and

@@ -31,7 +31,7 @@ chosen = {
     "test_cudagap_wakers": ["a_chain"],
     "test_ncclwait": ["system_wide"],
     "test_overflow": ["rows_are_freed[entry]"],
-    "test_user_stacks": ["every_frame[near]", "every_frame[deepest]", "as_the_program_says", "above_48_bits"],
+    "test_user_stacks": ["every_frame[near]", "every_frame[deepest]", "equals_the_programs_own_stack", "above_48_bits"],
     "test_names": ["user_stacks"],
     "test_layers": ["both_alone[entry]", "both_alone[latency]", "through_a_protected_runtime[entry]",
                     "through_a_protected_runtime[latency]"],
