@@ -30,7 +30,7 @@ def ids(kind):
             call(next_number[kind], attributes)
         except FileNotFoundError:
             return
-        attributes[0] = attributes[1]  # the kernel returns the id after this one
+        attributes[0] = attributes[1]  # the next call returns the id after this one
         yield attributes[1]
 
 

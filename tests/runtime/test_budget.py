@@ -85,7 +85,7 @@ for name in tools:
 
 
 @case
-def all_tools_are_here():
+def every_tool_has_a_budget():
     makefile = (harness.root / "Makefile").read_text()
     listed = re.search(r"^TOOLS *:= (.*)$", makefile, re.M)[1].split()
     check(set(listed) == set(tools), f"no budget for some of {listed}")

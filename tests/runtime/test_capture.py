@@ -88,7 +88,7 @@ def kernels_of_graphs(mode):
 
 
 @case(gpu=True)
-def graphs_from_before():
+def graphs_from_before_tracing():
     """The kernels of a graph that was created before tracing are unknown, which the row shows."""
     workload = Workload("capture begin stream=1; launch vecadd 5 stream=1; capture end G stream=1; graph instantiate G X\n"
                         "touch {dir}/made; wait {go}; graph launch X 13", "workload-driver", warm=False)

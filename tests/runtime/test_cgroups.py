@@ -389,7 +389,7 @@ def same_path(tool, pid, whole):
 
 @case
 def many_deep_members():
-    """Deep nesting with so many members that the BPF programs must find the outermost cgroup."""
+    """With many deeply nested members, the BPF programs must find the outermost cgroup."""
     group = Cgroup("v2", nested(60, 8))
     inside = member(group, chain(range(100, 140)), "workload-driver")
     inside.go()
@@ -407,7 +407,7 @@ wrong = {
     "no_such_name": (["-c", "no-such-cgroup-here"], 1, "no-such-cgroup-here"),
     "no_cgroup": (["-c", "/etc"], 1, "/etc"), "a_file": (["-c", "/etc/passwd"], 1, "/etc/passwd"),
     "outside": (["-c", "../../../etc"], 1, "../../../etc"), "no_such_id": (["-c", "deadbeef0123"], 1, "deadbeef0123"),
-    "unknown_pod": (["-c", "pod:nowhere/nobody"], 1, "nobody", "nowhere"),
+    "unknown_pod": (["-c", "pod:nowhere/no-such-pod"], 1, "no-such-pod", "nowhere"),
     "empty": (["-c", ""], 2, "-c"), "missing": (["-c"], 2, "-c"),
     "pod_without_name": (["-c", "pod:only"], 2, "pod:NAMESPACE/NAME"),
     "pod_empty": (["-c", "pod:"], 2, "pod:NAMESPACE/NAME"),

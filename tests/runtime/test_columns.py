@@ -31,7 +31,7 @@ def tables(*each):
     return [[line for line in tool.text.splitlines() if line] for tool in tools]
 
 
-def the_usual():
+def default_tables():
     """Default tables are not wider than `widest`."""
     for arguments, lines in zip(modes[harness.binary.name], tables(*modes[harness.binary.name])):
         check(len(lines) >= 2, f"no table: {lines}")
@@ -75,12 +75,12 @@ def add(tool, function):
 
 
 for name in modes:
-    for function in the_usual, chosen, refused:
+    for function in default_tables, chosen, refused:
         add(name, function)
 
 
 @case(tool="cudalaunch")
-def lines_and_histograms_have_none():
+def rejected_for_lines_and_histograms():
     for mode in (["-e"], ["-H", "grid"]):
         run = subprocess.run([harness.binary, *mode, "--columns", "PID"], capture_output=True, text=True)
         equal(run.returncode, 2, "exit status")

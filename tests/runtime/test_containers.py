@@ -64,7 +64,7 @@ layouts = {
 
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
-def by_the_path_alone(hierarchy):
+def owner_from_the_path(hierarchy):
     image, names = Image(), {layout: Name() for layout in layouts}
     groups = {layout: Cgroup(hierarchy, layouts[layout][0](name)) for layout, name in names.items()}
     inside = {layout: Container(script, image=image, cgroups=[group]) for layout, group in groups.items()}
@@ -279,8 +279,8 @@ def hint_lists_containers():
     none = ask()
     check("; no container runs a process that maps CUDA\n" in none, f"message without containers: {none}")
     contained(kubepods(pod)), contained(f"docker/{container.id}"), contained(fresh())
-    said = ask()
-    check(said.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"message with two containers: {said}")
+    message = ask()
+    check(message.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"message with two containers: {message}")
 
 
 # --- containers ------------------------------------------------------------------------------------------------------
@@ -318,8 +318,7 @@ def two_containers_of_one_image():
 
 @case(alone=True)
 def process_ids_inside():
-    """pid is the host's, ns_pid the container's: of its first process, of a child, and of a process without
-    namespace."""
+    """pid is the host's, ns_pid the container's, for its first process, a child, and a process outside."""
     inside = contained(kubepods(Name()), "launch vecadd 11; fork; touch {dir}/child; wait {dir}/run\n"
                                          "launch vecadd 7; end")
     outside = Workload("launch vecadd 3")
@@ -340,7 +339,7 @@ def process_ids_inside():
 
 
 @case(alone=True)
-def in_the_table():
+def owner_in_the_table():
     """-X shows the owner and the pid in the container."""
     host, name = HostRoot(), Name()
     host.kubelet(name)

@@ -109,9 +109,9 @@ def hint_lists_hostile_names():
 # --- names of cgroups chosen by users
 # ------------------------------------------------------------------------------------
 
-nobody = 65534
+other_uid = 65534
 own_uid = str(uuid.UUID(int=7))
-manager = f"user.slice/user-{nobody}.slice/user@{nobody}.service"
+manager = f"user.slice/user-{other_uid}.slice/user@{other_uid}.service"
 
 
 class CgroupOfUser(Cgroup):
@@ -119,12 +119,12 @@ class CgroupOfUser(Cgroup):
 
     def __init__(self, hierarchy, path, below):
         self.top = Cgroup(hierarchy, path)
-        os.chown(self.top.path, nobody, nobody)
+        os.chown(self.top.path, other_uid, other_uid)
         super().__init__(hierarchy, f"{path}/{below}")
 
     @staticmethod
     def make(name, parent):
-        os.setegid(nobody), os.seteuid(nobody)
+        os.setegid(other_uid), os.seteuid(other_uid)
         try:
             Cgroup.make(name, parent)
         finally:
@@ -146,13 +146,13 @@ pretending = {
     "many_levels": lambda hierarchy, below: CgroupOfUser(hierarchy, manager, "/".join(["d" * 200] * 40 + [below])),
 }
 elsewhere = {  # owner fields of each
-    "user_manager": {"uid": nobody, "unit": f"user@{nobody}.service"},
-    "service_of_a_user": {"uid": nobody, "unit": "gpusnoop-test.service"},
+    "user_manager": {"uid": other_uid, "unit": f"user@{other_uid}.service"},
+    "service_of_a_user": {"uid": other_uid, "unit": "gpusnoop-test.service"},
     "own_container": {"container_id": "a" * 64, "runtime": "docker"},
     "own_pod": {"container_id": "b" * 64, "pod_uid": own_uid, "runtime": "containerd"},
     "root_in_own_container": {"container_id": "a" * 64, "runtime": "docker"},
     "root_in_own_pod": {"container_id": "b" * 64, "pod_uid": own_uid},
-    "many_levels": {"uid": nobody, "unit": f"user@{nobody}.service"},
+    "many_levels": {"uid": other_uid, "unit": f"user@{other_uid}.service"},
 }
 own_cgroups = ("user_manager", "service_of_a_user")  # containers in these count for the user
 
@@ -195,8 +195,8 @@ def metadata_in_a_home():
     """A user's metadata files can name only the user's own containers, neither pods nor containers of root."""
     host, victim, name = HostRoot(), Name(), Name()
     host.docker(victim)
-    host.write("etc/passwd", f"mallory:x:{nobody}:{nobody}::/home/mallory:/bin/sh\n")
-    host.write(f"run/user/{nobody}/bus", "")
+    host.write("etc/passwd", f"mallory:x:{other_uid}:{other_uid}::/home/mallory:/bin/sh\n")
+    host.write(f"run/user/{other_uid}/bus", "")
     for id in (name.id, victim.id):  # the second belongs to root
         host.write(f"home/mallory/.local/share/docker/containers/{id}/config.v2.json", {
             "Name": f"/{victim.container}", "Config": {"Image": "cuda", "Labels": {
@@ -211,9 +211,9 @@ def metadata_in_a_home():
     rows = tool.stop().rows
     of_own, of_other = only_row(rows, container_id=name.id), only_row(rows, container_id=victim.id)
     equal((of_own["launches"], of_own["uid"], of_own.get("pod"), of_own.get("namespace"), of_own.get("pod_uid")),
-          (1009, nobody, None, None, None), "row of the user's container")
+          (1009, other_uid, None, None, None), "row of the user's container")
     equal((of_other["launches"], of_other.get("uid"), of_other["container"]), (503, None, victim.container), "row of root's container")
-    check(f"docker:{victim.container} (uid {nobody})" in table.stop().text, f"the table lacks the owner: {table.text}")
+    check(f"docker:{victim.container} (uid {other_uid})" in table.stop().text, f"the table lacks the owner: {table.text}")
     equal(totals(scoped.stop().rows, "container_id"), {(victim.id,): 503}, "launches with -c NAME")
     check("there is no pod 'train-0'" in pod.error, f"message about the pod: {pod.error}")
 

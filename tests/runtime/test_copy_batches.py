@@ -47,7 +47,7 @@ def elements_of_several_directions():
 
 
 @case(each=modes)
-def of_thousands(mode):
+def batches_of_thousands(mode):
     """The first 4096 elements are read one by one; later ones count without size and direction."""
     def sizes(n):
         return ",".join(str(1000 + i % 7) for i in range(n))
@@ -62,7 +62,7 @@ def of_thousands(mode):
 
 
 @case(each=modes)
-def of_none(mode):
+def empty_batches(mode):
     """A batch without elements, or one that cannot be read, counts as a call, and may fail."""
     workload = Workload("copy 7 fn=cuMemcpyBatchAsync sizes=none; copy 5 fn=cuMemcpyBatchAsync sizes=none result=1\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=1,2,3 params=unreadable",

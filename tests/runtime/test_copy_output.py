@@ -211,7 +211,7 @@ def only_this_thread_with_memory_of_others():
 
 @case(alone=True)
 def exited_processes_are_forgotten():
-    """The tables forget the memory of exited processes, also of those that copied nothing."""
+    """The tables forget the memory of exited processes, even if they copied nothing."""
     def entries(tool, name):
         maps = [m for m in leftovers.show("map") if m["id"] in leftovers.ids_held(tool.pid, "map_id")
                 and m.get("name") == name]

@@ -311,7 +311,7 @@ def per_process():
 
 
 @case
-def ends():
+def killed_and_exec():
     """A process killed while blocked has its time until then; a thread's exec begins a new program."""
     gaps = Gaps("sleep", 60000)
     tool = Tool("-p", gaps.pid, "--by", "thread")

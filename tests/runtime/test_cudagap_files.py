@@ -15,7 +15,7 @@ more_of_file_system = 1 << 20  # largest amount of metadata that it writes for a
 
 
 @case
-def of_disks():
+def bytes_per_file():
     """Direct I/O, page faults and fsync are exact to the byte, except metadata of the file system."""
     if not os.major(harness.here.stat().st_dev):
         raise harness.Skip(f"{harness.here} is not on a disk")

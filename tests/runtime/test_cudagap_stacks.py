@@ -10,7 +10,7 @@ functions = {"lock": "futex_wait", "pipe": "pipe_read", "sleep": "nanosleep"}
 
 
 @case(each={"lock, 1": ("lock", 1), "pipe, 8": ("pipe", 8), "sleep, 8": ("sleep", 8)})
-def where(which):
+def longest_block_of_each_thread(which):
     """The longest block of each thread is the expected one, and its stack shows the reason."""
     reason, count = which
     gaps = Gaps(reason, 300, count)

@@ -129,7 +129,7 @@ ends = {"condition": ("lock", "timeout"), "semaphore": ("lock", "timeout"), "pol
 
 
 @case(each={reason: (reason, *end) for reason, end in ends.items()})
-def no_thread_ends_it(how):
+def not_ended_by_a_thread(how):
     """A block that ends by a timeout, a timer's signal or an interrupt names no process."""
     reason, waits_for, ended_by = how
     gap, _ = between_others(reason)
@@ -139,7 +139,7 @@ def no_thread_ends_it(how):
 
 
 @case
-def a_sender_over_loopback_ends_it():
+def ended_by_a_sender_over_loopback():
     """The sender is named, although a softirq during its system call wakes the reader."""
     gap, pid = between_others("loopback")
     equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_pid")), ("socket", "thread", pid), f"{gap}")

@@ -111,7 +111,7 @@ def suspended(file):
 
 
 @case(each={"sleep": "sleeping", "lock": "blocked on a lock"})
-def itself(words):
+def text_names_the_next_command(words):
     """Text has one line per process, and a command to run next."""
     gaps = Gaps("sleep" if words == "sleeping" else "lock", 500)
     tool = why(pid=gaps.pid, json=False)

@@ -7,7 +7,7 @@ from truth import same_counts
 
 
 @case(gpu=True)
-def results_are_the_drivers():
+def results_of_failing_kernels():
     """A kernel breaks the context, so the functions launched afterwards must have been loaded before."""
     tool, truth = trace("launch vecadd 5; launch too_many_threads 3 block=64; launch out_of_bounds 1; sync 1\n"
                         "launch vecadd 2", "-l", form="workload-driver")

@@ -85,7 +85,7 @@ def verdicts_on(tool, pid):
 
 
 @case(each=together, alone=True)
-def incident(some):
+def one_rule_per_process(some):
     """Exactly the expected rule reports each process, or none."""
     before = "graph create G; graph add G kernel 4; graph instantiate G Y;"
     workloads = {name: Workload(f"{before if 'graph instantiate' in script else ''} forever; {script}; end")
@@ -112,7 +112,7 @@ def incident(some):
 
 
 @case(alone=True)
-def known_with_latency():
+def rules_that_need_latency():
     """Verdicts that need results or durations of launches exist only with -l."""
     wanted = {"launch saxpy 3 grid=64 result=719; sleep 20": ("launch", "all .* launches fail: CUDA_ERROR_LAUNCH_FAILED"),
               "launch vecadd 1000 grid=64 delay_us=200":
@@ -131,7 +131,7 @@ def known_with_latency():
 
 
 @case(alone=True)
-def copies_from():
+def small_copies_name_their_caller():
     """The verdict names the function that makes most small copies, from sampled stacks, and --why prints the stack. One
     allocation in an interval of 2 s is not growth."""
     workload = Workload("forever; copy 500 bytes=2048 fn=cudaMemcpy delay_us=50 gap_us=50; end")
@@ -152,7 +152,7 @@ def waited_for_a_cpu(pid):
 
 
 @case(each={"alone": 0, "beside_two": 2, "beside_four": 4}, alone=True)
-def starves(others):
+def cpu_wait(others):
     """A launching thread shares a CPU with `others` busy processes: its CPU wait, and the verdict on it."""
     one = lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for _ in range(others):
@@ -277,7 +277,7 @@ nights = {
 
 
 @case(each={**{night: (night, (80, 24)) for night in nights}, "copies_120x40": ("copies", (120, 40))}, alone=True)
-def night_on_call(what):
+def one_of_68_processes(what):
     """The verdict on one of 68 processes is on the first screen 3 s after the command, without a key."""
     night, (columns, lines) = what
     script, words = nights[night]

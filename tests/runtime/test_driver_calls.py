@@ -156,7 +156,7 @@ def a_monitor_with_a_file_that_hangs():
 
 
 @case(tool="nvioctl", alone=True)
-def a_name():
+def threads_by_name():
     tool, workload = traced_system_wide("name other; call RM_FREE 3; name driverfriend; call RM_FREE 5", "-n", "iverfrien", "--by", "command")
     equal([row["calls"] for row in tool.rows if row["command"] == "RM_FREE"], [5], "calls of threads of this name")
 

@@ -177,7 +177,7 @@ def exit_and_exec():
 
 
 @case
-def words():
+def column_earlier():
     """The table has the column EARLIER only if such a wait exists."""
     workload = hung(step("cuCtxSynchronize", asleep))
     text = Tool("-p", workload.pid, "-d", "1", json=False).finish().text

@@ -122,7 +122,7 @@ stalls = {f"{what},{how}": (what, how) for what in unread for how in ends}
 
 
 @case(each=stalls, long=[name for name in stalls if name not in ("pipe,SIGINT", "pipe,target", "terminal,SIGTERM")])
-def nobody_reads_the_output(row):
+def output_is_not_read(row):
     """Standard output accepts no more data: signals, and the exit of the target, still end the tool. Lost lines are reported,
     and the exit status is 1."""
     what, how = row
@@ -151,7 +151,7 @@ def held_bytes(fd):
 
 @case(each={f"{tool},{how}": (tool, how) for tool in tools for how in ("interval", "end")},
       long=[f"{tool},{how}" for tool in tools for how in ("interval", "end") if (tool, how) != ("cudatop", "end")])
-def nobody_reads_a_table(row):
+def table_is_not_read(row):
     """Standard output is a full pipe from the start, for every tool with JSON output."""
     tool, how = row
     held, out = full_pipe()
@@ -209,7 +209,7 @@ errors = {f"{tool},{how}": (tool, how) for tool in tools for how in stderrs}
 
 @case(each=errors, long=[name for name in errors if name not in
                          ("cudalaunch,full", "cudalaunch,closed", "cudatop,reader gone", "cudalaunch,unread")])
-def nobody_takes_the_messages(row):
+def messages_cannot_be_written(row):
     """Standard error accepts no data: the tool continues, and exits with its usual status."""
     tool, how = row
     workload = Workload("launch vecadd 101; touch {dir}/done; wait {dir}/end")
@@ -236,7 +236,7 @@ stdouts = {"closed": (lambda: {"preexec": closed(1)}, "standard output is closed
 
 
 @case(each=stdouts, long=["for reading", "full"])
-def nobody_takes_the_output(row):
+def output_cannot_be_written(row):
     """If standard descriptors are closed, none of the tool's own takes their number: exit 1, with the reason."""
     options, why = row
     workload = Workload("launch vecadd 101")
@@ -247,7 +247,7 @@ def nobody_takes_the_output(row):
 
 
 @case(each={tool: tool for tool in tools}, long=[tool for tool in tools if tool != "cudatop"])
-def help_that_nobody_takes(tool):
+def help_cannot_be_written(tool):
     for option in (["--help"], ["--version"], ["--columns", "help"]):
         with open("/dev/full", "w") as full:
             check("No space left" in Run(*option, "-p", os.getpid(), tool=tool, stdout=full).finish(1), "no reason on standard error")
@@ -355,7 +355,7 @@ def few_files(limit):
 
 
 @case(alone=True)
-def few_files_for_the_slowest_way():
+def few_files_for_perf():
     """Tier perf needs two descriptors per probe: too few are reported before any probe is attached."""
     workload = Workload("", "workload-driver")
     messages = Run("-p", workload.pid, "--attach", "perf", "-d", "0.1", tool="cudatop",
@@ -511,7 +511,7 @@ def a_link_of_another_user_in_the_path(how):
 
 
 @case(each={how: how for how in results})
-def files_that_are_not_the_tools_own(how):
+def existing_files_are_kept(how):
     """Existing files with names of results, or of their temporary files, are not changed."""
     name = results[how][2]
     folder = harness.here / "folder"

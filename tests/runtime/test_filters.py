@@ -36,7 +36,7 @@ def two_processes_of_three():
 
 
 @case
-def the_last_of_the_processes_ends_it():
+def last_target_ends_the_run():
     """When one of two targets exits, the tool continues with the other; it exits with the last."""
     a, b = Workload(script), Workload(script)
     tool = Tool("-p", f"{a.pid},{b.pid}", "--by", "pid,kernel")

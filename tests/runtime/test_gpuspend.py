@@ -202,7 +202,7 @@ def parts_of_devices():
 
 
 @case(alone=True)
-def by_configuration():
+def devices_from_cdi():
     """CDI: a container has the device files of a MIG instance and its device; an annotation names the team."""
     host, name = HostRoot(), Name()
     host.containerd(name, annotations={"example.com/team": "speech-2"},
@@ -257,7 +257,7 @@ def invalid_prices():
 
 
 @case
-def over_restarts():
+def state_over_restarts():
     """Killed runs and a finished one add up without counting twice; a file assigns rows to teams."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1))

@@ -116,7 +116,7 @@ def failed_destroy():
 
 
 @case(each={"exit": False, "killed": True})
-def its_process_ends(killed):
+def process_exits(killed):
     """Graphs disappear with their process; their last launches are shown."""
     script = """graph create G; graph add G kernel 3; graph instantiate G X; graph launch X 11; touch {dir}/there; wait {dir}/end
     background; graph launch X 1 block_us=300000000; end; sleep 100; touch {dir}/inside; wait {dir}/never"""
