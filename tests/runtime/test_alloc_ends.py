@@ -60,7 +60,7 @@ def unfreed_memory_by_stack():
     workload.wait()
     for row in tool.finish().rows:
         check(any("workload::" in frame for frame in row["frames"]), f"no frame names a function of the workload: {row}")
-        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"process id or age: {row}")
+        check(row["pid"] == workload.pid and row["oldest_ns"] > 0, f"unexpected process id or age: {row}")
     stacks = {tuple(row["frames"]) for row in tool.rows}
     equal(len({frame[0].partition("+")[0] for frame in stacks}), 3, f"number of allocating functions in {stacks}")
 

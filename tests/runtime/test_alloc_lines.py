@@ -56,10 +56,10 @@ def check_consistent(tool):
     last = {}
     for e in tool.events:
         check(e["result_code"] or int(e["address"], 0), f"no address: {e}")
-        check(e["operation"] == "free" or "lifetime_ns" not in e, f"only frees have a lifetime: {e}")
+        check(e["operation"] == "free" or "lifetime_ns" not in e, f"a lifetime in a line that is no free: {e}")
         lasting = e["function"] == "cuMemUnmap" and e["result_code"]  # a failed unmapping removes nothing
         known = e["operation"] == "free" and kind_of(e["kind"]) != "unknown" and not lasting
-        check(not known or 0 < e["lifetime_ns"] < 100e9, f"lifetime of freed memory: {e}")
+        check(not known or 0 < e["lifetime_ns"] < 100e9, f"unexpected lifetime of freed memory: {e}")
         check(e["time_ns"] >= last.get(e["tid"], 0), f"out of order, after {last.get(e['tid'])}: {e}")
         equal(e["result"] == "ok", e["result_code"] == 0, f"result of {e}")
         last[e["tid"]] = e["time_ns"]

@@ -277,10 +277,10 @@ def hint_lists_containers():
     host.kubelet(pod).docker(container)
     ask = lambda *more: traced(host, "-c", "nosuch", *more, json=False, banner=False, attaches=False).finish(1).error
     none = ask()
-    check("; no container runs a process that maps CUDA\n" in none, f"message without containers: {none}")
+    check("; no container runs a process that maps CUDA\n" in none, f"unexpected message without containers: {none}")
     contained(kubepods(pod)), contained(f"docker/{container.id}"), contained(fresh())
     message = ask()
-    check(message.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"message with two containers: {message}")
+    check(message.endswith(f"; containers with processes that map CUDA: {container.container}, pod:{pod.namespace}/{pod.pod}\n"), f"unexpected message with two containers: {message}")
 
 
 # --- containers ------------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ def reused_pid():
     launches_of(second)
     mine = sorted((row for row in rows.stop().rows if row["pid"] == first.pid), key=lambda row: row["process_start_ns"])
     equal([(row["comm"], row["launches"]) for row in mine], [("first", 1009), ("second", 503)], "rows")
-    check(mine[0]["process_start_ns"] < mine[1]["process_start_ns"], f"start times: {mine}")
+    check(mine[0]["process_start_ns"] < mine[1]["process_start_ns"], f"unexpected start times: {mine}")
     equal({row["processes"] for row in mine}, {1}, "processes of each row")
     lines = [event["comm"] for event in events.stop().events if event["pid"] == first.pid]
     equal((lines.count("first"), lines.count("second")), (1009, 503), "lines")

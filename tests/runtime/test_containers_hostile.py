@@ -115,7 +115,7 @@ manager = f"user.slice/user-{other_uid}.slice/user@{other_uid}.service"
 
 
 class CgroupOfUser(Cgroup):
-    """A cgroup whose levels below one are owned by user 65534, as if systemd had delegated it."""
+    """A cgroup at path/below; user 65534 owns all levels from `path` on, as if systemd had delegated it."""
 
     def __init__(self, hierarchy, path, below):
         self.top = Cgroup(hierarchy, path)
@@ -215,7 +215,7 @@ def metadata_in_a_home():
     equal((of_other["launches"], of_other.get("uid"), of_other["container"]), (503, None, victim.container), "row of root's container")
     check(f"docker:{victim.container} (uid {other_uid})" in table.stop().text, f"the table lacks the owner: {table.text}")
     equal(totals(scoped.stop().rows, "container_id"), {(victim.id,): 503}, "launches with -c NAME")
-    check("there is no pod 'train-0'" in pod.error, f"message about the pod: {pod.error}")
+    check("there is no pod 'train-0'" in pod.error, f"unexpected message about the pod: {pod.error}")
 
 
 @case(alone=True)

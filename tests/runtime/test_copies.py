@@ -94,7 +94,7 @@ def by_default():
     same(table_.finish(), truth, ("pid", "kind"))
     same(split.finish(), truth, ("pid", "kind", "form"))
     equal(len(table_.rows), len({row["kind"] for row in table_.rows}), "rows")
-    check({"H2D", "D2H", "D2D", "P2P", "set", "prefetch"} <= {row["kind"] for row in table_.rows}, "kinds")
+    check({"H2D", "D2H", "D2D", "P2P", "set", "prefetch"} <= {row["kind"] for row in table_.rows}, "unexpected kinds")
 
 
 @case(each={"what": ("kind", "memory", "form"), "calls": ("api", "stream", "device"), "who": ("pid", "thread", "comm"),

@@ -130,7 +130,7 @@ def widths_in_elements():
     truth = workload.truth()
     for api, tool in tools.items():
         same(tool.finish(), truth, api=api)
-    check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "number of copies without a size")
+    check(sum(row["unsized"] for row in tools["runtime"].rows) == 3 + 5 + 11, "unexpected number of copies without a size")
 
 
 @case(alone=True)

@@ -122,7 +122,7 @@ def latency_of_each_form():
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 delay_us=500; copy 1009 fn=cuMemcpyHtoDAsync_v2", "-l")
     rows = {row["form"]: row for row in tool.rows}
     equal({form: row["copies"] for form, row in rows.items()}, {"sync": 101, "async": 1009}, "rows")
-    check(rows["sync"]["latency_p50_ns"] >= 500_000 > rows["async"]["latency_p50_ns"], f"latencies: {rows}")
+    check(rows["sync"]["latency_p50_ns"] >= 500_000 > rows["async"]["latency_p50_ns"], f"unexpected latencies: {rows}")
     check(rows["sync"]["latency_total_ns"] >= 101 * 500_000, "total latency is too small")
 
 
@@ -255,4 +255,4 @@ def a_table_of_text():
     head = next(line for line in lines if "KIND" in line)
     row = dict(zip(head, next(line for line in lines if "H2D" in line)))
     equal((row["COPIES"], float(row["SYNC%"]), float(row["<64K%"])), ("101", 100, 0), f"{head} {row}")
-    check(re.match(r"1(\.0)?M", row["AVERAGE"]), f"average: {row}")
+    check(re.match(r"1(\.0)?M", row["AVERAGE"]), f"unexpected average: {row}")

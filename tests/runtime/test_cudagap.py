@@ -87,19 +87,19 @@ def a_slow_file(which):
     (gaps.folder / "end").touch()
     measured = gaps.report()
     (tid, row), = sums_by_thread(tool.finish()).items()
-    check(measured[tid]["held_ns"] > 2e8, f"the file was slow: {measured}")
+    check(measured[tid]["held_ns"] > 2e8, f"the file was not slow: {measured}")
     same(row, measured[tid], part, "a slow file")
     gap, = lines.finish().events
     name = "data" if reason == "file" else "slow/data"  # the kernel's entry of a mount's root has no name
     equal((gap["block_reason"], gap["block_file"]), (part.removesuffix("_ns"), name), f"{gap}")
     within(gap["block_ns"], measured[tid]["held_ns"] - measured[tid]["cpu_ns"] - measured[tid]["queued_ns"], measured[tid], "longest block")
-    check(re.fullmatch(rf"{word} \d+\.\d ms on {name}.*", gap["wakers"][0]), f"text of the waker: {gap['wakers']}")
+    check(re.fullmatch(rf"{word} \d+\.\d ms on {name}.*", gap["wakers"][0]), f"unexpected text of the waker: {gap['wakers']}")
     check(any("folio" in frame or "fuse" in frame or "page" in frame for frame in gap["frames"]), f"{gap['frames']}")
     of_file, = [row for row in files.finish().rows if row.get("file") == "data"]
     equal((of_file["inode"], of_file["device"]), (status.st_ino, os.major(status.st_dev) << 20 | os.minor(status.st_dev)), "inode and device")
-    check(gap["block_ns"] - 5e6 <= of_file["blocked_ns"] <= row[part], f"blocked time: {of_file}, of {row}, {gap}")
-    check(of_file["p50_ns"] <= of_file["p95_ns"] <= of_file["blocked_ns"] * 1.07, f"percentiles: {of_file}")
-    check("read_bytes" not in of_file and "written_bytes" not in of_file, f"the file is on no disk: {of_file}")
+    check(gap["block_ns"] - 5e6 <= of_file["blocked_ns"] <= row[part], f"unexpected blocked time: {of_file}, of {row}, {gap}")
+    check(of_file["p50_ns"] <= of_file["p95_ns"] <= of_file["blocked_ns"] * 1.07, f"unexpected percentiles: {of_file}")
+    check("read_bytes" not in of_file and "written_bytes" not in of_file, f"bytes read or written, although the file is on no disk: {of_file}")
     equal(of_file["average_ns"], of_file["blocked_ns"] // of_file["blocks"], "average")
 
 
@@ -120,7 +120,7 @@ def stopped():
     measured = gaps.report()
     (tid, row), = sums_by_thread(tool.finish()).items()
     # It stops and continues only when it has a CPU.
-    check(until - since - measured[tid]["all_queued_ns"] - 5e6 <= row["stopped_ns"] <= after - before + 5e6, f"stopped time: {row}")
+    check(until - since - measured[tid]["all_queued_ns"] - 5e6 <= row["stopped_ns"] <= after - before + 5e6, f"unexpected stopped time: {row}")
     within(sum_of(row, queued), measured[tid]["all_queued_ns"], measured[tid], "wait for a CPU")
     on_cpu(row, measured[tid])
 
@@ -144,15 +144,15 @@ def suspended_in_a_call(hierarchy):
     suspend(False)
     workload.wait()
     (_, row), = sums_by_thread(tool.finish()).items()
-    check(row["stopped_ns"] >= 8e8, f"suspended time: {row}")
-    check(row["wait_ns"] >= 1.8e9 and row["other_ns"] < 2e8, f"time in waits: {row}")
+    check(row["stopped_ns"] >= 8e8, f"unexpected suspended time: {row}")
+    check(row["wait_ns"] >= 1.8e9 and row["other_ns"] < 2e8, f"unexpected time in waits: {row}")
 
 
 def on_cpu(row, measured):
     """Checks the time on a CPU, with tolerance: the kernel excludes time stolen by the hypervisor
     (CONFIG_PARAVIRT_TIME_ACCOUNTING), and assigns the time of a context switch to another thread than the tool does.
     The largest difference seen was 24 ms in 720."""
-    check(abs(row["cpu_ns"] - measured["cpu_ns"]) <= 2e7 + 0.02 * measured["wall_ns"] + measured["around_ns"], f"time on a CPU: {row}, {measured}")
+    check(abs(row["cpu_ns"] - measured["cpu_ns"]) <= 2e7 + 0.02 * measured["wall_ns"] + measured["around_ns"], f"unexpected time on a CPU: {row}, {measured}")
 
 
 def on_one_cpu():
@@ -243,7 +243,7 @@ def in_calls(count):
     kinds = {"kernel": "launch_ns", "copy": "copy_ns", "sync": "wait_ns", "alloc": "memory_ns"}
     least = {"launch_ns": 2e8, "memory_ns": 7e7}
     called = {call["tid"] for call in truth}
-    check(len(called) == count and called <= set(threads), f"threads: {set(threads)}, calling threads: {called}")
+    check(len(called) == count and called <= set(threads), f"unexpected threads: {set(threads)}, calling threads: {called}")
     for call in truth:
         row, part = threads[call["tid"]], kinds[call["kind"]]
         # The truth has no durations of launches, and a thread's first copy also allocates.
@@ -252,7 +252,7 @@ def in_calls(count):
         check(slept - 5e6 <= row[part] <= took + 5e6, f"{part}: {row}, {call}")
     for tid in called:  # the timer may fire this long after the call, on a CPU or not
         off = abs(threads[tid]["sleep_ns"] - 2e8)
-        check(off <= 5e6 + threads[tid]["runq_ns"], f"sleep: {threads[tid]}")
+        check(off <= 5e6 + threads[tid]["runq_ns"], f"unexpected sleep: {threads[tid]}")
 
 
 @case
@@ -322,7 +322,7 @@ def killed_and_exec():
     gaps.process.wait()
     lived = time.monotonic_ns() - begin
     row, = sums_by_thread(tool.finish()).values()
-    check(3.9e8 <= row["wall_ns"] <= lived, f"wall time, with a lifetime of {lived} ns: {row}")
+    check(3.9e8 <= row["wall_ns"] <= lived, f"unexpected wall time, with a lifetime of {lived} ns: {row}")
     workload = Workload("launch vecadd 1; sleep 200; exec; sync 1 block_us=100000; sleep 100; end", "workload-driver")
     tool = Tool("-p", workload.pid)
     workload.go().wait()
@@ -342,9 +342,9 @@ def columns():
         lines = [line.split() for line in tool.finish().text.splitlines()]
         return dict(zip(*lines[-2:]))
     usual = headers()
-    check({"PID", "COMM", "THREADS", "WALL(s)", "SLEEP%", "SWITCH/s"} <= set(usual), f"default columns: {usual}")
+    check({"PID", "COMM", "THREADS", "WALL(s)", "SLEEP%", "SWITCH/s"} <= set(usual), f"unexpected default columns: {usual}")
     check(not {"LOCK%", "DISK%", "COPY%"} & set(usual), f"empty columns: {usual}")
-    check(float(usual["SLEEP%"]) > 90, f"sleep time: {usual}")
+    check(float(usual["SLEEP%"]) > 90, f"unexpected sleep time: {usual}")
     more = headers("--columns", "+COPY%")
     equal(more["COPY%"], "0.0", "an empty column in --columns")
 
@@ -364,4 +364,4 @@ def missing_kernel_feature(name):
     tool = Tool("-p", gaps.pid, json=False, banner=False, preexec=lambda: without_type(name)).finish(1)
     first, hint = tool.error.splitlines()
     word = "sched_switch" if b"switch" in name else "CONFIG_SCHED_INFO"
-    check(word in first and hint.startswith("hint: "), f"message about what is missing: {tool.error}")
+    check(word in first and hint.startswith("hint: "), f"unexpected message about what is missing: {tool.error}")

@@ -51,7 +51,7 @@ def no_limits():
         equal([row[key] for key in ("throttles", "process_major_faults", "read_bytes")], [0] * 3, f"{row}")
         equal(row["allowed_cpus"], len(os.sched_getaffinity(0)), f"CPUs: {row}")
         equal(row.get("swapped_bytes", 0), 0, f"swapped bytes: {row}")
-        check(0 <= row.get("pressure_cpu_percent", 0) <= 100, f"pressure: {row}")
+        check(0 <= row.get("pressure_cpu_percent", 0) <= 100, f"unexpected pressure: {row}")
 
 
 @case

@@ -61,8 +61,8 @@ def in_calls():
     tool = Tool("-p", workload.pid, "--cheap", "--by", "thread")
     workload.go().wait()
     row, = threads_of(tool.finish()).values()
-    check(2e8 <= row["wait_ns"] <= 2.5e8 + row["ready_ns"], f"time in waits: {row}")
-    check(row["off_cpu_ns"] >= 2.9e8, f"time in waits and sleeps: {row}")
+    check(2e8 <= row["wait_ns"] <= 2.5e8 + row["ready_ns"], f"unexpected time in waits: {row}")
+    check(row["off_cpu_ns"] >= 2.9e8, f"unexpected time in waits and sleeps: {row}")
 
 
 @case
@@ -72,7 +72,7 @@ def without_the_tracepoint():
     tool = Tool("-p", gaps.pid, "--cheap", preexec=lambda: without_type(b"btf_trace_sched_switch"))
     gaps.go().report()
     row, = tool.finish().rows
-    check(row["off_cpu_ns"] > 9e7 and row["known_wall_ns"] == row["wall_ns"], f"time asleep: {row}")
+    check(row["off_cpu_ns"] > 9e7 and row["known_wall_ns"] == row["wall_ns"], f"unexpected time asleep: {row}")
 
 
 @case
@@ -82,7 +82,7 @@ def text():
     gaps.go().report()
     header, line = [line.split() for line in tool.finish().text.splitlines()][-2:]
     equal(header, ["PID", "COMM", "THREADS", "WALL(s)", "ONCPU%", "READY%", "OFFCPU%", "SWITCH/s"], "header")
-    check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"time off CPU: {line}")
+    check(float(dict(zip(header, line))["OFFCPU%"]) > 90, f"unexpected time off CPU: {line}")
 
 
 @case(each={"--why": ["--why"], "-e": ["-e"], "-l": ["-l", "1ms"], "-H": ["-H", "gap"]})

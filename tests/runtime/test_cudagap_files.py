@@ -32,5 +32,5 @@ def bytes_per_file():
         equal(files[name]["read_bytes"], read, f"bytes read: {files}")
         equal(files[name]["inode"], (harness.here / name).stat().st_ino, "inode")
     equal([files[name]["written_bytes"] for name in ("direct", "mapped")], [0, 0], f"bytes written: {files}")
-    check(size <= files["written"]["written_bytes"] <= size + more_of_file_system, f"bytes written: {files}")
+    check(size <= files["written"]["written_bytes"] <= size + more_of_file_system, f"unexpected bytes written: {files}")
     check(files["written"]["blocks"] > 0, f"the thread did not block in fsync: {files}")

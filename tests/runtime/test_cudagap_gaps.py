@@ -44,7 +44,7 @@ def lines_of_long_gaps():
     workload.go().wait()
     gap, = tool.finish().events
     is_whole(gap, gap["gap_ns"])
-    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"time in the wait: {gap}")
+    check(3e8 <= gap["wait_ns"] <= gap["gap_ns"], f"unexpected time in the wait: {gap}")
     equal((gap["before"], gap["after"]), ("kernel", "kernel"), "launches before and after")
     for side, name in ("before", "vecadd("), ("after", "saxpy("):
         check(gap[f"{side}_kernel"].startswith(name) and gap[f"{side}_name_source"] == "lookup", f"{side}: {gap}")
@@ -59,10 +59,10 @@ def text():
     header, line, between, waker, _ = tool.finish().text.splitlines()
     equal(header.split(), ["TIME(s)", "PID", "TID", "COMM", "GAP(us)", "REASONS"], "header")
     reason, share = line.split()[5:7]
-    check(reason == "PIPE" and int(share.strip("%,")) > 90, f"reasons: {line}")
+    check(reason == "PIPE" and int(share.strip("%,")) > 90, f"unexpected reasons: {line}")
     host = r"\[host function \S.*\]"
-    check(re.fullmatch(rf" +between (two launches of {host}|{host} and {host})", between), f"launches before and after: {between}")
-    check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"waker: {waker}")
+    check(re.fullmatch(rf" +between (two launches of {host}|{host} and {host})", between), f"unexpected launches before and after: {between}")
+    check(re.fullmatch(rf" +PIPE \d+\.\d ms, woken by {gaps.pid} gaps", waker), f"unexpected waker: {waker}")
 
 
 def gaps_of(truth, *by):

@@ -30,7 +30,7 @@ def parts():
     same(row, measured, "the thread")
     check(not any(key in line for line in other.finish().rows for key in interrupts), "interrupt times without --interrupts")
     without = sums_by_thread(other)[tid]
-    check(without["cpu_ns"] >= row["cpu_ns"] + measured["soft_ns"] / 2, f"time on a CPU: {without['cpu_ns']}, {row['cpu_ns']}, {measured}")
+    check(without["cpu_ns"] >= row["cpu_ns"] + measured["soft_ns"] / 2, f"unexpected time on a CPU: {without['cpu_ns']}, {row['cpu_ns']}, {measured}")
 
 
 @case

@@ -37,13 +37,13 @@ def of_all_threads():
     folded = Tool("-p", gaps.pid, "--folded", json=False)
     gaps.go().report()
     lines = folded.finish().text.splitlines()
-    check(all(re.fullmatch(rf"gaps-{gaps.pid}(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"folded lines: {lines}")
+    check(all(re.fullmatch(rf"gaps-{gaps.pid}(;[^;]+)+ \d+", line) and "+0x" not in line for line in lines), f"unexpected folded lines: {lines}")
     slept = sum(int(line.split()[-1]) for line in lines if re.search(r"nanosleep\w*_\[k\];", line))
     check(slept >= 8 * 2.9e8, f"too little sleep: {lines}")
     text = tool.finish().text
     rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ gaps +SLEEP ", line)]
     check(sum(int(row[4]) for row in rows) >= 8, f"too few blocks: {text}")
-    check(rows and len(rows) <= 4, f"number of rows: {text}")
+    check(rows and len(rows) <= 4, f"unexpected number of rows: {text}")
     check(re.search(r"^ {4}\w*nanosleep\w*\+0x\w+ \(kernel\)$", text, re.M), f"no kernel frame: {text}")
 
 

@@ -73,7 +73,7 @@ def a_chain():
     check(len(gaps) >= 10, f"too few lines: {len(gaps)}")
     for gap in gaps:
         equal((gap["waker_pid"], gap["waker_tid"]), (first.pid, first.pid), "waker of the trainer")
-        check(0.95 * gap["pipe_ns"] <= gap["waker_ended_ns"] <= 1.02 * gap["pipe_ns"] + 5e6, f"time that the waker had waited: {gap}")
+        check(0.95 * gap["pipe_ns"] <= gap["waker_ended_ns"] <= 1.02 * gap["pipe_ns"] + 5e6, f"unexpected time that the waker had waited: {gap}")
     for before, gap in zip(gaps[5:], gaps[6:]):  # the first gaps may lack wakers, or include the programs' start
         lines = gap["wakers"]
         equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "wakers")
@@ -81,7 +81,7 @@ def a_chain():
         check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
         # Time from its last wake-up to this one; the trainer first had to get a CPU, and to launch.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
-        check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"time since its last wake-up: {gap}, {before}")
+        check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"unexpected time since its last wake-up: {gap}, {before}")
 
 
 @case(alone=True)
@@ -95,7 +95,7 @@ def a_waker_without_a_cpu():
         equal(gap["waker_pid"], slow.pid, "waker of the trainer")
         check(8e7 <= gap["waker_cpu_ns"] <= 1.4e8, f"the waker did not use 100 ms: {gap}")
         check(gap["waker_runq_ns"] > 1.5 * gap["waker_cpu_ns"], f"the waker's wait for a CPU is too short: {gap}")
-        check(gap["running"] >= 4 and gap["cpus"] == len(os.sched_getaffinity(0)), f"runnable threads and CPUs: {gap}")
+        check(gap["running"] >= 4 and gap["cpus"] == len(os.sched_getaffinity(0)), f"unexpected runnable threads and CPUs: {gap}")
 
 
 @case

@@ -54,10 +54,10 @@ def more_workers_than_cpus():
     measured = loader.report()
     row, = tool.finish().rows
     equal((row["reason"], row["waker_reason"], row["cpus"]), ("pipe", "runq", 2), f"{row}")
-    check(row["waker_processes"] == 8, f"number of workers: {row}")
+    check(row["waker_processes"] == 8, f"unexpected number of workers: {row}")
     got, want = (one[queued] / one[wall] for one, queued, wall in ((row, "waker_runq_ns", "waker_wall_ns"), (measured, "queued_ns", "wall_ns")))
-    check(want > 0.5 and abs(got - want) < 0.15, f"share of waits for a CPU: {got}, according to the workers {want}")
-    check(row["running"] >= 7, f"runnable threads: {row}")
+    check(want > 0.5 and abs(got - want) < 0.15, f"unexpected share of waits for a CPU: {got}, according to the workers {want}")
+    check(row["running"] >= 7, f"unexpected runnable threads: {row}")
     for words in "blocked on a pipe", "ultimately waiting for python", "and 7 more", "are waiting for a CPU", "on 2 CPUs":
         check(words in row["why"], f"no '{words}' in: {row['why']}")
 
@@ -118,5 +118,5 @@ def text_names_the_next_command(words):
     gaps.go().report()
     header, line, command = tool.finish().text.splitlines()
     equal(header.split(), ["PID", "COMM", "WHY"], "header")
-    check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"line of the process: {line}")
+    check(line.split()[:2] == [str(gaps.pid), "gaps"] and words in line, f"unexpected line of the process: {line}")
     equal(command.split(), ["next:", "cudagap", "-p", str(gaps.pid), "-e", "-l", "10ms"], "command")

@@ -107,7 +107,7 @@ def one_rule_per_process(some):
             check(row["severity"] in severities, f"{name}: severity: {found}")
             check(re.match(words, row["diagnosis"]), f"{name}: {row['diagnosis']} is not {words}")
             check(row["next"].split()[0] in ("cudasync", "cudamemcpy", "gpualloc", "cudagraph", "cudalaunch"),
-                  f"{name}: next command: {row}")
+                  f"{name}: unexpected next command: {row}")
             equal((row["comm"], row["pid"]), ("workload", pid), f"{name}: process")
 
 
@@ -180,7 +180,7 @@ def cpu_wait(others):
     for row in found:
         words = re.fullmatch(r"CUDA thread is ready but gets no CPU \d+% of the time: (\d+) runnable threads "
                              r"on (\d+) CPUs; the process may use 1 CPU", row["diagnosis"])
-        check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"text of the verdict: {row}")
+        check(words and int(words[2]) == os.sysconf("SC_NPROCESSORS_ONLN"), f"unexpected text of the verdict: {row}")
         check(int(words[1]) >= others, f"too few runnable threads: {row}")
     severity = "warning" if share > 65 else "note" if share < 55 else found[-1]["severity"]
     equal(found[-1]["severity"], severity, f"severity at {share:.0f}%")
@@ -199,13 +199,13 @@ def why():
         tool.finish()
     row, = idle.rows
     equal((row["rule"], row["severity"], row["next"]), ("idle", "note", f"cudagap -p {well.pid} --why"), "verdict from NVML")
-    check(re.fullmatch(r"GPU only 3% busy: .* (\d+)% of the time, .*", row["diagnosis"]), f"text of the verdict: {row}")
+    check(re.fullmatch(r"GPU only 3% busy: .* (\d+)% of the time, .*", row["diagnosis"]), f"unexpected text of the verdict: {row}")
     equal(busy.rows[0]["severity"], "none", f"verdict on a busy GPU: {busy.rows}")
     of_hung, of_hung_json, of_well, of_well_json = tools
     check(re.search(rf"!? +{hung.pid} solver +waiting for the GPU for \d\.\d s; no launches since$", of_hung.text, re.M),
-          f"text of the verdict: {of_hung.text}")
+          f"unexpected text of the verdict: {of_hung.text}")
     check(re.search(r"^ +cudaDeviceSynchronize\+", of_hung.text, re.M), f"no stack: {of_hung.text}")
-    check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"next command: {of_hung.text}")
+    check(f"    next: cudasync -p {hung.pid} -U" in of_hung.lines, f"unexpected next command: {of_hung.text}")
     row, = of_hung_json.rows
     equal((row["rule"], row["tid"], row["severity"]), ("hangs", hung.pid, "warning"), "verdict in JSON")
     check(any("cudaDeviceSynchronize" in line for line in row["details"]), f"no stack in details: {row}")
@@ -322,5 +322,5 @@ def process_without_calls():
     equal(len({row["process_start_ns"] for row in rows if row["launches"]}), 1, "number of start times")
     equal(sum(row["launches"] for row in rows), 7, "launches")
     quiet = [row.get("quiet_seconds", 0) for row in silent]
-    check(any(1 < seconds < 10 * harness.patience for seconds in quiet), f"seconds without calls: {quiet}")
+    check(any(1 < seconds < 10 * harness.patience for seconds in quiet), f"unexpected seconds without calls: {quiet}")
     equal(len({(row["time"], row["pid"]) for row in rows}), len(rows), "number of intervals")

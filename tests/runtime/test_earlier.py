@@ -41,7 +41,7 @@ def hung(script, form="workload-driver", threads=1, how="S"):
     return workload
 
 
-def look(workload, *more):
+def trace_waits(workload, *more):
     interval, duration = 0.4 * harness.patience, 1.5 * harness.patience
     return Tool("-p", workload.pid, "-i", interval, "-d", duration, "--by", "pid,api,wait", *more).finish()
 
@@ -52,7 +52,7 @@ def check_reported(tool, function, wait, threads=1):
         check(re.fullmatch(function, row["function"]), f"{tool}: wrong function: {row}")
         equal((row["wait"], row["calls"], row["waiting"], row["waiting_earlier"], row["source"], row["threads"]),
               (wait, 0, threads, threads, "stacks", threads), f"{tool}: fields of the wait")
-        check(0 < row["total_ns"] <= threads * row["interval_ns"], f"{tool}: total time: {row}")
+        check(0 < row["total_ns"] <= threads * row["interval_ns"], f"{tool}: unexpected total time: {row}")
     check(tool.rows[-1]["wall_percent"] > 95, f"{tool}: it does not wait all the time: {tool.rows[-1]}")
 
 
@@ -66,7 +66,7 @@ def each_driver_function(of):
     name, how = of
     pace, state = (asleep, "S") if how == "asleep" else (spinning, "R")
     # In the stand-in, a _ptsz variant is the same code as the function.
-    check_reported(look(hung(step(name, pace), how=state)), re.sub("_pt[sd][sz]$", "", name), driver_calls[name])
+    check_reported(trace_waits(hung(step(name, pace), how=state)), re.sub("_pt[sd][sz]$", "", name), driver_calls[name])
 
 
 each_runtime = {f"{name}-{form}": (name, form) for name in runtime_calls
@@ -79,17 +79,17 @@ def each_runtime_function(of):
     """The wait is reported as the driver function that the runtime calls, for a shared, static or stripped runtime."""
     name, form = of
     function, wait = runtime_calls[name]
-    check_reported(look(hung(step(name, asleep), form)), function, wait)
+    check_reported(trace_waits(hung(step(name, asleep), form)), function, wait)
 
 
 @case(each={name: name for name in runtime_calls}, long=harness.all_but(runtime_calls, "cudaMemcpy"))
 def at_the_runtime(name):
-    check_reported(look(hung(step(name, asleep), "workload"), "--api", "runtime"), name, runtime_calls[name][1])
+    check_reported(trace_waits(hung(step(name, asleep), "workload"), "--api", "runtime"), name, runtime_calls[name][1])
 
 
 @case(asan=True)
 def frees():
-    check_reported(look(hung(f"alloc a 4096; free a fn=cuMemFree_v2 {asleep}")), "cuMemFree_v2", "free")
+    check_reported(trace_waits(hung(f"alloc a 4096; free a fn=cuMemFree_v2 {asleep}")), "cuMemFree_v2", "free")
 
 
 @case
@@ -98,7 +98,7 @@ def threads():
     workload = hung(f"threads 9; {step('cuStreamSynchronize', asleep)}; end", threads=9)
     tool = Tool("-p", workload.pid, "-d", harness.patience, "--by", "thread,wait").finish()
     equal({row["tid"] for row in tool.rows}, set(workload.threads(9)), "waiting threads")
-    check_reported(look(workload), "cuStreamSynchronize", "stream", threads=9)
+    check_reported(trace_waits(workload), "cuStreamSynchronize", "stream", threads=9)
     one = workload.threads(9)[3]
     equal([row["tid"] for row in Tool("-t", one, "-d", harness.patience, "--by", "thread").finish().rows], [one], "with -t")
 
@@ -133,9 +133,9 @@ elsewhere = {
 def no_false_alarm(name):
     script, state = elsewhere[name]
     workload = hung(script, how=state)
-    tool = look(workload)
+    tool = trace_waits(workload)
     equal(tool.rows, [], f"{tool}: waits")
-    equal(look(workload, "--api", "both").rows, [], "rows with --api both")
+    equal(trace_waits(workload, "--api", "both").rows, [], "rows with --api both")
 
 
 @case
@@ -143,7 +143,7 @@ def short_repeated_waits():
     """Threads that wait often and briefly are counted by probes only."""
     workload = Workload("forever; sync 1 fn=cuCtxSynchronize block_us=300; copy 1 fn=cuMemcpyDtoH_v2 block_us=200; launch vecadd 3; end").go()
     time.sleep(0.3)
-    tool = look(workload)
+    tool = trace_waits(workload)
     check(len(tool.rows) > 4, f"too few rows: {tool.rows}")
     equal({(row["waiting_earlier"], row["source"]) for row in tool.rows}, {(0, "calls")}, "sources of waits")
 
@@ -207,9 +207,9 @@ def verdicts():
     verdicts = [row for row in tool.rows if row["by"] == "diagnosis" and row["pid"] in (workload.pid, busy.pid)]
     equal({(row["pid"], row["rule"]) for row in verdicts}, {(workload.pid, "hangs")}, "verdicts")
     check(re.match(r"waiting for the GPU for over \d\.\d s \(began before tracing\); no launches since",
-                   verdicts[0]["diagnosis"]), f"text of the verdict: {verdicts[0]}")
+                   verdicts[0]["diagnosis"]), f"unexpected text of the verdict: {verdicts[0]}")
     rows = [row for row in tool.rows if row["by"] == "pid" and row["pid"] == workload.pid]
-    check(rows[-1]["blocked_percent"] > 95, f"blocked_percent: {rows[-1]}")
+    check(rows[-1]["blocked_percent"] > 95, f"unexpected blocked_percent: {rows[-1]}")
     why = tops.Tool("--why", "-p", workload.pid, json=False).finish().text
-    check("since before tracing began" in why and "cudasync -p" in why, f"--why: {why}")
+    check("since before tracing began" in why and "cudasync -p" in why, f"unexpected --why: {why}")
     check(time.monotonic() - began < 30 * harness.patience, "the case took too long")

@@ -60,7 +60,7 @@ def errors_beside_successes():
     same_counts(tool, truth, errors=True)
     for row in tool.rows:
         check(0 < row["latency_p50_ns"] <= row["latency_p95_ns"] <= row["latency_p99_ns"] and
-              row["latency_max_ns"] * row["launches"] >= row["latency_total_ns"] >= row["launches"], f"durations: {row}")
+              row["latency_max_ns"] * row["launches"] >= row["latency_total_ns"] >= row["launches"], f"unexpected durations: {row}")
 
 
 @case(gpu=True)

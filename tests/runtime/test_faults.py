@@ -65,7 +65,7 @@ class Run:
             status = self.process.wait(seconds * harness.patience)
         except subprocess.TimeoutExpired:
             raise Failure(f"no exit within {seconds} s ({self.error})") from None
-        check(status in (codes or (0,)), f"exit status {status} ({self.error})")
+        check(status in (codes or (0,)), f"unexpected exit status {status} ({self.error})")
         return self.error
 
     def end(self, *codes, by=signal.SIGINT, within=soon):
@@ -123,8 +123,8 @@ stalls = {f"{what},{how}": (what, how) for what in unread for how in ends}
 
 @case(each=stalls, long=[name for name in stalls if name not in ("pipe,SIGINT", "pipe,target", "terminal,SIGTERM")])
 def output_is_not_read(row):
-    """Standard output accepts no more data: signals, and the exit of the target, still end the tool. Lost lines are reported,
-    and the exit status is 1."""
+    """Standard output accepts no more data: signals, and the exit of the target, still end the tool. Lost lines are
+    reported, and the exit status is 1."""
     what, how = row
     workload = Workload(endless)
     held, out = unread[what]()
@@ -430,8 +430,8 @@ def a_signal_while_it_starts(row):
     """SIGINT in steps of 50 ms until start-up is complete: exit 0 in time, without leftovers (the harness checks)."""
     tool, tier = row
     system.need_tier(tier)
-    # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 with perf, 35 with tracefs. They are
-    # attached much faster, so that even after an early signal all may have to be detached.
+    # The kernel detaches perf events one by one, in 20 to 80 ms each; cudatop has 932 with perf, 35 with tracefs. They
+    # are attached much faster, so that even after an early signal all may have to be detached.
     step_seconds, to_detach = (0.4, 120) if tier == "perf" else (0.05, 20)
     workload = Workload("", "workload-driver")
     system.private_mounts()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identity of traced files: one file under several paths is one file, files with the same name are separate, and deleted
-files are still traced."""
+"""Identity of traced files: one file under several paths is one file, files with the same name are separate, and
+deleted files are still traced."""
 import os
 import shutil
 
@@ -66,7 +66,8 @@ def hard_links():
 
 @case(alone=True)
 def two_bind_mounts():
-    """Two mount namespaces with the host's driver, as in containers. The tool, outside of them, does not see their paths."""
+    """Two mount namespaces with the host's driver, as in containers. The tool, outside of them, does not see their
+    paths."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     folder = copy_of_standin("driver")
     mounts = [harness.here / name for name in ("one", "two")]
@@ -80,8 +81,8 @@ def two_bind_mounts():
 
 @case(asan=True, alone=True)
 def an_overlay():
-    """One process uses the lower file directly, others through the overlay, where stat() shows another inode: one probe, one
-    count. A file that was copied up is a different file."""
+    """One process uses the lower file directly, others through the overlay, where stat() shows another inode: one
+    probe, one count. A file that was copied up is a different file."""
     outside = os.open("/proc/self/ns/mnt", os.O_RDONLY)
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)

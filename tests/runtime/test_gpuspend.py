@@ -96,7 +96,7 @@ def pods():
     equal((sums[busy.pod]["ids"], sums[busy.pod]["launches"]), ({"GPU-0"}, launched(kernels)), "the busy pod")
     equal(sums[busy.pod]["copy_bytes"], sum(copies.sums(call, False)["bytes"] for call in truth
                                               if copies.is_copy(call) and layer_wanted(call, "driver")), "bytes copied")
-    check({"kubelet", "context"} <= sums[busy.pod]["by"], f"sources: {sums[busy.pod]}")
+    check({"kubelet", "context"} <= sums[busy.pod]["by"], f"unexpected sources: {sums[busy.pod]}")
     equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet", "dra"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
     notes = {note for row in tool.rows for note in row.get("notes", [])}
     check(any(note.startswith(f"{idle.namespace}/{idle.pod} holds 2 GPUs for ") and "launched nothing for" in note for note in notes),
@@ -118,7 +118,7 @@ def counted(tool):
 
     got = wait_until(lambda: (sums_now := sums()).get("used_seconds", 0) > 0.5 and sums_now, "half a second of use")
     seconds, money = (sum(got[f"{part}_{unit}"] for part in ("used", "idle", "unallocated")) for unit in ("seconds", "cost"))
-    check(got["resident_seconds"] >= got["driving_seconds"] > 0.5, f"seconds: {got}")
+    check(got["resident_seconds"] >= got["driving_seconds"] > 0.5, f"unexpected seconds: {got}")
     check(abs(money - seconds * price / 1e6 / 3600) < 3e-5, f"a cost of {money} for {seconds} s of a device: {got}")
     tool.stop()
 
@@ -141,14 +141,14 @@ def a_shared_device():
     share = {}
     for how, tool in tools.items():
         tenants, total = check_sums(tool.rows, 1)
-        check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"overhead: {total}")
+        check(total["own_cpu_percent"] > 0 and total.get("probes_cpu_percent", 1) > 0, f"unexpected overhead: {total}")
         equal({(row["shared"], row["split"]) for row in tenants}, {("shared", how)}, "sharing and split")
         equal({(row["sm_active_percent"], row["tensor_active_percent"], row["gpu_busy_percent"], row["memory_used_bytes"], row["measured_by"],
                 "sm_occupancy_percent" in row or "dram_active_percent" in row, row["efficiency_shared_ns"] > 0) for row in tenants},
               {(61.5, 12.25, 97, 40000, "nvml", False, True)}, "utilization of the shared device")
         of = {row["pid"]: row["used_ns"] + row["idle_ns"] for row in tenants}
         share[how] = of[few.pid] / total["device_time_ns"]
-    check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"share of the process with few launches: {share}")
+    check(0.02 < share["launches"] < 0.5 < share["memory"] < 0.9, f"unexpected share of the process with few launches: {share}")
     lines = list(csv.DictReader(io.StringIO(focus.text)))
     nanoseconds = [int(line["x_Seconds"].replace(".", "")) for line in lines]
     micros = [int(line["EffectiveCost"].replace(".", "")) for line in lines]
@@ -156,7 +156,7 @@ def a_shared_device():
     equal({(line["x_SmActive"], line["x_DramActive"]) for line in lines if line["x_Part"] == "used"}, {("0.615", "")}, "utilization in FOCUS")
     equal({(line["ResourceId"], line["ResourceName"], line["BillingCurrency"], line["ConsumedUnit"]) for line in lines},
           {("GPU-0", model, "USD", "GPU-Hours")}, "device in FOCUS")
-    check({"used"} <= {line["x_Part"] for line in lines}, f"parts: {lines}")
+    check({"used"} <= {line["x_Part"] for line in lines}, f"unexpected parts: {lines}")
 
 
 @case(alone=True)
@@ -189,14 +189,14 @@ def parts_of_devices():
               (device_of_it, None, True, False, True), f"row on a compute instance, which is not measured: {row}")
     for client in clients:
         row = of[client.pid]
-        check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"row of a client: {row}")
+        check(row["device"] == "GPU-1" and row["launches"] > 0 and row["shared"] and row["sm_active_percent"] == 25, f"unexpected row of a client: {row}")
     ratio = of[clients[1].pid]["launches"] / of[clients[0].pid]["launches"]
-    check(1.1 < ratio < 2.2, f"ratio of the clients' launches, not 11 to 7: {ratio}")
+    check(1.1 < ratio < 2.2, f"unexpected ratio of the clients' launches, not 11 to 7: {ratio}")
     equal(of[server.pid]["launches"], 0, "launches of the server")
     jobs = [row for row in tenants if row["device"] == "GPU-2"]
     equal([(row["held_by"], row["used_ns"]) for row in jobs], [("slurm", 0)], "devices held by the job")
     spare = sum(row["device_time_ns"] for row in tool.rows if row["of"] == "unallocated")
-    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"time in no instance, or on an instance without a holder: {spare}")
+    check(abs(spare - total["interval_ns"] * 2 / 7) < 20, f"unexpected time in no instance, or on an instance without a holder: {spare}")
     for one in (on_mig, first, second, *clients, server, in_job):
         one.stop()
 
@@ -300,6 +300,6 @@ def the_clock_was_set_back():
     for warns in True, False:
         last = run()
         equal("the clock was set back by " in last.error, warns, f"warning ({last.error})")
-        check(last.rows[-1]["interval_ns"] >= before + 500_000_000, f"time of all runs: {last.rows[-1]} after {before}")
+        check(last.rows[-1]["interval_ns"] >= before + 500_000_000, f"unexpected time of all runs: {last.rows[-1]} after {before}")
         before = last.rows[-1]["interval_ns"]
     workload.stop()

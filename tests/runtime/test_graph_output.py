@@ -148,12 +148,12 @@ def whole_processes(form):
     kernels += sum(graphs.count_of(call)["kernels_launched"] for call in calls)
     direct = sum(call["count"] for call in truth if call["kind"] == "kernel" and call["layer"] == "driver" and not call["recorded"])
     equal((row["kernels_launched"], row["direct_launches"]), (kernels, direct), "kernels")
-    check(math.isclose(row["graph_percent"], 100 * kernels / (kernels + direct), abs_tol=0.001), f"share of graphs: {row}")
-    check(50e6 <= row["capture_ns"] <= end["capture_ns"] + sum(c["duration_ns"] for c in calls), f"capture: {row}, {end}")
+    check(math.isclose(row["graph_percent"], 100 * kernels / (kernels + direct), abs_tol=0.001), f"unexpected share of graphs: {row}")
+    check(50e6 <= row["capture_ns"] <= end["capture_ns"] + sum(c["duration_ns"] for c in calls), f"unexpected capture: {row}, {end}")
     failed = sum(call["duration_ns"] for call in calls if call["kind"] == "instantiate" and call["result"])
-    check(30e6 <= row["instantiate_total_ns"] <= end["instantiate_ns"] + failed, f"instantiation: {row}, {end}")
+    check(30e6 <= row["instantiate_total_ns"] <= end["instantiate_ns"] + failed, f"unexpected instantiation: {row}, {end}")
     percent = 100 * (row["capture_ns"] + row["instantiate_total_ns"]) / row["interval_ns"]
-    check(math.isclose(row["setup_percent"], percent, rel_tol=0.02, abs_tol=0.01), f"share of time: {row}, {percent}")
+    check(math.isclose(row["setup_percent"], percent, rel_tol=0.02, abs_tol=0.01), f"unexpected share of time: {row}, {percent}")
 
 
 @case
