@@ -307,7 +307,7 @@ def ends_in_time(tool, consequence):
 
 @case(alone=True, timeout=120)
 def kernel_names_in_a_file_that_hangs():
-    """Kernels of its process have no names; everything else is unaffected."""
+    """Kernels of the process that maps the file have no names; everything else is unaffected."""
     tool = Tool("--by", "pid,kernel", 1, losses=True)
     calls = victim_is_counted(tool, "own")
     consequence = "its kernels get no more names"
@@ -326,7 +326,7 @@ def kernel_names_in_a_file_that_hangs():
 
 @case(alone=True, timeout=120, tool="cudasync")
 def stack_through_a_file_that_hangs():
-    """Its process's stacks contain addresses instead of names, and its calls are counted."""
+    """The stacks contain addresses instead of names, and all calls are counted."""
     tool = Tool("-U", 1, losses=True)
     consequence = "its stacks get no more names"
     process = names_in_a_file_that_hangs(tool, consequence)

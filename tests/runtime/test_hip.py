@@ -60,7 +60,7 @@ def destroying_a_stream_ends_its_capture(version):
 
 @case(each={name: (name, arguments) for name, *arguments in stream_creations})
 def a_new_stream_does_not_capture(creation):
-    """It may reuse the handle of a stream that was capturing when its device was reset."""
+    """A new stream may have the handle of a stream that was capturing when its device was reset."""
     create, arguments = creation
     calls = Calls(library("7"))
     tool = Tool("-p", calls.pid, "--by", "pid", 100)
@@ -181,7 +181,7 @@ def cuda_at_work(calls):
         equal(calls.call(function, count, *arguments), {0: count}, function)
 
 
-# What each tool must report of hip_at_work() and cuda_at_work().
+# Figures that each tool must report of hip_at_work() and cuda_at_work().
 hip_figures = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4,
                "live_bytes": 28000, "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
 cuda_figures = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2,

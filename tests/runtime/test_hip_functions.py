@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each HIP function in the probe table is called with its own arguments; what the tools report of it must be exact."""
+"""Calls each HIP function of the probe table with its own arguments. The tools' reports must be exact."""
 import itertools
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ tested_elsewhere = {"hipInit": "process_traced_from_its_start",
 
 @case(each=versions)
 def every_row(version):
-    """This file tests every function of the table, except those that jump to address 0 when they are called."""
+    """This file tests every function of the table, except functions that jump to address 0."""
     tried = {row[0] for some in (launches, other_launches, copies, other_copies, waits, graph_calls, named) for row in some(version)}
     tried |= {name for row in allocations(version) for name in (row[0], row[2])}
     tried |= {row[0] for row in (*trims, *mappings, *devices)} | {name for names in captures(version).values() for name in names}

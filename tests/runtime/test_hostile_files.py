@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes choose which files they map and what a path leads to. The tool opens only their own regular files, and it
-still counts other processes."""
+"""Processes choose which files they map and what a path leads to. The tool opens only their own regular files, and still
+counts other processes."""
 import ctypes
 import os
 import re
@@ -269,7 +269,7 @@ while True:
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs", "perf": "perf"},
       long=harness.all_but_one_in(4, ["session", "multi", "tracefs", "perf"]), alone=True)
 def a_container_that_exits(tier):
-    """Its files are closed and its probes detached, within five seconds if no other container runs."""
+    """The container's files are closed and its probes detached, within five seconds if no other container runs."""
     system.need_tier(tier)
     known = Workload("sleep 1")
     tool = Tool("--attach", tier, "--by", "pid,kernel", losses=True)  # calls during attaching

@@ -27,7 +27,7 @@ def attached(pid, tier):
 
 
 def figures():
-    """Maps and programs equal those that the kernel has for a run with the same options."""
+    """Maps and programs are the kernel's for a run with the same options."""
     report = info("-p", os.getpid())
     tool = Tool("-p", os.getpid(), losses=True)
     mine = leftovers.ids_held(tool.pid, "map_id")

@@ -85,7 +85,7 @@ def beside_a_foreign_return_probe():
 
 @case
 def one_row_per_layer():
-    """A kernel launched through both layers has one row for each layer."""
+    """A kernel that is launched by runtime calls and by driver calls has one row for each layer."""
     workload = Workload("launch vecadd 10; launch vecadd 20 fn=cuLaunchKernel")
     tool = Tool("-p", workload.pid, "--api", "both")
     workload.go()

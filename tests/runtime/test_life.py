@@ -131,7 +131,7 @@ def nothing_left_after_sigkill(tier):
     killed.process.kill()
     killed.process.wait()
     if tier == "tracefs":
-        # Uprobe events of a killed tool remain until the next run or --clean, as the manual says; they are harmless.
+        # Uprobe events of a killed tool remain until the next run or --clean (see the manual); they are harmless.
         leftovers.remove(leftovers.stale_events({killed.pid}))
     wait_until(lambda: not held & leftovers.programs(), "the programs are unloaded")
     leftovers.check_no_breakpoints(workload.pid, "libcuda")

@@ -43,7 +43,7 @@ def by_pid(tool, *workloads):
 
 @case(each=tiers, long=["perf"])
 def exited_before_tracing(tier):
-    """-p of such a process. Other processes call the same libraries."""
+    """-p of a process without main thread. Other processes call the same libraries."""
     system.need_tier(tier)
     workload, other = without_main_thread(calls), Workload("wait {dir}/run; launch vecadd 1009; fork; launch saxpy 5; end")
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", "--attach", tier)

@@ -31,7 +31,7 @@ def tables(pid):
 
 
 def bytes_with_many_cpus(table):
-    """Memory of a map on a machine with 256 CPUs. Maps that allocate entries on demand are counted as they are."""
+    """Memory of a map on a machine with 256 CPUs. Maps that allocate entries on demand are counted without growth."""
     if table["map_type"] not in per_cpu_kinds or table["map_flags"] & no_prealloc:
         return table["memlock"]
     more = cpus - len(os.sched_getaffinity(0))

@@ -52,7 +52,7 @@ def opaque_handles_get_no_wrong_names():
 
 @case
 def running_program_in_a_short_run():
-    """A run of one second is long enough to find the names."""
+    """Names are found within the first second of tracing."""
     workload = Workload(known_before + f"{every_kernel}; sleep 300; {every_kernel}")
     workload.go()
     harness.wait_until((harness.here / "up").exists, "the handles are created")

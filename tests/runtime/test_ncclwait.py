@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ncclwait's tables: calls, bytes and errors equal those that the ranks report; the last rank and its lateness match
-the ranks' clocks."""
+"""ncclwait's tables: calls, bytes and errors equal the ranks' reports; the last rank and its lateness match their
+clocks."""
 import collections
 import os
 import pathlib

@@ -34,7 +34,7 @@ def in_order(words, text):
         check(at >= 0, f"'{word}' in '{text}'")
 
 
-# What a missing rank does instead: (step, words of the verdict).
+# Other activities of a missing rank: (step, words of the verdict).
 instead = {
     "it waits": ("hang 2600", "in cuStreamSynchronize"),
     "it sleeps": ("sleep 2600", "not in an NCCL call, and not waiting for the GPU; thread"),

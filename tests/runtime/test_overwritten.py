@@ -156,7 +156,7 @@ def each_way_of_attaching(tier):
 
 @case(alone=True)
 def runtime_library():
-    """It is probed once a process maps it, and stays probed when that process has exited."""
+    """The runtime is probed once a process maps it, and stays probed when that process has exited."""
     folder = copy_of_standin()
     first = Workload(script, folder=folder)
     tool = tool_probing(folder, "--api", "runtime")
@@ -244,7 +244,7 @@ def not_a_library_for_a_while():
 
 @case(alone=True)
 def in_an_overlay():
-    """The first write copies the file up, while other programs still use the lower one; the second overwrites the copy."""
+    """The first write copies the file up, while others still use the lower one; the second overwrites the copy."""
     lower = copy_of_standin("lower")
     merged = containers.overlay_on(lower)
     overwrite_in_ways(tool_probing(merged), Library(merged), [copy, copy, copy])

@@ -104,7 +104,7 @@ def an_ordinary_user():
 
 @case
 def root_of_a_user_namespace():
-    """It has all capabilities, but only in its own namespace."""
+    """This user has all capabilities, but only in the namespace."""
     use_copy()
     done = subprocess.run(["unshare", "-U", "-r", "true"], capture_output=True)
     if done.returncode:

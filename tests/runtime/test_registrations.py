@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel names of stripped programs that were running before the tool started: found in what their code registers, and in
-their memory. Each name has a source."""
+"""Kernel names of stripped programs that started before the tool: from the registrations in their code, and from their
+memory. Each name has a source."""
 import os
 import subprocess
 
@@ -12,7 +12,7 @@ from truth import same_counts
 
 
 def running(form, seconds=6, strip=False):
-    """A running program that has its handles already, and makes calls for this number of seconds once "start" exists."""
+    """A program that has its handles already, and makes calls for this number of seconds once "start" exists."""
     folder = harness.here if strip else None
     if strip:
         subprocess.run(["strip", "-o", harness.here / form, harness.standin / form], check=True)
@@ -77,15 +77,15 @@ def a_stripped_program(source):
 
 @case
 def handles_of_runtime_13():
-    """They are opaque and existed before tracing: their values are found in the program's variables."""
+    """These handles are opaque and existed before tracing: they are found in the program's variables."""
     tool, _ = traced(stripped("workload13"), "--api", "runtime")
     equal(last_sources(tool), {(name, "handle") for name in demangled}, "names and their sources")
 
 
 @case
 def a_run_with_one_report():
-    """All launches come before the file is scanned. Kernels are named when the scan ends, since the process has exited by the
-    time of the report."""
+    """All launches come before the file is scanned. Kernels are named when the scan ends, since the process has exited by
+    the time of the report."""
     workload = Workload(known_before + f"{every_kernel}; sleep 2500", "workload-static-stripped",
                         env={"LD_LIBRARY_PATH": str(harness.standin)})
     workload.go()

@@ -200,7 +200,7 @@ def tables_of_ranks_driver_calls_and_stacks():
 
 @harness.case(alone=True)
 def by_pod():
-    """Two containers of a pod, another pod, and a process outside pods: recorded by process and kernel, shown by pod."""
+    """Two containers of a pod, another pod, and a process outside: recorded by process and kernel, shown by pod."""
     host, image, first = HostRoot(), Image(), Name()
     second, other = Name(pod=first.pod, namespace=first.namespace, pod_uid=first.pod_uid), Name()
     inside = []

@@ -11,7 +11,7 @@ from programs import Tool, kill_at_end
 
 crowd_size = 300
 
-# A process that maps the driver, and its children. They call when a line arrives: child N makes N % 7 + 1 rounds of calls.
+# A process that maps the driver, and its children. When a line arrives, child N makes N % 7 + 1 rounds of calls.
 crowd = """
 import os, sys
 from ctypes import *

@@ -25,15 +25,15 @@ def started(program, *arguments, **options):
 
 @case(each={"session": "session", "multi": "multi", "tracefs": "tracefs"}, long=("multi", "tracefs"))
 def from_the_first_call(way):
-    """A program that launches at once is counted from its first call, even if no process has mapped its library before."""
+    """A program that launches at once is counted from its first call, even if its library is new to the tool."""
     tool = started(workload(calls), "--attach", way)
     same_counts(tool.finish(), calls_in(harness.here / "started.truth"))
 
 
 @case(each={"usual": None, "ignore_and_block_signals": ignore_and_block_signals})
 def children_and_status(preexec):
-    """Children are counted once their library is mapped, and the exit status is the script's. The script inherits limits,
-    signals, capabilities and descriptors from the tool's parent."""
+    """Children are counted once their library is mapped, and the exit status is the script's. The script inherits
+    limits, signals, capabilities and descriptors from the tool's parent."""
     query = "ulimit -n; grep -E 'Sig(Blk|Ign)|CapEff' /proc/self/status; ls /proc/self/fd"
     words = " ".join(f"'{word}'" for word in workload(f"dlopen; sleep 300; {calls}"))
     script = f"{words}; ({query}) > {harness.here}/inside; exit 7"
@@ -46,7 +46,7 @@ def children_and_status(preexec):
 
 @case
 def ctrl_c():
-    """A signal sent to the tool alone also reaches the program and determines the exit status; the report is printed."""
+    """A signal sent to the tool alone also reaches the program, and is the exit status; the report is printed."""
     tool = started(["sleep", "60"])
     tool.process.send_signal(signal.SIGINT)
     tool.finish(128 + signal.SIGINT)
@@ -70,7 +70,7 @@ ids = ("id -u; id -ru; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; "
 
 @case(each={"by_name": other_user.pw_name, "by_number": str(other_user.pw_uid)})
 def as_another_user(name):
-    """The program has that user's identity permanently, and is counted from its first call; the exit status is its own."""
+    """The program permanently has that user's identity, and is counted from its first call; the exit status is its own."""
     os.chmod(harness.here, 0o777)
     words = " ".join(f"'{word}'" for word in workload(f"dlopen; sleep 300; {calls}"))
     script = f"{words}; ({ids}) > {harness.here}/inside; exit 7"

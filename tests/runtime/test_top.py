@@ -317,7 +317,7 @@ def entries_of_ended_contexts_are_freed():
 
 
 def stacks(tool):
-    """Ids in the kernel's tables of stacks: stacks that the kernel unwound, and copied ones (these begin with a hash)."""
+    """Ids in the kernel's tables of stacks: of unwound stacks, and of copied stacks (these begin with a hash)."""
     held = [leftovers.show("map", "id", number) for number in leftovers.ids_held(tool.pid, "map_id")]
     found = []
     for name, first in {"stacks": 0, "window_stacks": 1 << 16}.items():

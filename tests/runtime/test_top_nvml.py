@@ -61,7 +61,7 @@ def nvml_off():
 
 @case
 def nvml_hangs():
-    """As on a failing GPU: reports continue without its figures, which return with it; Ctrl-C ends the tool."""
+    """As on a failing GPU: reports continue without figures until NVML answers again; Ctrl-C ends the tool."""
     workload = holder()
     answers = ["device 0", "name Card", f"process {workload.pid} {25 * mib}"]
     nvml = Nvml(*answers)

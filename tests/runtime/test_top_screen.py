@@ -102,7 +102,7 @@ def check_terminal(screen):
 
 
 def lasting_workload(script):
-    """A workload that makes these calls on request and then stays; and the function that requests them."""
+    """A workload that makes these calls on request and then keeps running; and the function that requests them."""
     file = harness.here / f"done{len(list(harness.here.glob('workload*.err')))}"
     workload = Workload(f"{script}; touch {file}; forever; sleep 20; end")
     return workload, lambda: (workload.go(), wait_until(file.exists, "the workload has done it"))
@@ -333,8 +333,8 @@ def signal_to_a_process():
 
 
 @case(each={name: getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT")})
-def signals(number):
-    """The terminal is check_terminal, the exit status is 0, and no program stays attached."""
+def signals_restore_the_terminal(number):
+    """The terminal is restored, the exit status is 0, and no program stays attached."""
     workload, do = lasting_workload("launch vecadd 10")
     with Screen("-p", workload.pid, interval=0.2) as screen:
         do()

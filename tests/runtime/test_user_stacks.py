@@ -94,7 +94,7 @@ def without_frame_pointers(optimized):
 
 
 def linked_by_lld(*options, program=()):
-    """levels and its libraries, linked by lld, which does not pad segments: text begins in the page of the previous one."""
+    """levels and its libraries, linked by lld, which does not pad segments: a page belongs to two segments."""
     objects = harness.build / "standin/obj/stacks/O2"
     if not shutil.which("ld.lld"):
         raise harness.Skip("no lld")
@@ -193,7 +193,7 @@ int main(int argc, char** argv)
 
 @case
 def generated_code():
-    """It has no name, and is marked as JIT."""
+    """Generated code has no name, and is marked as JIT."""
     source, binary, go = (harness.here / file for file in ("made.c", "made", "go"))
     source.write_text(made)
     if subprocess.run(["cc", "-O1", "-mno-red-zone", "-o", binary, source, "-ldl"], capture_output=True).returncode:
@@ -268,9 +268,9 @@ int main(int argc, char** argv)
 
 @case(each={"far_from_its_end": (), "near_its_end": ("env", "-i", "setarch", "-R")})
 def indistinguishable_callers(by):
-    """Two functions without frame pointers have frames of the same size and call the same function, so their stacks have
-    the same id. Calls 1024, 2048, ..., 5120 after the first one are rechecked: four of the five have another caller than
-    the first, which is reported. Without environment and ASLR, the stack is shorter than what the kernel side reads."""
+    """Two functions without frame pointers have frames of the same size and call the same function, so their stacks
+    have the same id. Calls 1024, 2048, ..., 5120 after the first one are rechecked: four of the five have another caller
+    than the first, which is reported. Without environment and ASLR, the stack is shorter than what the kernel side reads."""
     source, binary, go = (harness.here / file for file in ("alike.c", "alike", "go"))
     source.write_text(alike)
     if subprocess.run(["cc", "-O1", "-g0", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-rdynamic", "-o", binary,

@@ -88,7 +88,7 @@ def single_report():
 
 @case(each={"first": "sync 1 {}", "another": "threads 3; sync 1 {}; end"}, asan=True, alone=True)
 def killed(script):
-    """The process is a zombie that its parent does not reap: no row shows it as waiting, and the kernel's table forgets it."""
+    """The process stays a zombie: no row shows it as waiting, and the kernel's table forgets it."""
     workload = Workload(script.format(forever))
     tool = Tool("-i", "0.2")
     workload.go()
@@ -105,8 +105,8 @@ def killed(script):
 
 @case(alone=True)
 def killed_without_intervals():
-    """Without intervals, nothing reads the table of waits meanwhile: entries of a killed process are removed when it exits, and
-    the final report has the time that they waited."""
+    """Without intervals, nothing reads the table of waits meanwhile: entries of a killed process are removed when it exits,
+    and the final report has the time that they waited."""
     workloads = [Workload(f"threads 5; sync 1 {forever}; end") for _ in range(3)]
     tool = Tool()
     begin = time.monotonic_ns()

@@ -76,7 +76,7 @@ def waits_of(call):
 
 
 def of_call(call, mode):
-    """What a driver call adds to the figures of a row."""
+    """Figures that a driver call adds to its row."""
     latency = "-l" in mode
     out = waits_of(call)
     if call["kind"] in ("kernel", "graph", "host"):
@@ -138,7 +138,7 @@ def same_graphs_made(tool, workload):
 
 
 def same_sums(tool):
-    """Checks that the sum row of each interval is the sum of its rows and has the tool's cost and losses. Returns the sums."""
+    """Checks that each interval's sum row is the sum of its rows, and has the tool's cost and losses. Returns these rows."""
     equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     sums, parts = {}, {}
     for row in tool.rows:
@@ -173,8 +173,8 @@ def same_live(tool, *workloads):
 
 
 def trace_top(script, *arguments, form="workload", **options):
-    """Traces one workload from before its script until its exit, and compares all figures that both report. Returns the tool
-    and the workload."""
+    """Traces one workload from before its script until its exit, and compares all figures that both report. Returns the
+    tool and the workload."""
     workload = Workload(script, form)
     tool = Tool("-p", workload.pid, *arguments, **options)
     workload.go()

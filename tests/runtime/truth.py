@@ -59,8 +59,8 @@ def totals(rows, *fields):
 
 
 class Rows:
-    """Rows (or events) of a tool. If the tool does not know the name of a kernel, the truth's name for its handle is used, so
-    that counts can be compared."""
+    """Rows (or events) of a tool. If the tool does not know the name of a kernel, the truth's name for its handle is used,
+    so that counts can be compared."""
 
     def __init__(self, truth):
         self.handles = {}
@@ -96,7 +96,7 @@ class Rows:
         return dict(out)
 
 
-# Kernel of a launch that only makes a program open its libraries. Tools that are already running may or may not count it.
+# Kernel of a launch that only makes a program open its libraries. Tools that already run may or may not count it.
 opening = "scale(float*, int)"
 
 
