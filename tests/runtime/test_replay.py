@@ -155,7 +155,7 @@ def tables_of_tools():
     rows = [line.split() for line in all_in_one.stdout.splitlines()[1:]]
     counts = {row[-1]: (row[0], int(row[1])) for row in rows if row[-1] in ("one", "two")}
     equal(counts, {"one": ("trainer", 20), "two": ("trainer", 12)}, "launches of the whole run")
-    check(re.search("several rows together.*p99", all_in_one.stderr), f"percentiles: {all_in_one.stderr}")
+    check(re.search("over several rows.*p99", all_in_one.stderr), f"percentiles: {all_in_one.stderr}")
     copied = replayed("cudamemcpy", files["cudamemcpy"], "--by", "container", "60", "1").stdout
     equal(copied.split("\n")[1].split()[:2], ["-", "12"], f"copies ({copied})")
 

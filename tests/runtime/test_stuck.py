@@ -35,7 +35,7 @@ def in_flight(variant):
     thread, = workload.threads()
     tool.finish(), text.finish()
     row, = [row for row in about(tool, workload.pid) if row["rule"] == "stuck"]
-    check(re.fullmatch(rf"in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"verdict: {row}")
+    check(re.fullmatch(rf"stuck in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"verdict: {row}")
     equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "thread and next command")
     check(any("(workload)" in line for line in row["details"]), f"no frame of the program: {row['details']}")
     check(re.search(rf"^!!? +{workload.pid} \S+ +in {function}", text.text, re.M), f"verdict in text: {text.text}")
