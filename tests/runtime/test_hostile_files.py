@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes choose which files they map and what a path leads to. The tool opens only their own regular files, and still
-counts other processes."""
+"""Processes choose which files they map and what a path leads to. The tool opens only their own regular files, and
+still counts other processes."""
 import ctypes
 import os
 import re

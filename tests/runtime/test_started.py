@@ -70,7 +70,8 @@ ids = ("id -u; id -ru; id -g; id -G; echo $HOME $USER $LOGNAME $SHELL; "
 
 @case(each={"by_name": other_user.pw_name, "by_number": str(other_user.pw_uid)})
 def as_another_user(name):
-    """The program permanently has that user's identity, and is counted from its first call; the exit status is its own."""
+    """The program permanently has that user's identity, and is counted from its first call; the exit status is its
+    own."""
     os.chmod(harness.here, 0o777)
     words = " ".join(f"'{word}'" for word in workload(f"dlopen; sleep 300; {calls}"))
     script = f"{words}; ({ids}) > {harness.here}/inside; exit 7"

@@ -105,8 +105,8 @@ def killed(script):
 
 @case(alone=True)
 def killed_without_intervals():
-    """Without intervals, nothing reads the table of waits meanwhile: entries of a killed process are removed when it exits,
-    and the final report has the time that they waited."""
+    """Without intervals, nothing reads the table of waits meanwhile: entries of a killed process are removed when it
+    exits, and the final report has the time that they waited."""
     workloads = [Workload(f"threads 5; sync 1 {forever}; end") for _ in range(3)]
     tool = Tool()
     begin = time.monotonic_ns()

@@ -138,7 +138,8 @@ def same_graphs_made(tool, workload):
 
 
 def same_sums(tool):
-    """Checks that each interval's sum row is the sum of its rows, and has the tool's cost and losses. Returns these rows."""
+    """Checks that each interval's sum row is the sum of its rows, and has the tool's cost and losses. Returns these
+    rows."""
     equal({key: n for key, n in tool.lost.items() if key != "stacks_lost"}, {}, f"losses of {tool}")
     sums, parts = {}, {}
     for row in tool.rows:

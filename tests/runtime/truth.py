@@ -59,8 +59,8 @@ def totals(rows, *fields):
 
 
 class Rows:
-    """Rows (or events) of a tool. If the tool does not know the name of a kernel, the truth's name for its handle is used,
-    so that counts can be compared."""
+    """Rows (or events) of a tool. If the tool does not know the name of a kernel, the truth's name for its handle is
+    used, so that counts can be compared."""
 
     def __init__(self, truth):
         self.handles = {}
