@@ -359,11 +359,11 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
 #ifdef SHOWS_WAITING /* defined by objects with kinds/wait.bpf.h, before all includes */
 #include "base/left_wait.bpf.h"
 
-bool waits_go_on = false; /* set by the front end while a thread has been in a wait for more than LONG_WAIT_NS */
+bool has_long_wait = false; /* set by the front end while a thread has been in a wait for more than LONG_WAIT_NS */
 
 INLINE void check_left_wait(struct pt_regs* ctx)
 {
-    if (waits_go_on)
+    if (has_long_wait)
         end_left_wait(PT_REGS_SP(ctx), LONG_WAIT_NS);
 }
 #else

@@ -13,7 +13,7 @@
 /* Time between calls that launch, in parts: in histograms by its length, or as one record each. */
 
 const volatile bool count_gaps = false;
-const volatile bool tell_gaps = false;
+const volatile bool emit_gaps = false;
 const volatile bool gaps_of_streams = false; /* gaps between launches into the same stream */
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
@@ -31,7 +31,7 @@ HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 INLINE bool wants_gaps(void)
 {
-    return count_gaps || tell_gaps;
+    return count_gaps || emit_gaps;
 }
 
 INLINE struct gap_launch launch_of(const struct open_call* call)
@@ -66,7 +66,7 @@ OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_t
         gap = new_stream_gap(thread, call);
     if (!gap)
         return 0;
-    if (tell_gaps)
+    if (emit_gaps)
         gap->before = launch_of(call);
     gap->since = time->now >> TIME_SINCE_SHIFT;
     __builtin_memcpy(gap->period.ns, time->ns, sizeof(time->ns));
@@ -178,7 +178,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
     if (took >= least_gap_ns) {
         if (count_gaps)
             count_gap(thread->place - 1, gaps_of_streams ? call->word[STREAM] : 0, gap, took);
-        if (tell_gaps)
+        if (emit_gaps)
             send_gap(gap, time, call, took);
     }
     gap->since = 0;
@@ -256,7 +256,7 @@ OWN_FRAME int begin_launch(struct pt_regs* ctx, struct thread_state* thread, str
     const volatile struct probe_row* row = probe_row(number);
     if (gaps_of_streams && !read_stream(ctx, row, &call->word[STREAM]))
         return 0;
-    if (tell_gaps)
+    if (emit_gaps)
         call->word[LAUNCHED] = handle_of_launch(ctx, row, bpf_get_current_task_btf(), thread);
     call->word[LAUNCHES] = number;
     return 0;

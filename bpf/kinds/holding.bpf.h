@@ -408,6 +408,6 @@ INLINE int context_end_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-CALL_PROGRAMS(gone, life_entry_body, context_end_return_body)
+CALL_PROGRAMS(release, life_entry_body, context_end_return_body)
 
 #endif

@@ -9,7 +9,7 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
-const volatile bool tell_few_blocks = false; /* without shapes: distinguish grids of fewer than FEW_BLOCKS blocks */
+const volatile bool distinguish_few_blocks = false; /* without shapes: distinguish grids of fewer than FEW_BLOCKS blocks */
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* count the kernels that a graph launch starts */
 
@@ -186,10 +186,10 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
         lose(LOSS_ARGUMENTS, 1);
     else if (need_block && launch->key.kind == KIND_LAUNCH)
         read_shape(row, &words, launch);
-    if (tell_few_blocks && row->kind == KIND_LAUNCH_ITEMS)
+    if (distinguish_few_blocks && row->kind == KIND_LAUNCH_ITEMS)
         launch->key.launch.blocks =
             few_or_many((u64)launch->shape.grid[0] * launch->shape.grid[1] * launch->shape.grid[2]);
-    else if (tell_few_blocks && launch->key.kind == KIND_LAUNCH)
+    else if (distinguish_few_blocks && launch->key.kind == KIND_LAUNCH)
         launch->key.launch.blocks = few_or_many_blocks(number, &words);
 }
 

@@ -13,7 +13,7 @@ import time
 import bpf
 
 drivers = "nvidia", "modeset", "caps", "uvm", "uvm_tools", "kfd", "amdgpu"
-kinds = ("launch", "copy", "batch", "memory", "leave", "wait", "mark", "state", "note", "alloc", "free", "handle", "gone",
+kinds = ("launch", "copy", "batch", "memory", "leave", "wait", "mark", "state", "note", "alloc", "free", "handle", "release",
          "graph", "node", "event", "follow", "life", "calibrate")
 # The kernel keeps only the first 15 characters of a name.
 our_programs = {name[:15] for name in (

@@ -86,12 +86,12 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
     auto& skeleton = bpf.as<cudagap_bpf>();
     set_driver_majors(skeleton);
     auto& data = *skeleton.rodata;
-    data.tell_gaps = settings.events || settings.why;
+    data.emit_gaps = settings.events || settings.why;
     data.count_gaps = settings.histogram();
     data.gaps_of_streams = settings.view.stream;
     data.least_gap_ns = settings.least_ns.value_or(settings.why ? why_min_gap_ns : 0);
     data.gap_unit_ns = unit_ns;
-    data.follow_wakers = data.tell_gaps;
+    data.follow_wakers = data.emit_gaps;
     data.follow_switches = !settings.cheap;
     data.stacks_of_blocks = settings.stacks;
     data.count_files = settings.files;
@@ -103,7 +103,7 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
          {programs.waking, programs.hrtimer_begins, programs.hrtimer_ends, programs.timer_begins, programs.timer_ends})
         bpf_program__set_autoload(program, data.follow_wakers);
     bpf_program__set_autoload(programs.faulted,
-                              (data.tell_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
+                              (data.emit_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
     bpf_program__set_autoload(programs.disk_asked, data.count_files);
     // Some tracepoints exist only on one architecture, or with some kernel option.
     for_each_interrupt_program(skeleton.obj, [&](bpf_program* program) {
@@ -122,7 +122,7 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
     leave_empty_unless(data.count_files, maps.file_counts);
     leave_empty_unless(data.follow_wakers, maps.followed_threads);
     leave_empty_unless(data.count_gaps, maps.gap_counts);
-    leave_empty_unless((data.count_gaps || data.tell_gaps) && !data.gaps_of_streams, maps.gaps);
+    leave_empty_unless((data.count_gaps || data.emit_gaps) && !data.gaps_of_streams, maps.gaps);
     leave_empty_unless(data.gaps_of_streams, maps.stream_gaps);
     leave_empty_unless(settings.events, maps.correlated);
     for (bpf_map* unused : {maps.legacy_shapes, maps.contexts, maps.primaries, maps.captures, maps.capturing_streams,

@@ -92,7 +92,7 @@ void CudaSync::load()
     CallTool::load();
     waits_.emplace(
         bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
-        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
+        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->has_long_wait, skeleton().bss->places_taken});
     if (shows_waiting())
         waits_->find_earlier(probes_, settings_, options_, found_stacks());
 }

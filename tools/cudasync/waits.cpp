@@ -207,7 +207,7 @@ void Waiting::forget_ended()
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }
-    shared_.waits_go_on = has_long_wait;
+    shared_.has_long_wait = has_long_wait;
     exits_.clear();
     execs_.clear();
 }

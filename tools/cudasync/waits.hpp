@@ -57,7 +57,7 @@ class Waiting {
 public:
     struct Shared { // variables of these names in the BPF object
         __u64& reported_ns;
-        bool& waits_go_on;
+        bool& has_long_wait;
         __u32& places_taken;
     };
     // table_fd: the kernel side's table of threads. free_fd: the queue of its free places. Throws Error.

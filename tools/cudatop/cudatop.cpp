@@ -132,7 +132,7 @@ void CudaTop::configure(const Filters& filters)
     known_ = {.launches = all({"launch"}),
               .copies = all({"copy"}),
               .graphs = followed && all({"launch", "follow", "event"}),
-              .memory = followed && all({"alloc", "free", "handle", "gone"}),
+              .memory = followed && all({"alloc", "free", "handle", "release"}),
               .waits = followed && all({"wait"}),
               .results = followed};
     // Everything that the user may group by or open later.
@@ -143,7 +143,7 @@ void CudaTop::configure(const Filters& filters)
     data.often_launched = row_number(probes_, often_launched);
     data.per_kernel = true;
     data.per_shape = false;
-    data.tell_few_blocks = true;
+    data.distinguish_few_blocks = true;
     data.per_size = true;
     data.measure_latency = followed;
     data.follow = followed;
@@ -176,7 +176,7 @@ void CudaTop::load()
     name_filter_.emplace(options_.comm, processes());
     waits_.emplace(
         bpf_map__fd(skeleton().maps.waiting), bpf_map__fd(skeleton().maps.free_places),
-        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->waits_go_on, skeleton().bss->places_taken});
+        Waiting::Shared{skeleton().bss->reported_ns, skeleton().bss->has_long_wait, skeleton().bss->places_taken});
     if (known_.waits) {
         waits_->find_earlier(probes_, settings_, options_, found_stacks());
         waits_->find_stacks(probes_, found_stacks());

@@ -33,7 +33,7 @@ std::vector<Program> programs(bool cheap, bool latency)
                    {"alloc", driver, alloc_calls, true, no_memory},
                    {"free", driver, free_calls, true, no_memory},
                    {"handle", driver, handle_calls, true, no_memory},
-                   {"gone", driver, context_ends, true, no_memory},
+                   {"release", driver, context_ends, true, no_memory},
                });
     return all;
 }

@@ -87,7 +87,7 @@ RunPlan GpuAlloc::plan()
         {"alloc", counted(), alloc_calls, true},
         {"free", counted(), free_calls, true},
         {"handle", counted(), handle_calls, true},
-        {"gone", Layers::driver, context_ends, true},
+        {"release", Layers::driver, context_ends, true},
         {"state", Layers::driver, capture_calls, true, no_state},
         {"life", Layers::driver, stream_calls, true, stale_streams},
         {"state", Layers::both, device_calls, true, no_state},

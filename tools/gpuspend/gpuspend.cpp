@@ -129,7 +129,7 @@ RunPlan GpuSpend::plan()
         {"alloc", driver, alloc_calls, true, no_memory},
         {"free", driver, free_calls, true, no_memory},
         {"handle", driver, handle_calls, true, no_memory},
-        {"gone", driver, context_ends, true, no_memory},
+        {"release", driver, context_ends, true, no_memory},
     };
     plan.programs.insert(plan.programs.end(), std::begin(returning), std::end(returning));
     return finish_plan(std::move(plan));
