@@ -287,7 +287,7 @@ sys.stdin.readline()
 
 @case(each={"frame_pointers": "-fno-omit-frame-pointer", "no_frame_pointers": "-fomit-frame-pointer"})
 def a_thread_without_python(form):
-    """The thread's stack has its native callers, no frames of other threads, and a line that says it runs no Python."""
+    """The thread's stack has its native callers, no frames of other threads, and a line that marks it as not running Python."""
     (harness.here / "thread.c").write_text(thread)
     (harness.here / "starts.py").write_text(starts_thread)
     helper = compiled(harness.here / "thread.c", "-O1", form, "-fno-optimize-sibling-calls")

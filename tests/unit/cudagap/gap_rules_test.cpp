@@ -127,7 +127,7 @@ TEST_CASE("a wait that no thread ended names the event that did")
     CHECK(words(10) == "blocked on a lock 100% of the time");
 }
 
-TEST_CASE("the sentence says what ends the waits of a waker")
+TEST_CASE("the sentence names what ends the waits of a waker")
 {
     GapCauses causes;
     for (const uint32_t pid : {11, 12}) {

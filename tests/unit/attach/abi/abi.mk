@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ABI tests of the probe table: ABI_OBJS are linked into the unit tests, with and without sanitizers. Needs BUILD, CXX
-# and CC. Uses CLANG, CUDA_HOME, WARNINGS, Q and say if set.
+# and CC. Uses CLANG, CUDA_HOME, WARNINGS, Q and `say` if set.
 
 ABI_SRC   := tests/unit/attach/abi
 ABI_DIR   ?= $(BUILD)/unit/abi
