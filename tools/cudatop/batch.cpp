@@ -14,7 +14,7 @@ uint64_t interval_ns(const Snapshot& snapshot)
     return static_cast<uint64_t>(std::llround(snapshot.seconds * 1e9));
 }
 
-// Replaces an empty cell: by a name such as "(no pod)" in the column that names the row, by "n/a" in a column that only
+// Replaces an empty cell by text: "(no pod)" or similar in the column that names the row, "n/a" in a column that only
 // the GPU's own counters (NVML) can fill.
 Cell for_people(const TopColumn& column, const TopRow& row, const Cell& cell)
 {

@@ -7,9 +7,9 @@
 
 namespace gpusnoop::cudatop {
 
-// rows: maximum number of rows; 0: all.
+// rows: maximum number of rows; 0 means all.
 void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arrangement, size_t rows);
-// All rows and columns: the sum first, the GPUs last.
+// Prints all rows and columns. The sum comes first, the GPUs come last.
 void print_json(Output& output, const Snapshot& snapshot, const Arrangement& arrangement);
 
 } // namespace gpusnoop::cudatop

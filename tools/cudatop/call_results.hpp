@@ -15,7 +15,7 @@ bool has_failed(const call_key& key);
 // that driver's name for the status.
 std::string error_name(const call_key& key);
 
-// Without the common prefix: "ILLEGAL_ADDRESS".
+// The error's name without its prefix: "ILLEGAL_ADDRESS".
 std::string_view short_error(std::string_view name);
 
 } // namespace gpusnoop

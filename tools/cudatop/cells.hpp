@@ -27,7 +27,7 @@ uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
     return all;
 }
 
-// Figures of the interval. known: the BPF program that counts it is attached.
+// Figures of the interval; empty unless `known`: whether the BPF program that counts the figure is attached.
 Cell count_if(bool known, uint64_t n);
 Cell rate_if(bool known, uint64_t n, const Context& c);
 Cell bytes_per_second(uint64_t n, const Context& c);
@@ -37,7 +37,7 @@ uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
 Cell small_share(const Group& g, const Context& c);
 uint64_t errors(const Group& g);
 
-// Share of the waiting threads' time, as in cudasync.
+// `ns` as a share of the waiting threads' time, like WALL% of cudasync.
 Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns);
 Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part);
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);
@@ -47,22 +47,23 @@ std::optional<uint64_t> asleep_ns(const Group& g, const Context& c);
 std::optional<uint64_t> graph_kernels(const Group& g, const Context& c);
 Cell graph_kernels_per_second(const Group& g, const Context& c);
 
-// True if rows are whole processes, or sums of them. Some figures are known only for those.
+// True if rows are whole processes, or sums of them. Some figures are known only for such rows.
 bool whole_processes(const Context& c);
-Cell traced_memory(const Group& g, const Context& c);        // allocated while traced
-Cell memory(const Key& k, const Group& g, const Context& c); // from NVML if known: with contexts, earlier allocations
+Cell traced_memory(const Group& g, const Context& c); // allocated while traced
+// Memory as NVML reports it (including contexts and earlier allocations); if that is unknown, traced_memory().
+Cell memory(const Key& k, const Group& g, const Context& c);
 Cell memory_source(const Key& k, const Group& g, const Context& c);
-// nullopt if it would take more than a year.
+// nullopt if it is unknown, or more than a year.
 std::optional<double> full_in_seconds(const Group& g, const Context& c);
 
 Cell user(const Group& g, const Context& c);
 Cell pod_or_command(const Group& g, const Context& c);
 
-// The worst verdict.
+// The worst verdict on the row.
 Cell trouble(const Key& k, const Group& g, const Context& c);
 Cell marked_trouble(const Key& k, const Group& g, const Context& c); // "!!hangs"
 Cell severity(const Key& k, const Group& g, const Context& c);
 Cell last_xid(const Group& g, const Context& c);
-Cell xids(const Group& g, const Context& c); // number of GPU errors
+Cell xids(const Group& g, const Context& c); // number of GPU errors (Xids)
 
 } // namespace gpusnoop::cudatop

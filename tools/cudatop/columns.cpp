@@ -27,7 +27,7 @@ bool is_name(std::string_view header)
     return std::ranges::find(names, header) != std::end(names);
 }
 
-// Columns shared by all tools that cudatop hides by default: POD/COMMAND already shows the owner.
+// Columns that all tools have, and cudatop hides by default. (POD/COMMAND already shows the owner.)
 bool is_rarely_shown(std::string_view header)
 {
     return header == "NSPID" || header == "OWNER";
@@ -38,12 +38,12 @@ struct AnyField {
     const TopField* own; // null: a field shared by all tools
 };
 
-// The fields of all views: first the names of the row, then its figures.
+// The fields of all views: first those that name the row, then its figures.
 std::vector<AnyField> all_fields()
 {
     std::vector<AnyField> all;
     for (const auto& field : who_fields<K, G, C>)
-        if (field.column.key != "command_line") // own_fields() has one
+        if (field.column.key != "command_line") // own_fields() replaces it
             all.push_back({&field, nullptr});
     for (const auto& field : owner_fields<K, G, C>)
         all.push_back({&field, nullptr});
@@ -113,7 +113,7 @@ TopColumn column_of(const Column& of, const TopField* own)
     TopColumn column{.column = of, .about = own ? own->about : "", .needs = own ? own->needs : ""};
     if (of.key.empty()) // the screen identifies columns by their key
         column.column.key = of.header;
-    if (!own) // at the width that other tools use, these would leave no room for figures
+    if (!own) // a column that all tools have: at its width in other tools, it would leave no room for figures
         column.column.width = std::min<int16_t>(column.column.width, owner_width);
     column.device_side = own && own->device_side;
     column.adds = own && own->adds;
@@ -124,7 +124,7 @@ TopColumn column_of(const Column& of, const TopField* own)
     return column;
 }
 
-// Name of the tree node above a row: its pod; without one its container, else its owner.
+// Name of the tree node above a row: the row's pod, else its container, else its owner.
 std::string branch_of(const Group& group)
 {
     for (const OwnerPart part : {OwnerPart::pod_text, OwnerPart::container_text, OwnerPart::text}) {
@@ -135,7 +135,7 @@ std::string branch_of(const Group& group)
     return {};
 }
 
-// "(no pod)", for the row of the processes outside all pods, containers or namespaces; else empty.
+// Name of the row for processes outside all pods, containers or namespaces: "(no pod)". Empty for other rows.
 std::string name_of_none(const Key& key, const View& view)
 {
     const WhoView& who = view.who;
@@ -232,8 +232,8 @@ std::vector<TopColumn> columns_of_any_view(bool screen)
 std::string row_id(const Key& key)
 {
     const WhoKey& who = key.who;
-    // Rounded to the resolution of /proc, which gives the start of a process that has made no call yet. So the row
-    // stays the same after its first call.
+    // Rounded to the resolution of /proc, the only source of the start time until a process makes its first call. So
+    // the row's id stays the same after that call.
     const uint64_t start_ns = to_clock_tick(who.start_ns);
     return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container,
                        who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);

@@ -39,19 +39,19 @@ struct Settings : CallSettings {
     NameOptions names;
     bool tree = false;
     uint32_t live_entries = 1'000'000;
-    std::string nvml_library; // empty: the usual one; "off"
+    std::string nvml_library; // empty: the usual library; "off": none
     MetricsOptions metrics;
 
-    // "pid", "kernel,pod", ...; throws UsageError.
+    // Sets what a row is: "pid", "kernel,pod", ... Throws UsageError.
     void choose_rows(std::string_view dimensions);
     Arrangement arrangement() const;
 };
 
-// Figures that are available with the attached BPF programs. The others are n/a.
+// Which figures the attached BPF programs provide. The other figures are unknown.
 struct Known {
     bool launches = true;
     bool copies = true;
-    bool graphs = true; // kernels in them
+    bool graphs = true; // the kernels in graphs
     bool memory = true;
     bool waits = true;
     bool results = true;
@@ -65,27 +65,27 @@ struct Context : CallContext<Settings> {
     const std::map<uint32_t, XidsOf>& xids; // by pid
     const Diagnosis& diagnosis;
     Known known;
-    bool ioctls = false; // calls of some kernel driver are traced
-    bool xid = false;    // its GPU errors are traced
+    bool ioctls = false; // calls into a GPU driver of the kernel are traced
+    bool xid = false;    // GPU errors (Xids) are traced
 
     const WhoView& who() const { return settings.rows.who; }
 };
 
 // The JSON key of the column with this name (header or key). Throws UsageError if there is none.
 std::string column_key(std::string_view name);
-// Whether rows sorted by this column are sorted in ascending order by default: names from A to Z.
+// True if rows are sorted in ascending order by this column unless the user reverses it: names, from A to Z.
 bool is_ascending(std::string_view key);
 
 // The columns of all views, with their descriptions.
 std::vector<Column> columns_on_offer();
 
-// The columns of this view; those shown by default are marked.
+// The columns of this view. `shown` is set for the default columns, as changed by --columns.
 std::vector<TopColumn> columns(const Context& context);
 
-// The columns of all views, for rows read from a recording; those shown by default are marked.
+// The columns of all views, for rows read from a recording. `shown` is set for the default columns.
 std::vector<TopColumn> columns_of_any_view(bool screen);
 
-// Stays the same from interval to interval.
+// Identifies a row. The id stays the same from interval to interval.
 std::string row_id(const Key& key);
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);

@@ -38,7 +38,7 @@ constexpr ToolSpec about{
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .open = BpfObject::open<cudatop_bpf>,
     .without_interval = "if omitted: 1",
-    .ring_mb = 4, // cudatop prints no single calls
+    .ring_mb = 4, // enough, because cudatop prints no single calls
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 
@@ -66,13 +66,13 @@ RunPlan CudaTop::plan()
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
     set_hooks(plan.hooks);
-    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // on the page of an opened row
+    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // the page of an opened row shows them
     plan.noun =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
-    if (!settings_.screen) // --why needs intervals, too: rules compare one with the next
+    if (!settings_.screen) // also with --why, because rules compare an interval with the one before
         plan.usual_interval = 1s;
     if (settings_.why)
         plan.usual_duration = 5s;
@@ -125,7 +125,7 @@ void CudaTop::configure(const Filters& filters)
     choose_driver_hooks();
     auto& data = *skeleton().rodata;
     tier_ = filters.tier;
-    const bool followed = !settings_.cheap && filters.returns; // calls are traced up to their return
+    const bool followed = !settings_.cheap && filters.returns; // returns of calls are traced, too
     auto all = [&](std::initializer_list<std::string_view> hooks) {
         return std::ranges::all_of(hooks, [&](std::string_view hook) { return filters.has(hook); });
     };
@@ -135,7 +135,7 @@ void CudaTop::configure(const Filters& filters)
               .memory = followed && all({"alloc", "free", "handle", "release"}),
               .waits = followed && all({"wait"}),
               .results = followed};
-    // Everything that the user may group by or open later.
+    // Distinguish everything that the user may group by or open later.
     data.per_thread = true;
     data.name_threads = true;
     data.per_device = followed;
@@ -158,7 +158,7 @@ void CudaTop::configure(const Filters& filters)
     if (xids_)
         xids_->configure(bpf_);
     size_held_table(bpf_, settings_.cheap ? 1 : settings_.live_entries);
-    // Samples need only the innermost frames, fewer than -U of other tools.
+    // Sampled stacks need only their innermost frames, unlike those of -U in other tools.
     bpf_map__set_value_size(skeleton().maps.stacks, 63 * sizeof(uint64_t));
     bpf_map__set_max_entries(skeleton().maps.stacks, 8192);
     bpf_map__set_max_entries(skeleton().maps.recent, 1); // only nvioctl uses it
@@ -234,7 +234,7 @@ void CudaTop::tracing_began(const Running& running)
         return;
     }
     show_users();
-    running.loop.after(150ms, [this] { // by then the kernel side has sent the processes that call
+    running.loop.after(150ms, [this] { // by then the kernel side has reported the processes that make calls
         if (!measured())
             show_users();
     });

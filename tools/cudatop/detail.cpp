@@ -115,7 +115,7 @@ private:
     const Context& context_;
     Options options_;
     Period now_, since_;
-    std::string grown_; // memory growth since the row was opened, as part of a title; empty: none
+    std::string grown_; // memory growth since the row was opened, appended to a title; empty: none
     PartsOutput output_;
 };
 
@@ -276,7 +276,7 @@ DetailPart processes_part(const std::string& id, const std::set<ImageId>& images
 {
     constexpr size_t processes_max = 20;
     DetailPart part;
-    std::map<uint32_t, ImageId> processes; // the latest image of each
+    std::map<uint32_t, ImageId> processes; // the latest image of each pid
     for (const ImageId& image : images)
         processes.insert_or_assign(image.pid, image);
     for (const auto& [pid, image] : processes) {

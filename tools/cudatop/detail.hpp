@@ -26,7 +26,7 @@ struct Interval {
     std::function<std::vector<std::string>(const ImageId& image, int32_t stack, uint64_t caller)> frames;
 };
 
-// The processes of the row: command, user, owner, start, parent; then the verdicts on it.
+// The processes of the row (command, user, owner, start, parent), then the verdicts on the row.
 DetailPart processes_part(const std::string& id, const std::set<ImageId>& images, const Snapshot& snapshot,
                           const Context& context);
 

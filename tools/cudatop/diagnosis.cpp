@@ -40,7 +40,7 @@ std::optional<Calls> kind_of(CallPart part)
     return {};
 }
 
-// pid 0: the process has exited, so the command covers all processes.
+// The command to type next. pid 0: the process has exited, so the command is for all processes.
 std::string next_command(const Rule& rule, uint32_t pid)
 {
     std::string next(rule.next);
@@ -57,7 +57,7 @@ bool is_refused(const call_key& key)
     return key.kind == KIND_ALLOC && key.result == out_of_memory;
 }
 
-// Static destructors that free or wait after the driver has shut down are a normal way to exit, not a failure (CUDA
+// Calls that static destructors make after the driver has shut down are normal when a process exits, not failures (CUDA
 // Driver API, CUDA_ERROR_DEINITIALIZED: "the CUDA driver is in the process of shutting down").
 bool is_after_shutdown(const call_key& key, CallPart part)
 {
@@ -73,7 +73,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     const auto kind = static_cast<size_t>(*kind_of(part));
     if (is_after_shutdown(key, part))
         return;
-    // A synchronous copy or free also counts as a wait. Its calls and errors count once.
+    // A synchronous copy or free is reported as a wait, too. Its calls and errors must be counted only once.
     const bool twice = part == CallPart::wait && (key.wait.wait == WAIT_COPY || key.wait.wait == WAIT_FREE);
     const uint64_t calls = part == CallPart::copy ? delta[CALL_COUNT] - delta[COPY_CONTINUED] : delta[CALL_COUNT];
     if (!twice && part != CallPart::poll)
@@ -83,7 +83,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     if (is_refused(key) && part == CallPart::memory) {
         counts.refused += delta[CALL_COUNT];
         counts.refused_bytes = delta[MEMORY_LAST_BYTES];
-        counts.calls.at(kind) -= calls; // these have a rule of their own
+        counts.calls.at(kind) -= calls; // out-of-memory allocations have a rule of their own
         return;
     }
     if (has_failed(key)) {
@@ -114,7 +114,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
         counts.small_copies += delta[COPY_SMALL];
         if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET) {
             counts.synchronous += delta[CALL_COUNT];
-            if (key.stack >= 0) // a sample
+            if (key.stack >= 0) // the stack was sampled
                 counts.copied_from[{key.stack, key.caller}] += delta[CALL_COUNT];
         }
         break;
@@ -221,7 +221,7 @@ void Diagnosis::track_start(const ImageId& image)
                        .parent = static_cast<uint32_t>(parent_of(static_cast<pid_t>(image.pid)).value_or(0))});
 }
 
-// A loop is also reported while none of its processes is running.
+// A restart loop is reported even while none of its processes is running.
 void Diagnosis::judge_restarts(uint64_t boot_ns)
 {
     for (Restarts::Loop& loop : restarts_.loops(boot_ns)) {
@@ -327,7 +327,7 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
     history.threads = std::move(now);
 }
 
-// Reads the load once, and only if a thread starved for a tenth of the interval.
+// Reads the load at most once, and only if a thread starved for a tenth of the interval.
 void Diagnosis::add_load()
 {
     constexpr uint64_t min_part = 10;
@@ -349,8 +349,8 @@ uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
     return std::min(waiting_ns, cpu_ns - std::min(cpu_ns, elsewhere_ns));
 }
 
-// Detects NCCL by the threads of its communicators, "NCCL Service 0" and the like, which exist from NCCL 2.12 on. A
-// mapped library is not enough: PyTorch maps it in every process.
+// Detects NCCL by the names of its communicators' threads, such as "NCCL Service 0" (NCCL 2.12 and newer). The mapped
+// library would prove nothing: PyTorch maps it in every process.
 void Diagnosis::detect_nccl(const ImageId& image, History& history)
 {
     constexpr uint64_t long_ns = 2'000'000'000;
@@ -361,7 +361,8 @@ void Diagnosis::detect_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
-// A wait whose thread is suspended does not hang. An interval counts as suspended if the thread is at its end.
+// Sums the time that the thread of the longest wait was suspended, because a suspended thread does not hang. An
+// interval counts in full if the thread is suspended at its end.
 void Diagnosis::check_suspension(const ImageId& image, History& history, const Interval& interval)
 {
     constexpr uint64_t long_ns = 500'000'000;

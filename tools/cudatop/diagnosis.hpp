@@ -29,13 +29,13 @@
 
 namespace gpusnoop {
 
-// CPU time that a thread must have used within its waits, if it used the CPU whenever it did not wait. So this is a
-// lower bound of the time it spun.
+// Lower bound of the CPU time that a thread used within its waits (spinning): assumes that the thread used the CPU all
+// the time outside its waits.
 uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns);
 
 class Diagnosis {
 public:
-    // results_of_copies: copies have return probes; else only failures of synchronous copies are known.
+    // results_of_copies: true if copies have return probes. Otherwise only failures of synchronous copies are known.
     Diagnosis(Processes& processes, bool results_of_copies)
         : processes_(processes), results_of_copies_(results_of_copies)
     {}
@@ -51,40 +51,41 @@ public:
         const NvmlFigures& nvml;
         const ProcessGpus& gpus;
         const std::set<ImageId>& exited;
-        uint64_t now_ns = 0; // its end, CLOCK_MONOTONIC
+        uint64_t now_ns = 0; // end of the interval, CLOCK_MONOTONIC
         double seconds = 0;
-        // The program's function that a stack is in; empty: unknown.
+        // The line or function of the user's program that made the call with this stack; empty: unknown.
         std::function<std::string(const ImageId& image, int32_t stack, uint64_t caller)> function_of{};
-        // Why a thread cannot run, as "stopped by a signal"; empty: it can. Called for threads that wait.
+        // Why a waiting thread cannot run, such as "stopped by a signal"; empty if it can.
         std::function<std::string(uint32_t pid, uint32_t tid)> suspension_of{};
     };
     void add(const Interval& interval);
-    // boot_ns: CLOCK_BOOTTIME.
+    // Notes that a process exited. boot_ns: CLOCK_BOOTTIME.
     void exited(uint32_t pid, uint64_t boot_ns) { exits_.emplace_back(pid, boot_ns); }
 
-    // Of the last interval: the worst first, then by name.
+    // The verdicts of the last interval, in the order of comes_before().
     const std::vector<Verdict>& verdicts() const { return verdicts_; }
 
-    // Seconds since the last interval in which one of these made a call or was in one; nullopt: that is the last
-    // interval.
+    // Seconds since the last interval in which one of these processes made a call or was in one; nullopt if that was
+    // the last interval.
     std::optional<double> quiet_seconds(const std::set<ImageId>& images) const;
     // CPU time in the last interval, as a share of one CPU; nullopt in the first interval.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
 
-    // Sums over their threads that made calls in the last seconds, for the last interval; nullopt: unknown for all.
+    // Scheduling in the last interval, summed over the threads that made calls in the last seconds; nullopt if it is
+    // unknown for all of them.
     struct Scheduling {
         double waited_percent = 0;   // ready to run without a CPU, as a share of one CPU's time
         double turns_per_second = 0; // how often a thread was given a CPU
     };
     std::optional<Scheduling> scheduling(const std::set<ImageId>& images) const;
 
-    // Time in the last interval that threads (pid, tid) spun in waits; nullopt: unknown for one of them, as in the
-    // first interval of a thread.
+    // Time that these threads (pid, tid) spun in waits in the last interval; nullopt if it is unknown for one of them.
+    // It is unknown in a thread's first interval.
     std::optional<uint64_t> spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const;
 
-    // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt: unknown for all of them.
+    // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt if unknown for all.
     std::optional<double> growth(const std::set<ImageId>& images) const;
-    // Seconds until the GPU of one of them is full at that rate; nullopt: no growth, or unknown without NVML.
+    // Seconds until a GPU of these processes is full at that rate; nullopt if memory does not grow, or without NVML.
     std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
 
     // Ids of kernel stacks that are still needed.
@@ -109,17 +110,17 @@ private:
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
-        std::map<Place, uint64_t> copied_from; // synchronous copies with a sampled stack
+        std::map<Place, uint64_t> copied_from; // synchronous copies whose stack was sampled
         ByThread launching, waiting;
         std::map<uint32_t, uint64_t> launched; // launches by thread
-        // Only for threads that made calls in the last seconds.
+        // The next four cover only threads that made calls in the last seconds.
         ByThread spinning;                     // CPU time within waits
         ByThread starving;                     // ready to run without a CPU
         ByThread off_cpu;                      // asleep or blocked, outside waits
-        uint64_t turns = 0;                    // how often one of them was given a CPU
-        std::optional<unsigned> gpu_percent{}; // busy time of the busiest of its GPUs, by NVML
+        uint64_t turns = 0;                    // how often these threads were given a CPU
+        std::optional<unsigned> gpu_percent{}; // how busy the process's busiest GPU was, by NVML
         std::optional<MachineLoad> load{};     // at the end of the interval, if a thread starved
-        std::set<uint32_t> callers{};          // threads
+        std::set<uint32_t> callers{};          // ids of threads that made calls
     };
 
     // How long a condition has lasted, ignoring short pauses.
@@ -138,18 +139,18 @@ private:
         uint64_t launched_ns = 0;  // start of the last interval with a launch
         int64_t held_bytes = 0;    // at the end of the last interval
         std::optional<uint64_t> cpu_ns;
-        std::map<uint32_t, ThreadCpuTime> threads; // that made calls in the last seconds; at the last report
+        std::map<uint32_t, ThreadCpuTime> threads; // CPU time of threads that made calls in the last seconds
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
-        // At the end of the last interval.
+        // State at the end of the last interval.
         std::optional<Waiting::Part> wait;  // the longest
         std::string suspension;             // of the waiting thread
-        uint64_t suspended_ns = 0;          // intervals of that wait at whose end the thread was suspended
-        uint64_t suspended_since_ns = 0;    // start of that wait
+        uint64_t suspended_ns = 0;          // sum of the intervals in `wait` that ended with the thread suspended
+        uint64_t suspended_since_ns = 0;    // start of the wait that suspended_ns is about
         std::optional<bool> has_nccl;       // checked once per long wait
         std::optional<driver_call> pending; // the longest
         std::optional<StuckCall> stuck;     // the longest
-        std::optional<uint64_t> free_bytes; // on the fullest of its GPUs
+        std::optional<uint64_t> free_bytes; // on the process's fullest GPU
     };
 
     void count(Counts& counts, const CallDelta& delta) const;
@@ -171,9 +172,9 @@ private:
     Processes& processes_;
     bool results_of_copies_;
     std::map<ImageId, History> known_;
-    std::map<ImageId, uint64_t> launches_; // in window_seconds
+    std::map<ImageId, uint64_t> launches_; // within window_seconds
     Restarts restarts_;
-    std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and CLOCK_BOOTTIME; since the last interval
+    std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and CLOCK_BOOTTIME of exits since the last interval
     uint64_t now_ns_ = 0;
     std::vector<Verdict> verdicts_;
 };

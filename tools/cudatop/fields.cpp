@@ -33,7 +33,7 @@ Shown by_device(const C& c)
     return c.settings.rows.device ? Shown::both : Shown::no;
 }
 
-// Waits belong to threads: their spinning and sleeping cannot be attributed to a kernel or device.
+// Spinning and sleeping are measured for threads, and cannot be attributed to a kernel or device.
 Shown whole_threads(const C& c)
 {
     return c.settings.rows.kernel || c.settings.rows.device ? Shown::no : Shown::both;
@@ -49,7 +49,7 @@ Shown memory_of_processes(const C& c)
     return c.known.memory ? of_processes(c) : Shown::no;
 }
 
-// Always in JSON.
+// As memory_of_processes() in text; always in JSON.
 Shown text_of_processes(const C& c)
 {
     return memory_of_processes(c) == Shown::no ? Shown::json : Shown::both;
@@ -74,7 +74,7 @@ Shown where_not_named(const C& c)
         {HEADER, KEY, Unit::UNIT, WIDTH}, SHOWN, CELL(VALUE)                                                           \
     }
 
-// A field with another form of the value in text.
+// A field whose value has another form in text.
 #define IN_TWO_FORMS(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE, TEXT)                                                     \
     Field<C, K, G> FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE).in_text(CELL(TEXT))
 
@@ -87,7 +87,7 @@ Field<C, K, G> of_calls(Field<C, K, G> field)
     return field;
 }
 
-// Only for scripts: a count of the interval (people see the rate), and values that text shows in another form.
+// Fields only for scripts: counts of the interval (people see the rate), and values that text shows in another form.
 #define COUNT(KEY, VALUE)                                                                                              \
     {                                                                                                                  \
         FIELD("", KEY, count, 0, json_only<C>, VALUE), "", Usual::no                                                   \
@@ -109,9 +109,10 @@ const TopField fields[] = {
     {IN_TWO_FORMS("DEVICE", "device", count, 7, by_device,
                   k.gpu.by == Gpu::By::ordinal ? Cell(uint64_t{k.gpu.number}) : Cell(),
                   text_if_any(gpu_text(gpus_of(k, g, c).gpus))),
-     "the GPU: its index; nvidiaN: its device file; cuda:N: CUDA's number, which is per process", Usual::batch, false},
+     "the GPU's index; or nvidiaN (its device file), or cuda:N (CUDA's number, which differs between processes)",
+     Usual::batch, false},
     {IN_TWO_FORMS("TROUBLE", "trouble", text, 9, always<C>, trouble(k, g, c), marked_trouble(k, g, c)),
-     "the worst problem: !! it does not work, ! it wastes time or memory, . worth knowing", Usual::batch, false, "",
+     "the worst problem; marks: !! does not work, ! wastes time or memory, . is worth knowing", Usual::batch, false, "",
      false, true},
     {sampled_field<K, G, C>, "", Usual::no, false},
     {sampled_error_field<K, G, C>, "", Usual::no, false},
@@ -125,7 +126,7 @@ const TopField fields[] = {
      "device memory held, as the driver reports it (NVML); without NVML, only what was allocated since tracing began"},
     FOR_SCRIPTS("memory_source", text, json_only<C>, memory_source(k, g, c)),
     {COLUMN("LIVE", "live_bytes", bytes, 7, traced_memory(g, c)),
-     "device memory allocated since tracing began and not freed; >=: the process is older, and may hold more",
+     "device memory allocated since tracing began and not freed; >= if the process is older and may hold more",
      Usual::no},
     COUNT("live_is_lower_bound",
           count_if(c.known.memory, uint64_t{c.processes.any_began_before_tracing(g.who.images)})),
@@ -148,7 +149,7 @@ const TopField fields[] = {
      "how often its calling threads were given a CPU", Usual::no},
     {IN_TWO_FORMS("GPU", "gpu", text, 7, always<C>, text_if_any(gpu_text(gpus_of(k, g, c).gpus)),
                   text_if_any(shown_gpus(gpus_of(k, g, c)))),
-     "the GPUs of the process: index; nvidiaN: device file; cuda:N: CUDA's number; ?: may be any of these",
+     "the GPUs of the process: index, nvidiaN (device file) or cuda:N (CUDA's number); after ?, any of these",
      Usual::screen, false},
     FOR_SCRIPTS("gpu_source", text, json_only<C>, text_if_any(source_name(gpus_of(k, g, c).source))),
     FOR_SCRIPTS("gpu_possible", text, json_only<C>, text_if_any(gpu_text(gpus_of(k, g, c).possible))),
@@ -158,7 +159,7 @@ const TopField fields[] = {
      "the pod, container, job or service that it belongs to; without one, the command line", Usual::batch, false},
     FOR_SCRIPTS("command_line", text, json_only<C>, command_line_cell(g.who, c.processes)),
     {FIELD("TREND", "", text, 8, on_screen, Cell()),
-     "history of the column that rows are sorted by, or of LAUNCH/s if that one is text", Usual::screen, false},
+     "history of the column that rows are sorted by, or of LAUNCH/s if that column is text", Usual::screen, false},
     {of_calls(COLUMN("GRAPH/s", "graph_launches_per_second", rate, 7,
                      rate_if(c.known.launches, of(g.launches, &LaunchGroup::graphs), c))),
      "graphs launched", Usual::screen},
@@ -180,7 +181,7 @@ const TopField fields[] = {
     COUNT_OF_CALLS("host_functions", count_if(c.known.launches, of(g.launches, &LaunchGroup::host_functions))),
     COUNT_OF_CALLS("captured", count_if(c.known.graphs, of(g.launches, &LaunchGroup::captured))),
     {COLUMN("p99(us)", "launch_p99_ns", ns_as_us, 9, g.launches ? duration_cell(*g.launches, 0.99) : Cell()),
-     "time of a launch call on the host: 99% take less", Usual::no, false, "--latency"},
+     "99th percentile of the time that a launch call takes on the host", Usual::no, false, "--latency"},
     {of_calls(COLUMN("H2D/s", "h2d_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_H2D}), c))),
      "bytes copied to the device"},
     {of_calls(COLUMN("D2H/s", "d2h_bytes_per_second", bytes, 7, bytes_per_second(bytes(g, {DIRECTION_D2H}), c))),

@@ -9,15 +9,14 @@
 
 namespace gpusnoop::cudatop {
 
-// Places that show a column by default. batch means in tables (-b), which have room for 100 characters, and on the
-// screen.
+// Where a column is shown by default. batch: on the screen and in tables (-b), which have room for 100 characters.
 enum class Usual : uint8_t { no, screen, batch };
 
 struct TopField {
     Field<Context, Key, Group> field;
     std::string_view about;
     Usual usual = Usual::batch;
-    bool adds = true;            // rows add up to a sum
+    bool adds = true;            // a sum over rows makes sense
     std::string_view needs = {}; // the option that enables it
     bool device_side = false;    // as in TopColumn, like the next two
     bool by_severity = false;

@@ -25,7 +25,7 @@ struct View : CallView {
     bool kernel = false;
     const ProcessGpus* gpus = nullptr;
 
-    // Rows by device are GPUs of the machine if known, else CUDA's device numbers.
+    // Rows grouped by device are the machine's GPUs if these are known, else CUDA's device numbers.
     void set_gpus(const ProcessGpus& known)
     {
         gpus = &known;
@@ -38,17 +38,17 @@ struct View : CallView {
 };
 
 struct Key : CallKey {
-    std::string kernel; // of launches; empty of all other calls
+    std::string kernel; // name of the launched kernel; empty for other calls
     auto operator<=>(const Key&) const = default;
 };
 
 // A row. A pointer is null if the row has no such calls.
 struct Group {
     WhoSeen who;
-    std::set<Gpu> devices;             // used by its calls, by CUDA's numbers, if known
-    const LaunchKey* kernel = nullptr; // if rows are grouped by kernel
+    std::set<Gpu> devices;             // devices that its calls used, if known, by CUDA's numbers
+    const LaunchKey* kernel = nullptr; // null unless rows are grouped by kernel
     const LaunchGroup* launches = nullptr;
-    const GraphGroup* graphs = nullptr; // captured, instantiated
+    const GraphGroup* graphs = nullptr; // captures and instantiations
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
@@ -60,7 +60,7 @@ struct Group {
 
 class Groups {
 public:
-    // results: the results of copies are known.
+    // results: whether the results of copies are known.
     Groups(const View& view, bool results, KernelNames& names, Processes& processes);
     Groups(const Groups&) = delete; // the groups refer to the settings
     Groups& operator=(const Groups&) = delete;
@@ -70,9 +70,9 @@ public:
     void add(const driver_call& pending, uint64_t now_ns);
     // Memory held at the end of the interval.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
-    // A row for a process even if it made no call.
+    // Adds a row for a process even if it made no call.
     void add_idle(const ImageId& image);
-    // A row for a GPU even if no process uses it.
+    // Adds a row for a GPU even if no process uses it.
     void add_gpu(const Gpu& gpu);
 
     // The rows. Valid until the next add.

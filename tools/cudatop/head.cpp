@@ -35,7 +35,7 @@ Fact overhead(const Cost::Share& share)
             *share.probes_percent < low_cost_percent};
 }
 
-// "trainer, solver +2": the users of this GPU with most memory first, including untraced ones that NVML lists.
+// "trainer, solver +2": the users of this GPU, those with most memory first. Includes untraced ones that NVML lists.
 std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes)
 {
     std::map<uint32_t, uint64_t> bytes; // by pid

@@ -13,7 +13,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Of an interval.
+// Facts about an interval.
 struct Facts {
     size_t processes = 0;
     std::string attached;
@@ -21,10 +21,10 @@ struct Facts {
     Cost::Share cost;
 };
 
-// Adds them to the snapshot, for people as text and for scripts as columns of the sum.
+// Adds the facts to the snapshot: as text for people, and as columns of the sum row for scripts.
 void add_facts(Snapshot& snapshot, const Facts& facts);
 
-// State and users of each GPU that NVML knows.
+// Adds the state and the users of each GPU that NVML knows.
 void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes);
 
 class Head {

@@ -18,7 +18,7 @@ public:
 
     // Rereads the allotments every few seconds. now_ns: CLOCK_MONOTONIC.
     void refresh(const NvmlFigures& figures, uint64_t now_ns);
-    // Empty: none, or unknown.
+    // The GPUs allotted to these owners; empty if there are none, or if they are unknown.
     std::set<Gpu> of(const WhoSeen& who) const;
 
 private:

@@ -39,7 +39,7 @@ void make_keys(std::vector<std::string>& columns)
     std::erase_if(columns, [&](const std::string& key) { return !seen.insert(key).second; });
 }
 
-// Validates what was read. Columns may be named by their headers, because users edit the file by hand.
+// Validates preferences read from the file. Columns may be named by their headers, because users edit the file by hand.
 void check_names(Preferences& preferences)
 {
     if (preferences.order)

@@ -18,8 +18,8 @@ public:
     const std::string& why_ignored() const { return why_ignored_; } // a sentence; empty: the file is used
     void warn_if_ignored() const;
 
-    // Saves them with the changes of this run; warns on failure. A file that is ignored is not changed: it may have
-    // been written by hand.
+    // Saves the preferences with the changes of this run; prints a warning if that fails. An ignored file is not
+    // overwritten, because it may have been written by hand.
     void keep(const Preferences& chosen) const;
 
 private:

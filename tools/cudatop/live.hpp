@@ -25,7 +25,8 @@ namespace gpusnoop::cudatop {
 // Calls, waits and memory growth of a row since it was opened.
 class SinceOpened {
 public:
-    // Another row was opened, or none. follow() then sets its processes, at the next snapshot.
+    // Clears the counts because another row, or none, was opened. follow() sets the row's processes at the next
+    // snapshot.
     void restart();
     void follow(const std::set<ImageId>& images, const Holdings& holdings);
 
@@ -33,7 +34,8 @@ public:
     void add(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits, double seconds);
 
     std::span<const CallDelta> calls() const { return calls_.rows(); }
-    std::vector<Waiting::Part> waits() const; // that were unfinished at a report, with their time in all intervals
+    // Waits that were unfinished at a report, with their time summed over all intervals.
+    std::vector<Waiting::Part> waits() const;
     double seconds() const { return seconds_; }
     int64_t grown_bytes(const Holdings& holdings) const; // memory held now less memory held when it was opened
     std::set<int32_t> stacks() const;                    // ids in use, as in call_key

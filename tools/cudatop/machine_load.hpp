@@ -8,7 +8,7 @@
 namespace gpusnoop {
 
 struct MachineLoad {
-    double running = 0; // runnable threads, without the thread that reads this
+    double running = 0; // runnable threads, without the thread that reads the file
     double cpus = 0;    // online
 };
 

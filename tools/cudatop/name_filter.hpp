@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes -n shows: those with a matching name, and those whose calls passed the filter in the kernel (a
-// matching thread made them). The kernel side reports all processes with -n, because memory that one thread allocates
-// may be used by another one that matches.
+// Processes that are shown with -n: those with a matching name, and those in which a matching thread made a call. Even
+// with -n, the kernel side reports all processes, because a matching thread may use memory that another one allocated.
 #pragma once
 
 #include "tools/cudatop/diagnosis.hpp"
@@ -19,7 +18,7 @@ public:
     // name: empty if there is no filter.
     NameFilter(const std::string& name, Processes& processes) : name_(name), processes_(processes) {}
 
-    void mark_active(const ImageId& image) { active_.insert(image); } // a call of it was counted or is in flight
+    void mark_active(const ImageId& image) { active_.insert(image); } // a call was counted or is in flight
     void forget(const ImageId& image) { active_.erase(image); }
 
     bool includes(const ImageId& image) const

@@ -12,10 +12,10 @@ namespace gpusnoop::cudatop {
 
 class PartsOutput : public Output {
 public:
-    // The title of the next table or histogram.
+    // Sets the title of the next table or histogram.
     void title(std::string text) { title_ = std::move(text); }
     void add(DetailPart part) { parts_.push_back(std::move(part)); }
-    // The parts that are not empty.
+    // Returns the parts that are not empty, and clears all.
     std::vector<DetailPart> take();
 
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;

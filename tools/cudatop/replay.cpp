@@ -30,7 +30,7 @@ namespace gpusnoop::cudatop {
 
 namespace {
 
-// A column that is not recorded itself, and the keys that it is made from: the first one in the recording is used.
+// A column that is not recorded under its own key. It shows the first of these keys that the recording has.
 struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
@@ -64,7 +64,8 @@ Cell cell_of(const Record::Value& value, Unit unit)
     return whole ? Cell(static_cast<uint64_t>(*number)) : Cell(*number);
 }
 
-// Marks estimates of sampled calls (~) and lower bounds of processes that are older than the run (>=), as the tool did.
+// Marks estimates of sampled calls (~), and figures that are lower bounds because the process is older than the
+// recorded run (>=), as that run did.
 Cell marked(Cell cell, const Record& record, const Column& column)
 {
     const bool at_least = record.number("live_is_lower_bound").value_or(0) != 0;
@@ -150,7 +151,7 @@ Trouble trouble_of(const Record& record)
             .rows = {}};
 }
 
-// All fields of its JSON line.
+// All fields of the JSON line of a row.
 DetailPart all_of(const Record& record)
 {
     DetailPart part{"Recorded fields", {{"FIELD", "", Unit::text}, {"VALUE", "", Unit::text}}, {}, {}};
@@ -167,7 +168,7 @@ void add_facts(Snapshot& snapshot, const Record& total)
             snapshot.facts.push_back({label, fmt::format("{:.0f}", *number), key == "lost" && *number != 0});
 }
 
-// Columns that are hidden if rows are processes: POD/COMMAND shows the owner.
+// Columns that are hidden if rows are processes, because POD/COMMAND shows the owner.
 bool is_owner(std::string_view header)
 {
     constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "CGROUP"};
@@ -207,7 +208,7 @@ Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, c
         if (by == "gpu") {
             snapshot.gpus.push_back(gpu_of(*record));
         } else if (by == "diagnosis") {
-            if (severity_of(*record)) // 0 in the line of --why that no problem was found
+            if (severity_of(*record)) // 0 in the line of --why that reports no problem
                 snapshot.troubles->push_back(trouble_of(*record));
         } else if (by == "total") {
             add_facts(snapshot, *record);
@@ -247,7 +248,7 @@ constexpr int max_doublings = 6; // 64 times
 constexpr uint64_t second_ns = 1'000'000'000, minute_ns = 60 * second_ns;
 constexpr uint64_t max_pause_ns = 10 * second_ns; // longer pauses between two moments are skipped
 
-// Plays a recording on the screen, by its own clock.
+// Plays a recording on the screen, in real time or faster.
 class Player {
 public:
     Player(const Moments& moments, std::vector<TopColumn> columns, size_t at, const Screen::Options& options,
@@ -297,7 +298,7 @@ private:
         }
     }
 
-    // Starts or stops at the current moment.
+    // Starts or stops playing, at the current moment.
     void play(bool on)
     {
         playing_ = on && !is_last();
@@ -355,7 +356,7 @@ private:
     bool playing_ = false;
     int doublings_ = 0;
     uint64_t since_ns_ = 0; // CLOCK_MONOTONIC, when playing began
-    uint64_t from_ns_ = 0;  // wall clock of the moment that was shown then
+    uint64_t from_ns_ = 0;  // wall-clock time of the moment shown when playing began
     Loop loop_;
     Screen screen_;
 };
@@ -388,7 +389,7 @@ Preferences replay(const Settings& settings, const Options& options, EndingSigna
         return {};
     }
     Screen::Options screen = screen_options(settings, options);
-    screen.starting.clear(); // nothing takes long
+    screen.starting.clear(); // replay has no slow steps
     until_the_screen_is_shown.reset();
     return Player(moments, std::move(columns), from, screen, signals).run();
 }

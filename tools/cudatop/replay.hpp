@@ -15,7 +15,7 @@ namespace gpusnoop::cudatop {
 // The columns that the recorded rows have, in their usual order. chosen: the argument of --columns.
 std::vector<TopColumn> replayed_columns(const Moments& moments, const std::vector<std::string>& chosen, bool screen);
 
-// A moment of a recording as a snapshot, with what its JSON lines contain. open: id of the opened row.
+// A moment of a recording as a snapshot, made from its JSON lines. open: id of the opened row.
 Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, const std::string& open);
 
 // The recorded verdicts, as rows of verdict_columns().

@@ -11,8 +11,8 @@
 
 namespace gpusnoop::cudatop {
 
-// A process that maps a driver has a row before its first call: it may have been waiting since before tracing began.
-// Reads its command line now, so that the report does not have to wait for it.
+// Tracks each process that maps a driver, so that it has a row before its first traced call: it may have been waiting
+// since before tracing began. Reads its command line now, so that the report does not have to wait for it.
 void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())
@@ -33,7 +33,7 @@ void CudaTop::scan_earlier_waits()
         waits_->scan_earlier(running_->users());
 }
 
-// Groups the last interval.
+// Adds the calls of the last interval to groups, and rows for processes and GPUs without calls.
 void CudaTop::add_to(Groups& groups, const View& view, const std::set<ImageId>& ended)
 {
     counted_.add_to(groups);
@@ -143,8 +143,8 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
                         .dropped = exited_verdicts_.dropped()});
 }
 
-// Processes that exited and are in this report. A process that called exec has not exited. The last report includes
-// exits that have not been processed yet.
+// Processes that exited and are in this report. A process that called exec has not exited. With --why, the last report
+// also includes exits that have not been processed yet.
 std::set<ImageId> CudaTop::reported_exits()
 {
     std::set<ImageId> all = exited();
@@ -207,7 +207,7 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         show(exited());
     if (!live_ || output.for_programs())
         print_tables(output, snapshot(exited()));
-    // The screen may show this interval again: without the processes that are forgotten now.
+    // The screen may show this interval again, but without the processes that are forgotten now.
     counted_.forget(exited());
 }
 

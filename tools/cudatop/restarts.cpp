@@ -10,7 +10,7 @@ namespace {
 
 // Older starts do not count. Long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
 constexpr uint64_t history_ns = 60'000'000'000;
-// A loop has ended if nothing starts for longer than this and twice its average pause.
+// A loop has ended if nothing starts for longer than this and than twice its average pause.
 constexpr uint64_t min_quiet_ns = 5'000'000'000;
 constexpr size_t groups_max = 4096;
 constexpr uint64_t restarts_min = 2;
@@ -120,7 +120,7 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
         for (const Life& life : group.lives)
             if (life.end_ns)
                 first_end_ns = std::min(first_end_ns, life.end_ns);
-        // Only starts after an exit are restarts. The ranks of a job, which run at the same time, are none.
+        // A start counts as a restart only after an exit: the ranks of a job, which run at the same time, do not count.
         const auto restarts = static_cast<uint64_t>(
             std::ranges::count_if(group.lives, [&](const Life& life) { return life.start_ns > first_end_ns; }));
         if (restarts < restarts_min)

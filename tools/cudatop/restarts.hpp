@@ -22,7 +22,7 @@ public:
         Verdict identity; // the process, its name and its owner
         uint64_t start_ns = 0;
         std::string place{};       // its container, pod, job, service or cgroup
-        bool is_contained = false; // the place is a container or pod, where parents may differ
+        bool is_contained = false; // in a container or pod, where a restarted process may have another parent
         uint32_t parent = 0;       // pid; 0: unknown
     };
     struct Loop {
@@ -35,12 +35,12 @@ public:
 
     void started(const Process& process);
     void ended(uint32_t pid, uint64_t now_ns);
-    // Calls of the process fail. It is running, or has just ended.
+    // Calls of the process, which is running or has just exited, fail.
     void failed(const ImageId& image, std::string error, std::string next);
-    // The group of processes that may restart each other; 0: unknown.
+    // Id of the group of processes that may be restarts of each other; 0: unknown.
     uint64_t group_of(const ImageId& image) const;
 
-    // Forgets lives that are too old to count, then returns the loops that have not ended.
+    // Forgets processes that started too long ago, then returns the loops that have not ended.
     std::vector<Loop> loops(uint64_t now_ns);
 
 private:
@@ -48,13 +48,13 @@ private:
         ImageId image;
         uint64_t start_ns = 0;
         uint64_t end_ns = 0; // 0: running
-        std::string error{}; // the words of the verdict; empty: none
+        std::string error{}; // words of the verdict on its failed calls; empty: none
         std::string next{};  // the command to type for that error
     };
     using Key = std::pair<std::string, std::string>; // name and place
     struct Group {
         std::deque<Life> lives; // in order of start
-        Verdict newest;         // process, name and owner of the last one
+        Verdict newest;         // process, name and owner of the newest life
         Key key;
         uint32_t parent = 0;
     };

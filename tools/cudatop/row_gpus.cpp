@@ -30,7 +30,7 @@ OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
             return {};
         return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
     }
-    // A row with part of the calls of a process that is on several GPUs.
+    // The row has only some calls of a process that is not on exactly one GPU: these calls' GPUs are known better.
     if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
         return {GpuSource::context, group.devices, {}};
     return on;
@@ -61,15 +61,15 @@ std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, con
 
 std::string_view driver_memory_source(const Group& group, const Context& context)
 {
-    std::string_view teller;
+    std::string_view source;
     for (const Gpu& gpu : context.gpus.of(group.who.images).gpus)
         if (gpu.by == Gpu::By::index) {
             const std::string_view of_this = context.figures.source_of(gpu.number);
-            if (!teller.empty() && teller != of_this)
+            if (!source.empty() && source != of_this)
                 return "";
-            teller = of_this;
+            source = of_this;
         }
-    return teller.empty() ? "nvml" : teller;
+    return source.empty() ? "nvml" : source;
 }
 
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure)

@@ -11,15 +11,16 @@
 
 namespace gpusnoop::cudatop {
 
-// If rows are grouped by GPU, the row's own; else the GPUs that its calls used or that its processes are on.
+// The row's own GPU if rows are grouped by GPU, else the GPUs that its calls used or that its processes are on.
 OnGpus gpus_of(const Key& key, const Group& group, const Context& context);
 
 // "0-3"; "?0-7" if it may be any of these.
 std::string shown_gpus(const OnGpus& on);
 
-// Bytes, including contexts and allocations from before tracing. If rows are GPUs: used by all processes.
+// Memory in bytes as the driver reports it, including contexts and allocations from before tracing. If rows are GPUs,
+// the memory that all processes use.
 std::optional<uint64_t> memory_by_driver(const Key& key, const Group& group, const Context& context);
-// Use by the row's processes.
+// How much of the GPU the row's processes use.
 Cell use_percent(const Key& key, const Group& group, const Context& context, std::optional<double> NvmlUse::*figure);
 // "nvml" or "kfd"; empty if the row uses GPUs of both.
 std::string_view driver_memory_source(const Group& group, const Context& context);

@@ -140,7 +140,7 @@ Found refused(const Signs& signs)
 
 Found grows(const Signs& signs)
 {
-    // Growth up to warning_seconds may be a model that is being loaded.
+    // Growth that lasts less than warning_seconds may be a model that is being loaded.
     constexpr double min_seconds = 1.8, warning_seconds = 10, min_bytes_per_second = 1 << 20;
     constexpr double warning_full_seconds = 600, alarm_full_seconds = 120;
     const double rate = signs.seconds > 0 ? static_cast<double>(signs.grown_bytes) / signs.seconds : 0;
@@ -206,7 +206,7 @@ Found starves(const Signs& signs)
     return Finding{signs.starving_percent >= warning_percent ? Severity::warning : Severity::note, std::move(words)};
 }
 
-// Needs NVML: a GPU whose host thread sleeps may still have queued work.
+// Needs NVML, because a GPU may have queued work while the host thread sleeps.
 Found idles(const Signs& signs)
 {
     constexpr double min_seconds = 2.8, min_launches_per_second = 10, min_off_cpu_percent = 60, max_gpu_percent = 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of diagnosis rules, which turn the signs of a process into verdicts. Rules see the host side only: none
-// judges the work of a GPU.
+// The table of diagnosis rules, which turn the signs of a process into verdicts. Rules see the host side only, not the
+// work on a GPU.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -32,7 +32,7 @@ struct Finding {
 };
 
 struct Rule {
-    std::string_view name;  // in a column of eight characters, and in JSON
+    std::string_view name;  // at most eight characters, for a column; also in JSON
     std::string_view about; // the condition, in words
     std::string_view next;  // the command to type next, with PID for the process
     std::optional<Finding> (*check)(const Signs&);
@@ -48,7 +48,7 @@ bool are_small(uint64_t small_grids, uint64_t grids, double seconds);
 // True if copies are many and small. Only then is the calling function looked up.
 bool copies_are_small(const Signs& signs);
 
-// Rules see the counts of this time, or of the last interval if that is longer.
+// Rules see the counts of this last period, or of the last interval if that is longer.
 inline constexpr double window_seconds = 5;
 
 // A rule that fired, and the process that it is about.
@@ -61,14 +61,14 @@ struct Verdict {
     const Rule* rule = nullptr;
     Severity severity = Severity::none;
     std::string words;
-    std::string next;   // the command
+    std::string next;   // the command to type next
     int32_t stack = -1; // id of the call stack, as in call_key; negative: unknown
     uint64_t caller = 0;
     bool exited = false; // the process has exited
     uint64_t group = 0;  // shared by processes that may restart each other; 0: unknown
 };
 
-// The worst first, then by name.
+// Order of verdicts: the worst first, then in the order of the rules, then by name.
 bool comes_before(const Verdict& a, const Verdict& b);
 
 } // namespace gpusnoop

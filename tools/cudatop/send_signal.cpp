@@ -18,7 +18,7 @@ std::string send_signal(const RowProcess& process, const std::string& name, int 
 {
     const auto pid = static_cast<pid_t>(process.pid);
     const std::string_view signal = number == SIGKILL ? "SIGKILL" : "SIGTERM";
-    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // 5.3; glibc has it from 2.36 on
+    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // Linux 5.3; glibc has it from 2.36 on
     if (!pidfd && errno != ESRCH)
         return fmt::format("cannot send {} to {}: {}", signal, name, errno_text(errno));
     // Checked after pidfd_open(), because the pid may have been reused before.

@@ -25,11 +25,11 @@ struct Failing {
 // A call that has not returned.
 struct UnfinishedCall {
     double seconds = 0;   // so far, or since tracing began
-    std::string name;     // of a wait: "the GPU", "a stream"; of another call: its function or driver command
+    std::string name;     // "the GPU" or "a stream" for a wait; else the function or driver command
     bool earlier = false; // it began before tracing
 };
 
-// The process with the most launches on a GPU that this process uses, too.
+// The process with the most launches among the others on a GPU of this process.
 struct Neighbour {
     std::string gpu;    // as in the column GPU
     std::string name;   // command name, pid and owner
@@ -40,7 +40,7 @@ struct Neighbour {
 struct RestartLoop {
     uint64_t starts = 0;
     double seconds = 0;     // since the first start
-    std::string last_error; // verdict on the last of these processes whose calls failed; empty: none
+    std::string last_error; // words of the verdict on the last one whose calls failed; empty: none
 };
 
 struct Signs {
@@ -48,16 +48,17 @@ struct Signs {
 
     std::optional<UnfinishedCall> wait; // the longest
     std::string suspension;             // of the waiting thread: "stopped by a signal"; empty: it is not suspended
-    double suspended_seconds = 0;       // part of the wait so far in which its thread was suspended
+    double suspended_seconds = 0;       // time of the wait so far in which its thread was suspended
     bool idle_since = false;            // no thread has launched anything since the wait began
     bool has_nccl = false;              // the process has NCCL threads; checked only during long waits
     double cpu_percent = 0;             // CPU time of all threads of the process, as a share of one CPU
-    // Shares of one thread's time. starving: ready to run, without a CPU; of the calling thread that starved most.
-    // off_cpu: asleep or blocked, outside waits for the GPU; of the thread that launches most.
+    // Share of its time that a thread was ready to run but had no CPU; for the calling thread that starved most.
     double starving_percent = 0;
+    // Share of its time that a thread was asleep or blocked, outside waits for the GPU; for the thread that launches
+    // most.
     double off_cpu_percent = 0;
-    std::optional<double> gpu_percent; // busy time of the busiest of its GPUs, by NVML
-    unsigned cpus = 0;                 // that the process may run on; 0: unknown
+    std::optional<double> gpu_percent; // how busy the process's busiest GPU is, by NVML
+    unsigned cpus = 0;                 // number of CPUs that the process may run on; 0: unknown
     std::optional<MachineLoad> load{}; // average over the ends of intervals in which a thread starved
 
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
@@ -68,15 +69,15 @@ struct Signs {
     uint64_t small_grids = 0;     // grids with fewer than FEW_BLOCKS
     double small_seconds = 0;     // for how long most grids have been small
     double launching_percent = 0; // share of its time that the busiest thread spends in launch calls; 0 if not measured
-    uint64_t captured = 0;        // launches
-    uint64_t captures = 0;        // that produced a graph
+    uint64_t captured = 0;        // launches recorded into graphs
+    uint64_t captures = 0;        // captures that produced a graph
     uint64_t instantiations = 0;
     double capturing_seconds = 0; // for how long graphs have been captured or instantiated
 
     uint64_t copies = 0;
-    uint64_t small_copies = 0; // of known size
+    uint64_t small_copies = 0; // copies of known size under 64 KiB
     uint64_t synchronous = 0;
-    std::string copied_from; // function that makes most of the copies with a sampled stack; empty: unknown
+    std::string copied_from; // function that makes most synchronous copies, by sampled stacks; empty: unknown
 
     uint64_t polls = 0;
     double waiting_percent = 0; // share of its time that the thread with the longest waits spends in them
@@ -87,12 +88,12 @@ struct Signs {
     int64_t grown_bytes = 0;    // device memory
     uint64_t frees = 0;
     double growing_seconds = 0;         // for how long memory has grown without a free
-    std::optional<uint64_t> free_bytes; // on the fullest of its GPUs, by NVML
+    std::optional<uint64_t> free_bytes; // on the process's fullest GPU, by NVML
     unsigned free_gpu = 0;
 
     std::optional<UnfinishedCall> stuck;       // the longest API call other than a wait
-    std::optional<UnfinishedCall> driver_call; // the longest
-    std::optional<uint32_t> xid;               // the last error that the driver reported for the process
+    std::optional<UnfinishedCall> driver_call; // the longest call into the GPU driver
+    std::optional<uint32_t> xid;               // the last GPU error that the driver reported for the process
     std::optional<Neighbour> neighbour;
     std::optional<RestartLoop> restarts;
 };

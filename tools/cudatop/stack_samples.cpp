@@ -39,7 +39,7 @@ void StackTable::keep(const std::set<int32_t>& stacks) const
 
 namespace {
 
-constexpr size_t named_max = 200; // symbolized: the most frequent stacks
+constexpr size_t named_max = 200; // only the most frequent stacks are symbolized
 constexpr size_t shown_max = 10;
 
 } // namespace

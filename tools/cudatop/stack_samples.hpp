@@ -23,7 +23,7 @@ public:
     explicit StackTable(int map_fd) : map_fd_(map_fd) {}
 
     bool due(); // true every 30 s
-    // Deletes all other stacks. stacks: ids, as in call_key.
+    // Deletes all stacks except these. stacks: ids, as in call_key.
     void keep(const std::set<int32_t>& stacks) const;
 
 private:
@@ -38,7 +38,7 @@ public:
     void add(std::span<const CallDelta> calls);
     bool empty() const { return counts_.empty(); }
 
-    // calls: "launches", for the title. Stacks with the same frames are one row, also from different processes.
+    // calls: name of the calls in the title, such as "launches". Equal stacks are one row, even of different processes.
     DetailPart part(std::string_view calls, std::string_view title, const Frames& frames) const;
 
 private:

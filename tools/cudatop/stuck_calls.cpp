@@ -18,7 +18,7 @@ constexpr uint64_t max_pause_ns = 16 * second_ns;
 constexpr unsigned empty_answers_max = 3;
 constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024; // per process
-// Limits inspections to a twentieth of the time: the kernel iterates over all threads of the machine.
+// Limits inspections to a twentieth of the time, because each iterates over all threads of the machine.
 constexpr uint64_t pause_factor = 20;
 
 // Slow calls that no tool counts.
@@ -94,7 +94,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
         } else if (thread.is_known && thread.call.probe) {
             thread.seen_ns = now_ns;
         } else if (!thread.is_known) {
-            is_active = true; // until it moves or is found
+            is_active = true; // until the thread moves or an answer arrives
         }
         is_active |= thread.call.probe != 0;
     }
@@ -103,7 +103,8 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
     process.next_ns = now_ns + process.pause_ns;
 }
 
-// A thread without counted calls that is new or does not move, or a thread that has stopped making counted calls.
+// True if a helper should search the stack of the thread. A thread that has made counted calls is searched once it
+// stops making them; another thread is searched while it is new, and when it does not move.
 bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;
@@ -135,7 +136,7 @@ void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         if (item == known->second.threads.end() || !item->second.asked_ns)
-            continue; // it has made a call since the question
+            continue; // the thread has made a call since the question
         Thread& thread = item->second;
         const bool is_unmoved = thread.asked_since_ns == thread.unmoved_since_ns;
         thread.is_known = is_unmoved;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver API calls, other than waits, that do not return. No probe measures them, so that launches stay cheap: a helper
-// inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded rate. A call is stuck if two
-// inspections, some time apart, find the thread in it with the same callers, and either the thread has not moved in
-// between, or a second call would have been counted.
+// Driver API calls, other than waits, that do not return. To keep launches cheap, no probe measures them. Instead, a
+// helper inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded rate. A call counts
+// as stuck if two inspections, some time apart, find the thread in it with the same callers, and these were not two
+// calls: the thread has not moved in between, or a second call would have been counted.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -47,7 +47,7 @@ public:
     void called(pid_t pid, uint32_t tid, uint64_t now_ns);
     // Processes to inspect now.
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
-    // threads: all of the process.
+    // threads: the registers of all threads of the process.
     void inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns);
     // The threads whose stacks a helper should search. Only the answer to the last question is used.
     PendingCallsQuestion question(pid_t pid, uint64_t now_ns);
@@ -67,17 +67,17 @@ private:
         PendingCallsQuestion::Thread registers;
         uint64_t unmoved_since_ns = 0;      // when the registers last changed
         uint64_t called_ns = 0;             // last counted call; 0: none yet
-        uint64_t asked_ns = 0;              // last question
-        uint64_t asked_since_ns = 0;        // unmoved_since_ns at that time
-        bool is_known = false;              // there was an answer for these registers
-        PendingCall call;                   // found by the last answers; probe 0: none
-        uint64_t found_ns = 0, seen_ns = 0; // first and last time in this call
-        unsigned empty_answers = 0;         // answers in turn that found none
+        uint64_t asked_ns = 0;              // last question about this thread
+        uint64_t asked_since_ns = 0;        // unmoved_since_ns at that question
+        bool is_known = false;              // a helper has answered for these registers
+        PendingCall call;                   // found by the last answer; probe 0: none
+        uint64_t found_ns = 0, seen_ns = 0; // when the thread was first and last found in this call
+        unsigned empty_answers = 0;         // consecutive answers without a call
     };
     struct Process {
         std::map<uint32_t, Thread> threads;
-        uint64_t next_ns = 0, pause_ns = 0; // next inspection; time between two
-        bool called = false;                // a call since the last inspection
+        uint64_t next_ns = 0, pause_ns = 0; // time of the next inspection; pause between two
+        bool called = false;                // a thread made a call since the last inspection
     };
 
     static bool is_candidate(const Thread& thread, uint64_t now_ns);
@@ -95,7 +95,7 @@ public:
 
     // Call this once a second. users: processes that have mapped a driver.
     void inspect(const std::vector<pid_t>& users);
-    // The stuck calls at the end of an interval with these calls and waits.
+    // The stuck calls at the end of an interval. calls, waits: of the interval.
     std::vector<StuckCall> of_interval(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits,
                                        Processes& processes);
     void forget(pid_t pid) { threads_.forget(pid); }

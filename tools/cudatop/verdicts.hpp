@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts as output: above the table on a screen, below it in a batch, and in its place with --why.
+// Output of verdicts: above the table on a screen, below it in a batch, and instead of it with --why.
 #pragma once
 
 #include "rows/output.hpp"
@@ -41,7 +41,7 @@ struct Watched {
     double seconds = 0;
     uint64_t dropped = 0; // verdicts on exited processes
 };
-// Also prints the owner and the next command of each. Without verdicts, prints a row that no problem was found.
+// Prints each verdict with its owner and the command to type next. Without verdicts, reports that there is no problem.
 void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& snapshot, const Watched& watched);
 
 // Keeps the verdicts on processes that exit during --why, and merges them with the verdicts of the last interval.
@@ -53,7 +53,7 @@ public:
     void add(std::span<const Verdict* const> verdicts, const Frames& frames);
     // All verdicts, the worst first. A restart loop is represented by its newest process.
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
-    uint64_t dropped() const { return dropped_; } // verdicts beyond the limit
+    uint64_t dropped() const { return dropped_; } // number of verdicts beyond the limit
 
     // A process exited, and was forgotten.
     void forgot_process() { processes_++; }

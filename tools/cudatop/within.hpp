@@ -25,8 +25,8 @@ public:
     }
 
     const View& rows() const { return rows_; } // of the other list
-    // groups: the other list in an interval. Processes that were once in the row stay: the GPU of a process may be
-    // known only while it makes calls.
+    // groups: the rows of the other list in an interval. A process that was once in the row stays in this list, because
+    // its GPU may be known only while it makes calls.
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 
