@@ -99,7 +99,7 @@ def pods():
     check({"kubelet", "context"} <= sums[busy.pod]["by"], f"unexpected sources: {sums[busy.pod]}")
     equal(sums[idle.pod], {"ids": {"GPU-1", "GPU-2"}, "by": {"kubelet", "dra"}, "launches": 0, "copy_bytes": 0, "used_ns": 0}, "the idle pod")
     notes = {note for row in tool.rows for note in row.get("notes", [])}
-    check(any(note.startswith(f"{idle.namespace}/{idle.pod} holds 2 GPUs for ") and "launched nothing for" in note for note in notes),
+    check(any(note.startswith(f"{idle.namespace}/{idle.pod} held 2 GPUs for ") and "launched nothing for" in note for note in notes),
           f"no note about the idle pod: {notes}")
 
 
@@ -220,7 +220,7 @@ def devices_from_cdi():
 
 @case
 def invalid_pages():
-    refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "--dcgm asks this machine only")
+    refused(["-p", "1", "--dcgm", "http://example.com/metrics"], 2, "is not a URL on this machine")
 
 
 @case
@@ -246,7 +246,7 @@ def unknown_devices():
     row, total = tools[0].rows
     equal((row["launches"], row["copy_bytes"], row["comm"]), (31, 100, "workload"), "calls of the process")
     equal([key for key in ("held_by", "device_ids", "cost_micros", "used_ns", "idle_ns") if key in row], [], "unknown values")
-    check("no GPU of this machine is known" in total["notes"][0] and "(unallocated)" not in tools[1].text, f"{total}")
+    check("no GPU found" in total["notes"][0] and "(unallocated)" not in tools[1].text, f"{total}")
     equal([key for key in total if key.endswith("_ns") and key != "interval_ns"], [], "times without a device")
 
 
@@ -278,7 +278,7 @@ def state_over_restarts():
     tenants, total = check_sums(last.rows, 2)
     equal([row["team"] for row in tenants], ["the-team"], "teams")
     equal((total["interval_ns"], total["interval_ns"] - before >= 500_000_000), (kept(), True), "time of all runs")
-    check(any("nobody looked for" in note for note in total["notes"]), f"no note about time without a run: {total['notes']}")
+    check(any("were not observed" in note for note in total["notes"]), f"no note about time without a run: {total['notes']}")
     refused(["-p", workload.pid, "--state", state], 1, "--by team")
     workload.stop()
 

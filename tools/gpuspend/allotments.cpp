@@ -15,8 +15,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t memory_bytes = 16 << 20;
-constexpr size_t max_value_length = 4096; // of what is looked for
-constexpr size_t most_names = 64;
+constexpr size_t max_value_length = 4096;
+constexpr size_t max_names = 64;
 
 struct Answer {
     uint32_t pid = 0;
@@ -38,7 +38,7 @@ void serve(Helper::Task& task)
     });
 }
 
-// "0-3"; false: it is none.
+// Parses "0-3"; false if it is not a range.
 bool add_range(std::string_view name, std::vector<std::string>& to)
 {
     const auto first = consume_number<unsigned>(name);
@@ -47,7 +47,7 @@ bool add_range(std::string_view name, std::vector<std::string>& to)
     const auto last = parse_number<unsigned>(name.substr(1));
     if (!last || *last < *first)
         return false;
-    for (uint64_t i = *first; i <= *last && to.size() < most_names; i++)
+    for (uint64_t i = *first; i <= *last && to.size() < max_names; i++)
         to.push_back(std::to_string(i));
     return true;
 }
@@ -75,7 +75,7 @@ Allotment allotment_in(std::string_view environment)
 std::vector<std::string> devices_in(std::string_view list)
 {
     std::vector<std::string> names;
-    for (std::string_view rest = list; !rest.empty() && names.size() < most_names;) {
+    for (std::string_view rest = list; !rest.empty() && names.size() < max_names;) {
         const std::string_view name = next_part(rest, ',');
         if (!name.empty() && name != "all" && name != "none" && name != "void" && !add_range(name, names))
             names.emplace_back(name);
@@ -90,12 +90,12 @@ Allotments::Allotments()
                .consequence = "the GPUs in its environment are not known"})
 {}
 
-// What a process was started with does not change: it is asked once, and that is waited for, so that who is known at
-// once is known to hold.
+// The initial environment of a process does not change, so it is requested once. The request waits for the result, so
+// that the GPUs are known as soon as the process is.
 const Allotment& Allotments::of(uint32_t pid, uint64_t start_ns)
 {
     const auto [at, is_new] = known_.try_emplace({pid, start_ns});
-    at->second.asked_for = true;
+    at->second.selected = true;
     if (is_new)
         reader_.ask(static_cast<pid_t>(pid), message_of(Answer{pid, start_ns}));
     return at->second.allotment;
@@ -105,7 +105,7 @@ void Allotments::sweep()
 {
     reader_.poll();
     for (auto item = known_.begin(); item != known_.end();)
-        item = std::exchange(item->second.asked_for, false) ? std::next(item) : known_.erase(item);
+        item = std::exchange(item->second.selected, false) ? std::next(item) : known_.erase(item);
 }
 
 bool Allotments::apply(const Message& message)

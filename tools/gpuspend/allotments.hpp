@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs a process was started with, by its environment: a container runtime's word, or Slurm's. It is the process'
-// own memory, so a helper reads it.
+// GPUs in a process's environment, as set by a container runtime or Slurm. The environment is the process's own memory,
+// so a helper reads it.
 #pragma once
 
 #include "reader/reader.hpp"
@@ -16,29 +16,29 @@ namespace gpusnoop {
 
 struct Allotment {
     std::string visible_devices{}; // NVIDIA_VISIBLE_DEVICES
-    std::string slurm_gpus{};      // SLURM_JOB_GPUS, else SLURM_STEP_GPUS: the node's numbers, in PCI order
+    std::string slurm_gpus{};      // SLURM_JOB_GPUS, else SLURM_STEP_GPUS: indices on the node, in PCI order
 };
 
-// Of an environment, "NAME=VALUE" and a zero byte each.
+// Parses an environment: "NAME=VALUE", each ended by a zero byte.
 Allotment allotment_in(std::string_view environment);
 
-// Names that are devices: none of "all", which is in many images, "none" and "void". Ranges ("0-3") are all in them.
+// The devices in a list, without "all" (set in many images), "none" and "void". Ranges ("0-3") are expanded.
 std::vector<std::string> devices_in(std::string_view list);
 
 class Allotments {
 public:
     Allotments();
 
-    // Empty where it is not known, or not known yet. start_ns: or a pid would be taken for the next one's.
+    // Empty if not known (yet). start_ns: distinguishes processes that reuse a pid.
     const Allotment& of(uint32_t pid, uint64_t start_ns);
-    // Takes what has come, and forgets those that nobody has asked for since the last time.
+    // Receives results, and forgets processes that were not requested since the last call.
     void sweep();
 
 private:
     using Process = std::pair<uint32_t, uint64_t>;
     struct Known {
         Allotment allotment;
-        bool asked_for = true;
+        bool selected = true;
     };
     bool apply(const Message& message);
 

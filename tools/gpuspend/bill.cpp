@@ -10,14 +10,14 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t hour_ns = 3'600'000'000'000;
-constexpr size_t most_sentences = 5;
+constexpr size_t max_sentences = 5;
 
 uint64_t price_of(uint64_t ns, uint64_t micros_per_hour)
 {
     return static_cast<uint64_t>((uint128{ns} * micros_per_hour + hour_ns / 2) / hour_ns);
 }
 
-// In the order of an account's parts: nobody's, and of each tenant what it used and what it held idle.
+// The unallocated time, then the used and the idle time of each tenant.
 std::vector<uint64_t> parts_of(const DeviceAccount& device)
 {
     std::vector<uint64_t> parts{device.unallocated_ns};
@@ -30,7 +30,7 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// Of each device, and each instance of MIG: what its time costs. Those of one device are parts of one price.
+// The cost of each device and MIG instance. The instances of a device share its price.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {
@@ -40,7 +40,7 @@ static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
     };
     std::map<DeviceKey, Whole> wholes;
     for (const auto& [key, device] : ledger.devices()) {
-        Whole& whole = wholes[{device.of.empty() ? key.id : device.of, key.price}];
+        Whole& whole = wholes[{device.parent.empty() ? key.id : device.parent, key.price}];
         whole.keys.push_back(key);
         whole.ns.push_back(device.ns);
         whole.all_ns += device.ns;
@@ -69,9 +69,9 @@ Bill make_bill(const Ledger& ledger, bool by_device)
             money = divided(price, parts_of(device));
         if (!key.price)
             bill.unpriced_models.insert(device.model);
-        bill.devices.insert(device.of.empty() ? key.id : device.of);
-        if (!device.of.empty())
-            bill.device_of[key.id] = device.of;
+        bill.devices.insert(device.parent.empty() ? key.id : device.parent);
+        if (!device.parent.empty())
+            bill.device_of[key.id] = device.parent;
         bill.ns += device.ns;
         bill.micros += price;
         bill.unallocated_ns += device.unallocated_ns;
@@ -82,7 +82,7 @@ Bill make_bill(const Ledger& ledger, bool by_device)
         spare.micros += money[0];
         spare.priced |= key.price.has_value();
         if (by_device && device.tenants.empty())
-            bill.rows[{{}, key.id}].devices[key.id] = device.model; // nobody's
+            bill.rows[{{}, key.id}].devices[key.id] = device.model; // a row for the unallocated device
         Used all;
         for (const auto& [tenant, account] : device.tenants)
             all.add(account.used);
@@ -147,12 +147,12 @@ std::vector<std::string> sentences(const Bill& bill, const std::string& currency
     std::vector<Idle> found;
     for (const auto& [key, row] : bill.rows) {
         const TenantAccount& tenant = row.tenant;
-        // Half of the time is no accident.
+        // Report only tenants that launched nothing for at least half of the time.
         if (key.tenant == Tenant() || tenant.quiet_ns == 0 || tenant.quiet_ns * 2 < tenant.holding_ns)
             continue;
         const uint64_t micros = row.used_micros + row.idle_micros;
         found.push_back({row.idle_micros, row.account.idle_ns,
-                         fmt::format("{} holds {} GPU{} for {}{}, launched nothing for {}", tenant_name(key.tenant),
+                         fmt::format("{} held {} GPU{} for {}{} and launched nothing for {}", tenant_name(key.tenant),
                                      tenant.devices, tenant.devices == 1 ? "" : "s", time_text(tenant.holding_ns),
                                      row.unpriced ? "" : fmt::format(" ({})", money_text(micros, currency)),
                                      time_text(tenant.quiet_ns))});
@@ -161,11 +161,11 @@ std::vector<std::string> sentences(const Bill& bill, const std::string& currency
         found, [](const Idle& a, const Idle& b) { return a.micros != b.micros ? a.micros > b.micros : a.ns > b.ns; });
     std::vector<std::string> lines;
     for (Idle& idle : found)
-        if (lines.size() < most_sentences)
+        if (lines.size() < max_sentences)
             lines.push_back(std::move(idle.text));
-    if (found.size() > most_sentences)
+    if (found.size() > max_sentences)
         lines.push_back(
-            fmt::format("and {} more hold GPUs and launch nothing half of the time", found.size() - most_sentences));
+            fmt::format("{} more held GPUs and launched nothing for half of the time", found.size() - max_sentences));
     return lines;
 }
 

@@ -7,16 +7,16 @@
 
 namespace gpusnoop::gpuspend {
 
-Cell word(Of of)
+Cell kind_name(LineKind kind)
 {
     constexpr std::string_view words[] = {"tenant", "idle", "unallocated", "total"};
-    return Cell(std::string(words[static_cast<size_t>(of)]));
+    return Cell(std::string(words[static_cast<size_t>(kind)]));
 }
 
 Cell pod_text(const Line& l, const Context&)
 {
-    if (l.of != Of::tenant)
-        return Cell(fmt::format("({})", std::get<std::string>(word(l.of))));
+    if (l.kind != LineKind::tenant)
+        return Cell(fmt::format("({})", std::get<std::string>(kind_name(l.kind))));
     const Tenant& tenant = l.key->tenant;
     if (!tenant.pod.empty())
         return Cell(tenant.pod_namespace.empty() ? tenant.pod : tenant.pod_namespace + "/" + tenant.pod);
@@ -25,9 +25,9 @@ Cell pod_text(const Line& l, const Context&)
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part)
 {
-    // Where no pod names the line.
+    // The label goes here if no pod column has it.
     const View& rows = c.settings.rows;
-    if (l.of != Of::tenant)
+    if (l.kind != LineKind::tenant)
         return rows.pod || rows.container ? Cell() : pod_text(l, c);
     const std::string& text = l.key->tenant.*part;
     return text.empty() && !rows.pod && !rows.container ? text_if_any(l.key->tenant.owner) : text_if_any(text);
@@ -65,24 +65,24 @@ Cell memory_share(const Line& l, const Context& c)
 
 Cell used_time(const Line& l, const Context& c)
 {
-    return l.of == Of::total && is_on_devices(l, c) ? Cell(c.bill.used_ns) : figure(l, &Account::used_ns);
+    return l.kind == LineKind::total && is_on_devices(l, c) ? Cell(c.bill.used_ns) : figure(l, &Account::used_ns);
 }
 
 Cell idle_time(const Line& l, const Context& c)
 {
-    return l.of == Of::total && is_on_devices(l, c) ? Cell(c.bill.idle_ns) : figure(l, &Account::idle_ns);
+    return l.kind == LineKind::total && is_on_devices(l, c) ? Cell(c.bill.idle_ns) : figure(l, &Account::idle_ns);
 }
 
 Cell device_time(const Line& l, const Context& c)
 {
     if (!is_on_devices(l, c))
         return {};
-    switch (l.of) {
-    case Of::tenant:
+    switch (l.kind) {
+    case LineKind::tenant:
         return Cell(l.row->account.used_ns);
-    case Of::idle:
+    case LineKind::idle:
         return Cell(c.bill.idle_ns);
-    case Of::unallocated:
+    case LineKind::unallocated:
         return Cell(c.bill.unallocated_ns);
     default:
         return Cell(c.bill.ns);
@@ -91,12 +91,12 @@ Cell device_time(const Line& l, const Context& c)
 
 uint64_t micros_of(const Line& l, const Context& c)
 {
-    switch (l.of) {
-    case Of::tenant:
+    switch (l.kind) {
+    case LineKind::tenant:
         return l.row->used_micros;
-    case Of::idle:
+    case LineKind::idle:
         return c.bill.idle_micros;
-    case Of::unallocated:
+    case LineKind::unallocated:
         return c.bill.unallocated_micros;
     default:
         return c.bill.micros;
@@ -115,7 +115,7 @@ Cell cost(const Line& l, const Context& c)
 
 Cell idle_cost(const Line& l, const Context& c)
 {
-    if (!has_price(l, c) || l.of == Of::unallocated || l.of == Of::idle)
+    if (!has_price(l, c) || l.kind == LineKind::unallocated || l.kind == LineKind::idle)
         return {};
     return Cell(l.row ? l.row->idle_micros : c.bill.idle_micros);
 }
@@ -123,7 +123,7 @@ Cell idle_cost(const Line& l, const Context& c)
 Cell devices(const Line& l, const Context& c)
 {
     if (!l.row)
-        return l.of == Of::total ? Cell(uint64_t{c.bill.devices.size()}) : Cell();
+        return l.kind == LineKind::total ? Cell(uint64_t{c.bill.devices.size()}) : Cell();
     return Cell(uint64_t{l.row->devices.size()});
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a line of the bill shows: its cells, which columns.cpp names.
+// Cells of the lines of a bill; columns.cpp has their columns.
 #pragma once
 
 #include "tools/gpuspend/columns.hpp"
@@ -10,16 +10,16 @@
 
 namespace gpusnoop::gpuspend {
 
-// What a line is about: a tenant, the time that was held idle or unallocated, or the whole machine.
-enum class Of : uint8_t { tenant, idle, unallocated, total };
+// A line shows a tenant, the idle or unallocated time, or the whole machine.
+enum class LineKind : uint8_t { tenant, idle, unallocated, total };
 
 struct Line {
-    Of of = Of::tenant;
+    LineKind kind = LineKind::tenant;
     const BillKey* key = nullptr;
     const BillRow* row = nullptr;
 };
 
-Cell word(Of of);
+Cell kind_name(LineKind kind);
 
 template<std::string Tenant::*part>
 Cell of_tenant(const Line& l, const Context&)
@@ -27,12 +27,12 @@ Cell of_tenant(const Line& l, const Context&)
     return l.key ? text_if_any(l.key->tenant.*part) : Cell();
 }
 
-// The first column of text names the line, whatever it is about.
+// The label of a line for the first column of text: a pod, an owner, or "(idle)".
 Cell pod_text(const Line& l, const Context&);
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part);
 
-// Whether the line has device time: a tenant without a known device has none.
+// True if the line has device time: a tenant without a known device has none.
 bool is_on_devices(const Line& l, const Context& c);
 
 Cell figure(const Line& l, uint64_t Account::*part);
@@ -51,7 +51,7 @@ Cell used(const Line& l, const Context&)
     return counted(l, part);
 }
 
-// In byte-seconds: an hour of 80 GB fits, and so do ten years of a thousand of them.
+// In byte-seconds: 64 bits suffice for ten years of a thousand GPUs with 80 GB.
 Cell memory(const Line& l, const Context& c);
 
 template<uint64_t Used::*part>
@@ -68,7 +68,7 @@ Cell used_time(const Line& l, const Context& c);
 
 Cell idle_time(const Line& l, const Context& c);
 
-// What the line has of the time of devices: over the lines of tenants, idle and unallocated it adds up to theirs.
+// Device time of the line. The lines of tenants, idle and unallocated add up to the total.
 Cell device_time(const Line& l, const Context& c);
 
 uint64_t micros_of(const Line& l, const Context& c);
@@ -79,7 +79,7 @@ Cell cost(const Line& l, const Context& c);
 
 Cell idle_cost(const Line& l, const Context& c);
 
-// As people read money, and time.
+// Money and time as text.
 template<Cell (*micros)(const Line&, const Context&)>
 Cell in_money(const Line& l, const Context& c)
 {
@@ -102,12 +102,12 @@ Cell ids(const Line& l, const Context&);
 
 Cell model(const Line& l, const Context&);
 
-// Of its devices, as far as their models are known: names of AMD's begin so, whoever tells them (amd_devices.cpp).
+// Vendors of its devices, as far as their models are known: model names of AMD begin with "AMD" (amd_devices.cpp).
 Cell vendor(const Line& l, const Context&);
 
 Cell sources(const Line& l, const Context&);
 
-// Of the devices that it held, while it launched there; also what others did on them meanwhile.
+// Mean over the held devices, while the tenant launched there. Includes the work of other holders at that time.
 Cell mean(const Line& l, Figure figure, double unit);
 
 template<Figure figure>

@@ -40,25 +40,25 @@ using F = Field<C, L>;
 constexpr F fields[] = {
     {{"", "of", Unit::text},
      json_only<C>,
-     [](const L& l, const C&) { return word(l.of); },
-     "What the line is about: `tenant`, `idle`, `unallocated` or `total`."},
+     [](const L& l, const C&) { return kind_name(l.kind); },
+     "Kind of the line: `tenant`, `idle`, `unallocated` or `total`."},
     {{"POD", "", Unit::text, 32},
      [](const C& c) { return c.settings.rows.pod || c.settings.rows.container ? Shown::text : Shown::no; },
      pod_text,
-     "The pod, or who it is that is in none (owner). Pods of the same name are one row."},
+     "The pod, or the owner of processes that are in no pod. Pods of the same name share a row."},
     {{"NAMESPACE", "", Unit::text, 20},
      where_grouped<&View::pod_namespace>,
      [](const L& l, const C& c) { return own_text(l, c, &Tenant::pod_namespace); }},
     {{"CONTAINER", "container", Unit::text, 20},
      where_grouped<&View::container>,
      of_tenant<&Tenant::container>,
-     "With `--by`; the team also with `--teams`."},
+     "Shown with `--by`; the team also with `--teams`."},
     {{"TEAM", "team", Unit::text, 16},
      [](const C& c) { return c.settings.rows.team || !c.settings.teams.empty() ? Shown::both : Shown::no; },
      [](const L& l, const C& c) {
-         return l.of == Of::tenant     ? text_if_any(l.key->tenant.team)
-                : c.settings.rows.team ? own_text(l, c, &Tenant::team)
-                                       : Cell();
+         return l.kind == LineKind::tenant ? text_if_any(l.key->tenant.team)
+                : c.settings.rows.team     ? own_text(l, c, &Tenant::team)
+                                           : Cell();
      }},
     {{"USER", "user", Unit::text, 12},
      where_grouped<&View::user>,
@@ -75,7 +75,7 @@ constexpr F fields[] = {
     {{"", "namespace", Unit::text},
      json_only<C>,
      of_tenant<&Tenant::pod_namespace>,
-     "The pod, or the container, Slurm job, unit or cgroup of a tenant that is in none."},
+     "The pod; for a tenant that is in no pod, its container, Slurm job, unit or cgroup as owner."},
     {{"", "pod", Unit::text}, json_only<C>, of_tenant<&Tenant::pod>},
     {{"", "owner", Unit::text}, json_only<C>, of_tenant<&Tenant::owner>},
     {{"", "pods", Unit::count},
@@ -83,7 +83,7 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && !l.row->tenant.pods.empty() ? Cell(uint64_t{l.row->tenant.pods.size()}) : Cell();
      },
-     "How many pods of the name there were, 1024 at most."},
+     "Number of pods with this name, at most 1024."},
     {{"DEVICE", "device", Unit::text, 14},
      where_grouped<&View::device>,
      [](const L& l, const C& c) {
@@ -92,31 +92,32 @@ constexpr F fields[] = {
              !rows.pod && !rows.container && !rows.of_processes() && !rows.pod_namespace && !rows.cgroup && !rows.team;
          return l.key ? text_if_any(l.key->device) : alone ? pod_text(l, c) : Cell();
      },
-     "The UUID of the device or the instance; if it is not known, its place (`--by device`)."},
+     "UUID of the device or MIG instance, or its PCI address or index if the UUID is not known (`--by device`)."},
     {{"DEVICES", "devices", Unit::count, 7},
      always<C>,
      devices,
-     "How many devices the row held at all, each instance of MIG as one; at the end, how many GPUs there are."},
-    {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Which ones.", extra},
-    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Their model, if it is the same.", extra},
+     "Number of devices that the row held at any time, counting MIG instances as devices; in the total, the number of "
+     "GPUs."},
+    {{"IDS", "device_ids", Unit::text, 40}, always<C>, ids, "Ids of these devices.", extra},
+    {{"MODEL", "model", Unit::text, 24}, always<C>, model, "Model of these devices, if all have the same.", extra},
     {{"", "vendor", Unit::text},
      json_only<C>,
      vendor,
-     "`nvidia`, `amd` or `nvidia,amd`: whose they are, as far as their models are known."},
+     "Vendors of these devices, as far as their models are known: `nvidia`, `amd` or `nvidia,amd`."},
     F{{"TIME", "device_time_ns", Unit::count, 8},
       always<C>,
       device_time,
-      "Device time: of a row what it used, then what was idle, what was unallocated, and the sum."}
+      "Device time: used by the row, then idle, unallocated, and the total."}
         .in_text(in_time<device_time>),
     {{"", "used_ns", Unit::count},
      json_only<C>,
      used_time,
-     "Device time that the row used, and its share of the time of devices while it launched nothing."},
+     "Device time that the row used, and its share of the device time in which it launched nothing (idle)."},
     F{{"IDLE", "idle_ns", Unit::count, 8}, always<C>, idle_time}.in_text(in_time<idle_time>),
     {{"", "allocated_ns", Unit::count},
      json_only<C>,
      ns<&Account::allocated_ns>,
-     "Device time that an allocation is known for; of a device in parts, its part."},
+     "Device time for which an allocation is known; for a device shared by replicas, its part."},
     {{"", "resident_ns", Unit::count},
      json_only<C>,
      ns<&Account::resident_ns>,
@@ -125,56 +126,60 @@ constexpr F fields[] = {
     {{"", "shared_ns", Unit::count},
      json_only<C>,
      ns<&Account::shared_ns>,
-     "Of its share, what was on devices that others held, too."},
+     "Part of its device time on devices that other tenants held, too."},
     {{"", "equally_ns", Unit::count},
      json_only<C>,
      ns<&Account::equally_ns>,
-     "Of that, what was divided without anything counted."},
+     "Part of shared_ns that was divided equally, because there was no activity to divide by."},
     {{"", "holding_ns", Unit::count},
      json_only<C>,
      [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.holding_ns) : Cell(); },
-     "Time during which it held some device."},
+     "Time during which it held any device."},
     {{"", "quiet_ns", Unit::count},
      json_only<C>,
      [](const L& l, const C&) { return l.row ? Cell(l.row->tenant.quiet_ns) : Cell(); },
-     "Of that, time during which it launched nothing on any."},
+     "Part of holding_ns during which it launched nothing on any device."},
     {{"LAUNCHES", "launches", Unit::count, 9},
      always<C>,
      used<&Used::launches>,
-     "Launches of kernels and graphs, on all devices; those that are captured are left out. Launches and copies are "
-     "counted where they begin: whether one fails is not known, and it counts as made."},
+     "Launches of kernels and graphs on all devices, without captured ones. Launches and copies are counted at entry, "
+     "so "
+     "failed calls count, too."},
     {{"GRAPHKERN", "graph_kernels", Unit::count, 9},
      always<C>,
      used<&Used::graph_kernels>,
-     "Kernels in graphs that were launched, as far as they are known.",
+     "Kernels in launched graphs, as far as known.",
      extra},
     {{"BYTES", "copy_bytes", Unit::bytes, 7},
      always<C>,
      used<&Used::bytes>,
-     "Bytes copied, set and prefetched; of calls that fail, too."},
+     "Bytes copied, set and prefetched, including failed calls."},
     {{"WAIT(s)", "wait_ns", Unit::seconds, 10},
      [](const C& c) { return c.settings.cheap ? Shown::no : Shown::both; },
      used<&Used::wait_ns>,
-     "Time that threads waited for the device, of waits that have returned."},
-    {{"BYTESEC", "memory_byte_seconds", Unit::bytes, 7}, always<C>, memory, "Memory held, times how long.", extra},
+     "Time that threads waited for the GPU, in waits that have returned."},
+    {{"BYTESEC", "memory_byte_seconds", Unit::bytes, 7},
+     always<C>,
+     memory,
+     "Held memory, multiplied by its duration.",
+     extra},
     {{"LAUNCH%", "launch_share_percent", Unit::percent, 7},
      always<C>,
      share_of_all<&Used::launches>,
-     "Its share of the launches, of the samples and of the memory, of all who held the devices that it held."},
+     "Its share of launches, busy samples and memory among all holders of its devices."},
     {{"BUSY%", "busy_share_percent", Unit::percent, 6}, always<C>, share_of_all<&Used::busy_ns>},
     {{"MEM%", "memory_share_percent", Unit::percent, 6}, always<C>, memory_share},
     {{"SMACT%", "sm_active_percent", Unit::percent, 6},
      where_measured,
      mean_percent<Figure::sm_active>,
-     "How well the devices were used while it launched there, by their own counters; in text if there are such at "
-     "all."},
+     "Utilization of the devices while it launched there, by hardware counters; in text only if any are available."},
     {{"OCC%", "sm_occupancy_percent", Unit::percent, 6}, always<C>, mean_percent<Figure::sm_occupancy>, "", extra},
     {{"TENSOR%", "tensor_active_percent", Unit::percent, 7}, where_measured, mean_percent<Figure::tensor_active>},
     {{"DRAM%", "dram_active_percent", Unit::percent, 6}, where_measured, mean_percent<Figure::dram_active>},
     {{"GPU%", "gpu_busy_percent", Unit::percent, 6},
      always<C>,
      mean_percent<Figure::gpu_busy>,
-     "The share of that time in which kernels of any process ran, and the memory of the device that was in use.",
+     "Share of that time in which kernels of any process ran, and the used memory of the device.",
      extra},
     {{"FB", "memory_used_bytes", Unit::bytes, 7},
      always<C>,
@@ -189,51 +194,56 @@ constexpr F fields[] = {
      [](const L& l, const C&) {
          return l.row && l.row->account.efficiency.sources ? Cell(l.row->account.efficiency.shared_ns) : Cell();
      },
-     "Of the time that these cover, what others held the device, too."},
+     "Part of the time covered by these counters in which other tenants held the device, too."},
     {{"", "measured_by", Unit::text},
      json_only<C>,
      [](const L& l, const C&) {
          return l.row ? text_if_any(measured_by_text(l.row->account.efficiency.sources)) : Cell();
      },
-     "Their source: `nvml`, `dcgm`."},
+     "Source of these counters: `nvml`, `dcgm`."},
     {{"", "launches_on_unknown_device", Unit::count},
      json_only<C>,
      [](const L& l, const C&) {
          return l.row && l.row->tenant.elsewhere.launches ? Cell(l.row->tenant.elsewhere.launches) : Cell();
      },
-     "Of the launches, those whose device is not known."},
+     "Launches whose device is not known."},
     {{"", "split", Unit::text},
      json_only<C>,
      [](const L& l, const C& c) {
          return l.row && l.row->account.shared_ns ? Cell(std::string(split_name(c.settings.split))) : Cell();
      },
-     "What the time of a device that others held, too, was divided by."},
+     "Measure by which the time of shared devices was divided."},
     {{"SHARED", "shared", Unit::text, 6},
      always<C>,
      shared,
-     "Others held a device, too: neither its time nor its counters are the row's alone."},
+     "Other tenants held a device, too: neither its time nor its counters belong to the row alone."},
     F{{"COST", "cost_micros", Unit::count, 9},
       where_priced,
       cost,
-      "What TIME costs; in JSON, in millionths of the currency's unit."}
+      "Cost of TIME; in JSON, in millionths of the currency's unit."}
         .in_text(in_money<cost>),
-    F{{"IDLECOST", "idle_cost_micros", Unit::count, 9}, where_priced, idle_cost, "What IDLE costs."}.in_text(
+    F{{"IDLECOST", "idle_cost_micros", Unit::count, 9}, where_priced, idle_cost, "Cost of IDLE."}.in_text(
         in_money<idle_cost>),
     {{"", "currency", Unit::text},
      where_priced,
      [](const L&, const C& c) { return Cell(std::string(c.currency)); },
-     "Of both."},
+     "Currency of both costs."},
     {{"OVERHEAD%", "probes_cpu_percent", Unit::percent, 9},
      always<C>,
-     [](const L& l, const C& c) { return l.of == Of::total && c.probes_percent ? Cell(*c.probes_percent) : Cell(); },
-     "In the last line: what the probes took from those that are traced since the last report, of one CPU, as far as "
-     "that can be measured, and what the tool took itself."},
+     [](const L& l, const C& c) {
+         return l.kind == LineKind::total && c.probes_percent ? Cell(*c.probes_percent) : Cell();
+     },
+     "In the last line: CPU time of the probes in traced processes since the last report (as far as it can be "
+     "measured), and of the tool itself, in percent of one CPU."},
     {{"OWN%", "own_cpu_percent", Unit::percent, 5},
      always<C>,
-     [](const L& l, const C& c) { return l.of == Of::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },
+     [](const L& l, const C& c) { return l.kind == LineKind::total && c.own_percent ? Cell(*c.own_percent) : Cell(); },
      "",
      extra},
-    {{"HELDBY", "held_by", Unit::text, 16}, always<C>, sources, "The source by which it held devices; see above."},
+    {{"HELDBY", "held_by", Unit::text, 16},
+     always<C>,
+     sources,
+     "Sources that report the row as a holder of its devices; see above."},
 };
 
 } // namespace
@@ -292,7 +302,7 @@ void print_bill(Output& output, const Context& context, const std::vector<std::s
     };
     std::vector<Ordered> lines;
     for (const auto& [key, one] : context.bill.rows) {
-        const Line line{Of::tenant, &key, &one};
+        const Line line{LineKind::tenant, &key, &one};
         Ordered ordered{static_cast<double>(one.account.used_ns + one.account.idle_ns), row(line)};
         for (size_t i = 0; i < shown.size(); i++)
             if (shown[i].field->is_called(context.settings.sort) && !shown[i].field->is_called("device_time_ns"))
@@ -306,12 +316,12 @@ void print_bill(Output& output, const Context& context, const std::vector<std::s
             place->row(columns, lines[number].row, {});
     if (context.bill.devices.empty()) {
         if (!lines.empty())
-            output.row(columns, row({Of::total}), {"notes", below});
+            output.row(columns, row({LineKind::total}), {"notes", below});
         return;
     }
-    for (const Of of : {Of::idle, Of::unallocated})
-        output.row(columns, row({of}), {});
-    output.row(columns, row({Of::total}), {"notes", below});
+    for (const LineKind kind : {LineKind::idle, LineKind::unallocated})
+        output.row(columns, row({kind}), {});
+    output.row(columns, row({LineKind::total}), {"notes", below});
 }
 
 } // namespace gpusnoop::gpuspend

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of gpuspend was asked for, and the columns that show it.
+// gpuspend's settings and columns.
 #pragma once
 
 #include "output/metrics.hpp"
@@ -15,7 +15,7 @@
 
 namespace gpusnoop::gpuspend {
 
-// What rows tell apart.
+// The grouping of rows.
 struct View {
     bool pid = false, comm = false, user = false, container = false, pod = false, pod_namespace = false, cgroup = false,
          team = false, device = false;
@@ -32,8 +32,8 @@ struct Settings : CallSettings {
     bool csv = false;
     std::string split_by = "launches";
     std::string prices, teams, state; // files
-    std::string dcgm;                 // a URL of this machine, or a file
-    std::string nvml_library;         // as in NvmlFigures
+    std::string dcgm;                 // a loopback URL, or a file
+    std::string nvml_library;         // see NvmlFigures
     MetricsOptions metrics;
 };
 
@@ -43,19 +43,19 @@ struct Context {
     const Bill& bill;
     std::string_view currency;
     bool priced = false;                // some device has a price
-    uint64_t since_ns = 0, wall_ns = 0; // when what the bill covers begins and ends, time of day
-    // What this run took since the last report, of one CPU: from those that are traced, and for itself. nullopt: not
-    // known.
+    uint64_t since_ns = 0, wall_ns = 0; // begin and end of the period of the bill, time of day
+    // Cost since the last report, in percent of one CPU: of probes in traced processes, and of this process. nullopt:
+    // not known.
     std::optional<double> probes_percent{}, own_percent{};
 };
 
-// The rows, what nobody was given, and the sum; below it the sentences and what is not known.
+// Prints the rows of tenants, the idle and unallocated time, the total, and notes below it.
 void print_bill(Output& output, const Context& context, const std::vector<std::string>& below);
 
-// As FOCUS 1.3 names columns, a line per row and device.
+// Prints a line per row and device with the columns of FOCUS 1.3.
 void print_focus(Output& output, const Context& context);
 
-// Throws UsageError where --columns or -s names no column, and Answer where --columns asks for their names.
+// Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.
 void check_fields(const Options& options, const std::string& sort);
 
 } // namespace gpusnoop::gpuspend

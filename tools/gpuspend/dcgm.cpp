@@ -20,12 +20,12 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t patience_ns = 10'000'000'000; // as long as Prometheus waits for a page
-constexpr size_t longest_head = 64 << 10;
+constexpr uint64_t timeout_ns = 10'000'000'000; // the same as Prometheus's
+constexpr size_t max_header_size = 64 << 10;
 
 } // namespace
 
-LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t largest)
+LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t max_size)
 {
     constexpr std::string_view scheme = "http://";
     std::string_view rest = url.substr(std::min(scheme.size(), url.size()));
@@ -40,8 +40,8 @@ LoopbackRequest::Parameters http_request(std::string_view option, std::string_vi
                                                      : host == "[::1]"   ? AF_INET6
                                                                          : AF_INET,
                                            .request = {},
-                                           .max_bytes = largest + longest_head,
-                                           .timeout_ns = patience_ns};
+                                           .max_bytes = max_size + max_header_size,
+                                           .timeout_ns = timeout_ns};
     bool good = url.starts_with(scheme) && (parameters.family != AF_INET || host == "127.0.0.1");
     if (has_port) {
         const std::string_view port = authority.substr(colon + 1);
@@ -50,9 +50,9 @@ LoopbackRequest::Parameters http_request(std::string_view option, std::string_vi
     }
     good &= std::ranges::all_of(path, [](char c) { return c > ' ' && c < 127; });
     if (!good)
-        throw UsageError(fmt::format("{} asks this machine only, as in http://localhost:9400/metrics, and not '{}'",
-                                     option, printable(url.substr(0, 200))));
-    // HTTP/1.0, so that the body comes in one piece and ends with the connection.
+        throw UsageError(fmt::format("{}: '{}' is not a URL on this machine; try http://localhost:9400/metrics", option,
+                                     printable(url.substr(0, 200))));
+    // HTTP/1.0, so that the body is not chunked and ends with the connection.
     parameters.request = fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nAccept: text/plain\r\n\r\n", path, authority);
     return parameters;
 }
@@ -61,8 +61,8 @@ LoopbackResponse http_body(std::string_view answer)
 {
     const auto no = [](std::string why) { return LoopbackResponse{.text = {}, .error = std::move(why)}; };
     const size_t head_end = answer.find("\r\n\r\n");
-    if (!answer.starts_with("HTTP/1.") || head_end == std::string_view::npos || head_end > longest_head)
-        return no("what listens there does not speak HTTP");
+    if (!answer.starts_with("HTTP/1.") || head_end == std::string_view::npos || head_end > max_header_size)
+        return no("the listener does not speak HTTP");
     const std::string_view head = answer.substr(0, head_end), body = answer.substr(head_end + 4);
     const std::string_view status = head.substr(0, head.find("\r\n"));
     if (status.substr(std::min(status.find(' '), status.size())).substr(0, 4) != " 200")
@@ -75,31 +75,31 @@ LoopbackResponse http_body(std::string_view answer)
         };
         constexpr std::string_view length = "content-length:";
         if (is("transfer-encoding:"))
-            return no("its answer is in pieces, which were not asked for");
+            return no("its answer is chunked, although the request was HTTP/1.0");
         if (!is(length))
             continue;
         const size_t from = std::min(line.find_first_not_of(' ', length.size()), line.size());
         if (leading_number<size_t>(line.substr(from)).value_or(0) != body.size())
-            return no("its answer is not whole");
+            return no("its answer is truncated");
     }
     return {.text = std::string(body)};
 }
 
 namespace {
 
-constexpr size_t longest_label = 256;
+constexpr size_t max_label_length = 256;
 constexpr double mib = 1 << 20;
 
 struct Name {
     std::string_view name;
     Figure figure;
-    double unit; // of a Gauges value, in the exporter's
-    double most;
-    bool instead = false; // of another one, where the page does not have that
+    double unit; // factor from the exporter's unit to that of Gauges
+    double max;
+    bool fallback = false; // used only if the page does not have another name for the figure
 };
 
-// The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 has named the fields
-// anew, and knows both names. MIG instances have no GPU_UTIL; how long their engine was active is as much.
+// The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 renamed the fields,
+// and supports both names. MIG instances have no GPU_UTIL; GR_ENGINE_ACTIVE is equivalent.
 constexpr Name names[] = {
     {"DCGM_FI_PROF_SM_ACTIVE", Figure::sm_active, 1e6, 1},
     {"DCGM_FI_PROF_SM_UTIL_RATIO", Figure::sm_active, 1e6, 1},
@@ -119,8 +119,8 @@ struct Labels {
     bool of_process = false;
 };
 
-// The text behind "{", up to what follows "}"; nullopt: it is none.
-std::optional<Labels> take_labels(std::string_view& rest)
+// Parses the labels after "{", and removes them and the "}" from the text; nullopt if they are malformed.
+std::optional<Labels> parse_labels(std::string_view& rest)
 {
     Labels labels;
     for (;;) {
@@ -139,14 +139,14 @@ std::optional<Labels> take_labels(std::string_view& rest)
             const bool escaped = rest[at] == '\\' && at + 1 < rest.size();
             closed = !escaped && rest[at] == '"';
             at += escaped;
-            if (!closed && value.size() <= longest_label)
+            if (!closed && value.size() <= max_label_length)
                 value += rest[at];
         }
         if (!closed)
             return std::nullopt;
         rest.remove_prefix(at);
-        if (value.size() > longest_label)
-            value.clear(); // of which nothing is believed
+        if (value.size() > max_label_length)
+            value.clear(); // too long to be valid
         if (name == "UUID" || name == "gpu_uuid")
             labels.uuid = value;
         else if (name == "GPU_I_ID")
@@ -160,7 +160,7 @@ std::optional<Labels> take_labels(std::string_view& rest)
     return labels;
 }
 
-std::optional<double> take_value(std::string_view rest)
+std::optional<double> parse_value(std::string_view rest)
 {
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
     const auto value = consume_number<double>(rest);
@@ -185,8 +185,8 @@ DcgmPage parse_dcgm_page(std::string_view text)
 {
     DcgmPage page;
     std::map<DcgmKey, std::array<bool, figure_count>> differ;
-    std::map<DcgmKey, Gauges> instead;
-    text = text.substr(0, DcgmPage::largest);
+    std::map<DcgmKey, Gauges> fallback;
+    text = text.substr(0, DcgmPage::max_size);
     for (std::string_view left = text; !left.empty();) {
         std::string_view line = next_part(left, '\n');
         const size_t brace = line.find('{');
@@ -195,20 +195,20 @@ DcgmPage parse_dcgm_page(std::string_view text)
             continue;
         page.series++;
         line.remove_prefix(brace + 1);
-        const auto labels = take_labels(line);
-        const auto value = labels ? take_value(line) : std::nullopt;
+        const auto labels = parse_labels(line);
+        const auto value = labels ? parse_value(line) : std::nullopt;
         const auto key = labels ? key_of(*labels) : std::nullopt;
-        if (!key || !value || *value < 0 || *value > name->most ||
+        if (!key || !value || *value < 0 || *value > name->max ||
             (page.devices.size() >= DcgmPage::max_devices && !page.devices.contains(*key))) {
             page.unusable++;
             continue;
         }
         page.devices.try_emplace(*key);
-        Gauges& gauges = (name->instead ? instead : page.devices)[*key];
+        Gauges& gauges = (name->fallback ? fallback : page.devices)[*key];
         auto& known = gauges.values[static_cast<size_t>(name->figure)];
         const auto number = static_cast<uint64_t>(std::llround(*value * name->unit));
-        // A device's figure is repeated for each pod on it. Those that differ are of pods or processes, and say nothing
-        // of the device.
+        // The figure of a device is repeated for each pod on it. If the values differ, they are of pods or processes,
+        // and the figure of the device is not known.
         if (known && *known != number) {
             differ[*key][static_cast<size_t>(name->figure)] = true;
             page.unusable++;
@@ -218,8 +218,8 @@ DcgmPage parse_dcgm_page(std::string_view text)
     for (const auto& [key, figures] : differ)
         for (size_t i = 0; i < figure_count; i++)
             if (figures[i])
-                page.devices[key].values[i].reset(), instead[key].values[i].reset();
-    for (const auto& [key, gauges] : instead)
+                page.devices[key].values[i].reset(), fallback[key].values[i].reset();
+    for (const auto& [key, gauges] : fallback)
         for (size_t i = 0; i < figure_count; i++)
             page.devices[key].set(static_cast<Figure>(i), gauges.values[i], MEASURED_BY_DCGM);
     return page;
@@ -229,15 +229,15 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 constexpr uint64_t poll_interval_ns = 5 * second;
-// The exporter looks every 30 s, unless it is told otherwise (DCGM_EXPORTER_INTERVAL).
-constexpr uint64_t oldest_ns = 90 * second;
+// The exporter's default interval is 30 s (DCGM_EXPORTER_INTERVAL).
+constexpr uint64_t max_age_ns = 90 * second;
 
 } // namespace
 
 Dcgm::Dcgm(const std::string& where) : where_(where)
 {
     if (where.find("://") != std::string::npos)
-        service_.emplace(http_request("--dcgm", where, DcgmPage::largest));
+        service_.emplace(http_request("--dcgm", where, DcgmPage::max_size));
 }
 
 void Dcgm::refresh(uint64_t now_ns)
@@ -253,10 +253,10 @@ void Dcgm::refresh(uint64_t now_ns)
         if (auto answer = service_->poll(now_ns)) {
             if (answer->error.empty())
                 answer = http_body(answer->text);
-            answer->error.empty() ? take(answer->text, now_ns) : fail(answer->error);
+            answer->error.empty() ? apply(answer->text, now_ns) : fail(answer->error);
         }
     }
-    if (taken_ns_ && now_ns > taken_ns_ + oldest_ns)
+    if (page_ns_ && now_ns > page_ns_ + max_age_ns)
         page_ = {};
 }
 
@@ -269,32 +269,32 @@ void Dcgm::read_file(uint64_t now_ns)
     if (!S_ISREG(st.st_mode))
         return fail("it is not a regular file");
     const auto changed_ns = static_cast<uint64_t>(st.st_mtim.tv_sec) * second;
-    if (const uint64_t wall_ns = clock_ns(CLOCK_REALTIME); wall_ns > changed_ns + oldest_ns)
+    if (const uint64_t wall_ns = clock_ns(CLOCK_REALTIME); wall_ns > changed_ns + max_age_ns)
         return fail(fmt::format("it was written {} s ago", (wall_ns - changed_ns) / second));
-    const auto text = read_text(file, DcgmPage::largest);
+    const auto text = read_text(file, DcgmPage::max_size);
     if (!text)
         return fail(errno_text(errno));
-    take(*text, now_ns);
+    apply(*text, now_ns);
 }
 
-void Dcgm::take(const std::string& text, uint64_t now_ns)
+void Dcgm::apply(const std::string& text, uint64_t now_ns)
 {
-    if (text.size() > DcgmPage::largest)
-        return fail(fmt::format("it is larger than {}", human_bytes(DcgmPage::largest)));
+    if (text.size() > DcgmPage::max_size)
+        return fail(fmt::format("it is larger than {}", prose_bytes(DcgmPage::max_size)));
     DcgmPage page = parse_dcgm_page(text);
     if (page.devices.empty())
-        return fail("it has no series of DCGM with the UUID of a GPU");
+        return fail("it has no DCGM series with a GPU UUID");
     page_ = std::move(page);
-    taken_ns_ = now_ns;
-    why_not_.clear();
+    page_ns_ = now_ns;
+    error_.clear();
 }
 
 void Dcgm::fail(std::string why)
 {
     page_ = {};
-    why_not_ = std::move(why);
-    if (!std::exchange(complained_, true))
-        warn(fmt::format("nothing is known from DCGM's page '{}': {}", printable(where_), why_not_));
+    error_ = std::move(why);
+    if (!std::exchange(warned_, true))
+        warn(fmt::format("cannot use DCGM's page '{}': {}", printable(where_), error_));
 }
 
 const Gauges* Dcgm::of(std::string_view uuid, std::optional<uint32_t> gpu_instance) const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well devices are used, by a dcgm-exporter's page (--dcgm): of a service of this machine, or a file.
+// Utilization of devices from a page of dcgm-exporter (--dcgm): a service on this machine, or a file.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -14,61 +14,60 @@
 
 namespace gpusnoop {
 
-// Pages by HTTP, from services of this machine.
+// The request for a URL on this machine: "http://localhost:9400/metrics", also with 127.0.0.1 or [::1]. Throws
+// UsageError that names the option.
+LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t max_size);
 
-// What to ask for "http://localhost:9400/metrics", also with 127.0.0.1 or [::1]. Throws UsageError; option: that the
-// URL was given by.
-LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t largest);
-
-// The body of a whole answer; why_not where it is none.
+// Extracts the body of a complete answer. Sets the error if there is none.
 LoopbackResponse http_body(std::string_view answer);
 
-// A page of NVIDIA's dcgm-exporter, in Prometheus's text format: how well each device or MIG instance is used.
-
-// Whose a figure is.
+// The device or MIG instance of a figure.
 struct DcgmKey {
-    std::string uuid; // the device's, also of an instance
+    std::string uuid; // of the device, also for an instance
     std::optional<uint32_t> gpu_instance;
     auto operator<=>(const DcgmKey&) const = default;
 };
 
+// A page in Prometheus's text format.
 struct DcgmPage {
     std::map<DcgmKey, Gauges> devices;
-    size_t series = 0; // of the names that are looked for
-    size_t unusable =
-        0; // of these: values that cannot be, without a device, of a process or differing with no way to tell
+    size_t series = 0;   // with a name that is used
+    size_t unusable = 0; // of these: with an invalid value, no device, a process, or contradictory values
 
-    static constexpr size_t largest = 4 << 20;
+    static constexpr size_t max_size = 4 << 20;
     static constexpr size_t max_devices = 4096;
 };
 
-// Never fails: what is none of it is left out.
+// Never fails: anything else is ignored.
 DcgmPage parse_dcgm_page(std::string_view text);
 
 class Dcgm {
 public:
-    // A URL of the loopback, or a path. Throws UsageError.
+    // where: a loopback URL, or a path. Throws UsageError.
     explicit Dcgm(const std::string& where);
 
-    // Looks again every few seconds, and waits for nothing. now_ns: CLOCK_MONOTONIC. Says once why there is nothing.
+    // Polls every few seconds, without blocking, and warns once of an error. now_ns: CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns);
 
-    // nullptr: it says nothing, or what it has said is too old.
+    // Null if there are no values, or they are too old.
     const Gauges* of(std::string_view uuid, std::optional<uint32_t> gpu_instance) const;
-    const std::string& why_not() const { return why_not_; } // it says nothing now: a sentence's end; else empty
+    const std::string& error() const
+    {
+        return error_;
+    } // why there are no values now, for the end of a sentence; else empty
     const std::string& where() const { return where_; }
 
 private:
-    void take(const std::string& text, uint64_t now_ns);
+    void apply(const std::string& text, uint64_t now_ns);
     void fail(std::string why);
     void read_file(uint64_t now_ns);
 
     std::string where_;
     std::optional<LoopbackRequest> service_;
     DcgmPage page_;
-    std::string why_not_ = "it has not answered yet";
-    uint64_t next_ns_ = 0, taken_ns_ = 0;
-    bool complained_ = false;
+    std::string error_ = "it has not answered yet";
+    uint64_t next_ns_ = 0, page_ns_ = 0;
+    bool warned_ = false;
 };
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FOCUS 1.3 (FinOps Open Cost and Usage Specification): its names for who pays what for which device, and under names
-// of ours (x_) what it has none for. The invoice is the provider's: it is joined by ResourceId.
+// Output as FOCUS 1.3 (FinOps Open Cost and Usage Specification), with our own columns (x_) for figures that it lacks.
+// It can be joined with the provider's invoice by ResourceId.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "rows/field.hpp"
@@ -16,7 +16,7 @@ constexpr double hour_ns = 3.6e12;
 
 struct Charge {
     std::string device{}, model{};
-    const BillKey* key = nullptr; // null: nobody was given it
+    const BillKey* key = nullptr; // null: unallocated
     const BillRow* row = nullptr;
     std::string_view part{}; // "used", "idle", "unallocated"
     uint64_t ns = 0, micros = 0;
@@ -35,7 +35,7 @@ Cell hours(uint64_t ns)
     return Cell(static_cast<double>(ns) / hour_ns);
 }
 
-// Whole numbers of the smallest unit, as decimals: nothing is lost on the way.
+// Exact decimal of a whole number of the smallest unit.
 Cell decimal(uint64_t value, uint64_t unit, int digits)
 {
     return Cell(fmt::format("{}.{:0{}}", value / unit, value % unit, digits));
@@ -76,7 +76,7 @@ Cell share(const Charge& l, const C&)
     return Cell(static_cast<double>(l.row->account.used.*part) / static_cast<double>(l.row->all.*part));
 }
 
-// A part of one, as FOCUS has shares.
+// As a fraction of 1, like all shares in FOCUS.
 template<Figure figure>
 Cell mean(const Charge& l, const C&)
 {
@@ -161,7 +161,7 @@ void print_focus(Output& output, const Context& context)
     };
     for (const auto& [key, row] : context.bill.rows) {
         if (key.device.empty())
-            continue; // of no device that is known
+            continue; // the device is not known
         Charge charge{.device = key.device,
                       .model = row.devices.begin()->second,
                       .key = &key,

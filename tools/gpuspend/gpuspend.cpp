@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuspend: who holds the GPUs, who uses them, and what that costs.
+// gpuspend: GPUs held and used by each pod, container, user or process, and their cost.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "output/metrics.hpp"
@@ -25,19 +25,19 @@ namespace {
 
 constexpr ToolSpec about{
     .name = "gpuspend",
-    .summary = "Shows who holds the GPUs, who uses them, and what that costs: by pod, container, user or process.",
-    .examples = "  gpuspend                    # who held and used the GPUs until Ctrl-C\n"
+    .summary = "Shows which pods, containers, users or processes hold and use the GPUs, and what that costs.",
+    .examples = "  gpuspend                    # GPUs held and used, until Ctrl-C\n"
                 "  gpuspend 60                 # a table a minute\n"
-                "  gpuspend -d 8h --prices /etc/gpu-prices   # with what it cost\n"
-                "  gpuspend --by namespace,device 60   # whose, on which GPU\n"
-                "  gpuspend --by pid 10        # processes\n"
-                "  gpuspend --split busy 60    # shared GPUs by how busy the driver saw each process keep them\n"
+                "  gpuspend -d 8h --prices /etc/gpu-prices   # also show costs\n"
+                "  gpuspend --by namespace,device 60   # by namespace and GPU\n"
+                "  gpuspend --by pid 10        # by process\n"
+                "  gpuspend --split busy 60    # divide shared GPUs by the driver's busy time of each process\n"
                 "  gpuspend --cheap 60         # launches and copies only: the cheapest probes\n"
-                "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # for accounts, as FOCUS 1.3 names it\n"
-                "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # a month, over restarts\n"
+                "  gpuspend --csv -d 24h --prices /etc/gpu-prices   # CSV for billing (FOCUS 1.3)\n"
+                "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # totals across restarts\n"
                 "  gpuspend --json 60          # one JSON object per row and minute\n",
     .open = BpfObject::open<gpuspend_bpf>,
-    .ring_mb = 4, // there are no lines
+    .ring_mb = 4, // this tool has no lines (-e)
     .without_returns = "waits and memory are unknown",
 };
 
@@ -70,8 +70,8 @@ private:
     gpuspend_bpf& skeleton() const { return bpf_.as<gpuspend_bpf>(); }
     std::unique_ptr<Output> make_output();
     void read_files();
-    void tracing_began(const Running& running);
-    void take_slice();
+    void on_tracing_started(const Running& running);
+    void add_slice();
     void keep_sums(uint64_t wall_ns);
     std::vector<std::string> notes(const Bill& bill) const;
 
@@ -79,14 +79,14 @@ private:
     Prices prices_;
     std::optional<Slices> slices_;
     Teams teams_;
-    std::optional<Ledger> ledger_; // by ids, for some seconds
+    std::optional<Ledger> ledger_; // by ids, of the last seconds
     SpendState sums_;              // by names, since the last report, or since the state began
     std::optional<StateFile> state_;
-    Metrics* metrics_ = nullptr;   // the output of the run, where it is metrics
-    std::optional<Error> unsaved_; // why the last write of the state failed
+    Metrics* metrics_ = nullptr;   // the output of the run, if it is metrics
+    std::optional<Error> unsaved_; // error of the last write of the state
     uint64_t ticks_ = 0;
-    uint64_t until_ns_ = 0; // that slices reach to, CLOCK_MONOTONIC
-    bool followed_ = false; // calls to their return
+    uint64_t until_ns_ = 0; // end of the last slice, CLOCK_MONOTONIC
+    bool followed_ = false; // calls are followed to their return
     Tier tier_ = Tier::session;
     std::optional<Cost> cost_;
     uint64_t reported_ns_ = 0; // CLOCK_MONOTONIC
@@ -97,12 +97,12 @@ RunPlan GpuSpend::plan()
     RunPlan plan = begin_plan();
     validate_options(settings_, options_);
     if (settings_.metrics.wanted())
-        plan.usual_interval = std::chrono::seconds(15); // as often as Prometheus asks, if nobody has told it otherwise
+        plan.usual_interval = std::chrono::seconds(15); // a common scrape interval of Prometheus
     using enum Layers;
     plan.traced = "GPU use";
     plan.noun = "use of a GPU";
     plan.hooks.make_output = [this] { return make_output(); };
-    plan.hooks.begin.emplace_back([this](const Running& running) { tracing_began(running); });
+    plan.hooks.begin.emplace_back([this](const Running& running) { on_tracing_started(running); });
     plan.hooks.check_results = [this] {
         if (unsaved_)
             throw Error(*unsaved_);
@@ -120,7 +120,7 @@ RunPlan GpuSpend::plan()
     constexpr std::string_view no_graphs = "kernels in graphs are unknown, and captured kernels count as launched";
     constexpr std::string_view no_memory = "memory is unknown";
     const Program returning[] = {
-        {"state", both, device_calls, true, "devices are unknown where NVML does not tell"},
+        {"state", both, device_calls, true, "devices are unknown unless NVML has them"},
         {"follow", driver, capture_calls, true, no_graphs},
         {"follow", driver, graph_calls, true, no_graphs},
         {"event", driver, event_calls, false, no_graphs},
@@ -145,7 +145,7 @@ std::unique_ptr<Output> GpuSpend::make_output()
     return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
 }
 
-// Before loading, which takes a while: an error in a file is reported at once.
+// To be called before loading, which takes a while, so that an error in a file is reported at once.
 void GpuSpend::read_files()
 {
     if (!settings_.prices.empty())
@@ -157,9 +157,9 @@ void GpuSpend::read_files()
         state_.emplace(settings_.state);
         if (auto kept = state_->read()) {
             if (kept->view != sums_.view || kept->ledger.split() != settings_.split)
-                throw Error(fmt::format("the state '{}' is of --by {} --split {}", settings_.state,
+                throw Error(fmt::format("state file '{}' was saved with --by {} --split {}", settings_.state,
                                         printable(kept->view), split_name(kept->ledger.split())),
-                            "ask for the same, or name another file");
+                            "use the same options, or name another file");
             sums_ = std::move(*kept);
         }
     }
@@ -193,7 +193,7 @@ void GpuSpend::load()
     slices_.emplace(settings_, options_.host_root, processes(), prices_, teams_);
 }
 
-void GpuSpend::tracing_began(const Running& running)
+void GpuSpend::on_tracing_started(const Running& running)
 {
     reported_ns_ = clock_ns(CLOCK_MONOTONIC);
     cost_->since_last(0);
@@ -203,28 +203,28 @@ void GpuSpend::tracing_began(const Running& running)
 
 bool GpuSpend::tick(Output& output)
 {
-    constexpr uint64_t seconds_between = 10; // what a run that is killed may lose, which is told as unseen
+    constexpr uint64_t save_interval_s = 10; // a run that is killed loses at most this, which is reported as unseen
     CallTool::tick(output);
-    take_slice(); // also of those that have ended
-    if (++ticks_ % seconds_between == 0)
+    add_slice();
+    if (++ticks_ % save_interval_s == 0)
         keep_sums(clock_ns(CLOCK_REALTIME));
     return false;
 }
 
-// By then, who holds has a name.
+// Adds the ledger to the sums, under the names that tenants have by now, and saves the state.
 void GpuSpend::keep_sums(uint64_t wall_ns)
 {
     sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
     ledger_.emplace(settings_.split);
     slices_->forget_names();
-    constexpr uint64_t worth_a_warning_ns = 1'000'000'000; // less may be NTP
+    constexpr uint64_t min_warning_ns = 1'000'000'000; // smaller steps may come from NTP
     const uint64_t back_ns = sums_.saved_at(wall_ns);
     if (!state_)
         return;
-    if (back_ns > worth_a_warning_ns)
+    if (back_ns > min_warning_ns)
         warn(fmt::format(
-            "the clock was set back by {}: the state '{}' keeps all that was accounted, and its start moves "
-            "back by as much; check the clock",
+            "the clock was set back by {}: state file '{}' keeps its totals, and its start time moves back as much; "
+            "check the clock",
             time_text(back_ns), printable(settings_.state)));
     try {
         state_->write(sums_);
@@ -236,61 +236,61 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     }
 }
 
-// The first one only says where time begins.
-void GpuSpend::take_slice()
+// Adds the time since the last slice. The first call only sets the start.
+void GpuSpend::add_slice()
 {
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     const uint64_t since_ns = std::exchange(until_ns_, now_ns);
     if (!since_ns)
         return;
-    const bool everybody = options_.pids.empty() && !options_.tid && options_.comm.empty() && options_.cgroup.empty() &&
-                           options_.program.empty();
-    std::set<ImageId> asked_for;
-    if (!everybody) {
+    const bool all_processes = options_.pids.empty() && !options_.tid && options_.comm.empty() &&
+                               options_.cgroup.empty() && options_.program.empty();
+    std::set<ImageId> selected;
+    if (!all_processes) {
         for (const ImageId& image : processes().images())
-            asked_for.insert(image);
+            selected.insert(image);
         for (const pid_t pid : running_ ? running_->users() : std::vector<pid_t>())
-            asked_for.insert(processes().track(static_cast<uint32_t>(pid)));
+            selected.insert(processes().track(static_cast<uint32_t>(pid)));
     }
-    const Slice slice = slices_->take(now_ns - since_ns, now_ns, holdings_, everybody ? nullptr : &asked_for);
+    const Slice slice = slices_->next_slice(now_ns - since_ns, now_ns, holdings_, all_processes ? nullptr : &selected);
     ledger_->add(slice);
-    for (const auto& [tenant, uids] : slices_->take_pods())
+    for (const auto& [tenant, uids] : slices_->drain_pods())
         for (const std::string& uid : uids)
             ledger_->saw_pod(tenant, uid);
 }
 
-// What cannot be known here, and why.
+// Sentences about idle tenants, and about figures that are not known.
 std::vector<std::string> GpuSpend::notes(const Bill& bill) const
 {
     std::vector<std::string> lines = sentences(make_bill(sums_.ledger, false), prices_.currency());
     const Grants& grants = slices_->grants();
     if (bill.devices.empty())
         lines.emplace_back(
-            "no GPU of this machine is known, by NVML, the driver or the kubelet: what is held, idle and "
-            "unallocated is unknown, and so is what it costs");
+            "no GPU found (asked NVML, the driver and the kubelet), so no allocation, idle time or cost can be shown");
     else if (slices_->gpus().source() == "sysfs")
-        lines.emplace_back("AMD's driver does not tell how long a process keeps a GPU busy: BUSY% and --split busy "
-                           "are without it");
+        lines.emplace_back("BUSY% and --split busy are not available: AMD's driver does not report busy time by "
+                           "process");
     else if (slices_->gpus().source() != "nvml")
-        lines.emplace_back(fmt::format("without NVML, the GPUs are those that the {} names: who has a context is told "
-                                       "by open files and calls, and how busy they are is unknown",
+        lines.emplace_back(fmt::format("no NVML: GPUs are taken from the {}, and their processes are known only by "
+                                       "open files and calls; busy time is unknown",
                                        slices_->gpus().source()));
     if (!settings_.prices.empty())
         for (const std::string& model : bill.unpriced_models)
-            lines.push_back(fmt::format("no price for the model '{}'", model));
-    if (slices_->dcgm() && !slices_->dcgm()->why_not().empty())
-        lines.push_back(fmt::format("nothing is known from DCGM's page: {}", slices_->dcgm()->why_not()));
+            lines.push_back(fmt::format("--prices has no price for the model '{}'", model));
+    if (slices_->dcgm() && !slices_->dcgm()->error().empty())
+        lines.push_back(fmt::format("cannot use DCGM's page: {}", slices_->dcgm()->error()));
     if (const uint64_t unknown = grants.unknown())
-        lines.push_back(fmt::format("{} devices that the kubelet has given are none of these GPUs", unknown));
+        lines.push_back(fmt::format("the kubelet has allocated {} unknown device{}", unknown, unknown == 1 ? "" : "s"));
     if (const uint64_t unseen = sums_.unseen_ns(); state_ && unseen >= 1'000'000'000)
-        lines.push_back(fmt::format("of the {} since the state began, nobody looked for {}",
-                                    time_text(sums_.saved_ns - sums_.began_ns), time_text(unseen)));
+        lines.push_back(
+            fmt::format("{} of the {} since the state began were not observed, because gpuspend did not run",
+                        time_text(unseen), time_text(sums_.saved_ns - sums_.began_ns)));
     return lines;
 }
 
 void GpuSpend::print(Output& output, uint64_t wall_ns, uint64_t)
 {
-    take_slice();
+    add_slice();
     keep_sums(wall_ns);
     const Bill bill = make_bill(sums_.ledger, settings_.rows.device || settings_.csv);
     const auto has_price = [](const auto& one) { return one.first.price.has_value(); };

@@ -18,7 +18,7 @@ constexpr uint64_t scan_interval_ns = 5'000'000'000;
 
 } // namespace
 
-// Which devices there are may be known from there alone.
+// Reads the checkpoint at once: it may be the only source of the list of devices.
 Grants::Grants(const std::string& host_root) : host_root_(host_root), owners_(host_root)
 {
     read_checkpoint();
@@ -32,25 +32,25 @@ uint64_t Grants::parts(const std::string& device) const
 
 bool Grants::found_kubelet(uint64_t now_ns)
 {
-    if (!kubelet_.readable && now_ns >= next_look_ns_) {
+    if (!kubelet_.readable && now_ns >= next_scan_ns_) {
         read_checkpoint();
-        next_look_ns_ = kubelet_.readable ? 0 : now_ns + scan_interval_ns;
+        next_scan_ns_ = kubelet_.readable ? 0 : now_ns + scan_interval_ns;
     }
     return kubelet_.readable;
 }
 
 void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
 {
-    if (now_ns < next_look_ns_)
+    if (now_ns < next_scan_ns_)
         return;
-    next_look_ns_ = now_ns + scan_interval_ns;
+    next_scan_ns_ = now_ns + scan_interval_ns;
     read_checkpoint();
     allotments_.sweep();
     if (!gpus.all().empty())
-        look(gpus);
+        scan(gpus);
 }
 
-// They are replaced in one step. One that cannot be read is told once, and what was known goes on.
+// The checkpoints are replaced atomically. If one cannot be parsed, there is one warning, and the last content is kept.
 void Grants::read_checkpoint()
 {
     const auto text = HostFiles(host_root_).read(kubelet_checkpoint);
@@ -58,7 +58,7 @@ void Grants::read_checkpoint()
     if (devices.readable || !text)
         kubelet_ = std::move(devices);
     else
-        complain(kubelet_checkpoint);
+        warn_once(kubelet_checkpoint);
     read_claims();
 }
 
@@ -70,50 +70,51 @@ void Grants::read_claims()
         if (auto claims = text ? parse(*text) : ByClaim())
             to = std::move(*claims);
         else
-            complain(path);
+            warn_once(path);
     };
     read(dra_kubelet_state, parse_dra_pods, claim_pods_);
     read(dra_driver_state, parse_dra_devices, claim_devices_);
 }
 
-void Grants::complain(const char* path)
+void Grants::warn_once(const char* path)
 {
-    if (complained_.insert(path).second)
-        warn(fmt::format("what devices are given to cannot be read: /{}", path));
+    if (warned_.insert(path).second)
+        warn(fmt::format("cannot parse '/{}': device allocations in it are unknown", path));
 }
 
-void Grants::look(const MachineGpus& gpus)
+void Grants::scan(const MachineGpus& gpus)
 {
     all_.clear();
     stale_ = unknown_ = 0;
-    const MigFiles mig(host_root_ == "/" ? "" : host_root_); // of instances that there are now
+    const MigFiles mig(host_root_ == "/" ? "" : host_root_); // of the current instances
     Pods pods;
     std::set<std::pair<uint64_t, uint64_t>> alive;
     for (const ContainerCgroup& found : container_cgroups(host_root_)) {
-        Given given{.cgroup = {}, .pod_uid = found.owner.pod_uid, .container_id = found.owner.container_id};
-        given.cgroup.v2 = found.id;
-        alive.emplace(given.cgroup.v2, given.cgroup.v1);
-        owners_.learn(given.cgroup, {{.path = found.path, .owner = found.owner}});
-        const Owner& owner = owners_.owner(given.cgroup);
-        if (given.pod_uid.empty())
-            given.pod_uid = owner.pod_uid();
-        given.container = owner.names.container;
-        if (!given.pod_uid.empty() && found.owner.node_id.empty()) // this host's kubelet is meant below
-            pods[given.pod_uid].push_back(given);
-        if (!given.container_id.empty())
-            add_configured(given, owner, gpus, mig);
+        GrantedDevice granted{.cgroup = {}, .pod_uid = found.owner.pod_uid, .container_id = found.owner.container_id};
+        granted.cgroup.v2 = found.id;
+        alive.emplace(granted.cgroup.v2, granted.cgroup.v1);
+        owners_.learn(granted.cgroup, {{.path = found.path, .owner = found.owner}});
+        const Owner& owner = owners_.owner(granted.cgroup);
+        if (granted.pod_uid.empty())
+            granted.pod_uid = owner.pod_uid();
+        granted.container = owner.names.container;
+        if (!granted.pod_uid.empty() && found.owner.node_id.empty()) // only pods of this host's kubelet
+            pods[granted.pod_uid].push_back(granted);
+        if (!granted.container_id.empty())
+            add_configured(granted, owner, gpus, mig);
         if (found.process)
-            add_job(given, found.process, gpus);
+            add_job(granted, found.process, gpus);
     }
     owners_.forget_unless([&](const cgroups& ids) { return alive.contains({ids.v2, ids.v1}); });
     add_granted(pods, gpus);
     add_claimed(pods, gpus);
 }
 
-// What is known by its name, if anything of the pod is: its own cgroup may not be, where its containers are.
-const Given& Grants::of_pod(const std::vector<Given>& parts)
+// Prefers a cgroup with a known pod name: the pod's own cgroup may lack it although its containers have it.
+const GrantedDevice& Grants::of_pod(const std::vector<GrantedDevice>& parts)
 {
-    const auto named = std::ranges::find_if(parts, [&](const Given& part) { return !owner(part).names.pod.empty(); });
+    const auto named =
+        std::ranges::find_if(parts, [&](const GrantedDevice& part) { return !owner(part).names.pod.empty(); });
     return named == parts.end() ? parts.front() : *named;
 }
 
@@ -130,23 +131,23 @@ void Grants::add_granted(const Pods& pods, const MachineGpus& gpus)
             unknown_++;
             continue;
         }
-        const auto container = std::ranges::find(pod->second, grant.container, &Given::container);
-        Given given = container == pod->second.end() ? of_pod(pod->second) : *container;
+        const auto container = std::ranges::find(pod->second, grant.container, &GrantedDevice::container);
+        GrantedDevice granted = container == pod->second.end() ? of_pod(pod->second) : *container;
         if (container == pod->second.end())
-            given.container_id.clear();
-        given.container = grant.container;
-        given.parts = parts(grant.device) > 1 ? grant.parts : 0;
-        add(std::move(given), gpu, HELD_BY_KUBELET);
+            granted.container_id.clear();
+        granted.container = grant.container;
+        granted.parts = parts(grant.device) > 1 ? grant.parts : 0;
+        add(std::move(granted), gpu, HELD_BY_KUBELET);
     }
 }
 
-// A claim says which pods have it, and not which of their containers.
+// Claims are known by pod, not by container.
 void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
 {
     for (const auto& [claim, uids] : claim_pods_) {
         const auto devices = claim_devices_.find(claim);
         if (devices == claim_devices_.end())
-            continue; // of another driver
+            continue; // a claim of another driver
         for (const std::string& uid : uids) {
             const auto pod = pods.find(uid);
             if (pod == pods.end()) {
@@ -159,38 +160,39 @@ void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
                     unknown_++;
                     continue;
                 }
-                Given given = of_pod(pod->second);
-                given.container_id.clear();
-                given.container.clear();
-                add(std::move(given), gpu, HELD_BY_DRA);
+                GrantedDevice granted = of_pod(pod->second);
+                granted.container_id.clear();
+                granted.container.clear();
+                add(std::move(granted), gpu, HELD_BY_DRA);
             }
         }
     }
 }
 
-void Grants::add(Given given, const MachineGpu* gpu, uint8_t source)
+void Grants::add(GrantedDevice granted, const MachineGpu* gpu, uint8_t source)
 {
     if (!gpu)
         return;
-    given.device = gpu->id;
-    given.source = source;
-    all_.push_back(std::move(given));
+    granted.device = gpu->id;
+    granted.source = source;
+    all_.push_back(std::move(granted));
 }
 
-// Slurm tells the processes of a job which of the node's GPUs are the job's.
-void Grants::add_job(const Given& step, pid_t process, const MachineGpus& gpus)
+// Slurm lists the GPUs of a job in the environment of its processes.
+void Grants::add_job(const GrantedDevice& step, pid_t process, const MachineGpus& gpus)
 {
     const auto pid = static_cast<uint32_t>(process);
     for (const std::string& name : devices_in(allotments_.of(pid, start_time_ns(process)).slurm_gpus))
         add(step, gpus.named(name), HELD_BY_SLURM);
 }
 
-// With an instance of MIG, a container has the file of its device, too.
-void Grants::add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus, const MigFiles& mig)
+// A container with a MIG instance also has the file of the instance's device, which does not count.
+void Grants::add_configured(const GrantedDevice& container, const Owner& owner, const MachineGpus& gpus,
+                            const MigFiles& mig)
 {
     for (const std::string& name : devices_in(owner.names.visible_devices))
         add(container, gpus.named(name), HELD_BY_ENVIRONMENT);
-    std::set<MigAccess> instances; // the files of an instance, and of compute instances in it
+    std::set<MigAccess> instances; // by the files of GPU instances and compute instances
     for (const unsigned minor : owner.names.cap_files)
         if (const auto access = mig.at(minor))
             instances.insert(*access);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs have been given to which containers, pods and jobs that live: by checkpoints of the kubelet and of
-// NVIDIA's DRA driver, by how containers are configured, and by Slurm. None of them need have a process that has ever
-// called CUDA.
+// GPUs allocated to running containers, pods and jobs, according to checkpoints of the kubelet and of NVIDIA's DRA
+// driver, container configurations, and Slurm. Their processes need not have called CUDA.
 #pragma once
 
 #include "gpu/gpu_files.hpp"
@@ -18,12 +17,12 @@
 
 namespace gpusnoop {
 
-// To whom, and who says so.
-struct Given {
+// A device allocated to a container or pod.
+struct GrantedDevice {
     std::string device{}; // id of a MachineGpu
-    uint64_t parts = 0;   // of the device; 0: all of it
+    uint64_t parts = 0;   // replicas of the device; 0: all of it
     uint8_t source = 0;   // enum HeldBy
-    cgroups cgroup{};     // of the container; of its pod where that is not known
+    cgroups cgroup{};     // of the container, or of its pod if that is not known
     std::string pod_uid{}, container_id{}, container{};
 };
 
@@ -31,43 +30,45 @@ class Grants {
 public:
     explicit Grants(const std::string& host_root);
 
-    // Looks again every few seconds. gpus: those that names are looked for in.
+    // Scans again every few seconds. gpus: known devices, to resolve names.
     void refresh(const MachineGpus& gpus, uint64_t now_ns);
 
-    const std::vector<Given>& all() const { return all_; }
-    const Owner& owner(const Given& given) { return owners_.owner(given.cgroup); }
+    const std::vector<GrantedDevice>& all() const { return all_; }
+    const Owner& owner(const GrantedDevice& granted) { return owners_.owner(granted.cgroup); }
     Allotments& allotments() { return allotments_; }
     const KubeletDevices& kubelet() const { return kubelet_; }
-    // Whether there is a checkpoint of the kubelet; where there is none, it is looked for again every few seconds.
+    // True if there is a checkpoint of the kubelet. A missing one is searched again every few seconds.
     bool found_kubelet(uint64_t now_ns);
-    uint64_t parts(const std::string& device) const; // that it is given out in
-    // Of the checkpoint: grants of pods that are gone, and of devices that are none of the machine's GPUs.
+    uint64_t parts(const std::string& device) const; // number of replicas
+    // Number of grants in the checkpoint to pods that no longer exist, and of unknown devices.
     uint64_t stale() const { return stale_; }
     uint64_t unknown() const { return unknown_; }
 
 private:
-    using Pods = std::map<std::string, std::vector<Given>>; // what lives of each: its cgroup, and its containers'
+    using Pods =
+        std::map<std::string, std::vector<GrantedDevice>>; // existing cgroups of the pod and its containers, by uid
     void read_checkpoint();
     void read_claims();
-    void complain(const char* path);
-    const Given& of_pod(const std::vector<Given>& parts);
+    void warn_once(const char* path);
+    const GrantedDevice& of_pod(const std::vector<GrantedDevice>& parts);
     void add_granted(const Pods& pods, const MachineGpus& gpus);
     void add_claimed(const Pods& pods, const MachineGpus& gpus);
-    // gpu: null where it is none of this machine, and nothing is added.
-    void add(Given given, const MachineGpu* gpu, uint8_t source);
-    void add_job(const Given& step, pid_t process, const MachineGpus& gpus);
-    void look(const MachineGpus& gpus);
-    void add_configured(const Given& container, const Owner& owner, const MachineGpus& gpus, const MigFiles& mig);
+    // gpu: null (not of this machine) adds nothing.
+    void add(GrantedDevice granted, const MachineGpu* gpu, uint8_t source);
+    void add_job(const GrantedDevice& step, pid_t process, const MachineGpus& gpus);
+    void scan(const MachineGpus& gpus);
+    void add_configured(const GrantedDevice& container, const Owner& owner, const MachineGpus& gpus,
+                        const MigFiles& mig);
 
     std::string host_root_;
     Attribution owners_;
     KubeletDevices kubelet_;
     ByClaim claim_pods_, claim_devices_;
     Allotments allotments_;
-    std::vector<Given> all_;
-    uint64_t next_look_ns_ = 0;
+    std::vector<GrantedDevice> all_;
+    uint64_t next_scan_ns_ = 0;
     uint64_t stale_ = 0, unknown_ = 0;
-    std::set<std::string> complained_; // of which files
+    std::set<std::string> warned_; // files with a warning
 };
 
 } // namespace gpusnoop

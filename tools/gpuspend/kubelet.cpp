@@ -10,10 +10,10 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::string_view nvidia = "nvidia.com/";
-constexpr size_t longest_id = 128;
-constexpr size_t most_ids = 65'536; // of all, so that a file of lies costs no more
+constexpr size_t max_id_length = 128;
+constexpr size_t max_ids = 65'536; // total, to bound the cost of a malicious file
 
-// "GPU-<uuid>::7" is a replica of the device in front of it (k8s-device-plugin 0.20: annotated ids).
+// "GPU-<uuid>::7" is replica 7 of GPU-<uuid> (k8s-device-plugin 0.20: annotated ids).
 std::string_view without_replica(std::string_view id)
 {
     return id.substr(0, id.find("::"));
@@ -24,19 +24,19 @@ struct Entry {
     std::vector<std::string> ids;
 };
 
-// Strings of Data.PodDeviceEntries[N] and Data.RegisteredDevices.RESOURCE[N], as they come.
+// Collects strings of Data.PodDeviceEntries[N] and Data.RegisteredDevices.RESOURCE[N].
 class CheckpointParser {
 public:
-    void take(const JsonPath& at, const std::string& value)
+    void add(const JsonPath& at, const std::string& value)
     {
-        if (at.size() < 3 || at[0] != "Data" || value.size() > longest_id || count_ >= most_ids)
+        if (at.size() < 3 || at[0] != "Data" || value.size() > max_id_length || count_ >= max_ids)
             return;
         if (at[1] == "RegisteredDevices" && at.size() == 4 && at[2].starts_with(nvidia)) {
             count_++;
             registered_[std::string(without_replica(value))].insert(value);
             devices_.resources.insert(at[2]);
         } else if (at[1] == "PodDeviceEntries" && at.size() >= 4) {
-            take_entry(entries_[at[2]], at, value);
+            add_entry(entries_[at[2]], at, value);
         }
     }
 
@@ -57,7 +57,7 @@ public:
     }
 
 private:
-    void take_entry(Entry& entry, const JsonPath& at, const std::string& value)
+    void add_entry(Entry& entry, const JsonPath& at, const std::string& value)
     {
         if (at.size() == 4 && at[3] == "PodUID")
             entry.pod_uid = value;
@@ -73,7 +73,7 @@ private:
 
     KubeletDevices devices_;
     std::map<std::string, std::set<std::string>> registered_;
-    std::map<std::string, Entry> entries_; // by their places in the list
+    std::map<std::string, Entry> entries_; // by index in the list
     size_t count_ = 0;
 };
 
@@ -83,7 +83,7 @@ KubeletDevices parse_kubelet_checkpoint(std::string_view text)
 {
     CheckpointParser parser;
     const bool read =
-        each_json_string(text, [&](const JsonPath& at, const std::string& value) { parser.take(at, value); });
+        each_json_string(text, [&](const JsonPath& at, const std::string& value) { parser.add(at, value); });
     if (!read)
         return {};
     KubeletDevices devices = parser.devices();
@@ -93,8 +93,8 @@ KubeletDevices parse_kubelet_checkpoint(std::string_view text)
 
 namespace {
 
-constexpr size_t max_uid_length = 128; // uid
-constexpr size_t most_items = 65'536;  // of all, so that a file of lies costs no more
+constexpr size_t max_uid_length = 128;
+constexpr size_t max_items = 65'536; // total, to bound the cost of a malicious file
 
 struct ClaimEntry {
     std::string claim;
@@ -106,7 +106,7 @@ bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entr
 {
     size_t count = 0;
     return each_json_string_and_empty_object(text, [&](const JsonPath& at, const std::string& value) {
-        if (at.size() < 3 || (at[0] != "Entries" && at[0] != "entries") || ++count > most_items)
+        if (at.size() < 3 || (at[0] != "Entries" && at[0] != "entries") || ++count > max_items)
             return;
         if (at.size() == 3 && at[2] == "ClaimUID" && value.size() <= max_uid_length)
             entries[at[1]].claim = value;
@@ -117,7 +117,7 @@ bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entr
 
 } // namespace
 
-// From Kubernetes 1.32 on the entries are a text of JSON in Data, before they stand in the file itself.
+// Since Kubernetes 1.32 the entries are JSON in the string Data; before, they are in the file itself.
 std::optional<ByClaim> parse_dra_pods(std::string_view text)
 {
     std::string data;
@@ -146,7 +146,7 @@ std::optional<ByClaim> parse_dra_devices(std::string_view text)
             return;
         const bool gpu = at.size() == 10 && at[7] == "gpu" && at[8] == "info" && at[9] == "uuid";
         const bool mig = at[7] == "mig" && at.back() == "migUUID";
-        if ((gpu || mig) && ++count <= most_items)
+        if ((gpu || mig) && ++count <= max_items)
             claims[at[2]].insert(value);
     });
     return read ? std::optional(claims) : std::nullopt;

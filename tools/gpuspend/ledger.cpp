@@ -19,19 +19,19 @@ std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights
         return parts;
     if (!sum)
         return divided(amount, std::vector<uint64_t>(weights.size(), 1));
-    // The sum of 2^16 weights needs 80 bits: a remainder is compared, and never multiplied.
+    // The sum of 2^16 weights needs 80 bits, so a remainder may be compared, but not multiplied.
     std::vector<uint128> left(weights.size());
-    uint64_t given = 0;
+    uint64_t granted = 0;
     for (size_t i = 0; i < weights.size(); i++) {
         const uint128 product = uint128{amount} * weights[i];
         parts[i] = static_cast<uint64_t>(product / sum);
         left[i] = product % sum;
-        given += parts[i];
+        granted += parts[i];
     }
     std::vector<size_t> order(weights.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return left[a] > left[b]; });
-    for (size_t i = 0; given < amount; i++, given++)
+    for (size_t i = 0; granted < amount; i++, granted++)
         parts[order[i]]++;
     return parts;
 }
@@ -147,16 +147,16 @@ void Account::add(const Account& more)
 void TenantAccount::add(const TenantAccount& more)
 {
     elsewhere.add(more.elsewhere);
-    holding_ns = std::max(holding_ns, more.holding_ns); // they may have held at the same time
+    holding_ns = std::max(holding_ns, more.holding_ns); // the times may overlap
     quiet_ns = std::max(quiet_ns, more.quiet_ns);
     devices += more.devices;
     for (const std::string& pod : more.pods)
-        if (pods.size() < most_pods)
+        if (pods.size() < max_pods)
             pods.insert(pod);
 }
 
-// What the time of a device that several hold is divided by. Nothing of it counted: by what each was given of it, or
-// equally.
+// Weights for dividing the time of a device with several holders. Without counted activity: allocated replicas, or
+// equal weights.
 std::vector<uint64_t> Ledger::weights(const DeviceSlice& slice, bool& counted) const
 {
     std::vector<uint64_t> by;
@@ -176,17 +176,17 @@ void Ledger::add(const DeviceSlice& slice, uint64_t ns)
 {
     DeviceAccount& device = devices_[slice.device];
     device.model = slice.model;
-    device.of = slice.of;
+    device.parent = slice.parent;
     device.ns += ns;
     if (slice.holders.empty()) {
         device.unallocated_ns += ns;
         return;
     }
-    // Replicas that nobody was given are nobody's, though those who hold the others have the device to themselves.
-    const uint64_t given = std::accumulate(slice.holders.begin(), slice.holders.end(), uint64_t{0},
-                                           [](uint64_t sum, const Holder& holder) { return sum + holder.parts; });
-    const uint64_t spare = given && given < slice.parts ? slice.parts - given : 0;
-    const uint64_t unallocated = spare ? divided(ns, std::array{given, spare})[1] : 0;
+    // Replicas that are not allocated count as unallocated, although holders of the others can use the whole device.
+    const uint64_t granted = std::accumulate(slice.holders.begin(), slice.holders.end(), uint64_t{0},
+                                             [](uint64_t sum, const Holder& holder) { return sum + holder.parts; });
+    const uint64_t spare = granted && granted < slice.parts ? slice.parts - granted : 0;
+    const uint64_t unallocated = spare ? divided(ns, std::array{granted, spare})[1] : 0;
     device.unallocated_ns += unallocated;
     bool counted = false;
     const std::vector<uint64_t> shares = divided(ns - unallocated, weights(slice, counted));
@@ -252,7 +252,7 @@ void Ledger::add(const Ledger& more)
     for (const auto& [key, from] : more.devices_) {
         DeviceAccount& to = devices_[key];
         to.model = from.model;
-        to.of = from.of;
+        to.parent = from.parent;
         to.ns += from.ns;
         to.unallocated_ns += from.unallocated_ns;
         for (const auto& [tenant, account] : from.tenants)
@@ -263,7 +263,7 @@ void Ledger::add(const Ledger& more)
         const uint64_t holding = to.holding_ns + from.holding_ns, quiet = to.quiet_ns + from.quiet_ns;
         const uint64_t devices = std::max(to.devices, from.devices);
         to.add(from);
-        to.holding_ns = holding; // one after the other
+        to.holding_ns = holding; // a sum, because the ledgers cover different times
         to.quiet_ns = quiet;
         to.devices = devices;
     }
@@ -272,7 +272,7 @@ void Ledger::add(const Ledger& more)
 void Ledger::saw_pod(const Tenant& tenant, const std::string& uid)
 {
     const auto found = tenants_.find(tenant);
-    if (found != tenants_.end() && found->second.pods.size() < TenantAccount::most_pods)
+    if (found != tenants_.end() && found->second.pods.size() < TenantAccount::max_pods)
         found->second.pods.insert(uid);
 }
 

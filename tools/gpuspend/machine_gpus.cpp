@@ -12,14 +12,14 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t most_gpus = 256;
+constexpr size_t max_gpus = 256;
 
 std::vector<MachineGpu> gpus_of_driver(const std::string& host_root)
 {
     const HostFiles host(host_root);
     const std::string folder = "proc/driver/nvidia/gpus";
     std::vector<std::string> places = host.list(folder);
-    std::ranges::sort(places); // in PCI order, as nvidia-smi numbers them
+    std::ranges::sort(places); // in PCI order, like nvidia-smi
     std::vector<MachineGpu> gpus;
     for (const std::string& place : places)
         if (const auto text = host.read(folder + "/" + place + "/information"))
@@ -35,7 +35,7 @@ MachineGpu parse_gpu_information(std::string_view text, const std::string& place
 {
     MachineGpu gpu{.id = place, .model = {}, .index = {}, .minor = {}};
     for_each_field(text, [&](std::string_view key, std::string_view value) {
-        // It is masked with question marks until somebody has opened the device.
+        // The UUID is masked by question marks until the device is opened for the first time.
         if (key.starts_with("GPU UUID") && value.starts_with("GPU-") && value.find('?') == std::string_view::npos)
             gpu.id = printable(value.substr(0, 64));
         else if (key.starts_with("Model"))
@@ -53,7 +53,7 @@ void MachineGpus::learn(const MachineGpu& gpu)
                (gpu.index || one.id == gpu.id);
     });
     if (known == all_.end()) {
-        if (all_.size() < most_gpus)
+        if (all_.size() < max_gpus)
             all_.push_back(gpu);
         return;
     }
@@ -62,11 +62,11 @@ void MachineGpus::learn(const MachineGpu& gpu)
     if (gpu.minor)
         known->minor = gpu.minor;
     known->slices = gpu.slices;
-    if (gpu.instance) // it may have been made anew under the same number
+    if (gpu.instance) // the instance may have been recreated with the same number
         known->id = gpu.id;
 }
 
-// Itself, or where several compute instances share its memory, those.
+// The GPU instance itself, or its compute instances if there are several.
 std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const NvmlInstance& instance)
 {
     MachineGpu part{.id = fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
@@ -81,11 +81,11 @@ std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const Nvm
             part.id = instance.parts.front().uuid;
         return {part};
     }
-    unsigned told = 0;
+    unsigned sum = 0;
     for (const NvmlComputeInstance& compute : instance.parts)
-        told += compute.slices;
+        sum += compute.slices;
     const bool is_possible =
-        told <= instance.slices && std::ranges::all_of(instance.parts, &NvmlComputeInstance::slices);
+        sum <= instance.slices && std::ranges::all_of(instance.parts, &NvmlComputeInstance::slices);
     std::vector<MachineGpu> all;
     for (const NvmlComputeInstance& compute : instance.parts) {
         all.push_back(part);
@@ -97,12 +97,12 @@ std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const Nvm
     return all;
 }
 
-// Those that there are now: an instance that has gone is part of the device again.
+// Replaces the known instances of a device by the current ones.
 void MachineGpus::learn_instances(const NvmlDeviceState& state)
 {
     const auto device =
         std::ranges::find_if(all_, [&](const MachineGpu& one) { return one.index == state.index && !one.instance; });
-    if (device == all_.end() || !state.mig) // it fails, and says nothing
+    if (device == all_.end() || !state.mig) // the device failed, so its instances are unknown
         return;
     const MachineGpu whole = *device;
     std::vector<MachineGpu> parts;
@@ -149,7 +149,7 @@ void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root,
         }
 }
 
-// Of a device that is divided, whole: the instance, where there is but one; else it is not known which.
+// For a divided device, returns its only instance; null if there are several and `gpu` does not name one.
 const MachineGpu* MachineGpus::at(const Gpu& gpu) const
 {
     const MachineGpu* found = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of this machine, whose time is paid for whether anybody uses them or not.
+// The GPUs of this machine. Their time is paid for whether they are used or not.
 #pragma once
 
 #include "gpu/nvml_figures.hpp"
@@ -14,30 +14,30 @@
 namespace gpusnoop {
 
 struct MachineGpu {
-    std::string id;                       // its UUID; where nobody tells it, its place: "0000:3b:00.0", "gpu 0"
-    std::string model;                    // printable; empty unknown
-    std::optional<unsigned> index, minor; // nvidia-smi's, and that of /dev/nvidiaN
-    // Of a GPU instance of MIG, which is somebody's own, as a device is; its model is that of the device.
-    std::optional<uint16_t> instance{};
-    std::optional<uint16_t> compute{}; // of one of several compute instances in that
-    std::string device{};              // that it is a part of: the id
-    unsigned slices = 0;               // of the device's; of a device, that it is divided in: 0 where it is not
+    std::string id;                       // UUID; if not known, its PCI address or index: "0000:3b:00.0", "gpu 0"
+    std::string model;                    // printable; empty: unknown
+    std::optional<unsigned> index, minor; // index as in nvidia-smi, minor number of /dev/nvidiaN
+    // For a MIG instance, which is held like a device, and has the model of its device:
+    std::optional<uint16_t> instance{}; // number of the GPU instance
+    std::optional<uint16_t> compute{};  // number of the compute instance, if there are several
+    std::string device{};               // id of its device
+    unsigned slices = 0;                // MIG slices of the instance, or of the device; 0: a device without MIG
 };
 
 class MachineGpus {
 public:
-    // NVML's, of all the driver's files, of neither what the kubelet offers. Those once known stay: one that fails is
-    // still paid for.
+    // Sources in order of preference: NVML, the driver's files, the kubelet. Devices are never removed: one that fails
+    // is still paid for.
     void refresh(const NvmlFigures& nvml, const std::string& host_root, const KubeletDevices& kubelet);
 
     const std::vector<MachineGpu>& all() const { return all_; }
-    const MachineGpu* at(const Gpu& gpu) const;           // null: it is none of these
-    const MachineGpu* named(std::string_view name) const; // by UUID, or by index as NVIDIA_VISIBLE_DEVICES has it
-    bool divided() const;                                 // some, by MIG
-    // What of a time is whose, by slices: of a device that is not divided, and of an instance, its own; of one that is
-    // divided, what is in no instance, or in no compute instance of one that has several. In the order of all().
+    const MachineGpu* at(const Gpu& gpu) const;           // null: unknown
+    const MachineGpu* named(std::string_view name) const; // by UUID, or by index as in NVIDIA_VISIBLE_DEVICES
+    bool divided() const;                                 // any device is divided by MIG
+    // Divides a time between devices and their instances by slices, in the order of all(). A device without MIG gets
+    // all of it; a divided one gets the slices that are in no instance.
     std::vector<uint64_t> times(uint64_t ns) const;
-    // "nvml", and "sysfs" where all are AMD's; "driver", "kubelet"; empty: none is known
+    // "nvml", "sysfs" (all are AMD's), "driver" or "kubelet"; empty: no GPU is known
     std::string_view source() const { return source_; }
 
 private:
@@ -49,7 +49,7 @@ private:
     std::string_view source_;
 };
 
-// Of /proc/driver/nvidia/gpus/BDF/information: UUID, model and minor number.
+// Parses /proc/driver/nvidia/gpus/BDF/information: UUID, model and minor number.
 MachineGpu parse_gpu_information(std::string_view text, const std::string& place);
 
 } // namespace gpusnoop

@@ -15,31 +15,31 @@ void add_own_options(CommandLine& line, Settings& settings)
 {
     Settings& s = settings;
     const std::pair<const char*, const char*> refused[] = {
-        {"--failed", "-x belongs to the other tools: what fails costs what it holds, and is no use of a GPU"},
-        {"--user-stacks", "-U belongs to the other tools: gpuspend counts, and does not say where in a program"},
-        {"--per-process", "-P is for histograms (-H) of the other tools; here, --by pid makes rows of processes"},
-        {"--per-thread", "-L is for histograms (-H) of the other tools; a thread holds no GPU"},
+        {"--failed", "-x is for the other tools; gpuspend does not show single calls"},
+        {"--user-stacks", "-U is for the other tools; gpuspend has no call stacks"},
+        {"--per-process", "-P is for histograms (-H) of the other tools; use --by pid for a row per process"},
+        {"--per-thread", "-L is for histograms (-H) of the other tools; threads do not hold GPUs"},
         {"--milliseconds", "-m is for histograms (-H) of the other tools"},
         {"--nanoseconds", "-N is for histograms (-H) of the other tools"},
-        {"--replay", "--replay shows tables of the other tools again: what a bill adds up to is in its --state"},
-        {"--at", "--at is a time of a recording (--replay), which gpuspend does not show"},
-        {"--extra-columns", "-X belongs to the other tools: whose a row is, is what gpuspend shows"},
+        {"--replay", "--replay is for the other tools; use --state to keep gpuspend's totals"},
+        {"--at", "--at is for --replay, which gpuspend does not have"},
+        {"--extra-columns", "-X is for the other tools; gpuspend always shows the owner"},
     };
     for (const auto& [option, why] : refused)
         line.refuse(option, why);
-    line.refuse("--trace", "--trace is about single calls, and lines of those (-e) belong to the other tools");
+    line.refuse("--trace", "--trace is for lines of single calls (-e), which gpuspend does not have");
     refuse_flame_options(line, "is about call stacks, which gpuspend does not have");
-    line.text("--by", "WHAT[,WHAT]", fmt::format("rows by {}, or several (pod)", View::names), s.by);
+    line.text("--by", "WHAT[,WHAT]", fmt::format("group rows by {}, or several (pod)", View::names), s.by);
     line.text("--split", "HOW", "divide the time of a shared GPU by launches, busy or memory (launches)", s.split_by);
     line.flag("--cheap", "entry probes only: launches and copies, no waits and no memory", s.cheap);
     line.text("-s,--sort", "COLUMN", "column to sort by (device_time_ns)", s.sort);
     line.text("--prices", "FILE",
-              "what an hour of a GPU costs, by model: MODEL_GLOB,PRICE,CURRENCY, ..., or OpenCost's", s.prices);
-    line.text("--teams", "FILE", "whose rows are, by lines of TEAM,KIND,GLOB; KIND is namespace, pod, user, ...",
-              s.teams);
-    line.text("--state", "FILE", "go on with what earlier runs have counted, and keep it there", s.state);
-    line.text("--dcgm", "URL|FILE", "a dcgm-exporter's page, where NVML does not tell how well GPUs are used", s.dcgm);
-    line.flag("--csv", "comma-separated values under FOCUS 1.3's names, for those who do the accounts", s.csv);
+              "prices per GPU hour: lines of MODEL_GLOB,PRICE,CURRENCY, ..., or OpenCost's custom pricing", s.prices);
+    line.text("--teams", "FILE",
+              "assigns rows to teams; lines are TEAM,KIND,GLOB, where KIND is namespace, pod, user, ...", s.teams);
+    line.text("--state", "FILE", "load and save totals in FILE, so that they continue across runs", s.state);
+    line.text("--dcgm", "URL|FILE", "a dcgm-exporter's page, for utilization counters that NVML lacks", s.dcgm);
+    line.flag("--csv", "CSV for billing, with FOCUS 1.3 column names", s.csv);
     add_metrics_options(line, s.metrics);
     line.text("--nvml", "FILE", "NVML library to use (libnvidia-ml.so.1), or off", s.nvml_library);
 }
@@ -59,10 +59,10 @@ void validate_options(Settings& settings, const Options& options)
     if (s.csv && !options.columns.empty())
         throw UsageError("--columns is for tables: leave out --csv or --columns");
     if (s.metrics.wanted() && (s.csv || options.json || !options.columns.empty()))
-        throw UsageError("--textfile and --listen tell metrics, and no tables: leave out --csv, -j, --columns");
+        throw UsageError("--textfile and --listen export metrics; they cannot be combined with --csv, -j, --columns");
     if (s.metrics.wanted() && !s.state.empty())
-        throw UsageError("--textfile and --listen count from the start of the run, and Prometheus adds up over "
-                         "restarts: leave out --state");
+        throw UsageError("--textfile and --listen count from the start of the run, and Prometheus handles restarts: "
+                         "leave out --state");
     if (s.dcgm.find("://") != std::string::npos)
         (void)http_request("--dcgm", s.dcgm, 0);
     s.rows.parse(s.by.value_or(s.metrics.wanted() ? "namespace,pod,container" : "pod"));

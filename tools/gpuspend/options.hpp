@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of gpuspend was asked for, and whether that goes together.
+// gpuspend's options and their validation.
 #pragma once
 
 #include "run/command_line.hpp"
@@ -9,7 +9,7 @@ namespace gpusnoop::gpuspend {
 
 void add_own_options(CommandLine& line, Settings& settings);
 
-// What follows from what was asked for. Throws UsageError where that makes no sense.
+// Derives settings from the options. Throws UsageError for options that exclude each other.
 void validate_options(Settings& settings, const Options& options);
 
 } // namespace gpusnoop::gpuspend

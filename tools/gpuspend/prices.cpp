@@ -19,7 +19,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_prices = 4096;
-constexpr uint64_t dearest = 1'000'000 * micros_per_unit; // an hour
+constexpr uint64_t max_price_micros = 1'000'000 * micros_per_unit; // per hour
 
 bool is_currency(std::string_view text)
 {
@@ -56,14 +56,14 @@ std::optional<uint64_t> parse_price(std::string_view text)
             point = true;
             continue;
         }
-        if (c < '0' || c > '9' || (point && ++decimals > 6) || micros >= dearest)
+        if (c < '0' || c > '9' || (point && ++decimals > 6) || micros >= max_price_micros)
             return std::nullopt;
         digit = true;
         micros = micros * 10 + static_cast<uint64_t>(c - '0');
     }
     for (; decimals < 6; decimals++)
         micros *= 10;
-    return digit && micros < dearest ? std::optional(micros) : std::nullopt;
+    return digit && micros < max_price_micros ? std::optional(micros) : std::nullopt;
 }
 
 std::string money_text(uint64_t micros, std::string_view currency)
@@ -84,14 +84,14 @@ std::string read_list(std::string_view what, const std::string& path)
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat st {};
     if (!file || fstat(file.get(), &st) != 0)
-        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
+        throw Error(fmt::format("cannot read {} from '{}': {}", what, path, errno_text(errno)));
     if (!S_ISREG(st.st_mode))
-        throw Error(fmt::format("the file of {} is not a regular file: '{}'", what, path));
-    auto text = read_text(file, largest_list);
+        throw Error(fmt::format("cannot read {} from '{}': not a regular file", what, path));
+    auto text = read_text(file, max_list_size);
     if (!text)
-        throw Error(fmt::format("the file of {} cannot be read: '{}': {}", what, path, errno_text(errno)));
-    if (text->size() > largest_list)
-        throw Error(fmt::format("the file of {} is larger than {}: '{}'", what, human_bytes(largest_list), path));
+        throw Error(fmt::format("cannot read {} from '{}': {}", what, path, errno_text(errno)));
+    if (text->size() > max_list_size)
+        throw Error(fmt::format("cannot read {} from '{}': larger than {}", what, path, prose_bytes(max_list_size)));
     return std::move(*text);
 }
 
@@ -109,10 +109,10 @@ Prices::Prices(std::string_view text, const std::string& file, const std::string
                 price = parse_price(value);
         });
         if (!read || !price)
-            throw Error(
-                fmt::format("'{}' is no price file: as JSON it needs \"GPU\" with a price per hour, in quotes, as "
-                            "OpenCost's custom pricing has it",
-                            file));
+            throw Error(fmt::format(
+                "'{}' is not a price file: JSON must have the key \"GPU\" with a price per hour in quotes, as "
+                "in OpenCost's custom pricing",
+                file));
         rows_.push_back({.glob = "*", .micros = *price});
         return;
     }
@@ -126,7 +126,7 @@ Prices::Prices(std::string_view text, const std::string& file, const std::string
             add_line(line, fmt::format("'{}', line {}", file, number));
     }
     if (rows_.empty())
-        throw Error(fmt::format("'{}' has no price in it", file), "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY]");
+        throw Error(fmt::format("'{}' contains no prices", file), "a line is MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY]");
 }
 
 void Prices::add_line(std::string_view line, const std::string& where)
@@ -138,17 +138,17 @@ void Prices::add_line(std::string_view line, const std::string& where)
         end = line.find(',', at);
         fields.push_back(trimmed(line.substr(at, end - at)));
     }
-    const size_t given = fields.size();
-    fields.resize(std::max<size_t>(given, 5));
+    const size_t granted = fields.size();
+    fields.resize(std::max<size_t>(granted, 5));
     const auto price = parse_price(fields[1]);
     const auto from_ns = fields[3].empty() ? std::optional<uint64_t>(0) : day_ns(fields[3]);
-    const bool named = given < 3 || is_currency(fields[2]) || (given > 3 && fields[2].empty());
-    if (fields[0].empty() || !price || !named || !from_ns || given > 5 || (given == 5 && fields[4].empty()))
-        throw Error(fmt::format("{} is no price: '{}'", where, printable(line.substr(0, 200))), form);
+    const bool named = granted < 3 || is_currency(fields[2]) || (granted > 3 && fields[2].empty());
+    if (fields[0].empty() || !price || !named || !from_ns || granted > 5 || (granted == 5 && fields[4].empty()))
+        throw Error(fmt::format("{} is not a price: '{}'", where, printable(line.substr(0, 200))), form);
     const std::string_view currency = fields[2].empty() ? std::string_view(currency_) : fields[2];
     if (!rows_.empty() && currency != currency_)
         throw Error(
-            fmt::format("{}: all prices must be of one currency, and {} came before {}", where, currency_, currency));
+            fmt::format("{}: all prices must have the same currency, not {} and {}", where, currency_, currency));
     if (rows_.size() == max_prices)
         throw Error(fmt::format("{}: there are more than {} prices", where, max_prices));
     currency_ = std::string(currency);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an hour of a device costs, by its model: from a file that the user writes, or OpenCost's custom pricing.
+// Prices per GPU hour by model, from the user's file, or OpenCost's custom pricing.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ constexpr uint64_t micros_per_unit = 1'000'000;
 
 class Prices {
 public:
-    Prices() = default; // none is known
-    // Lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]], the first match counts; of lines that
-    // match the same, the latest that is valid by then. # begins a comment, and a first line that begins with
-    // "gpu_model_glob" is a heading. Or a JSON object with OpenCost's key "GPU". Throws Error, which names the file and
-    // the line. node: what this machine is called.
+    Prices() = default; // no prices
+    // Lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first match counts; of lines with
+    // the same globs, the latest that is valid. # begins a comment, and a first line that begins with "gpu_model_glob"
+    // is a heading. Or a JSON object with OpenCost's key "GPU". Throws Error, which names the file and the line. node:
+    // name of this machine.
     Prices(std::string_view text, const std::string& file, const std::string& node = {});
-    // Throws Error, too, where it cannot be read.
+    // Also throws Error if the file cannot be read.
     static Prices of_file(const std::string& path, const std::string& node = {});
 
-    // Millionths per hour, at a time of day; nullopt: no line has this model on this node by then.
+    // Millionths per hour at a time of day; nullopt: no line matches.
     std::optional<uint64_t> of(std::string_view model, uint64_t wall_ns = UINT64_MAX) const;
     const std::string& currency() const { return currency_; }
 
@@ -32,7 +32,7 @@ private:
     struct Row {
         std::string glob;
         uint64_t micros;
-        uint64_t from_ns = 0; // when it begins, time of day
+        uint64_t from_ns = 0; // start of validity, time of day
         std::string node = "*";
     };
     void add_line(std::string_view line, const std::string& where);
@@ -42,13 +42,13 @@ private:
     std::string node_;
 };
 
-// "2.5" -> 2,500,000. nullopt: it is no price, negative, of more than six decimals, or a million and more.
+// "2.5" -> 2,500,000. nullopt: not a number, negative, more than six decimals, or a million or more.
 std::optional<uint64_t> parse_price(std::string_view text);
-// With two decimals, rounded, and the usual sign in front of dollars, euros and pounds: "$71.02", "71.02 CHF".
+// Rounded to two decimals, with the sign of dollars, euros and pounds: "$71.02", "71.02 CHF".
 std::string money_text(uint64_t micros, std::string_view currency);
 
-// Files that the user names on the command line: regular, and no larger than that.
-constexpr size_t largest_list = 1 << 20;
+// Size limit of --prices and --teams, which must be regular files.
+constexpr size_t max_list_size = 1 << 20;
 // Throws Error; what: "prices (--prices)".
 std::string read_list(std::string_view what, const std::string& path);
 

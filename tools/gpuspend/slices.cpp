@@ -22,8 +22,8 @@ std::string id_of(const Owner& owner, bool by_container)
     return "cgroup " + owner.cgroup;
 }
 
-// Of processes and of what they were given, so that both are not told of.
-std::string whose(const Owner& owner)
+// Identifies the owner of processes and of allocations, so that neither is reported twice.
+std::string owner_key(const Owner& owner)
 {
     return owner.pod_uid().empty() && !owner.container() && owner.where.slurm_job.empty() ? "" : id_of(owner, false);
 }
@@ -111,7 +111,7 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
     if (view.user)
         name.user = user;
     name.team = teams_.of(owner, user);
-    // Who is in no pod is still somebody; a process that has no row of its own is at least its pod's.
+    // Without a pod, or without a process for a row by process, the row is labelled with the owner.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();
     else if ((view.pid || view.comm || view.user) && !image)
@@ -136,24 +136,24 @@ Tenant Slices::tenant_of(const ImageId& image)
     return tenant;
 }
 
-Tenant Slices::tenant_of(const Given& given)
+Tenant Slices::tenant_of(const GrantedDevice& granted)
 {
-    const Owner& owner = grants_.owner(given);
+    const Owner& owner = grants_.owner(granted);
     Tenant tenant{.id = id_of(owner, settings_.rows.container)};
-    if (settings_.rows.container && given.container_id.empty() && !given.container.empty())
-        tenant.id += " " + given.container; // whose cgroup is not known yet
-    remember(tenant, owner, nullptr, given.container);
+    if (settings_.rows.container && granted.container_id.empty() && !granted.container.empty())
+        tenant.id += " " + granted.container; // its cgroup is not known yet
+    remember(tenant, owner, nullptr, granted.container);
     return tenant;
 }
 
-// Those that the driver lists are known before they call.
-std::set<ImageId> Slices::meet(const std::set<ImageId>* only)
+// All known processes: listed by the driver (even before their first call), in scope, and with calls.
+std::set<ImageId> Slices::track(const std::set<ImageId>* scope)
 {
     std::set<ImageId> all;
     for (const auto& [pid, process] : figures_.processes())
         all.insert(processes_.track(pid));
-    if (only)
-        all.insert(only->begin(), only->end());
+    if (scope)
+        all.insert(scope->begin(), scope->end());
     for (const ImageId& image : processes_.images())
         all.insert(image);
     process_gpus_.refresh(std::vector<ImageId>(all.begin(), all.end()), clock_ns(CLOCK_MONOTONIC));
@@ -162,26 +162,26 @@ std::set<ImageId> Slices::meet(const std::set<ImageId>* only)
     return all;
 }
 
-// Where its calls are for one of the machine's GPUs, and not only for a number of CUDA's.
+// The GPU that CUDA's device number stands for in a process; null if not known.
 const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) const
 {
     call_key key{};
     key.image = image;
     key.device = device;
-    const MachineGpu* const told = gpus_.at(process_gpus_.of_call(key));
-    return !told && gpus_.all().size() == 1 ? &gpus_.all().front() : told; // there is no other
+    const MachineGpu* const gpu = gpus_.at(process_gpus_.of_call(key));
+    return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // the machine has only one GPU
 }
 
-// The one instance that its open files are for. A monitor may have those of all.
+// The MIG instance that the process has files of; null if there are several, as in monitors.
 const MachineGpu* Slices::instance_of(const ImageId& image)
 {
     constexpr uint64_t pause_ns = 5'000'000'000;
     if (!gpus_.divided())
         return nullptr;
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    auto& [looked_ns, access] = may_use_[image];
-    if (!looked_ns || now_ns - looked_ns >= pause_ns) {
-        looked_ns = now_ns;
+    auto& [scanned_ns, access] = may_use_[image];
+    if (!scanned_ns || now_ns - scanned_ns >= pause_ns) {
+        scanned_ns = now_ns;
         access = mig_files_.access_of(static_cast<pid_t>(image.pid));
     }
     if (access.size() != 1)
@@ -191,7 +191,7 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
                      one.compute_instance.value_or(Gpu::whole)});
 }
 
-// By what it was started with.
+// Devices in the environment of the process, with the sources.
 std::map<std::string, uint8_t> Slices::granted_to(const ImageId& image)
 {
     std::map<std::string, uint8_t> held;
@@ -222,7 +222,7 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
     const std::map<std::string, uint8_t> granted = granted_to(image);
     if (held.empty() && granted.size() == 1)
         held = granted;
-    const std::string owner = whose(processes_.owner(image, {}));
+    const std::string owner = owner_key(processes_.owner(image, {}));
     const uint64_t ns = to.slice.ns;
     for (const auto& [id, sources] : held) {
         Holder& holder = to.devices[id][tenant];
@@ -248,32 +248,33 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
         if (!owner.empty())
             to.with_process.emplace(id, owner);
     }
-    // What it did: on the device that its calls tell, or the only one that it is on.
+    // Attribute its activity to the device of its calls, or to the only device that it holds.
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item) {
-        const MachineGpu* const told = device_of_calls(image, item->first.second);
-        const std::string id = told ? told->id : held.size() == 1 ? held.begin()->first : std::string();
+        const MachineGpu* const gpu = device_of_calls(image, item->first.second);
+        const std::string id = gpu ? gpu->id : held.size() == 1 ? held.begin()->first : std::string();
         (id.empty() ? to.slice.elsewhere[tenant] : to.devices[id][tenant].used).add(item->second);
     }
 }
 
-void Slices::add_grants(Pending& to, const std::set<Tenant>* only)
+void Slices::add_grants(Pending& to, const std::set<Tenant>* scope)
 {
-    for (const Given& given : grants_.all()) {
-        // A process of it has its row already, on this device.
-        if (settings_.rows.of_processes() && to.with_process.contains({given.device, whose(grants_.owner(given))}))
+    for (const GrantedDevice& granted : grants_.all()) {
+        // A process of the owner already has a row for this device.
+        if (settings_.rows.of_processes() &&
+            to.with_process.contains({granted.device, owner_key(grants_.owner(granted))}))
             continue;
-        Tenant tenant = tenant_of(given);
-        if (only && !only->contains(tenant))
+        Tenant tenant = tenant_of(granted);
+        if (scope && !scope->contains(tenant))
             tenant = others;
-        Holder& holder = to.devices[given.device][tenant];
-        holder.sources |= given.source;
-        holder.parts += given.parts;
-        to.held[tenant].insert(given.device);
+        Holder& holder = to.devices[granted.device][tenant];
+        holder.sources |= granted.source;
+        holder.parts += granted.parts;
+        to.held[tenant].insert(granted.device);
     }
 }
 
-// What is known to be used by one who holds a single device is used there.
-void Slices::settle(Pending& to)
+// Attributes activity on unknown devices to the device of a tenant, if it holds only one.
+void Slices::assign_elsewhere(Pending& to)
 {
     for (auto item = to.slice.elsewhere.begin(); item != to.slice.elsewhere.end();) {
         const auto held = to.held.find(item->first);
@@ -292,7 +293,7 @@ void Slices::settle(Pending& to)
         }
 }
 
-// NVML first, whose figures are of this very second; DCGM's of its last look. Nobody measures a part of a GPU instance.
+// NVML has priority, because its values are newer than DCGM's. Compute instances have no counters.
 Gauges Slices::gauges_of(const MachineGpu& gpu) const
 {
     Gauges gauges;
@@ -326,7 +327,7 @@ void Slices::add_devices(Pending& to)
         const MachineGpu& gpu = gpus_.all()[i];
         DeviceSlice slice{.device = {gpu.id, prices_.of(gpu.model, wall_ns)},
                           .model = gpu.model,
-                          .of = gpu.device,
+                          .parent = gpu.device,
                           .parts = grants_.parts(gpu.id),
                           .holders = {},
                           .gauges = gauges_of(gpu),
@@ -339,10 +340,11 @@ void Slices::add_devices(Pending& to)
     }
 }
 
-Slice Slices::take(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* only)
+Slice Slices::next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope)
 {
     figures_.refresh(now_ns);
-    std::erase_if(may_use_, [&](const auto& item) { return now_ns - item.second.first > 60'000'000'000; }); // ended
+    std::erase_if(may_use_,
+                  [&](const auto& item) { return now_ns - item.second.first > 60'000'000'000; }); // has exited
     gpus_.refresh(figures_, host_root_, grants_.kubelet());
     if (dcgm_)
         dcgm_->refresh(now_ns);
@@ -353,19 +355,19 @@ Slice Slices::take(uint64_t ns, uint64_t now_ns, const Holdings& memory, const s
     for (const auto& [row, amount] : memory.now())
         if (is_memory(row.memory.holding))
             held[row.image] += amount.bytes;
-    std::set<Tenant> asked_for;
-    for (const ImageId& image : meet(only)) {
-        const bool asked = !only || only->contains(image);
-        const Tenant tenant = asked ? tenant_of(image) : others;
-        if (asked)
-            asked_for.insert(tenant);
+    std::set<Tenant> selected;
+    for (const ImageId& image : track(scope)) {
+        const bool is_selected = !scope || scope->contains(image);
+        const Tenant tenant = is_selected ? tenant_of(image) : others;
+        if (is_selected)
+            selected.insert(tenant);
         const auto bytes = held.find(image);
         add_process(to, image, tenant,
                     bytes == held.end() ? std::optional<uint64_t>()
                                         : static_cast<uint64_t>(std::max<int64_t>(bytes->second, 0)));
     }
-    add_grants(to, only ? &asked_for : nullptr);
-    settle(to);
+    add_grants(to, scope ? &selected : nullptr);
+    assign_elsewhere(to);
     names_[others] = Tenant{.owner = "(others)"};
     add_devices(to);
     used_.clear();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened since the last look, as a slice of time for the ledger: who held which device by whose word, and what
-// each did there.
+// Makes slices of time for the ledger: the holders of each device, the sources that report them, and their activity.
 #pragma once
 
 #include "gpu/gpu_files.hpp"
@@ -29,20 +28,20 @@ namespace gpusnoop::gpuspend {
 
 class Slices {
 public:
-    // only: processes that were asked for; all others are one tenant. null: all are.
     Slices(const Settings& settings, const std::string& host_root, Processes& processes, const Prices& prices,
            const Teams& teams);
 
     void add(const CallDelta& delta);
-    // Of the time until now. memory: what processes hold as far as they were seen to allocate it.
-    Slice take(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* only);
+    // The slice of the last `ns`. memory: traced allocations. scope: the selected processes, or null for all; other
+    // processes are merged into one tenant.
+    Slice next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope);
     void forget(const std::set<ImageId>& images);
 
-    // What a tenant of the ledger is called, as far as is known by now.
+    // The names of a tenant of the ledger, as far as known by now.
     const Tenant& name(const Tenant& tenant) const;
-    // uids of the pods that were seen with a tenant's name, since the last time.
-    std::map<Tenant, std::set<std::string>> take_pods() { return std::exchange(pods_, {}); }
-    void forget_names() { names_.clear(); } // those that hold are named anew in the next slice
+    // Uids of the pods of each tenant since the last call.
+    std::map<Tenant, std::set<std::string>> drain_pods() { return std::exchange(pods_, {}); }
+    void forget_names() { names_.clear(); } // the next slice names its holders again
 
     const MachineGpus& gpus() const { return gpus_; }
     const Grants& grants() const { return grants_; }
@@ -53,21 +52,21 @@ private:
     struct Pending {
         Slice slice;
         std::map<std::string, Holders> devices;                     // by id
-        std::map<Tenant, std::set<std::string>> held;               // devices
-        std::set<std::pair<std::string, std::string>> with_process; // devices, and whose they are
+        std::map<Tenant, std::set<std::string>> held;               // device ids
+        std::set<std::pair<std::string, std::string>> with_process; // device ids and owner keys of processes
     };
     Tenant tenant_of(const ImageId& image);
-    Tenant tenant_of(const Given& given);
+    Tenant tenant_of(const GrantedDevice& granted);
     void remember(const Tenant& tenant, const Owner& owner, const ImageId* image, const std::string& container);
     const MachineGpu* device_of_calls(const ImageId& image, uint8_t device) const;
     void add_process(Pending& to, const ImageId& image, const Tenant& tenant, std::optional<uint64_t> memory);
-    void add_grants(Pending& to, const std::set<Tenant>* only);
+    void add_grants(Pending& to, const std::set<Tenant>* scope);
     std::map<std::string, uint8_t> granted_to(const ImageId& image);
     const MachineGpu* instance_of(const ImageId& image);
-    static void settle(Pending& to);
+    static void assign_elsewhere(Pending& to);
     Gauges gauges_of(const MachineGpu& gpu) const;
     void add_devices(Pending& to);
-    std::set<ImageId> meet(const std::set<ImageId>* only);
+    std::set<ImageId> track(const std::set<ImageId>* scope);
 
     const Settings& settings_;
     std::string host_root_;
@@ -80,9 +79,9 @@ private:
     Grants grants_;
     std::optional<Dcgm> dcgm_;
     MigFiles mig_files_;
-    std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_; // and when it was looked at
+    std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_; // with the time of the scan
     Users users_;
-    std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by CUDA's number of the device
+    std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by device number in CUDA
     std::map<Tenant, Tenant> names_;
     std::map<Tenant, std::set<std::string>> pods_;
 };

@@ -19,10 +19,10 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::string_view heading = "gpuspend state 2", heading_of_all = heading.substr(0, heading.rfind(' '));
-constexpr size_t largest_state = 256 << 20;
-constexpr size_t most_lines = 1'000'000;
+constexpr size_t max_state_size = 256 << 20;
+constexpr size_t max_lines = 1'000'000;
 
-// What a line consists of, told once for both ways.
+// The fields of each struct, for writing and parsing.
 void fields(auto&& each, auto& u, Used*)
 {
     each(u.launches, u.graph_kernels, u.bytes, u.wait_ns, u.busy_ns, u.byte_ns);
@@ -42,7 +42,7 @@ void fields(auto&& each, auto& a, Account*)
     each(a.efficiency.shared_ns, a.efficiency.sources);
 }
 
-// Fields are between tabs: what would end one is %XX.
+// Fields are separated by tabs; control characters and % in text are written as %XX.
 struct Writer {
     std::string& out;
 
@@ -74,18 +74,18 @@ private:
     void put(const T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
 };
 
-// The fields of a line, one after the other. What is none is told once, at the end.
+// Parses the fields of a line in order. good() reports errors at the end.
 class Fields {
 public:
-    explicit Fields(std::string_view line) : rest_(line) { word(); }
+    explicit Fields(std::string_view line) : rest_(line) { kind_name(); }
 
     bool good() const { return good_ && end_; }
     bool at_end() const { return end_; }
 
-    void operator()(auto&... values) { (take(values), ...); }
+    void operator()(auto&... values) { (parse(values), ...); }
 
 private:
-    std::string_view word()
+    std::string_view kind_name()
     {
         if (end_) {
             good_ = false;
@@ -104,25 +104,25 @@ private:
         value = parsed.value_or(value);
         good_ &= parsed.has_value();
     }
-    void take(uint64_t& value) { number(word(), value); }
-    void take(uint8_t& value) { number(word(), value); }
-    void take(uint32_t& value) { number(word(), value); }
-    void take(uint128& value)
+    void parse(uint64_t& value) { number(kind_name(), value); }
+    void parse(uint8_t& value) { number(kind_name(), value); }
+    void parse(uint32_t& value) { number(kind_name(), value); }
+    void parse(uint128& value)
     {
         uint64_t high = 0, low = 0;
-        take(high);
-        take(low);
+        parse(high);
+        parse(low);
         value = uint128{high} << 64 | low;
     }
-    void take(std::optional<uint64_t>& value)
+    void parse(std::optional<uint64_t>& value)
     {
-        const std::string_view field = word();
+        const std::string_view field = kind_name();
         if (field != "-")
             number(field, value.emplace());
     }
-    void take(std::string& text)
+    void parse(std::string& text)
     {
-        const std::string_view field = word();
+        const std::string_view field = kind_name();
         for (size_t i = 0; i < field.size(); i++) {
             if (field[i] != '%') {
                 text += field[i];
@@ -137,7 +137,7 @@ private:
     }
     template<class T>
     requires std::is_class_v<T>
-    void take(T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
+    void parse(T& value) { fields(*this, value, static_cast<T*>(nullptr)); }
 
     std::string_view rest_;
     bool good_ = true, end_ = false;
@@ -145,7 +145,7 @@ private:
 
 [[noreturn]] void fail(const std::string& path, std::string_view what, int error)
 {
-    throw Error(fmt::format("the state '{}' cannot be {}: {}", path, what, errno_text(error)));
+    throw Error(fmt::format("state file '{}' cannot be {}: {}", path, what, errno_text(error)));
 }
 
 } // namespace
@@ -178,7 +178,7 @@ std::string SpendState::text() const
     line("view", view, std::string(split_name(ledger.split_)));
     line("time", began_ns, saved_ns, ledger.ns_);
     for (const auto& [key, device] : ledger.devices_) {
-        line("device", key.id, key.price, device.model, device.of, device.ns, device.unallocated_ns);
+        line("device", key.id, key.price, device.model, device.parent, device.ns, device.unallocated_ns);
         for (const auto& [tenant, account] : device.tenants)
             line("account", account, tenant);
     }
@@ -198,7 +198,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
     bool whole = false, good = text.starts_with(std::string(heading) + '\n');
     DeviceAccount* device = nullptr;
     std::map<const DeviceAccount*, uint128> sums;
-    while (good && !text.empty() && !whole && lines < most_lines) {
+    while (good && !text.empty() && !whole && lines < max_lines) {
         const std::string_view line = next_part(text, '\n');
         const std::string_view kind = line.substr(0, line.find('\t'));
         Fields from(line);
@@ -215,7 +215,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
         } else if (kind == "device") {
             DeviceKey key;
             DeviceAccount account;
-            from(key.id, key.price, account.model, account.of, account.ns, account.unallocated_ns);
+            from(key.id, key.price, account.model, account.parent, account.ns, account.unallocated_ns);
             good = from.good();
             device = &state.ledger.devices_[key];
             good &= device->tenants.empty() && !device->ns;
@@ -234,7 +234,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
             TenantAccount account;
             Tenant tenant;
             from(account.elsewhere, account.holding_ns, account.quiet_ns, account.devices, tenant);
-            while (!from.at_end() && account.pods.size() < TenantAccount::most_pods) {
+            while (!from.at_end() && account.pods.size() < TenantAccount::max_pods) {
                 std::string pod;
                 from(pod);
                 account.pods.insert(pod);
@@ -255,8 +255,8 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
     for (const auto& [account, sum] : sums)
         good &= account->ns == sum;
     if (!good)
-        throw Error(fmt::format("'{}' is no state of gpuspend, or not a whole one", file),
-                    "name another file (--state); it is left as it is");
+        throw Error(fmt::format("'{}' is not a state file of gpuspend, or it is damaged", file),
+                    "name another file (--state); this one is not changed");
     return state;
 }
 
@@ -278,8 +278,8 @@ std::optional<SpendState> StateFile::read() const
     if (fstat(file.get(), &st) != 0)
         fail(path, "read", errno);
     if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
-        throw Error(fmt::format("the state '{}' belongs to another user, or can be written by others", path));
-    const auto text = read_text(file, largest_state);
+        throw Error(fmt::format("state file '{}' belongs to another user, or is writable by others", path));
+    const auto text = read_text(file, max_state_size);
     if (!text)
         fail(path, "read", errno);
     return SpendState::of(*text, path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ledger that outlives the run (--state): a file that is replaced as a whole, or not at all.
+// A ledger that outlives the run (--state), in a file that is replaced atomically.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,32 +14,32 @@ namespace gpusnoop {
 
 class SpendState {
 public:
-    // What rows are by, and what a shared device is divided by: another run's must be the same.
+    // The --by of the run. It and the ledger's --split must be the same in later runs.
     std::string view;
     uint64_t began_ns = 0; // time of day
     uint64_t saved_ns = 0;
     Ledger ledger;
 
-    // Between the two nobody looked, for as long as the ledger's slices do not cover.
+    // Time between the two that no slice of the ledger covers.
     uint64_t unseen_ns() const;
 
-    // Sets saved_ns; the first call sets began_ns, too. If the clock was set back meanwhile, began_ns moves back with
-    // it, so that the time since then always covers the ledger. Returns by how many nanoseconds it was set back, or 0.
+    // Sets saved_ns; the first call also sets began_ns. If the clock was set back meanwhile, began_ns moves back with
+    // it, so that the time since then always covers the ledger. Returns by how much the clock was set back, or 0.
     uint64_t saved_at(uint64_t wall_ns);
 
     std::string text() const;
-    // Throws Error where it is not what text() makes; nothing of it is believed unseen.
+    // Validates everything. Throws Error if it is not an output of text().
     static SpendState of(std::string_view text, const std::string& file);
 };
 
 class StateFile {
 public:
-    // Takes it for this run alone. Throws Error where another one has it, or it cannot be.
+    // Locks the file for this run. Throws Error if another run has it, or it cannot be used.
     explicit StateFile(std::string path);
 
     // nullopt: there is none yet. Throws Error.
     std::optional<SpendState> read() const;
-    // Replaces it as a whole, on the disk, too. Throws Error.
+    // Replaces the file atomically, and syncs it to disk. Throws Error.
     void write(const SpendState& state) const;
 
 private:

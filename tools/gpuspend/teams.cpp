@@ -67,14 +67,15 @@ Teams::Teams(std::string_view text, const std::string& file)
         const auto found = std::ranges::find(kinds, kind);
         if (team.empty() || glob.empty() || found == kinds.end() ||
             (*found == kinds[of_label] && glob.find('=') == std::string_view::npos))
-            throw Error(fmt::format("'{}', line {} names no team: '{}'", file, number, printable(line.substr(0, 200))),
-                        fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
+            throw Error(
+                fmt::format("'{}', line {} does not assign a team: '{}'", file, number, printable(line.substr(0, 200))),
+                fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
         if (rows_.size() == max_teams)
             throw Error(fmt::format("'{}', line {}: there are more than {} lines of teams", file, number, max_teams));
         rows_.push_back({std::string(team), std::string(glob), static_cast<size_t>(found - kinds.begin())});
     }
     if (rows_.empty())
-        throw Error(fmt::format("'{}' has no team in it", file), "a line is TEAM,KIND,GLOB");
+        throw Error(fmt::format("'{}' contains no teams", file), "a line is TEAM,KIND,GLOB");
 }
 
 const std::string& Teams::of(const Owner& owner, const std::string& user) const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which team somebody belongs to: by a file that the user writes.
+// Assignment of owners to teams, from the user's file.
 #pragma once
 
 #include "who/attribution.hpp"
@@ -12,14 +12,13 @@ namespace gpusnoop {
 
 class Teams {
 public:
-    Teams() = default; // there are none
-    // Lines of TEAM,KIND,GLOB, the first match counts; # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
-    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm's). Throws Error, which names the file and the
-    // line.
+    Teams() = default; // no teams
+    // Lines of TEAM,KIND,GLOB; the first match counts, and # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
+    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm). Throws Error, which names the file and the line.
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 
-    // Empty: none.
+    // Empty: no line matches.
     const std::string& of(const Owner& owner, const std::string& user) const;
     bool any() const { return !rows_.empty(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs that processes were started with, and those of DRA's claims.
+// GPUs in the environment of processes, and in DRA claims.
 #include "tools/gpuspend/allotments.hpp"
 #include "tools/gpuspend/grants.hpp"
 
@@ -15,7 +15,7 @@
 using namespace gpusnoop;
 using namespace std::string_literals;
 
-TEST_CASE("GPUs in an environment", "[spend]")
+TEST_CASE("GPUs are parsed from an environment", "[spend]")
 {
     const Allotment of = allotment_in("A=1\0NVIDIA_VISIBLE_DEVICES=GPU-a\0SLURM_STEP_GPUS=1\0SLURM_JOB_GPUS=0,1\0"s);
     CHECK(of.visible_devices == "GPU-a");
@@ -26,7 +26,7 @@ TEST_CASE("GPUs in an environment", "[spend]")
     CHECK(allotment_in("").slurm_gpus.empty());
 }
 
-TEST_CASE("a process is asked for its GPUs once, and forgotten when nobody asks", "[spend]")
+TEST_CASE("an environment is read once, and forgotten when it is no longer requested", "[spend]")
 {
     const pid_t child = fork();
     if (child == 0) {
@@ -46,13 +46,13 @@ TEST_CASE("a process is asked for its GPUs once, and forgotten when nobody asks"
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     CHECK(allotments.of(pid, 1).visible_devices == "GPU-7");
-    CHECK(allotments.of(pid, 2).visible_devices.empty()); // the next one of that pid is asked for its own
+    CHECK(allotments.of(pid, 2).visible_devices.empty()); // another process with that pid
     allotments.sweep();
     allotments.sweep();
     CHECK(allotments.of(pid, 1).visible_devices.empty());
 }
 
-TEST_CASE("pods of claims", "[dra]")
+TEST_CASE("pods of claims are parsed", "[dra]")
 {
     // Kubernetes 1.32 and newer.
     const auto nested = parse_dra_pods(
@@ -72,7 +72,7 @@ TEST_CASE("pods of claims", "[dra]")
     CHECK(parse_dra_pods(R"({"Entries":[{"ClaimUID":7,"PodUIDs":["p"]},{"PodUIDs":{"p":{}}}]})")->empty());
 }
 
-TEST_CASE("devices of claims", "[dra]")
+TEST_CASE("devices of claims are parsed", "[dra]")
 {
     const auto devices = parse_dra_devices(
         R"({"checksum":1,"v1":{"preparedClaims":{}},"v2":{"nodeBootID":"b","preparedClaims":{)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two exporters have said. Names, HELP and TYPE, labels with their order, and the forms of numbers are theirs;
-// UUIDs and names of hosts are made up. Neither page says which version of dcgm-exporter it is of.
+// Captured pages of two exporters. Names, HELP and TYPE, the order of labels, and the formats of numbers are original;
+// UUIDs and host names are made up. The versions of dcgm-exporter are not known.
 #include "tools/gpuspend/dcgm.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -24,7 +24,7 @@ std::string shown(const DcgmPage& of)
 }
 
 struct Metric {
-    std::string_view name, help, of_instances, of_gpu; // empty: none there
+    std::string_view name, help, of_instances, of_gpu; // empty: not on the page
 };
 
 std::string head(const Metric& metric)
@@ -34,7 +34,7 @@ std::string head(const Metric& metric)
 
 } // namespace
 
-// Driver 535.129.03: an A800 with three GPU instances, beside a whole one. An instance has no GPU_UTIL.
+// Driver 535.129.03: an A800 with three GPU instances, and one without MIG. Instances have no GPU_UTIL.
 TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
 {
     constexpr Metric metrics[] = {
@@ -56,8 +56,8 @@ TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
          "bytes per second.",
          "", "143341"},
     };
-    constexpr std::string_view whose = R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.129.03",)"
-                                       R"(DCGM_FI_PROCESS_NAME="/usr/bin/dcgm-exporter")";
+    constexpr std::string_view owner_key = R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.129.03",)"
+                                           R"(DCGM_FI_PROCESS_NAME="/usr/bin/dcgm-exporter")";
     std::string page;
     for (const Metric& metric : metrics) {
         page += head(metric);
@@ -66,10 +66,10 @@ TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
                 page += fmt::format(R"({}{{gpu="0",UUID="GPU-a",device="nvidia0",modelName="NVIDIA A800-SXM4-80GB",)"
                                     R"(GPU_I_PROFILE="2g.20gb",GPU_I_ID="{}",{}}} {})"
                                     "\n",
-                                    metric.name, instance, whose, metric.of_instances);
+                                    metric.name, instance, owner_key, metric.of_instances);
         page += fmt::format(R"({}{{gpu="1",UUID="GPU-b",device="nvidia1",modelName="NVIDIA A800-SXM4-80GB",{}}} {})"
                             "\n",
-                            metric.name, whose, metric.of_gpu);
+                            metric.name, owner_key, metric.of_gpu);
     }
     const DcgmPage parsed = parse_dcgm_page(page);
     CHECK(shown(parsed) == "GPU-a/3 - - 0 0 0 10485760\nGPU-a/5 - - 0 0 0 10485760\nGPU-a/6 - - 0 0 0 10485760\n"
@@ -77,7 +77,7 @@ TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
     CHECK(parsed.unusable == 0);
 }
 
-// Driver 580.105.08, of a GPU operator on Kubernetes 1.35.
+// Driver 580.105.08, from a GPU operator on Kubernetes 1.35.
 TEST_CASE("a captured page of a T4", "[dcgm]")
 {
     constexpr Metric metrics[] = {
@@ -103,7 +103,7 @@ TEST_CASE("a captured page of a T4", "[dcgm]")
     CHECK(parsed.unusable == 0);
 }
 
-TEST_CASE("how long the engine was active stands for the utilization where a page has none", "[dcgm]")
+TEST_CASE("engine activity replaces the utilization if a page has none", "[dcgm]")
 {
     const std::string engine = "DCGM_FI_PROF_GR_ENGINE_ACTIVE{UUID=\"GPU-a\"} 0.251000\n";
     CHECK(shown(parse_dcgm_page(engine)) == "GPU-a - - - - 251000 -\n");

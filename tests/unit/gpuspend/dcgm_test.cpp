@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dcgm-exporter says, in the forms that its versions have, and who says something else in its place.
+// Pages in the formats of several versions of dcgm-exporter, and invalid pages.
 #include "tools/gpuspend/dcgm.hpp"
 
 #include "base/clock.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 
-// As version 4.2 writes it, with a device that two pods share, and one with MIG.
+// In the format of version 4.2, with a device that two pods share, and one with MIG.
 const std::string page =
     "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n"
     "# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n"
@@ -61,21 +61,21 @@ std::string shown(std::string_view text)
 
 } // namespace
 
-TEST_CASE("a page of dcgm-exporter", "[dcgm]")
+TEST_CASE("a page of dcgm-exporter is parsed", "[dcgm]")
 {
     CHECK(shown(page) == "GPU-a 615000 400000 12 120000 970000 2147483648\n"
                          "GPU-b/3 - - - 250000 - -\nGPU-b/7 - - - 500000 - -\n");
     const DcgmPage parsed = parse_dcgm_page(page);
     CHECK(parsed.series == 9);
     CHECK(parsed.unusable == 0);
-    // DCGM 4.6's names, a blank behind the comma as the first versions had it, a time, and the end of a line of others.
+    // Names of DCGM 4.6, a blank after the comma as in the first versions, a timestamp, and CRLF.
     CHECK(
         shown("DCGM_FI_PROF_SM_UTIL_RATIO{gpu=\"0\", UUID=\"GPU-a\"} 1 1700000000000\r\n"
               "DCGM_FI_PROF_SM_OCCUPANCY_RATIO{UUID=\"GPU-a\",} 0\nDCGM_FI_PROF_TENSOR_UTIL_RATIO{UUID=\"GPU-a\"} 0.1\n"
               "DCGM_FI_PROF_DRAM_UTIL_RATIO{UUID=\"GPU-a\"} 0.2") == "GPU-a 1000000 0 100000 200000 - -\n");
 }
 
-TEST_CASE("figures of pods and processes are none of a device", "[dcgm]")
+TEST_CASE("figures of pods and processes do not count as a device's", "[dcgm]")
 {
     const DcgmPage of = parse_dcgm_page("DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\",pod=\"x\"} 30\n"
                                         "DCGM_FI_DEV_GPU_UTIL{UUID=\"GPU-a\",pod=\"y\"} 40\n"
@@ -85,7 +85,7 @@ TEST_CASE("figures of pods and processes are none of a device", "[dcgm]")
     CHECK(of.unusable == 2);
 }
 
-TEST_CASE("pages of lies", "[dcgm]")
+TEST_CASE("invalid pages are rejected or ignored", "[dcgm]")
 {
     const std::string a = "DCGM_FI_PROF_SM_ACTIVE{UUID=\"GPU-a\"}";
     for (const std::string& line : {a + " NaN",
@@ -121,34 +121,34 @@ TEST_CASE("pages of lies", "[dcgm]")
     CHECK(parse_dcgm_page(many).unusable == 10'000 - DcgmPage::max_devices);
 }
 
-TEST_CASE("a page from a file, as long as it is new", "[dcgm]")
+TEST_CASE("a page is read from a file unless it is too old", "[dcgm]")
 {
     const container_host::Host folder;
     const std::string path = folder.path("page").string();
     Dcgm dcgm(path);
     dcgm.refresh(0);
-    CHECK(dcgm.why_not() == "No such file or directory");
+    CHECK(dcgm.error() == "No such file or directory");
     folder.write("page", page);
-    dcgm.refresh(second); // asked again some seconds later
-    CHECK(!dcgm.why_not().empty());
+    dcgm.refresh(second); // polled again after some seconds
+    CHECK(!dcgm.error().empty());
     dcgm.refresh(10 * second);
-    CHECK(dcgm.why_not().empty());
+    CHECK(dcgm.error().empty());
     REQUIRE(dcgm.of("GPU-b", 7));
     CHECK(!dcgm.of("GPU-b", {}));
     CHECK(!dcgm.of("GPU-c", {}));
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     dcgm.refresh(20 * second);
-    CHECK(dcgm.why_not().find("written 36") != std::string::npos);
+    CHECK(dcgm.error().find("written 36") != std::string::npos);
     CHECK(!dcgm.of("GPU-b", 7));
     folder.write("page", "nothing\n");
     dcgm.refresh(30 * second);
-    CHECK(dcgm.why_not() == "it has no series of DCGM with the UUID of a GPU");
+    CHECK(dcgm.error() == "it has no DCGM series with a GPU UUID");
     Dcgm of_folder(folder.path("").string());
     of_folder.refresh(0);
-    CHECK(of_folder.why_not() == "it is not a regular file");
+    CHECK(of_folder.error() == "it is not a regular file");
 }
 
-TEST_CASE("a page from a service, which may stop", "[dcgm]")
+TEST_CASE("a page is read from a service, which may stop", "[dcgm]")
 {
     Service service;
     Dcgm dcgm(fmt::format("http://localhost:{}/metrics", service.port));
@@ -159,18 +159,18 @@ TEST_CASE("a page from a service, which may stop", "[dcgm]")
         service.request();
         service.send_text(text);
         service.end();
-        for (int i = 0; i < 5000 && dcgm.why_not() == "it has not answered yet"; i++) {
+        for (int i = 0; i < 5000 && dcgm.error() == "it has not answered yet"; i++) {
             dcgm.refresh(now_ns);
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
     };
     serve("HTTP/1.0 200 OK\r\n\r\n" + page, second);
-    CHECK(dcgm.why_not().empty());
+    CHECK(dcgm.error().empty());
     REQUIRE(dcgm.of("GPU-a", {}));
     CHECK(dcgm.of("GPU-a", {})->values[0] == 615'000);
-    dcgm.refresh(60 * second); // asked, and silent
+    dcgm.refresh(60 * second); // a request without an answer
     CHECK(dcgm.of("GPU-a", {}));
     dcgm.refresh(100 * second);
     CHECK(!dcgm.of("GPU-a", {})); // too old
-    CHECK(!dcgm.why_not().empty());
+    CHECK(!dcgm.error().empty());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints as versions of Kubernetes write them.
+// Checkpoints in the formats of several versions of Kubernetes.
 #include "tools/gpuspend/kubelet.hpp"
 
 #include "tools/gpuspend/allotments.hpp"
@@ -13,7 +13,7 @@ using namespace gpusnoop;
 
 namespace {
 
-// "UID CONTAINER DEVICE xPARTS", a line each.
+// One line per grant: "UID CONTAINER DEVICE xPARTS".
 std::string shown(const KubeletDevices& devices)
 {
     std::vector<std::string> lines;
@@ -28,7 +28,7 @@ std::string shown(const KubeletDevices& devices)
 
 } // namespace
 
-TEST_CASE("up to 1.19: devices in a list", "[spend]")
+TEST_CASE("checkpoints up to Kubernetes 1.19 list devices", "[spend]")
 {
     const auto devices = parse_kubelet_checkpoint(
         R"({"Data":{"PodDeviceEntries":[{"PodUID":"u1","ContainerName":"train","ResourceName":"nvidia.com/gpu",)"
@@ -41,7 +41,7 @@ TEST_CASE("up to 1.19: devices in a list", "[spend]")
     CHECK(devices.resources == std::set<std::string>{"nvidia.com/gpu"});
 }
 
-TEST_CASE("since 1.20: lists by NUMA node", "[spend]")
+TEST_CASE("checkpoints since Kubernetes 1.20 list devices by NUMA node", "[spend]")
 {
     const auto devices = parse_kubelet_checkpoint(
         R"({"Data":{"PodDeviceEntries":[{"PodUID":"u1","ContainerName":"train","ResourceName":"nvidia.com/gpu",)"
@@ -50,7 +50,7 @@ TEST_CASE("since 1.20: lists by NUMA node", "[spend]")
     CHECK(shown(devices) == "u1 train GPU-a x1\nu1 train GPU-b x1\nu1 train GPU-c x1\n");
 }
 
-TEST_CASE("replicas of a device that is shared, and MIG", "[spend]")
+TEST_CASE("replicas of a shared device, and MIG instances, are parsed", "[spend]")
 {
     const auto devices = parse_kubelet_checkpoint(
         R"({"Data":{"PodDeviceEntries":[)"
@@ -63,7 +63,7 @@ TEST_CASE("replicas of a device that is shared, and MIG", "[spend]")
     CHECK(devices.parts == std::map<std::string, uint64_t>{{"GPU-a", 4}, {"MIG-x", 1}, {"MIG-y", 1}});
 }
 
-TEST_CASE("what is no checkpoint", "[spend]")
+TEST_CASE("other files are not checkpoints", "[spend]")
 {
     for (const char* text : {"", "{", "[]x", "\xff", R"({"Data":)"})
         CHECK(!parse_kubelet_checkpoint(text).readable);
@@ -72,7 +72,7 @@ TEST_CASE("what is no checkpoint", "[spend]")
                              R"("DeviceIDs":["GPU-a"]}]}})",
                              R"({"Data":{"PodDeviceEntries":[{"PodUID":7,"DeviceIDs":{"0":{"a":["GPU-a"]}}}]}})"})
         CHECK(parse_kubelet_checkpoint(text).grants.empty());
-    // No more than so many, whoever wrote it.
+    // The number of ids is bounded.
     std::string many = R"({"Data":{"RegisteredDevices":{"nvidia.com/gpu":[)";
     for (int i = 0; i < 100'000; i++)
         many += fmt::format("{}\"GPU-{}\"", i ? "," : "", i);
@@ -80,10 +80,10 @@ TEST_CASE("what is no checkpoint", "[spend]")
     CHECK(!parse_kubelet_checkpoint(std::string(100'000, '[')).readable);
 }
 
-TEST_CASE("names in NVIDIA_VISIBLE_DEVICES that are devices", "[spend]")
+TEST_CASE("devices_in lists the devices in NVIDIA_VISIBLE_DEVICES", "[spend]")
 {
     using Names = std::vector<std::string>;
-    CHECK(devices_in("0-2,5") == Names{"0", "1", "2", "5"}); // as Slurm may write it
+    CHECK(devices_in("0-2,5") == Names{"0", "1", "2", "5"}); // a format of Slurm
     CHECK(devices_in("GPU-1-2") == Names{"GPU-1-2"});
     CHECK(devices_in("3-1") == Names{"3-1"});
     CHECK(devices_in("0-4294967295").size() == 64);
@@ -93,7 +93,7 @@ TEST_CASE("names in NVIDIA_VISIBLE_DEVICES that are devices", "[spend]")
         CHECK(devices_in(none).empty());
 }
 
-TEST_CASE("a device by the driver's own file", "[spend]")
+TEST_CASE("a device is parsed from the driver's information file", "[spend]")
 {
     const MachineGpu gpu = parse_gpu_information("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 120\n"
                                                  "GPU UUID: \t GPU-1b2c\nVideo BIOS: \t 96\nDevice Minor: \t 3\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose a device's time is, and what it costs: to the nanosecond, and to the millionth.
+// Division of device time and cost between tenants, to the nanosecond and the millionth.
 #include "tools/gpuspend/bill.hpp"
 #include "tools/gpuspend/spend_state.hpp"
 
@@ -72,7 +72,7 @@ void check_sums(const Ledger& ledger)
 
 } // namespace
 
-TEST_CASE("a device that one holds: used, idle, and nobody's", "[spend]")
+TEST_CASE("a device with one holder is used, idle or unallocated", "[spend]")
 {
     Ledger ledger;
     ledger.add(slice(6 * second, {holder("trainer-0", 10)}));
@@ -88,9 +88,9 @@ TEST_CASE("a device that one holds: used, idle, and nobody's", "[spend]")
     check_sums(ledger);
 }
 
-// One tenant whose one kernel runs for the whole second, against one with a thousand that take a tenth of it; the first
-// holds three times the memory. What each way says, and none of them is the truth of all.
-TEST_CASE("one long kernel against many small ones", "[spend]")
+// One tenant's kernel runs for the whole second; another's thousand kernels take a tenth of it. The first holds three
+// times the memory. Each kind of split gives another result.
+TEST_CASE("splits differ for one long kernel and many small ones", "[spend]")
 {
     const auto share = [](SplitBy split) {
         Ledger ledger(split);
@@ -103,12 +103,12 @@ TEST_CASE("one long kernel against many small ones", "[spend]")
         CHECK(of.equally_ns == 0);
         return static_cast<double>(of.used_ns + of.idle_ns) / (10.0 * second);
     };
-    CHECK(share(SplitBy::launches) < 0.001); // who launches much pays for all
+    CHECK(share(SplitBy::launches) < 0.001); // the tenant with many launches pays nearly all
     CHECK(fmt::format("{:.3f}", share(SplitBy::busy)) == "0.900");
     CHECK(fmt::format("{:.3f}", share(SplitBy::memory)) == "0.750");
 }
 
-TEST_CASE("nothing counted to divide by: equally, which is told", "[spend]")
+TEST_CASE("without counted activity, time is divided equally, and marked", "[spend]")
 {
     Ledger ledger(SplitBy::busy); // the driver takes no samples
     ledger.add(slice(second, {holder("a", 5), holder("b")}));
@@ -118,7 +118,7 @@ TEST_CASE("nothing counted to divide by: equally, which is told", "[spend]")
     check_sums(ledger);
 }
 
-TEST_CASE("replicas: what was given of a device, and what was not", "[spend]")
+TEST_CASE("replicas that are not allocated are unallocated time", "[spend]")
 {
     Holder a = holder("a"), b = holder("b");
     a.parts = 1;
@@ -127,14 +127,14 @@ TEST_CASE("replicas: what was given of a device, and what was not", "[spend]")
     Ledger ledger;
     ledger.add(slice(4 * second, {a, b}, "GPU-a", 4));
     CHECK(ledger.devices().begin()->second.unallocated_ns == second);
-    CHECK(account(ledger, "a").idle_ns == second); // by parts, as nobody launched
+    CHECK(account(ledger, "a").idle_ns == second); // by replicas, because there were no launches
     CHECK(account(ledger, "b").idle_ns == 2 * second);
     CHECK(account(ledger, "b").allocated_ns == 2 * second);
     CHECK(account(ledger, "b").resident_ns == 0);
     check_sums(ledger);
 }
 
-TEST_CASE("sums of whatever happens", "[spend]")
+TEST_CASE("sums of random slices add up", "[spend]")
 {
     std::mt19937_64 random(7);
     for (const SplitBy split : {SplitBy::launches, SplitBy::busy, SplitBy::memory}) {
@@ -158,7 +158,7 @@ TEST_CASE("sums of whatever happens", "[spend]")
     }
 }
 
-TEST_CASE("more tenants than there is room for are one", "[spend]")
+TEST_CASE("tenants above the limit are merged into one", "[spend]")
 {
     Ledger ledger;
     for (size_t i = 0; i < Ledger::most_tenants + 100; i++)
@@ -167,8 +167,8 @@ TEST_CASE("more tenants than there is room for are one", "[spend]")
     check_sums(ledger);
 }
 
-// A month of pods that come and go, as gpuspend adds them up: by ids, and under names at each report.
-TEST_CASE("many pods take bounded room, and add up", "[spend]")
+// A month of short-lived pods, added up as gpuspend does: by ids, and by names at each report.
+TEST_CASE("many pods take bounded memory, and add up", "[spend]")
 {
     SpendState state{.view = "pod", .began_ns = 0, .saved_ns = 0, .ledger = Ledger()};
     size_t largest = 0;
@@ -179,11 +179,11 @@ TEST_CASE("many pods take bounded room, and add up", "[spend]")
             ledger.add(slice(second, {one}));
             ledger.saw_pod(one.tenant, one.tenant.id);
         }
-        const bool own_names = report >= 200; // those before have one name, as those of a workload have
+        const bool own_names = report >= 200; // the pods of earlier reports share one name, like pods of a workload
         const auto name = [&](const Tenant& of) { return tenant(own_names ? of.id : "trainer-0"); };
         state.ledger.add(ledger.named(name));
         if (report == 199)
-            REQUIRE(state.ledger.tenants().at(tenant("trainer-0")).pods.size() == TenantAccount::most_pods);
+            REQUIRE(state.ledger.tenants().at(tenant("trainer-0")).pods.size() == TenantAccount::max_pods);
         if (report >= 380) {
             const size_t size = state.text().size();
             REQUIRE((largest == 0 || size < largest + 64 * 1024));
@@ -195,7 +195,7 @@ TEST_CASE("many pods take bounded room, and add up", "[spend]")
     check_sums(state.ledger);
 }
 
-TEST_CASE("how well a device was used, while it was", "[spend]")
+TEST_CASE("efficiency counts while the tenant launches", "[spend]")
 {
     Ledger ledger;
     Slice one = slice(second, {holder("a", 1)});
@@ -203,7 +203,7 @@ TEST_CASE("how well a device was used, while it was", "[spend]")
         Gauges& to = one.devices.front().gauges = {};
         to.set_percent(Figure::sm_active, sm, MEASURED_BY_NVML);
         to.set(Figure::memory_used, memory, MEASURED_BY_DCGM);
-        to.set_percent(Figure::sm_active, 1, MEASURED_BY_DCGM); // which does not replace it
+        to.set_percent(Figure::sm_active, 1, MEASURED_BY_DCGM); // does not replace NVML's value
     };
     gauges(60, {});
     ledger.add(one);
@@ -216,17 +216,17 @@ TEST_CASE("how well a device was used, while it was", "[spend]")
     CHECK(!of.mean(Figure::dram_active));
     CHECK(of.shared_ns == 0);
     CHECK(measured_by_text(of.sources) == "nvml,dcgm");
-    // While it launches nothing, it is not its use; with a second one, it is not its alone.
+    // Time without launches does not count; time with a second holder is marked as shared.
     one.devices.front().holders.push_back(holder("b"));
     ledger.add(one);
     CHECK(account(ledger, "b").efficiency.sources == 0);
     CHECK(account(ledger, "a").efficiency.shared_ns == 3 * second);
     gauges(101, {});
-    CHECK(one.devices.front().gauges.values[0] == 10'000); // DCGM's, where NVML's cannot be
+    CHECK(one.devices.front().gauges.values[0] == 10'000); // DCGM's value, because NVML's is invalid
     check_sums(ledger);
 }
 
-TEST_CASE("an allocation that does nothing is a sentence", "[spend]")
+TEST_CASE("an idle allocation is reported in a sentence", "[spend]")
 {
     Ledger ledger;
     Slice both = slice(7 * hour + 6 * 60 * second, {holder("trainer-0")});
@@ -239,14 +239,14 @@ TEST_CASE("an allocation that does nothing is a sentence", "[spend]")
     ledger.add(both);
     using Lines = std::vector<std::string>;
     CHECK(sentences(make_bill(ledger, false), "USD") ==
-          Lines{"research/trainer-0 holds 2 GPUs for 8.0 h ($71.00), launched nothing for 7.1 h"});
+          Lines{"research/trainer-0 held 2 GPUs for 8.0 h ($71.00) and launched nothing for 7.1 h"});
     Ledger busy;
     busy.add(slice(hour, {holder("trainer-0", 1)}));
     CHECK(sentences(make_bill(busy, false), "USD").empty());
     check_sums(ledger);
 }
 
-TEST_CASE("who used what nobody knows where is not idle", "[spend]")
+TEST_CASE("launches on an unknown device are not idle time", "[spend]")
 {
     Ledger ledger;
     Slice one = slice(second, {holder("a")});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of a machine, and what MIG makes of them: each has its part of the device's time, and all parts are the
-// time.
+// The GPUs of a machine, and their MIG instances, whose times add up to the device's time.
 #include "tools/gpuspend/machine_gpus.hpp"
 
 #include "tests/unit/gpu/nvml_standin.hpp"
@@ -23,8 +22,8 @@ struct Machine {
     MachineGpus gpus;
     uint64_t now_ns = 0;
 
-    Machine() { look(divided + whole); }
-    void look(const std::string& text)
+    Machine() { refresh(divided + whole); }
+    void refresh(const std::string& text)
     {
         answers.set(text);
         figures.refresh(now_ns += 10'000'000'000);
@@ -44,7 +43,7 @@ struct Machine {
 
 } // namespace
 
-TEST_CASE("instances of MIG have their part of the device's time", "[spend]")
+TEST_CASE("MIG instances have their part of the device's time", "[spend]")
 {
     Machine machine;
     using Times = std::map<std::string, uint64_t>;
@@ -57,27 +56,27 @@ TEST_CASE("instances of MIG have their part of the device's time", "[spend]")
     CHECK(machine.named("MIG-w") == "MIG-w");
     CHECK(machine.at({Gpu::By::index, 0, 5, 1}) == "MIG-w");
     CHECK(machine.at({Gpu::By::file, 4, 5, 0}) == "MIG-z");
-    CHECK(machine.at({Gpu::By::index, 0, 5}) == "-");        // nobody says which of the two
-    CHECK(machine.at({Gpu::By::index, 0, 5, 7}) == "-");     // newer than the list
-    CHECK(machine.at({Gpu::By::index, 0, 2, 0}) == "MIG-y"); // all of it
+    CHECK(machine.at({Gpu::By::index, 0, 5}) == "-");        // one of two, not known which
+    CHECK(machine.at({Gpu::By::index, 0, 5, 7}) == "-");     // newer than the list of instances
+    CHECK(machine.at({Gpu::By::index, 0, 2, 0}) == "MIG-y"); // the whole instance
     CHECK(machine.named("MIG-x") == "MIG-x");
     CHECK(machine.named("0") == "GPU-a");
     CHECK(machine.at({Gpu::By::index, 0, 2}) == "MIG-y");
-    CHECK(machine.at({Gpu::By::index, 0}) == "-"); // nobody says which
+    CHECK(machine.at({Gpu::By::index, 0}) == "-"); // one of several, not known which
     CHECK(machine.at({Gpu::By::file, 4}) == "-");
     CHECK(machine.at({Gpu::By::index, 0, 6}) == "-"); // newer than the list
     CHECK(machine.at({Gpu::By::index, 1}) == "GPU-b");
 }
 
-TEST_CASE("instances of MIG come and go; devices stay", "[spend]")
+TEST_CASE("MIG instances are removed, devices are not", "[spend]")
 {
     Machine machine;
-    machine.look("device 0\nuuid GPU-a\nmig 1\ninstance 1 0 4 MIG-new\n" + whole);
+    machine.refresh("device 0\nuuid GPU-a\nmig 1\ninstance 1 0 4 MIG-new\n" + whole);
     CHECK(machine.times(7) == std::map<std::string, uint64_t>{{"GPU-a", 3}, {"MIG-new", 4}, {"GPU-b", 7}});
-    CHECK(machine.at({Gpu::By::index, 0}) == "MIG-new");  // the only one
-    machine.look("fail device 0 15\ndevice 0\n" + whole); // it says nothing, and is still paid for
+    CHECK(machine.at({Gpu::By::index, 0}) == "MIG-new");     // the only instance
+    machine.refresh("fail device 0 15\ndevice 0\n" + whole); // a failed device is still paid for
     CHECK(machine.times(7).size() == 3);
-    machine.look("device 0\nuuid GPU-a\nmig 0\n" + whole);
+    machine.refresh("device 0\nuuid GPU-a\nmig 0\n" + whole);
     CHECK(machine.times(7) == std::map<std::string, uint64_t>{{"GPU-a", 7}, {"GPU-b", 7}});
     CHECK(!machine.gpus.divided());
     CHECK(machine.at({Gpu::By::index, 0}) == "GPU-a");

@@ -9,7 +9,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("prices of models, the first match", "[spend]")
+TEST_CASE("the first line that matches a model has its price", "[spend]")
 {
     const Prices prices("gpu_model_glob,price_per_gpu_hour,currency\n"
                         "# what we pay\n\n"
@@ -25,7 +25,7 @@ TEST_CASE("prices of models, the first match", "[spend]")
     CHECK(!Prices("*H100*,1", "f").of("A100"));
 }
 
-TEST_CASE("OpenCost's custom pricing", "[spend]")
+TEST_CASE("OpenCost's custom pricing is parsed", "[spend]")
 {
     const Prices prices(R"({"provider":"custom","CPU":"0.03","GPU":"0.95","spotGPU":"0.3"})", "f");
     CHECK(prices.of("anything") == 950'000);
@@ -35,7 +35,7 @@ TEST_CASE("OpenCost's custom pricing", "[spend]")
     CHECK_THROWS_AS(Prices(R"({"GPU":"1")", "f"), Error);
 }
 
-TEST_CASE("prices that begin on a day, and of some nodes", "[spend]")
+TEST_CASE("prices may depend on the day and the node", "[spend]")
 {
     constexpr uint64_t day = 86'400'000'000'000, year_2026 = 20'454 * day; // 2026-01-01
     const char* const text = "*H100*,3,USD,2026-01-01\n*H100*,2.5,USD,2026-02-01\n*,2,,2026-01-01,spot-*\n*,1,USD\n";
@@ -50,7 +50,7 @@ TEST_CASE("prices that begin on a day, and of some nodes", "[spend]")
     CHECK(!Prices("*,1,USD,,gpu-*", "f", "n1").of("A100"));
 }
 
-TEST_CASE("what is no price is said, with its line", "[spend]")
+TEST_CASE("an error in a price file names the line", "[spend]")
 {
     for (const char* line :
          {"*", "*,", ",1", "*,x", "*,-1", "*,1.0000001", "*,1000000", "*,1,dollars", "*,1,USD,x", "*,1,USD,2026-02-30",
@@ -65,7 +65,7 @@ TEST_CASE("what is no price is said, with its line", "[spend]")
     CHECK_THROWS_AS(Prices::of_file("/"), Error);
 }
 
-TEST_CASE("money as people read it", "[spend]")
+TEST_CASE("money_text and parse_price", "[spend]")
 {
     CHECK(money_text(71'015'000, "USD") == "$71.02");
     CHECK(money_text(0, "EUR") == "€0.00");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept over runs: whole, or as it was before; nothing of it is lost or counted twice by a kill at any point.
+// State files are replaced atomically: a kill at any point loses nothing that was saved, and counts nothing twice.
 #include "tools/gpuspend/spend_state.hpp"
 
 #include "base/error.hpp"
@@ -59,7 +59,7 @@ uint64_t seconds_in(const StateFile& file)
 
 } // namespace
 
-TEST_CASE("a state is read as it was written", "[spend]")
+TEST_CASE("a state survives writing and reading", "[spend]")
 {
     const std::string text = state(5).text();
     const SpendState read = SpendState::of(text, "f");
@@ -71,7 +71,7 @@ TEST_CASE("a state is read as it was written", "[spend]")
     CHECK(SpendState{.view = {}, .began_ns = 5, .saved_ns = 12, .ledger = Ledger()}.unseen_ns() == 7);
 }
 
-TEST_CASE("a state whose clock was set back is read, keeps its sums and covers them", "[spend]")
+TEST_CASE("a state keeps and covers its sums when the clock is set back", "[spend]")
 {
     constexpr uint64_t day = 86400 * second;
     SpendState all = state(5);
@@ -81,24 +81,24 @@ TEST_CASE("a state whose clock was set back is read, keeps its sums and covers t
     CHECK(all.unseen_ns() == 7 * second);
     CHECK(all.saved_at(all.saved_ns + second) == 0);
     CHECK(all.unseen_ns() == 8 * second);
-    all.began_ns = all.saved_ns + day; // as earlier versions saved it
+    all.began_ns = all.saved_ns + day; // earlier versions saved this
     SpendState read = SpendState::of(all.text(), "f");
     CHECK(read.ledger.ns() == 5 * second);
     CHECK(read.unseen_ns() == 0);
     CHECK(read.saved_at(read.saved_ns) == day);
     CHECK(read.saved_ns - read.began_ns == 5 * second);
-    CHECK(read.saved_at(3 * second) > day); // before the ledger can have begun
+    CHECK(read.saved_at(3 * second) > day); // earlier than the ledger's time allows
     CHECK(read.began_ns == 0);
     CHECK(read.ledger.ns() == 5 * second);
 }
 
-TEST_CASE("a state that was cut or changed is none", "[spend]")
+TEST_CASE("a truncated or changed state is rejected", "[spend]")
 {
     const std::string text = state(2).text();
-    for (size_t size = 0; size + 1 < text.size(); size++) // without its last line end it is whole
+    for (size_t size = 0; size + 1 < text.size(); size++) // the last line end may be missing
         REQUIRE_THROWS_AS(SpendState::of(std::string_view(text).substr(0, size), "f"), Error);
     CHECK_THROWS_AS(SpendState::of(text + "x", "f"), Error);
-    // Whatever changes is refused, or a state that adds up.
+    // A changed state is rejected, or it still adds up.
     std::mt19937 random(3);
     for (int i = 0; i < 3000; i++) {
         std::string changed = text;
@@ -111,7 +111,7 @@ TEST_CASE("a state that was cut or changed is none", "[spend]")
     }
 }
 
-TEST_CASE("one run has a state, and others cannot write it", "[spend]")
+TEST_CASE("a state file is locked by one run", "[spend]")
 {
     const Host folder;
     const std::string path = folder.path("state").string();
@@ -129,7 +129,7 @@ TEST_CASE("one run has a state, and others cannot write it", "[spend]")
     CHECK_THROWS_AS(StateFile(folder.path("no/folder").string()), Error);
 }
 
-TEST_CASE("a write that fails halfway leaves the old state and nothing else", "[spend]")
+TEST_CASE("a write that fails leaves the old state and no other file", "[spend]")
 {
     const Folder folder;
     const StateFile file(folder.file("state"));
@@ -139,12 +139,12 @@ TEST_CASE("a write that fails halfway leaves the old state and nothing else", "[
         CHECK_THROWS_AS(file.write(state(2)), Error);
         CHECK(seconds_in(file) == 1);
     }
-    CHECK(std::distance(std::filesystem::directory_iterator(folder.file("")), {}) == 2); // with its lock
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.file("")), {}) == 2); // the state and its lock
     file.write(state(3));
     CHECK(seconds_in(file) == 3);
 }
 
-TEST_CASE("another file in the place of a state, or beside it, is left alone", "[spend]")
+TEST_CASE("other files in place of a state, or next to it, are not changed", "[spend]")
 {
     const Folder folder;
     const StateFile file(folder.file("state"));
@@ -158,7 +158,7 @@ TEST_CASE("another file in the place of a state, or beside it, is left alone", "
         CHECK(std::filesystem::file_size(folder.file(name)) == 8);
 }
 
-TEST_CASE("a state is whole at any time while it is written", "[spend]")
+TEST_CASE("a reader never sees a partial state", "[spend]")
 {
     const Folder folder;
     const std::string path = folder.file("state");
@@ -177,7 +177,7 @@ TEST_CASE("a state is whole at any time while it is written", "[spend]")
     REQUIRE(waitpid(writer, nullptr, 0) == writer);
 }
 
-TEST_CASE("killed 100 times at random", "[spend]")
+TEST_CASE("100 kills at random times lose no saved state", "[spend]")
 {
     const Host folder;
     const std::string path = folder.path("state").string();
@@ -189,7 +189,7 @@ TEST_CASE("killed 100 times at random", "[spend]")
         if (child == 0) {
             const StateFile file(path);
             SpendState all = file.read().value_or(state(0));
-            for (;;) { // a second each time
+            for (;;) { // one second per round
                 all.ledger.add(slice(second));
                 all.saved_ns += second;
                 file.write(all);

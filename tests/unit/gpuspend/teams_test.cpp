@@ -7,7 +7,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
+TEST_CASE("the first line that matches an owner has its team", "[spend]")
 {
     const Teams teams("# who pays\n"
                       "vision, pod, research/trainer-* # and its like\n"
@@ -37,7 +37,7 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
     Owner cgroup;
     cgroup.cgroup = "/data.slice/a/b";
     CHECK(teams.of(cgroup, "") == "data");
-    Owner of_user; // who may call it anything
+    Owner of_user; // names chosen by the user do not count
     of_user.names.container = "trainer";
     of_user.where.container_id = "3f2a";
     of_user.where.unit = "trainer.service";
@@ -49,7 +49,7 @@ TEST_CASE("teams: the first match counts, and who has none has none", "[spend]")
     CHECK(!Teams().any());
 }
 
-TEST_CASE("what names no team is said, with its line", "[spend]")
+TEST_CASE("an error in a team file names the line", "[spend]")
 {
     for (const char* text :
          {"a", "a,b", "a,namespace", "a,namespace,", ",namespace,x", "a,label,x", "a,labels,x=y", "", "# none\n", ",,"})
