@@ -24,7 +24,7 @@ bpf_map_info map_info(int fd)
     return info;
 }
 
-constexpr size_t max_buffer_bytes = 256 << 10; // for the values of one batch; matters on machines with many CPUs
+constexpr size_t max_buffer_bytes = 256 << 10; // values of one batch; per-CPU values are large if there are many CPUs
 
 size_t value_bytes(const bpf_map_info& info)
 {
@@ -45,7 +45,7 @@ HashReader::HashReader(int fd) : fd_(fd)
 
 bool HashReader::next()
 {
-    for (;; wanted_ *= 2) { // ENOSPC: one hash bucket holds more than a batch
+    for (;; wanted_ *= 2) { // ENOSPC: one hash bucket has more entries than fit in a batch
         keys_.resize(wanted_ * key_size_);
         values_.resize(wanted_ * value_size_);
         count_ = wanted_;
@@ -105,7 +105,7 @@ std::vector<uint64_t> cpu_sums(int map_fd, size_t entries)
     auto count = static_cast<uint32_t>(entries);
     uint32_t position = 0;
     LIBBPF_OPTS(bpf_map_batch_opts, options);
-    // Supported for per-CPU arrays since 5.13 (f008d732ab18). ENOENT: the whole array was read.
+    // Batched reads of per-CPU arrays need Linux 5.13 (f008d732ab18). ENOENT means that the whole array was read.
     const int error = bpf_map_lookup_batch(map_fd, nullptr, &position, keys.data(), values.data(), &count, &options);
     if (error && error != -ENOENT)
         return sums;
@@ -124,9 +124,9 @@ std::vector<uint64_t> stack_trace(int fd, int32_t id)
     return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
 }
 
-// No system call exists for this purpose, but updating a map of maps waits for all non-sleepable programs: it returns
-// after an RCU grace period, so that none still uses the old map (maybe_wait_bpf_programs(), 1ae80cf31938, 5.0).
-// membarrier(2) does nothing with one CPU and fails with nohz_full.
+// No system call waits for programs, but updating a map of maps does: it returns after an RCU grace period, when no
+// non-sleepable program uses the old inner map any more (maybe_wait_bpf_programs(), 1ae80cf31938, Linux 5.0).
+// membarrier(2) is no alternative: it does nothing if there is one CPU, and fails with nohz_full.
 ProgramBarrier::ProgramBarrier()
     : inner_(bpf_map_create(BPF_MAP_TYPE_ARRAY, "gpusnoop_inner", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr))
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads whole BPF maps, and owns links, skeletons and mapped arrays.
+// Readers of whole BPF maps, and owners of links, skeletons and mapped arrays.
 #pragma once
 
 #include "base/error.hpp"
@@ -24,7 +24,7 @@
 
 namespace gpusnoop {
 
-// Reads all entries of a hash map in batches: iterating key by key restarts whenever the current key is deleted.
+// Reads all entries of a hash map in batches, because iterating key by key restarts if the current key is deleted.
 // Entries that are added during the read may be missed. The buffers are reused.
 class HashReader {
 public:
@@ -78,7 +78,7 @@ public:
         });
     }
 
-    // These four need a map that is not per-CPU and has whole keys.
+    // The next four methods need a map that is not per-CPU and whose key is a whole Key.
     std::optional<Value> find(const Key& key) const
     {
         Value value{};
@@ -91,8 +91,8 @@ public:
     }
     // No effect if the key exists.
     void insert(const Key& key, const Value& value) { bpf_map_update_elem(fd_, &key, &value, BPF_NOEXIST); }
-
-    bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; } // false if there is none
+    // False if the key does not exist.
+    bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; }
 
     size_t key_size() const { return reader_.key_size(); }
 
@@ -105,16 +105,16 @@ private:
 // Capacity of a map. Throws Error.
 size_t max_entries(int map_fd);
 
-// Deletes entries for whose key `is_stale` returns true. Returns their number.
+// Deletes the entries whose keys are stale. Returns the number of deleted entries.
 size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
-// The same for a hash map or LPM trie whose keys begin with a process image.
+// As erase_keys(), for a hash map whose keys begin with a process image, or an LPM trie whose prefixes do.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
 // Sums over all CPUs of the first `entries` elements of a per-CPU array, read with one system call; zeros on failure.
 std::vector<uint64_t> cpu_sums(int map_fd, size_t entries);
 
-// Return addresses of a stack, innermost first; empty if the id is negative or unknown. fd: a stack-trace map.
+// The return addresses of a stack in the stack-trace map `fd`, innermost first. Empty if the id is negative or unknown.
 std::vector<uint64_t> stack_trace(int fd, int32_t id);
 
 // Waits until every BPF program that is running now has returned.
@@ -122,8 +122,8 @@ class ProgramBarrier {
 public:
     ProgramBarrier(); // throws Error
 
-    // After the call, programs see everything written before it. Takes a few milliseconds, on large machines tens.
-    // False if the kernel refuses. Does not wait for sleepable programs.
+    // After the call, all running programs see what was written to maps before the call. Does not wait for sleepable
+    // programs. Takes a few milliseconds, or tens of milliseconds on large machines. False if the kernel refuses.
     bool wait() const;
 
 private:

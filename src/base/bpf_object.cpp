@@ -8,7 +8,7 @@
 namespace gpusnoop {
 namespace {
 
-// libbpf names such a map after the object and the section: "cudalau.rodata".
+// The initial contents of a section. libbpf names the section's map after the object and the section: "cudalau.rodata".
 std::span<std::byte> section_bytes(bpf_object* object, std::string_view section)
 {
     bpf_map* map = nullptr;

@@ -43,10 +43,11 @@ public:
 
     bpf_map* map(const std::string& name) const; // null if there is none
     int fd(const std::string& name) const;       // map descriptor after load(); negative if there is none
-    void resize(const std::string& name, uint32_t entries) const; // before load(); no effect if there is none
+    // To be called before load(). No effect if there is no such map.
+    void resize(const std::string& name, uint32_t entries) const;
 
-    // A global variable; null if there is none. Read-only data may be written before load(). Throws std::logic_error if
-    // the size differs.
+    // A global variable; null if there is none. Read-only variables may be written before load(). Throws
+    // std::logic_error if the size differs.
     template<class T>
     T* find(const std::string& name) const
     {

@@ -17,7 +17,7 @@ inline uint64_t clock_ns(clockid_t clock)
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// CONFIG_HZ: the tick rate of the kernel's coarse clocks.
+// CONFIG_HZ, at which the kernel's coarse clocks tick.
 inline uint64_t jiffies_per_second()
 {
     timespec jiffy{};
@@ -32,7 +32,7 @@ struct ClockError {
 };
 std::optional<ClockError> clock_error();
 
-// Formats local time. Calls the C library once per second of output, not once per event.
+// Formats local time. Keeps the text of the last second, so that the C library is not called for each event.
 class LocalTime {
 public:
     void append_clock(std::string& to, uint64_t wall_ns) // "10:00:00"

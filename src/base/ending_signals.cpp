@@ -38,13 +38,13 @@ void stop_ignoring(int signal)
 
 } // namespace
 
+// SIGHUP stays ignored, because nohup ignores it. SIGINT does not: shells make background jobs ignore it.
 sigset_t ending_signal_set()
 {
     sigset_t set;
     sigemptyset(&set);
     for (int signal : ending)
-        if (signal != SIGHUP ||
-            !is_ignored(signal)) // ignored by nohup; a shell's & makes SIGINT ignored, which is not kept
+        if (signal != SIGHUP || !is_ignored(signal))
             sigaddset(&set, signal);
     return set;
 }
@@ -77,7 +77,7 @@ bool EndingSignals::arrived()
     if (first_at_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
         return first_at_.has_value();
     first_at_ = std::chrono::steady_clock::now();
-    if (info.ssi_code <= 0) // not SI_KERNEL
+    if (info.ssi_code <= 0) // sent by a process; the terminal's signals have SI_KERNEL
         sent_ = static_cast<int>(info.ssi_signo);
     const sigset_t set = ending_signal_set();
     for (int signal : ending)

@@ -17,20 +17,20 @@ struct Interrupted {};
 
 class EndingSignals {
 public:
-    // Blocks the signals until they are read with arrived(). Ignores SIGPIPE and SIGXFSZ, because the error of the
-    // write is more useful. Resets the inherited SIGCHLD action and signal mask, also for our children.
+    // Blocks the signals until they are read with arrived(). Ignores SIGPIPE and SIGXFSZ, because the error that the
+    // write returns is more useful. Resets the inherited SIGCHLD action and signal mask, also for our children.
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable when a signal is pending
-    // True once a signal has arrived. A second signal then kills this process: its sender does not want to wait for the
-    // last report and the detaching of probes.
+    // True once a signal has arrived. From then on, a second signal kills this process, so that the user need not wait
+    // for the last report and until the probes are detached.
     bool arrived();
     std::chrono::nanoseconds since_first() const; // 0 before the first signal
     // The first signal, if it was sent with kill(). Signals from the terminal also reach our children.
     const std::optional<int>& sent() const { return sent_; }
     void check();         // throws Interrupted if a signal has arrived
     void unblock() const; // from now on these signals and SIGPIPE kill this process
-    void restore() const; // the inherited state, for a child before exec
+    void restore() const; // restores the inherited actions and mask, in a child before exec
 
 private:
     sigset_t mask_before_{};
@@ -41,14 +41,14 @@ private:
     std::optional<int> sent_;
 };
 
-// The signals, for processes that block them because they are ended in another way.
+// The set of these signals, for processes that block them because they are terminated in another way.
 sigset_t ending_signal_set();
 
-// True if one of them is pending, to be read by the owner of EndingSignals.
+// True if a termination signal is pending that EndingSignals has not read.
 bool ending_signal_pending();
 
-// While it exists, the signals end the program at once with status 0: for work that cannot be interrupted and leaves
-// nothing to clean up.
+// While an ExitOnSignal exists, termination signals end the program at once with status 0. It is used during work that
+// cannot be interrupted and leaves nothing to clean up.
 class ExitOnSignal {
 public:
     ExitOnSignal();
@@ -61,7 +61,8 @@ private:
     std::array<struct sigaction, 3> before_{};
 };
 
-// A function that every ExitOnSignal calls before it exits, to restore the terminal. Async-signal-safe; null: none.
+// Sets a function that ExitOnSignal calls before it exits, e.g. to restore the terminal. The function must be
+// async-signal-safe; null: none.
 void set_exit_on_signal_hook(void (*action)());
 
 } // namespace gpusnoop

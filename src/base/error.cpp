@@ -27,7 +27,7 @@ struct Diagnostics {
     std::function<void(std::string_view)> withdrawal_sink;
     std::mutex mutex;
     std::vector<std::string>* deferred = nullptr; // set while several threads may warn
-    bool stalled = false; // stderr blocked for `patience`; do not wait again until a write succeeds
+    bool stalled = false; // stderr was blocked for all of `patience`; do not wait again until a write succeeds
     uint64_t unshown_messages = 0;
 };
 

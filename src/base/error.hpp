@@ -26,16 +26,17 @@ private:
 // The text of an errno value, e.g. "Permission denied". For EMFILE and EFBIG it names the limit and how to raise it.
 std::string errno_text(int error);
 
-// The prefix of the lines of warn(); "gpusnoop" by default.
+// Sets the prefix of the lines that warn() prints, which is "gpusnoop" by default.
 void set_tool_name(std::string_view name);
 
-// Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. Waits briefly for a blocked
-// stderr, then drops the message; the next one that is written reports how many were dropped.
+// Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. If stderr is blocked, waits
+// briefly and then drops the message; a line before the next message reports how many were dropped.
 void warn(std::string_view message) noexcept;
-// Writes trusted text unchanged, always to stderr. It must end with a newline. Blocking and drops: as warn().
+// Writes trusted text unchanged, always to stderr. The text must end with a newline. If stderr is blocked, waits and
+// drops the text as warn() does.
 void print_stderr(std::string_view text) noexcept;
 
-// While it exists, warnings go to `sink` instead of stderr. At most one exists at a time.
+// While a WarningRedirect exists, warnings go to `sink` instead of stderr. At most one exists at a time.
 class WarningRedirect {
 public:
     explicit WarningRedirect(std::function<void(std::string)> sink);
@@ -44,7 +45,8 @@ public:
     WarningRedirect& operator=(const WarningRedirect&) = delete;
 };
 
-// While it exists, warn() is thread-safe; the messages are printed when it is destroyed. At most one exists at a time.
+// While a DeferredWarnings exists, warn() is thread-safe, and its messages are printed when the object is destroyed. At
+// most one exists at a time.
 class DeferredWarnings {
 public:
     DeferredWarnings();
@@ -59,6 +61,6 @@ private:
 // 0: no verbose() messages; 1: -v; 2: -vv, which adds libbpf's log.
 void set_verbosity(int level);
 int verbosity();
-void verbose(std::string_view message); // warn(), if verbosity() > 0
+void verbose(std::string_view message); // calls warn() if verbosity() > 0
 
 } // namespace gpusnoop

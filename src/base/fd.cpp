@@ -30,12 +30,12 @@ size_t open_descriptors()
 {
     DIR* folder = opendir("/proc/self/fd");
     if (!folder)
-        return descriptor_limit(); // none is free
+        return descriptor_limit(); // opening the folder fails if no descriptor is free
     size_t entries = 0;
     while (readdir(folder))
         entries++;
     closedir(folder);
-    return entries - 3; // ".", "..", and the folder's own
+    return entries - 3; // without ".", "..", and the descriptor of the folder
 }
 
 std::optional<std::string> read_text(const Fd& file, size_t max)
@@ -122,8 +122,9 @@ bool has_room(int fd, int timeout_ms)
 
 } // namespace
 
-// O_NONBLOCK belongs to the open file description, which is shared: setting it would change the shell's terminal, too.
-// Reopening a pipe or terminal gives a description of our own. Regular files and other devices do not block.
+// O_NONBLOCK is a flag of the open file description, which other processes share: setting it would also change the
+// shell's terminal. Reopening a pipe or terminal creates a description of our own. Regular files and other devices do
+// not block.
 NonBlockingWriter::NonBlockingWriter(int fd) : fd_(fd)
 {
     struct stat st {};

@@ -48,17 +48,16 @@ struct DirCloser {
 
 using Directory = std::unique_ptr<DIR, DirCloser>;
 
-// RLIMIT_NOFILE, and how many descriptors this process has open.
-size_t descriptor_limit();
-size_t open_descriptors();
+size_t descriptor_limit(); // RLIMIT_NOFILE
+size_t open_descriptors(); // number of descriptors that this process has open
 
-// Reads the rest of a file of untrusted length. If it is longer than `max` bytes, returns only its beginning, which is
-// then also longer than `max`. nullopt on error.
+// Reads the rest of a file of untrusted length. If the file is longer than `max` bytes, returns only its beginning, but
+// always more than `max` bytes. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
-// flags: further flags of open().
+// flags: further flags for open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);
 
-// Retries short writes to a regular file. False with errno on error.
+// Writes all bytes to a regular file, and repeats short writes. False with errno on error.
 bool write_all(int fd, std::string_view bytes);
 
 // Regular files at untrusted paths. The type is checked before the file is opened, because opening a device, terminal
@@ -70,23 +69,23 @@ struct FoundFile {
     int64_t changed_ns = 0;         // ctime, from the kernel's cache
 };
 
-// A regular file below `root`, with links resolved as for a process whose root it is. nullopt with errno if there is
-// none (EINVAL: not a regular file).
+// Finds a regular file. Symbolic links are resolved as for a process whose root directory is `root`. nullopt with errno
+// on error (EINVAL: not a regular file).
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path);
 
-// The regular file behind a link in /proc, such as /proc/PID/exe; it may have been deleted.
+// The regular file behind a link in /proc, such as /proc/PID/exe. The file may have been deleted.
 std::optional<FoundFile> find_regular_by_link(const std::string& proc_link);
 
-// The regular file of an O_PATH descriptor.
+// The regular file that an O_PATH descriptor refers to.
 std::optional<FoundFile> find_regular_by_fd(Fd where);
 
-// openat2(); resolve: RESOLVE_* flags. Empty with errno on error.
+// Calls openat2(). resolve: RESOLVE_* flags. Empty with errno on error.
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve);
 
 // Opens the file for reading. Empty with errno on error.
 Fd open_found(const FoundFile& found);
 
-// Writes to any kind of descriptor without blocking: a pipe may have no reader, a terminal may be stopped.
+// Writes to any kind of descriptor without blocking, even if a pipe is not read or a terminal is stopped.
 class NonBlockingWriter {
 public:
     explicit NonBlockingWriter(int fd); // not owned; its O_NONBLOCK flag is not changed, because it is shared
@@ -100,9 +99,9 @@ private:
     int fd() const { return own_ ? own_.get() : fd_; }
 
     int fd_;
-    Fd own_; // a non-blocking description of our own
+    Fd own_; // reopened with O_NONBLOCK; empty if not needed
     bool socket_ = false;
-    bool may_block_ = false; // opening one failed, so writes are preceded by poll()
+    bool may_block_ = false; // reopening failed, so each write is preceded by poll()
 };
 
 } // namespace gpusnoop

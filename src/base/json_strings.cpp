@@ -83,7 +83,7 @@ private:
     bool with_empty_objects_;
     bool empty_ = false; // the innermost object has no key yet
     JsonPath path_;
-    std::vector<uint64_t> indices_; // per level of the path: the next element of an array, or not_array
+    std::vector<uint64_t> indices_; // for each level of the path, the index of the array element, or not_array
 };
 
 } // namespace

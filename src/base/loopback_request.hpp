@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Non-blocking request to a service on the loopback address. The service is not trusted, so it can delay nothing: the
-// caller polls for the response, which is limited in size and time.
+// Non-blocking request to a service on the loopback address. The service is not trusted and cannot delay the caller,
+// which polls for the response. The response is limited in size and time.
 #pragma once
 
 #include "base/fd.hpp"
@@ -15,7 +15,7 @@ namespace gpusnoop {
 // Everything the service sent until it closed the connection.
 struct LoopbackResponse {
     std::string text;
-    std::string error{}; // if not empty, there is no text
+    std::string error{}; // if not empty, `text` is empty
 };
 
 class LoopbackRequest {
@@ -24,7 +24,7 @@ public:
         uint16_t port = 0;
         int family = AF_UNSPEC; // AF_INET, AF_INET6, or AF_UNSPEC to try both in this order ("localhost" may be either)
         std::string request;
-        size_t max_bytes = 0; // of the response
+        size_t max_bytes = 0; // limit of the response
         uint64_t timeout_ns = 0;
     };
     explicit LoopbackRequest(Parameters parameters) : parameters_(std::move(parameters)) {}
@@ -37,7 +37,7 @@ public:
 
 private:
     bool connect_to_family(int family);
-    bool send_request(); // false if it has failed
+    bool send_request(); // false if the request has failed
     LoopbackResponse finish(std::string error);
 
     Parameters parameters_;

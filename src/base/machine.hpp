@@ -12,19 +12,19 @@ namespace gpusnoop::machine {
 
 #if defined(__aarch64__)
 #define GPUSNOOP_LIBRARIES "aarch64-linux-gnu" // Debian's multiarch folder
-// The last three are Jetson's: JetPack up to 5, JetPack 6, Jetson Linux r39.
+// The last three are the folders of Jetson: up to JetPack 5, in JetPack 6, and in Jetson Linux r39.
 constexpr std::string_view driver_folders[] = {"/usr/lib/" GPUSNOOP_LIBRARIES, "/usr/lib/" GPUSNOOP_LIBRARIES "/tegra",
                                                "/usr/lib/" GPUSNOOP_LIBRARIES "/nvidia",
                                                "/opt/nvidia/l4t-gpu-libs/nvgpu"};
 constexpr uint32_t audit_arch = AUDIT_ARCH_AARCH64;
-constexpr uint64_t addresses_end = uint64_t{1} << 52; // user addresses are below; CONFIG_ARM64_VA_BITS_52
-constexpr int uprobe_return_call = 0;                 // arm64 has no such system call: return probes use a breakpoint
+constexpr uint64_t addresses_end = uint64_t{1} << 52; // user addresses are below this with CONFIG_ARM64_VA_BITS_52
+constexpr int uprobe_return_call = 0;                 // none: return probes of arm64 use a breakpoint instead
 #else
 #define GPUSNOOP_LIBRARIES "x86_64-linux-gnu"
 constexpr std::string_view driver_folders[] = {"/usr/lib/" GPUSNOOP_LIBRARIES};
 constexpr uint32_t audit_arch = AUDIT_ARCH_X86_64;
 constexpr uint64_t addresses_end = uint64_t{1} << 47;
-constexpr int uprobe_return_call = 335; // __NR_uretprobe
+constexpr int uprobe_return_call = 335; // __NR_uretprobe, the system call that return probes use
 #endif
 
 // 4 KiB on x86-64; 4, 16 or 64 KiB on arm64.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options shared by all tools, as plain data. Their command-line syntax: run/shared_options.hpp.
+// Options shared by all tools, as plain data. run/shared_options.hpp defines their command-line syntax.
 #pragma once
 
 #include "base/privileges.hpp"
@@ -16,13 +16,13 @@
 
 namespace gpusnoop {
 
-// Invalid command line: exit 2.
+// An invalid command line, for which the tool exits with 2.
 class UsageError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-// Thrown to print a text instead of tracing, e.g. for --help: exit 0.
+// Thrown to print a text instead of tracing, e.g. for --help. The tool then exits with 0.
 struct Answer {
     std::string text;
     explicit Answer(std::string printed) : text(std::move(printed)) {}
@@ -31,25 +31,25 @@ struct Answer {
 struct Options {
     std::vector<pid_t> pids;
     std::vector<std::string> program; // command line to start and trace
-    std::optional<UserAccount> user;  // to run the program as; nullopt: the user of the tool
+    std::optional<UserAccount> user;  // user that runs the program; nullopt: the user who runs the tool
     pid_t tid = 0;
     std::string comm;
     std::string cgroup; // as given on the command line
     std::string host_root = "/";
     std::optional<std::chrono::nanoseconds> interval;
-    uint64_t count = 0; // reports; 0: no limit
+    uint64_t count = 0; // number of reports; 0: no limit
     std::optional<std::chrono::nanoseconds> duration;
     bool timestamps = false;
     bool json = false;
     std::string record;                      // file for a JSON recording, in addition to the output; empty: none
-    uint64_t record_max = uint64_t{1} << 30; // bytes, shared by the recording and the older file that it replaced
+    uint64_t record_max = uint64_t{1} << 30; // maximum bytes of the recording and its older part, FILE.1, together
     std::string replay;                      // recording to show instead of tracing; empty: none
-    std::string replay_at;                   // time to start the replay at; empty: the beginning
+    std::string replay_at;                   // time at which the replay starts; empty: the beginning
     std::string trace;                       // file for a timeline; empty: none
-    std::vector<std::pair<std::string_view, std::string>> flames; // option name, flame graph file
+    std::vector<std::pair<std::string_view, std::string>> flames; // each an option name and a flame graph file
     bool folded = false;                                          // print a flame graph instead of tables
     std::string weight;               // metric for the width of flame graph frames; empty: the default
-    std::vector<std::string> columns; // of text tables (rows/field.hpp)
+    std::vector<std::string> columns; // columns of text tables (rows/field.hpp)
     bool failed_only = false;
     bool user_stacks = false;
     bool milliseconds = false;
@@ -59,7 +59,7 @@ struct Options {
     bool extra_columns = false;
     int verbosity = 0;
     size_t rows = 20;        // rows per table; 0: all
-    std::string attach;      // tier by name; empty: the best one available
+    std::string attach;      // name of a tier (a way of attaching); empty: the best tier available
     uint32_t ring_mb = 8;    // a power of two
     uint32_t table_rows = 0; // rows of the BPF table; 0: chosen by the number of CPUs
     bool clean = false;      // only remove what killed runs left behind
@@ -68,7 +68,7 @@ struct Options {
     bool draws_flames() const { return folded || !flames.empty(); }
     bool writes_json() const { return json || !record.empty(); }
 
-    // Unit of histograms of durations.
+    // The unit of histograms of durations.
     uint64_t unit_ns() const { return nanoseconds ? 1 : milliseconds ? 1'000'000 : 1'000; }
     std::string_view unit_name() const { return nanoseconds ? "nsecs" : milliseconds ? "msecs" : "usecs"; }
 };
@@ -76,8 +76,8 @@ struct Options {
 // Options of a tool for replaying its recordings.
 struct ReplayView {
     std::optional<std::string> by{}; // nullopt: as recorded
-    std::string sort{};              // empty: as recorded
-    std::string usual_sort{};        // for merged rows
+    std::string sort{};              // column; empty: as recorded
+    std::string usual_sort{};        // column for sorting merged rows if `sort` is empty
     std::string names = "short";     // style of kernel names
     bool adds_up = true;             // false: rows of several reports cannot be merged
 };
@@ -87,7 +87,7 @@ struct MetricsOptions {
     std::string textfile; // empty: none
     std::string listen;   // address of the HTTP server; empty: none
 
-    bool wanted() const { return !textfile.empty() || !listen.empty(); } // metrics replace tables
+    bool wanted() const { return !textfile.empty() || !listen.empty(); } // if true, no tables are printed
 };
 
 } // namespace gpusnoop

@@ -22,7 +22,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int links_max = 40; // the limit of the kernel
+constexpr int links_max = 40; // the kernel's own limit
 
 bool is_trusted(uid_t user)
 {
@@ -32,11 +32,11 @@ bool is_trusted(uid_t user)
 // In a folder with the sticky bit, only the owner of a link may rename it.
 bool is_safe_link(const struct stat& link, const struct stat& folder)
 {
-    const bool others_rename = (folder.st_mode & (S_IWGRP | S_IWOTH)) && !(folder.st_mode & S_ISVTX);
-    return is_trusted(link.st_uid) && is_trusted(folder.st_uid) && !others_rename;
+    const bool others_may_rename = (folder.st_mode & (S_IWGRP | S_IWOTH)) && !(folder.st_mode & S_ISVTX);
+    return is_trusted(link.st_uid) && is_trusted(folder.st_uid) && !others_may_rename;
 }
 
-bool is_of_proc(const Fd& file)
+bool is_in_procfs(const Fd& file)
 {
     struct statfs system {};
     return fstatfs(file.get(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
@@ -84,7 +84,7 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
             errno = ELOOP;
             return {};
         }
-        if (is_of_proc(next)) { // the text of such a link may not be its target: /proc/PID/root
+        if (is_in_procfs(next)) { // a link in /proc may lead elsewhere than its text says: /proc/PID/root
             at = Fd(openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             continue;
         }

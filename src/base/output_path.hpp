@@ -16,9 +16,9 @@ namespace gpusnoop {
 // other link it throws an Error that begins with `what_fails`. Empty with errno if the folder cannot be opened.
 Fd open_folder(std::string_view path, std::string_view what_fails);
 
-enum class Durable : bool { no, yes }; // yes: on the disk before the call returns
+enum class Durable : bool { no, yes }; // yes: the data is on the disk before the call returns
 
-// Replaces a file atomically, by way of a new file NAME.PID.RANDOM in the same folder. On error, returns false with
+// Replaces a file atomically, through a temporary file NAME.PID.RANDOM in the same folder. On error, returns false with
 // errno and keeps the old file.
 bool replace_file(const Fd& folder, const std::string& name, std::string_view bytes, mode_t mode, Durable durable);
 
@@ -34,13 +34,14 @@ public:
 
     // Opens the file for reading and appending, and creates it if it does not exist.
     Fd open(mode_t mode, std::string_view suffix = {}) const;
-    // Does not create the file: empty if it does not exist.
+    // As open(), but empty if the file does not exist.
     Fd open_existing(std::string_view suffix = {}) const;
-    // Fails if the file exists.
+    // As open(), but an error if the file exists.
     Fd create(mode_t mode, std::string_view suffix = {}) const;
 
     void replace(std::string_view bytes, mode_t mode, Durable durable) const;
-    // Appends `suffix` to the name of the file, which must still be `file`; an older file of that name is replaced.
+    // Renames the file by appending `suffix`, and replaces an older file with the new name. The path must still lead to
+    // `file`.
     void rename(const Fd& file, std::string_view suffix) const;
     // Removes the file if it is the tool's own.
     void remove() const noexcept;
@@ -56,8 +57,8 @@ private:
 // A result file that each run overwrites.
 class ResultFile {
 public:
-    // begin, kind: as for OutputPath. The old content is kept until the first write(). Throws Error if the existing
-    // file is not the tool's own.
+    // begin, kind: as for OutputPath. Keeps the old content until the first write(). Throws Error if the file exists
+    // and is not the tool's own.
     ResultFile(std::string path, std::string_view begin, std::string_view kind);
 
     // The first call truncates the file, later ones append. Throws Error.

@@ -13,10 +13,9 @@
 
 namespace gpusnoop {
 
-// capability: CAP_*.
-bool has_capability(int capability);
+bool has_capability(int capability); // CAP_*
 
-// Drops all capabilities but these for good; exec as root restores them. False if the kernel refuses.
+// Drops all capabilities but `kept`. Only an exec as root restores them. False if the kernel refuses.
 bool keep_capabilities(std::span<const int> kept);
 
 // An account in /etc/passwd. getpwnam() is not used: it may query the network, and static programs cannot call it.
@@ -28,13 +27,13 @@ struct UserAccount {
     std::string shell; // empty: /bin/sh
 };
 
-// In the order of the file; invalid lines are skipped.
+// The accounts in the text of /etc/passwd, in its order. Skips invalid lines.
 std::vector<UserAccount> parse_accounts(std::string_view passwd);
 
-// Finds an account by name, else by number: a name may consist of digits.
+// Finds an account by name, else by number. The name comes first, because it may consist of digits.
 std::optional<UserAccount> find_account(std::string_view passwd, std::string_view name_or_uid);
 
-// The primary group of the account, and those in `group` (/etc/group) that list it as a member.
+// The account's primary group, and the groups that list it as a member. group: the text of /etc/group.
 std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account);
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Front end's part of the accounting of each process's share of BPF tables (bpf/base/share.bpf.h): it subtracts the
-// entries that it deletes.
+// Accounting of the entries that each process uses in BPF tables. The kernel side counts new entries
+// (bpf/base/share.bpf.h); this class subtracts the entries that the front end deletes.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -22,9 +22,9 @@ public:
     // To be called before the entries of exited processes are deleted.
     void release(std::span<const image> exited);
 
-    // The number of rows in the table of calls.
+    // Sets the number of rows in the table of calls.
     void set_rows(size_t taken);
-    // From now on, rows that already exist count for no process.
+    // From now on, existing rows are not counted for any process.
     void begin_new_rows();
 
 private:

@@ -82,7 +82,7 @@ std::string printable(std::string_view text)
 
 size_t append_printable(std::string& to, std::string_view text, size_t width)
 {
-    // Nearly every name is plain ASCII.
+    // Fast path, because nearly every name is plain ASCII.
     if (std::all_of(text.begin(), text.end(), is_plain)) {
         if (text.size() <= width) {
             to += text;
@@ -145,7 +145,7 @@ void append_json_string(std::string& to, std::string_view text)
             to += "\xEF\xBF\xBD"; // U+FFFD
         else if (c.code == '"' || c.code == '\\')
             to.append({'\\', static_cast<char>(c.code)});
-        else if (steers_terminal(c.code)) // means the same in JSON, and is harmless on a terminal
+        else if (steers_terminal(c.code)) // the escape means the same in JSON, and is harmless on a terminal
             append_format(to, "\\u{:04x}", static_cast<uint32_t>(c.code));
         else
             to.append(text, at, c.length);
@@ -176,10 +176,9 @@ std::string human_bytes(uint64_t bytes)
 {
     if (bytes < 1024)
         return std::to_string(bytes);
-    // 1023.95 would be rounded to "1024.0".
     auto value = static_cast<double>(bytes) / 1024;
     size_t unit = 0;
-    while (value >= 1023.95) {
+    while (value >= 1023.95) { // would be printed as "1024.0"
         value /= 1024;
         ++unit;
     }
@@ -207,7 +206,7 @@ std::string prose_count(double count)
 
 namespace {
 
-// Daemons and sudo often run in the locale "C", where wcwidth() knows no character beyond ASCII.
+// A UTF-8 locale for wcwidth(). Daemons and sudo often run in the locale "C", in which wcwidth() knows only ASCII.
 class Utf8Locale {
 public:
     Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {}
@@ -230,7 +229,7 @@ public:
     }
 
 private:
-    locale_t locale_; // null if the system has none
+    locale_t locale_; // null if the system lacks C.UTF-8
 };
 
 } // namespace
@@ -286,7 +285,7 @@ size_t edit_distance(const std::string& typed, const std::string& meant)
 
 std::string suggestion(std::string_view typed, std::string_view known)
 {
-    constexpr size_t longest = 40; // longer texts are no typing mistakes
+    constexpr size_t longest = 40; // longer texts are not mistyped words
     if (typed.size() > longest)
         return {};
     const std::string word = lower(typed);
@@ -296,7 +295,7 @@ std::string suggestion(std::string_view typed, std::string_view known)
         end = known.find(", ", at);
         const std::string_view one = known.substr(at, end - at);
         const std::string other = lower(one);
-        // A prefix of a word counts as one mistake.
+        // An unfinished word counts as one mistake.
         const size_t mistakes = word.size() >= 3 && other.starts_with(word) ? 1 : edit_distance(word, other);
         if (mistakes < least && mistakes < word.size()) {
             least = mistakes;

@@ -51,7 +51,7 @@ std::string joined(const Texts& texts, std::string_view between)
     return all;
 }
 
-// Without white space at both ends.
+// The text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 
 // Removes the first part of a list and the separator after it, and returns the part. A trailing separator adds no empty
@@ -63,7 +63,7 @@ inline std::string_view next_part(std::string_view& list, char separator)
     return part;
 }
 
-// The text after the last slash, or all of it.
+// The text after the last slash, or the whole text if it has no slash.
 inline std::string_view base_name(std::string_view path)
 {
     return path.substr(path.rfind('/') + 1);
@@ -109,19 +109,19 @@ std::string human_bytes(uint64_t bytes); // for tables: 1023 -> "1023", 1536 -> 
 std::string prose_bytes(uint64_t bytes); // for sentences: 100 -> "100 bytes", 1536 -> "1.5 KiB", 16 << 30 -> "16 GiB"
 std::string prose_count(double count);   // for sentences: 4521 -> "4521", 200318 -> "200k", 1234567 -> "1.2M"
 
-// The width of a character on a terminal. 0: it modifies the preceding character; 2: wide, as in East Asian scripts;
-// negative: not printable. From wcwidth() in a UTF-8 locale, regardless of the environment.
+// The width of a character on a terminal: 0 if it modifies the preceding character, 2 if it is wide as in East Asian
+// scripts, negative if it is not printable. From wcwidth() in a UTF-8 locale, regardless of the environment.
 int columns_of(char32_t code);
 
-// Joiners, variation selectors and tags. Terminals disagree on their effect on adjacent characters.
+// True for joiners, variation selectors and tags. Terminals disagree on their effect on adjacent characters.
 bool is_invisible(char32_t code);
 
 // "; did you mean 'kernel'?", to append to a message about a mistyped word; empty if no known word is similar.
-// known: "pid, comm, thread". Ignores case.
+// known: a list such as "pid, comm, thread". Ignores case.
 std::string suggestion(std::string_view typed, std::string_view known);
 
-// Append formatted text to a string. Unlike fmt::format_to() with an iterator, they do not instantiate fmt's formatting
-// in every file.
+// Append formatted text to a string. Unlike fmt::format_to() with an iterator, these functions do not instantiate fmt's
+// formatting in every file.
 void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments);
 
 template<class... T>

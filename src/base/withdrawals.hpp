@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Withdrawal of warnings that no longer apply. Only the screen acts on it; stderr keeps its lines.
+// Withdrawal of warnings that no longer apply. The live screen removes them; lines on stderr stay.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace gpusnoop {
 
-// message: as passed to warn(); it need not have been shown yet.
+// message: as passed to warn(). It may not have been shown yet.
 void withdraw(std::string_view message);
 
-// While it exists, withdrawn messages are passed to `sink`. At most one exists at a time.
+// While a WithdrawalRedirect exists, withdrawn messages are passed to `sink`. At most one exists at a time.
 class WithdrawalRedirect {
 public:
     explicit WithdrawalRedirect(std::function<void(std::string_view)> sink);
