@@ -38,24 +38,24 @@ bool is_card(std::string_view name)
     return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is a display connector
 }
 
-// 90402 -> "gfx942": version, release and step, of which the last two are hexadecimal digits.
+// 90402 -> "gfx942". The decimal number has two digits each for release and step, which become hexadecimal digits.
 std::string target_name(uint64_t version)
 {
     return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Adds KFD's facts to a device. Partitions of a device (MI300's CPX mode) have its address, and their number from bit
-// 28 up.
+// Adds the facts in a node of KFD's topology to the device with the same PCI address. All partitions of a device
+// (MI300's CPX mode) have that address; bits 28 and up of location_id, which are ignored, hold their number.
 void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std::string& node)
 {
     const std::string id = line_of(host, node + "/gpu_id");
-    if (id.empty() || id == "0") // a CPU, or a GPU that this container may not use
+    if (id.empty() || id == "0") // the node is a CPU, or a GPU that this container may not use
         return;
     const std::string properties = host.read(node + "/properties").value_or("");
     const auto at = [&](std::string_view key) { return parse_flat(properties, key).value_or(0); };
-    const uint64_t place = at("location_id") & 0xffff; // bus << 8 | device << 3 | function
+    const uint64_t location = at("location_id") & 0xffff; // bus << 8 | device << 3 | function
     const std::string pci =
-        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at("domain"), place >> 8, place >> 3 & 0x1f, place & 7);
+        fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at("domain"), location >> 8, location >> 3 & 0x1f, location & 7);
     const auto device = std::ranges::find(devices, pci, &AmdDevice::pci);
     if (device == devices.end())
         return;
@@ -77,7 +77,7 @@ std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host
     return std::nullopt;
 }
 
-// For a suspended device, only its identity: reading more would wake it up.
+// The state of a suspended device is only its identity, because reading more would wake it up.
 NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
 {
     NvmlDeviceState state;
@@ -139,8 +139,8 @@ std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root)
 namespace {
 
 constexpr uint64_t second = 1'000'000'000;
-constexpr uint64_t search_interval = 10 * second; // of the search of all processes for open devices
-constexpr uint64_t copies_interval = 5 * second;  // reading copy engine times makes the kernel query each queue
+constexpr uint64_t search_interval = 10 * second; // time between searches of all processes for open devices
+constexpr uint64_t copies_interval = 5 * second;  // long, because the kernel queries each queue for copy engine times
 constexpr size_t clients_max = 1024;
 constexpr size_t files_max = 4096; // per process
 const std::string kfd_processes = "sys/class/kfd/kfd/proc";
@@ -231,7 +231,8 @@ std::optional<size_t> AmdGpus::device_of_kfd(std::string_view id) const
     return std::nullopt;
 }
 
-// Since Linux 7.3, a process may have several contexts, each with the same files below.
+// Reads KFD's folder of a process. Since Linux 7.3, a process may have several contexts, with the same files in a
+// folder for each context.
 void AmdGpus::read_kfd_folder(uint32_t pid, const std::string& folder)
 {
     for (const std::string& name : host_.list(folder)) {
@@ -266,8 +267,8 @@ void AmdGpus::read_kfd()
             read_kfd_folder(*pid, kfd_processes + "/" + name);
 }
 
-// Finds possible DRM files by the text of their links, which never blocks; fdinfo shows later whether they are. Returns
-// false if the process has no open files.
+// Finds descriptors that may refer to DRM files by the text of their links, which never blocks. read_clients() checks
+// them with fdinfo. Returns false if the process has no open files.
 bool AmdGpus::find_clients_in(const std::string& folder, uint32_t pid)
 {
     std::error_code error;
@@ -331,7 +332,7 @@ std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // fdinfo's bytes may be among KFD's
+    for (const auto& [place, held] : held_) // maximum instead of sum: KFD's bytes may include those in fdinfo
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);
@@ -363,7 +364,7 @@ std::vector<NvmlUse> AmdGpus::use(uint64_t now_ns)
             counts.copies_read_ns = now_ns;
         }
         one.sdma_percent = counts.copies_percent;
-        if (held.is_drm_client && !held.has_queues) // otherwise fdinfo lacks most of the work
+        if (held.is_drm_client && !held.has_queues) // with KFD queues, fdinfo would lack most of the work
             if (const auto percent = counts.engines.percent(held.drm_ns, now_ns))
                 one.sm_percent = std::min(100.0, *percent);
         if (one.sm_percent || one.cu_percent || one.sdma_percent)

@@ -33,7 +33,7 @@ std::vector<AmdDevice> find_amd_devices(const std::string& root);
 // prefix of /sys and /proc.
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root = "");
 
-// A counter of the kernel that may stand still or step back: only its maximum so far counts.
+// A kernel counter that sometimes decreases. Only increases over its previous maximum are counted.
 class AmdCount {
 public:
     // The increase since the last call, in percent of the elapsed time; nullopt on the first call.
@@ -46,9 +46,9 @@ private:
 
 // AMD GPUs behind the interface of NVML.
 //
-// For processes that use ROCm, KFD reports memory, the time of copy engines, and the compute units that are busy at the
-// moment, but not for how long (/sys/class/kfd/kfd/proc). For others (Vulkan, video), the DRM driver reports memory and
-// time (/proc/PID/fdinfo). No time is counted twice: fdinfo does not include KFD's queues.
+// For processes that use ROCm, /sys/class/kfd/kfd/proc has the memory, the time of copy engines, and the number of
+// compute units that are busy at the moment, but not for how long. For other processes (Vulkan, video), the DRM driver
+// reports memory and time in /proc/PID/fdinfo. No time is counted twice, because fdinfo excludes KFD's queues.
 class AmdGpus : public Nvml {
 public:
     // Parameters: see open_amd_gpus().
@@ -60,19 +60,19 @@ public:
     std::vector<NvmlDeviceState> states() override;
     std::vector<NvmlUse> process_use() override;
 
-    // Reads all devices and processes. now_ns: CLOCK_MONOTONIC.
+    // processes() and process_use() at a given time (CLOCK_MONOTONIC). use() covers the processes that the last held()
+    // found.
     std::vector<NvmlProcess> held(uint64_t now_ns);
-    // For the processes that the last held() has found.
     std::vector<NvmlUse> use(uint64_t now_ns);
 
 private:
     using Place = std::pair<uint32_t, size_t>; // pid, index of the device
 
     struct Held {
-        std::vector<std::pair<std::string, std::string>> kfd; // folders, and KFD's id of the device in each
+        std::vector<std::pair<std::string, std::string>> kfd; // each a folder, and the device's KFD id in it
         bool has_queues = false;
         uint64_t kfd_bytes = 0, drm_bytes = 0;
-        uint64_t drm_ns = 0; // graphics and compute, without KFD's queues
+        uint64_t drm_ns = 0; // time of graphics and compute engines, without KFD's queues
         bool is_drm_client = false;
     };
     struct Counts {
@@ -92,8 +92,8 @@ private:
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // fdinfo files that may be DRM's, by pid
-    uint64_t find_ns_ = 0;                                 // time of the next search for them
+    std::map<uint32_t, std::vector<std::string>> clients_; // by pid, the fdinfo files of descriptors that may be DRM's
+    uint64_t find_ns_ = 0;                                 // time of the next find_clients()
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;
     std::vector<NvmlFailure> none_;

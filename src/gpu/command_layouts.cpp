@@ -22,7 +22,7 @@ bool holds(const Row& row, std::optional<DriverVersion> version)
     return !version || (row.since <= *version && *version < row.until);
 }
 
-// True if the size is at this place in every version that accepts the command's request.
+// True if this size row applies in every driver version that accepts the command's request.
 bool always_holds(const SizeRow& size, const LayoutRow& command)
 {
     return std::ranges::all_of(layouts, [&](const LayoutRow& other) {
@@ -78,7 +78,7 @@ std::vector<std::pair<command_key, command_layout>> command_layouts(std::optiona
             continue;
         command_key key{row.space, row.request};
         auto known = std::ranges::find_if(result, [&](const auto& entry) { return same(entry.first, key); });
-        if (known == result.end()) // duplicates exist only if the version is unknown
+        if (known == result.end()) // a request has several rows only if the version is unknown
             result.emplace_back(key, row.layout);
         else
             known->second = common(known->second, row.layout);
@@ -139,7 +139,7 @@ std::vector<std::pair<size_key, size_layout>> size_heads()
 
 namespace {
 
-// The version of the loaded module; nullopt if none is loaded.
+// The version of the loaded nvidia module; nullopt if it is not loaded.
 std::optional<DriverVersion> loaded_driver()
 {
     std::ifstream file("/sys/module/nvidia/version");

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 4> entries{"ioctl", "open", "close", "mmap"};
 constexpr std::array<driver_entry, 4> entry_numbers{ENTRY_IOCTL, ENTRY_OPEN, ENTRY_CLOSE, ENTRY_MMAP};
 
-// Programs of bpf/nvioctl.bpf.c. Files are opened by three system calls.
+// The programs of bpf/nvioctl.bpf.c for system calls.
 struct SystemCall {
     const char* tracepoint;
     const char* program;
@@ -44,7 +44,7 @@ bpf_program* find(bpf_object* object, const std::string& name)
     return program;
 }
 
-// The names among `wanted` that the kernel and its modules have.
+// Those `wanted` names that are symbols of the kernel or its modules.
 std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& wanted)
 {
     std::ifstream file("/proc/kallsyms");
@@ -62,12 +62,13 @@ std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& w
 
 } // namespace
 
-// A driver's functions by entry point. Versions may have different names; the outermost function comes first.
+// A driver's functions for each of `entries`. If an entry has several names, they are those of different driver
+// versions, and the first that exists is the outermost function.
 struct DriverHooks::Driver {
-    std::string_view slot; // in the names of the programs
+    std::string_view slot; // prefix of the names of its programs
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
-    std::string front_end = {}; // a function of another driver that receives this driver's calls, if it exists
+    std::string front_end = {}; // function of another driver that receives this driver's calls in some versions
 
     bool is_loaded(const DriverNodes& known) const
     {
@@ -76,7 +77,7 @@ struct DriverHooks::Driver {
     }
 };
 
-// nvidia_frontend_*: up to driver 535; one front end for nvidia and nvidia-modeset.
+// Up to driver 535, the functions nvidia_frontend_* receive the calls for both nvidia and nvidia-modeset.
 const DriverHooks::Driver DriverHooks::drivers[] = {
     {"nvidia",
      {NODE_NVIDIA_CTL, NODE_NVIDIA_GPU},
@@ -111,7 +112,7 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
             for (const std::string& function : driver.functions[entry]) {
                 if (found || !may_be_loaded)
                     break;
-                // Fails if neither the kernel's BTF nor that of a module has the function.
+                // bpf_program__set_attach_target() fails if neither the kernel's nor a module's BTF has the function.
                 found = true;
                 for (std::string_view side : {"entry", "return"})
                     found &= bpf_program__set_attach_target(find(object, program_name(driver.slot, entry, side)), 0,
@@ -150,7 +151,7 @@ bool DriverHooks::hook_new_drivers()
         add_nvidia_nodes(nodes); // their numbers are known before the driver is loaded
     if (nodes == nodes_ && !forced_syscalls)
         return false;
-    // Hooks of an unloaded driver are dead. The driver may be loaded again.
+    // Hooks of an unloaded driver do nothing any more, even if the driver is loaded again.
     std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_loaded(nodes); });
     std::set<const Driver*> present;
     for (const Driver& driver : drivers)
@@ -163,7 +164,7 @@ bool DriverHooks::hook_new_drivers()
             wanted.insert(names.begin(), names.end());
     }
     const std::set<std::string> symbols = wanted.empty() ? std::set<std::string>() : kernel_symbols(wanted);
-    // Before hooking, because the programs read this map.
+    // Done before hooking, because the programs read this map, and again afterwards, because hooks change the entries.
     publish_nodes(nodes);
     bool by_syscall = forced_syscalls;
     for (const Driver* driver : present)
@@ -186,7 +187,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
         if (!is_allowed(method))
             continue;
         Hooked hooked{.method = method, .functions = {}, .links = {}};
-        std::optional<bool> main_hooked; // the most important entry: ioctl, or open for drivers without ioctl
+        std::optional<bool> main_hooked; // whether the main entry is hooked: ioctl, or open if there is no ioctl
         for (size_t entry = 0; entry < entries.size(); entry++) {
             const auto& names = driver.functions[entry];
             if (names.empty())
@@ -211,7 +212,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
 bool DriverHooks::hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function)
 {
     Links links;
-    // The return first, so that no call is traced without its return.
+    // Attach to the return first, so that no call is traced without its return.
     for (std::string_view side : {"return", "entry"}) {
         bpf_link* link = nullptr;
         if (hooked.method == DriverHook::kprobe) {
@@ -275,7 +276,8 @@ std::string DriverHooks::waits_for() const
     return "no GPU driver is loaded (/proc/devices lists neither NVIDIA nor AMD devices); waiting for one";
 }
 
-// Jetson up to Orin uses nvgpu for computing. The desktop driver may be loaded, too, for displays (JetPack 6).
+// Jetson up to Orin uses the driver nvgpu for computing. The desktop driver may also be loaded for displays (JetPack
+// 6).
 std::string DriverHooks::not_traced() const
 {
     if (access("/sys/module/nvgpu", F_OK) != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks on calls into GPU drivers. The method is chosen per driver, by trying: the driver's own functions if they can
-// be hooked, because then nothing else on the machine is slowed down; system calls otherwise.
+// Hooks on calls into GPU drivers. For each driver, the driver's own functions are hooked if possible, because that
+// slows nothing else down. Otherwise system calls are hooked.
 #pragma once
 
 #include "attach/links.hpp"
@@ -22,22 +22,23 @@ namespace gpusnoop {
 enum class DriverHook : uint8_t {
     fentry,     // the driver's functions, if its module has BTF
     kprobe,     // the driver's functions
-    tracepoint, // system calls of all processes; those on device nodes are counted
+    tracepoint, // system calls of all processes, of which only calls on device nodes are counted
 };
 
 inline constexpr std::string_view driver_hook_names[] = {"fentry", "kprobe", "tracepoint"};
 
 class DriverHooks : public KernelHooks {
 public:
-    // To be called between open and load: selects the programs. forced: use this method, or throw Error.
+    // Selects the programs, so it must be called between open and load. forced: the only method to use; if it fails,
+    // hook_new_drivers() throws Error.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
-    static void leave_out(bpf_object* object); // disables all programs; replaces the constructor
+    static void leave_out(bpf_object* object); // disables all programs, if no DriverHooks is constructed
     bool hook_new_drivers() override;          // hooks drivers that have been loaded since the last call
     std::string waits_for() const override;
     std::string not_traced() const override;
-    unsigned functions() const override; // or system calls
-    std::string ways() const override;   // "kprobe", "kprobe, tracepoint"; "none"
+    unsigned functions() const override; // number of hooked functions and system calls
+    std::string ways() const override;   // "kprobe", "kprobe, tracepoint" or "none"
     std::vector<std::string> summary() const override;
 
 private:

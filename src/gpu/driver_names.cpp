@@ -119,17 +119,17 @@ std::string short_name(std::string_view name)
 
 namespace {
 
-// The encoding of command numbers in a space.
+// How requests encode the command numbers of a space.
 struct Space {
     command_space space;
-    char magic; // ioctl type of encoded numbers; 0: plain numbers
+    char magic; // ioctl type of encoded requests; 0: requests are plain command numbers
     uint32_t number(uint32_t request) const { return magic ? _IOC_NR(request) : request; }
     bool matches(uint32_t request) const { return !magic || _IOC_TYPE(request) == static_cast<unsigned>(magic); }
 };
 
 Space space_of(uint8_t node)
 {
-    constexpr char magic[SPACES] = {0, 'F', 0, 'm', 'K', 'd'}; // by enum command_space
+    constexpr char magic[SPACES] = {0, 'F', 0, 'm', 'K', 'd'}; // indexed by enum command_space
     const command_space space = space_of_node(node);
     return {space, magic[space]};
 }
@@ -139,7 +139,7 @@ uint32_t request_of(uint64_t subject)
     return static_cast<uint32_t>(subject);
 }
 
-// The meaning of the number in a command's struct, which bpf/kinds/driver.bpf.h reads.
+// What the number that bpf/kinds/driver.bpf.h reads from a command's struct identifies.
 enum class Subject : uint8_t { none, control, object_class, heap_function };
 
 constexpr uint32_t escape_control = 0x2a, escape_alloc = 0x2b, escape_alloc_memory = 0x27, escape_alloc_object = 0x28,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for the numbers in GPU driver calls: commands, object classes, statuses and Xids. From the tables in data/; its
-// README.md has their sources.
+// Names for the numbers in GPU driver calls: commands, object classes, statuses and Xids. They come from the tables in
+// data/, whose sources are listed in data/README.md.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -13,12 +13,12 @@
 
 namespace gpusnoop {
 
-// All names consist of A-Z, 0-9 and _, and stay valid while the program runs. Unknown numbers yield "".
+// All names consist of A-Z, 0-9 and _, and stay valid while the program runs. The name of an unknown number is "".
 
-// number: the driver's own, which is _IOC_NR of encoded commands. "NV_ESC_RM_CONTROL", "UVM_FREE".
+// number: the driver's own number, which is _IOC_NR of encoded requests. Names: "NV_ESC_RM_CONTROL", "UVM_FREE".
 std::string_view command_name(command_space space, uint32_t number);
 
-// Names of NVIDIA's resource manager, for numbers in the struct of a call.
+// Names that NVIDIA's resource manager has for numbers in the struct of a call.
 std::string_view control_name(uint32_t command);        // NV2080_CTRL_CMD_FB_GET_INFO_V2
 std::string_view class_name(uint32_t class_number);     // TURING_CHANNEL_GPFIFO_A
 std::string_view heap_function_name(uint32_t function); // NVOS32_FUNCTION_ALLOC_SIZE
@@ -30,10 +30,10 @@ enum class ClassKind : uint8_t {
     client,
     device,
     memory,
-    virtual_memory, // addresses without memory
+    virtual_memory, // reserved addresses without memory
     address_space,
     channel,
-    channel_group, // and objects that its channels share
+    channel_group, // and objects that the channels of a group share
     compute,
     copy,
     graphics,
@@ -58,8 +58,8 @@ struct Xid {
 
 std::optional<Xid> xid(uint32_t number);
 
-// Shortens a name for table columns by the common prefix of its kind: RM_CONTROL, FB_GET_INFO_V2, NO_MEMORY. UVM_ and
-// all other prefixes are kept.
+// Shortens a name for table columns by removing the prefix that all commands, controls or statuses have: RM_CONTROL,
+// FB_GET_INFO_V2, NO_MEMORY. Other prefixes are kept, such as UVM_.
 std::string short_name(std::string_view name);
 
 // Texts about a driver call: its command, the class of its object, and its outcome.
@@ -78,8 +78,8 @@ std::string class_text(std::optional<uint32_t> number);
 // "ok", "NO_MEMORY", "EINVAL"; "?" if the driver's status could not be read.
 std::string outcome_text(uint8_t outcome, int32_t result);
 
-// Rows of the tables that scripts/driver-tables generates from data/. Tables of rows that start with a number are
-// sorted by it.
+// Rows of the tables that scripts/driver-tables generates from data/. If the first field of a row is a number, its
+// table is sorted by that number.
 struct NameRow {
     uint32_t number;
     std::string_view name;
@@ -110,7 +110,7 @@ struct SizeRow {
     DriverVersion since;
     DriverVersion until;
     command_space space;
-    uint32_t number; // of the command; applies to each of its layouts
+    uint32_t number; // of a command; the row applies to each layout of the command
     uint32_t subject;
     size_layout layout;
 };

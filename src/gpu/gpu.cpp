@@ -30,10 +30,10 @@ std::string gpu_text(const std::set<Gpu>& gpus)
             ++first;
             continue;
         }
-        auto end = std::next(first), before = first; // ends of a range without gaps
+        auto end = std::next(first), before = first; // `before` is the last GPU of a range without gaps
         for (; end != gpus.end() && is_next(*before, *end); ++end)
             before = end;
-        if (before->number - first->number < 2) // two numbers are not shown as a range
+        if (before->number - first->number < 2) // two adjacent GPUs are shown as "0,1", not as a range
             end = std::next(before = first);
         if (last == first->by)
             text += ',';

@@ -15,21 +15,21 @@ struct Gpu {
         none,
         index,   // of nvidia-smi
         file,    // N of /dev/nvidiaN, if the index is unknown
-        ordinal, // of CUDA: each process has its own, in an order that CUDA_VISIBLE_DEVICES may change
+        ordinal, // of CUDA; processes number their devices differently, e.g. due to CUDA_VISIBLE_DEVICES
     };
     static constexpr uint16_t whole = UINT16_MAX;
 
     By by = By::none;
     uint16_t number = 0;
-    uint16_t instance = whole; // GPU instance of MIG (gi), if the process is on one
-    uint16_t compute = whole;  // compute instance (ci), if the GPU instance has several
+    uint16_t instance = whole; // MIG's GPU instance (gi), if the process is on one
+    uint16_t compute = whole;  // MIG's compute instance (ci), if the GPU instance has several
 
     // True if the number means the same GPU in all processes.
     bool is_machine_wide() const { return by == By::index || by == By::file; }
     auto operator<=>(const Gpu&) const = default;
 };
 
-// "0,2-7", "nvidia2", "0/gi7", "cuda:0,1", or several of them with a space between; empty: none.
+// "0,2-7", "nvidia2", "0/gi7", "cuda:0,1", or several of these separated by spaces. Empty if there are no GPUs.
 std::string gpu_text(const std::set<Gpu>& gpus);
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device files of GPU drivers (/dev/nvidiaN): which of them a process has open, and which exist.
+// Device files of GPU drivers (/dev/nvidiaN): those that a process has open, and those that exist.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -14,13 +14,13 @@
 
 namespace gpusnoop {
 
-constexpr uint32_t max_gpu_minor = 247; // minor numbers above are nvidiactl and the like
+constexpr uint32_t max_gpu_minor = 247; // larger minor numbers belong to nvidiactl and similar files
 
 // The minor numbers of the /dev/nvidiaN files that a process has open. They are read from the files themselves, because
-// a container may have other names for them. nullopt: the process has exited, or has too many open files. Never waits
-// for a file system that the process controls. proc: a folder like /proc.
+// the files may have other names in a container. nullopt if the process has exited or has too many open files. Never
+// waits for a file system that the process controls. proc: a folder like /proc.
 std::optional<std::set<unsigned>> open_gpu_files(pid_t pid, const std::string& proc = "/proc");
-// The same for other files of the driver, by their major number. Their names also begin with "nvidia".
+// The minor numbers of all files with a given major number and a name that begins with "nvidia".
 std::optional<std::set<unsigned>> open_nvidia_files(pid_t pid, unsigned major, const std::string& proc = "/proc");
 
 // The kernel's encoding of device numbers (i_rdev).
@@ -34,10 +34,10 @@ constexpr uint32_t major_of(uint32_t number)
     return number >> 20;
 }
 
-using DriverNodes = std::map<uint32_t, driver_node>; // by device number; MINOR_ANY: all other minors
+using DriverNodes = std::map<uint32_t, driver_node>; // by device number; MINOR_ANY stands for all other minor numbers
 
-// The device nodes of GPU drivers on this machine: NVIDIA's from /proc/devices, AMD's from there and from sysfs. root:
-// prefix of /proc and /sys.
+// The device nodes of GPU drivers on this machine, from /proc/devices and, for AMD, also from sysfs. root: prefix of
+// /proc and /sys.
 DriverNodes driver_nodes(const std::string& root = "");
 
 // Adds nvidiactl, nvidia-modeset and nvidiaN, whose major number is fixed: 195 (Documentation/admin-guide/devices.txt).
@@ -49,32 +49,35 @@ std::optional<uint32_t> character_major(const std::string& name, const std::stri
 // The name below /dev: "nvidiactl", "nvidia0", "renderD128".
 std::string node_name(uint8_t node, uint16_t minor);
 
-// A MIG instance that a process or container may use. A process opens the driver's capability file of its instance when
-// it starts, and keeps it open; a container has the files of its instances.
+// A MIG instance that a process or container may use. A process that uses an instance keeps the instance's capability
+// file open. A container has the capability files of its instances.
 struct MigAccess {
     unsigned gpu_minor = 0; // N of /dev/nvidiaN
     uint16_t gpu_instance = 0;
-    std::optional<uint16_t> compute_instance{}; // nullopt: the file is that of the GPU instance itself
+    std::optional<uint16_t> compute_instance{}; // nullopt: access to the GPU instance itself
     auto operator<=>(const MigAccess&) const = default;
 };
 
+// The capability files of MIG instances, /dev/nvidia-caps/nvidia-capN.
 class MigFiles {
 public:
     explicit MigFiles(const std::string& root = ""); // prefix of /proc
 
-    // The instances of a process, reduced by most_specific(). Empty if it has exited or may use none.
+    // The instances that a process may use, reduced by most_specific(). Empty if the process has exited.
     std::set<MigAccess> access_of(pid_t pid, const std::string& proc = "/proc") const;
-    std::optional<MigAccess> at(unsigned minor) const; // by N of /dev/nvidia-caps/nvidia-capN
+    std::optional<MigAccess> at(unsigned minor) const; // the instance of nvidia-capN, by N
 
 private:
     std::optional<unsigned> major_;
     std::map<unsigned, MigAccess> by_minor_;
 };
 
-// Removes GPU instances that have a compute instance in the set: the user of a compute instance has the files of both.
+// Removes the access to a GPU instance if the set has access to one of its compute instances, because a process that
+// uses a compute instance opens the files of both.
 std::set<MigAccess> most_specific(std::set<MigAccess> all);
 
-// /proc/driver/nvidia-caps/mig-minors: "gpu0/gi1/access 12", "gpu0/gi1/ci0/access 13" and others.
+// Parses /proc/driver/nvidia-caps/mig-minors, which has lines such as "gpu0/gi1/access 12" and "gpu0/gi1/ci0/access
+// 13". Returns the instances by minor number.
 std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text);
 
 } // namespace gpusnoop

@@ -54,7 +54,8 @@ void* open_safely(const std::string& path, std::string& why)
     return library;
 }
 
-// Deliberately has no environment variable: it could make root load a user's file. LD_LIBRARY_PATH is the loader's.
+// No environment variable of gpusnoop names the library, because it could make root load a user's file. The loader
+// still respects LD_LIBRARY_PATH.
 void* open_library(const NvmlPlaces& places, std::string& why)
 {
     void* library = dlopen(places.library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -152,8 +153,8 @@ public:
 private:
     using Instance = std::pair<uint32_t, uint32_t>;
 
-    // Prefers _v2 to the newer _v3, which reports nothing more: the layout of _v2 has never changed. Only the first
-    // list is required.
+    // Prefers _v2, whose layout has never changed, to the newer _v3, which reports nothing more. Only the list of
+    // compute processes must exist.
     bool find_lists()
     {
         for (const std::string_view list : {"Compute", "Graphics", "MPSCompute"}) {
@@ -167,7 +168,7 @@ private:
         return !lists_.front().empty();
     }
 
-    // Tries the variants in order: the library may have a function that the driver does not support.
+    // Tries the variants in order, because the driver may not support each function that the library has.
     static std::vector<NvmlElement> read_newest(const std::vector<NvmlList>& variants, NvmlDevice device, int& code)
     {
         std::vector<NvmlElement> elements;
@@ -202,9 +203,9 @@ private:
         NvmlDevice device = nullptr;
         if (const int code = handle_(index, &device); code != NVML_OK)
             return code;
-        // Each list has the processes with one kind of context, but its sizes include everything that a process holds:
-        // lists are not added up. MIG instances are, because their memory is separate. An unknown size is less than
-        // any.
+        // Each list has the processes with one kind of context, but the sizes in it include all memory of a process.
+        // Therefore, the maximum over the lists is used, in which an unknown size counts as the smallest. Sizes on
+        // different MIG instances are added up, because their memory is separate.
         std::map<uint32_t, std::map<Instance, std::optional<uint64_t>>> held;
         int failed = NVML_OK, lacking = NVML_OK;
         bool answered = false;
@@ -269,16 +270,16 @@ namespace gpusnoop {
 
 namespace {
 
-using Room = std::span<const unsigned char>;
+using Bytes = std::span<const unsigned char>;
 
-NvmlElement element_at(Room room, size_t index, size_t size)
+NvmlElement element_at(Bytes room, size_t index, size_t size)
 {
     NvmlElement element{0, 0, 0, nvml_no_instance, nvml_no_instance};
     memcpy(&element, room.data() + index * size, std::min(size, sizeof(element)));
     return element;
 }
 
-bool plausible(Room room, unsigned count, size_t size)
+bool plausible(Bytes room, unsigned count, size_t size)
 {
     const auto id = [](uint32_t value) { return nvml_has_instance(value) || value == nvml_no_instance; };
     for (unsigned i = 0; i < count; i++) {
@@ -289,22 +290,25 @@ bool plausible(Room room, unsigned count, size_t size)
     return true;
 }
 
-// Fills the buffer before a call. No element ends with this byte, which would be the top byte of a size or an id.
+// Fills the buffer before a call, to find out how much the call writes. No element ends with this byte, because the top
+// byte of a size or an id is smaller.
 constexpr unsigned char unwritten = 0xa5;
 
-// The size of the elements; 0 if it cannot be determined. It is measured, because neither the symbol nor the version
-// determines it: _v3 had 32 bytes from driver 535.43.02 to 535.86.05 (24 before, and again from 535.104.05). Users have
-// reported 24 instead of 16 for the list of MPS clients without a suffix, and 16 for _v3 in a container (550.127.08).
-size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
+// The size of the elements; 0 if it cannot be determined. It is derived from the number of bytes written, because the
+// name and version of the function do not determine it. Elements of _v3 had 32 bytes from driver 535.43.02 to
+// 535.86.05, but 24 before and again from 535.104.05. Users have also reported 24 instead of 16 for the list of MPS
+// clients without a suffix, and 16 for _v3 in a container (550.127.08).
+size_t measure(Bytes room, unsigned count, unsigned capacity, size_t documented)
 {
     const auto last = std::find_if(room.rbegin(), room.rend(), [](unsigned char byte) { return byte != unwritten; });
     const auto written = static_cast<size_t>(room.rend() - last);
     for (const size_t size : {nvml_small_element, sizeof(NvmlElement), nvml_large_element}) {
+        // The last 8 bytes may be unwritten.
         const bool fits = written == count * size || (size > nvml_small_element && written == count * size - 8);
-        if (fits && (size == documented || plausible(room, count, size))) // the last 8 bytes may be unwritten
+        if (fits && (size == documented || plausible(room, count, size)))
             return size;
     }
-    // More elements may have been written than are counted. Then only the documented size is accepted.
+    // More elements may have been written than `count`. Then only the documented size is accepted.
     return written <= capacity * documented && plausible(room, count, documented) ? documented : 0;
 }
 
@@ -313,10 +317,10 @@ size_t measure(Room room, unsigned count, unsigned capacity, size_t documented)
 std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code)
 {
     std::vector<unsigned char> room;
-    unsigned capacity = 0; // the first call asks for the count, so that the second one fills the buffer
+    unsigned capacity = 0; // the first call returns only the count, and the second fills the buffer
     for (int i = 0; i < nvml_max_tries; i++) {
-        room.assign((capacity + size_t{1}) * nvml_large_element,
-                    unwritten); // with room for functions that write too much
+        // One element more, because some functions write too much.
+        room.assign((capacity + size_t{1}) * nvml_large_element, unwritten);
         unsigned count = capacity;
         code = list.function(device, &count, capacity ? room.data() : nullptr);
         if (code == NVML_INSUFFICIENT_SIZE) {
@@ -329,7 +333,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
             return {};
         const size_t size = count <= capacity ? measure(room, count, capacity, list.element) : 0;
         if (size == 0) {
-            code = NVML_UNREADABLE; // unless the next try succeeds: processes may have exited after they were counted
+            code = NVML_UNREADABLE; // the next try may succeed, because processes may have exited after the count
             capacity = 0;
             continue;
         }

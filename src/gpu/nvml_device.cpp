@@ -31,7 +31,7 @@ struct MemoryV2 {
     uint64_t total, reserved, free, used;
 };
 static_assert(sizeof(MemoryV2) == 40);
-// Struct size and version. The documented version, a plain 2, is refused with error 13 (driver 510.39.01).
+// Struct size and version. Driver 510.39.01 refuses the documented value, a plain 2, with error 13.
 constexpr uint32_t memory_v2 = sizeof(MemoryV2) | 2U << 24;
 
 // The common beginning of all versions of nvmlPciInfo_t.
@@ -142,8 +142,9 @@ std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
     return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
 }
 
-// The older function includes the driver's own reserve; nvidia-smi shows the newer one's figure. The newer one may
-// exist and fail (WSL: unknown error, driver 516.59). A device that shares the host's memory has a total of 0.
+// Uses the newer function if it works, because nvidia-smi shows its figure; the older one includes the driver's own
+// reserve. The newer function exists but fails in WSL (unknown error, driver 516.59). A device that shares the host's
+// memory has a total of 0.
 void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
 {
     uint64_t total = 0, used = 0;
@@ -160,8 +161,8 @@ void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) co
     state.memory_used = used;
 }
 
-// Falls back to the profile in the name: "... MIG 1c.3g.40gb" is one slice of a GPU instance of 3, "... MIG 3g.40gb"
-// all of it.
+// Falls back to the profile in the name: "... MIG 1c.3g.40gb" is one slice of a GPU instance that has three, and "...
+// MIG 3g.40gb" is all three.
 NvmlDeviceQueries::Slices NvmlDeviceQueries::slices(NvmlDevice mig, std::string_view name) const
 {
     const auto attributes = nvml_fill<Attributes>(attributes_, mig);
@@ -183,7 +184,7 @@ void NvmlDeviceQueries::add_instances(NvmlDevice device, NvmlDeviceState& state)
         NvmlDevice mig = nullptr;
         unsigned id = 0;
         if (mig_handle_(device, i, &mig) != NVML_OK || gpu_instance_(mig, &id) != NVML_OK || !nvml_has_instance(id))
-            continue; // existing instances may have gaps between their indices
+            continue; // the indices of instances may have gaps
         NvmlInstance& instance = instances[id];
         instance.gpu_instance = id;
         const std::string name = nvml_text(name_, mig), uuid = nvml_text(uuid_, mig);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's queries about a device as a whole.
+// Queries of NVML for the state of a device.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -11,10 +11,11 @@
 namespace gpusnoop {
 
 using NvmlTextFunction = int (*)(NvmlDevice, char*, unsigned);
-// Printable; empty: not reported.
+// Calls a function that returns a text, and returns the text in printable form; empty if it is not reported.
 std::string nvml_text(NvmlTextFunction function, NvmlDevice device);
 
-// The struct that a function fills; nullopt if it fails. The buffer is larger, in case the function writes too much.
+// Calls a function that fills a struct, and returns the struct; nullopt if the function fails. `given` is the struct's
+// initial value. The buffer is larger than the struct, in case the function writes too much.
 template<class T>
 std::optional<T> nvml_fill(int (*function)(NvmlDevice, void*), NvmlDevice device, const T& given = {})
 {
@@ -31,7 +32,7 @@ class NvmlDeviceQueries {
 public:
     explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
 
-    // Values that are not reported or impossible are left out. GPU instances are sorted by id.
+    // Values that are impossible or not reported stay empty. GPU instances are sorted by id.
     NvmlDeviceState ask(unsigned index, NvmlDevice device) const;
 
 private:

@@ -14,7 +14,7 @@
 namespace gpusnoop {
 namespace {
 
-// The figures of these images' processes, on one device or on all. A process that has called exec has several images.
+// The figures of the processes of `images`, on one device or on all. A process that has called exec has several images.
 template<class Figure>
 std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
                                  std::optional<unsigned> device = {})
@@ -45,10 +45,9 @@ constexpr std::string_view keeps_dying =
     "the NVML helper has died 3 times in a row: it is now restarted once a minute, and NVML figures are missing in "
     "between; check dmesg for the cause (out of memory, a crash of the library), or disable NVML with --nvml off";
 constexpr unsigned consecutive_deaths = 3;
-constexpr std::chrono::seconds hang_timeout(30); // eight GPUs without persistence mode wake up in 10 s
-constexpr std::chrono::milliseconds
-    time_to_start(1000); // about the time that a GPU without persistence mode takes to wake up
-constexpr std::chrono::milliseconds time_to_answer(200);
+constexpr std::chrono::seconds hang_timeout(30);          // eight GPUs without persistence mode wake up in 10 s
+constexpr std::chrono::milliseconds start_patience(1000); // one GPU without persistence mode wakes up in about 1 s
+constexpr std::chrono::milliseconds answer_patience(200);
 
 } // namespace
 
@@ -63,7 +62,7 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
         places_ = {.library = library, .folders = {}, .root = {}, .is_named = true};
     now_ns_ = clock_ns(CLOCK_MONOTONIC);
     start();
-    const auto first = ask(time_to_start);
+    const auto first = ask(start_patience);
     if (!first) { // the answer may arrive later
         is_late_ = !lost_;
         set_warning(lost_ ? has_died : no_answer);
@@ -79,7 +78,8 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     verbose(why_);
 }
 
-// Without a sandbox: the library opens devices and calls drivers, which needs the tool's privileges.
+// Starts the helper without a sandbox, because the library opens devices and calls drivers, which needs the tool's
+// privileges.
 void NvmlFigures::start()
 {
     reader_.emplace(Reader::Service{
@@ -114,7 +114,7 @@ void NvmlFigures::on_loss(const Reader::Loss& loss)
 void NvmlFigures::refresh(uint64_t now_ns)
 {
     now_ns_ = now_ns;
-    // Allows for a caller whose timer with the same interval fires a little early.
+    // Tolerates 5%, because the caller's timer with the same interval may fire a little early.
     if (!reader_ || now_ns + questions_.interval_ns / 20 < due_ns_)
         return;
     due_ns_ = std::max(due_ns_, now_ns) + questions_.interval_ns;
@@ -132,7 +132,7 @@ void NvmlFigures::refresh(uint64_t now_ns)
     apply(std::move(answers).value_or(NvmlAnswers()));
 }
 
-// A late answer to the last question is used for this one.
+// Returns the answer to the last question, if it was late, else asks a new question.
 std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 {
     reader_->poll();
@@ -146,19 +146,19 @@ std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 
 std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
 {
-    auto answers = ask(is_late_ ? std::chrono::milliseconds(0) : time_to_answer);
+    auto answers = ask(is_late_ ? std::chrono::milliseconds(0) : answer_patience);
     if (!answers || std::exchange(started_, true))
         return answers;
     // The first answer of a helper reports only whether NVML is available.
     if (answers->why.empty()) {
         was_available_ = true;
-        return ask(time_to_answer);
+        return ask(answer_patience);
     }
     if (!was_available_) {
         why_ = answers->why;
         set_warning({});
         reader_.reset();
-    } // otherwise it was available before and may be again: the helper exits and is replaced
+    } // else keep the reader: the helper exits and is replaced, and NVML may be available again
     return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's figures of devices and processes (AMD: the kernel's), added up for the processes of a row.
+// Figures of devices and processes, from NVML or, for AMD, from the kernel. Sums the figures of several processes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -20,7 +20,7 @@
 
 namespace gpusnoop {
 
-// Contents and maximum rate of queries: each query costs ioctls per device.
+// Contents and maximum rate of queries. Each query costs several ioctls per device.
 struct NvmlQuestions {
     bool devices = true; // include device state and per-process use; false: only the memory of processes
     uint64_t interval_ns = 1'000'000'000;
@@ -28,36 +28,38 @@ struct NvmlQuestions {
 
 class NvmlFigures {
 public:
-    // library: a path or soname instead of the default; "off": NVML is not used. Throws Error if a named library cannot
-    // be used. Starts the measurement of use.
+    // library: empty for the default, a path or soname, or "off" to disable NVML. Throws Error if a named library
+    // cannot be used. Starts measuring the use of devices.
     explicit NvmlFigures(const std::string& library, const NvmlQuestions& questions = {});
 
     bool available() const { return reader_.has_value(); }
-    const std::string& why() const { return why_; } // a message, if it is not available; else empty
+    const std::string& why() const { return why_; } // message on why NVML is not available; empty if it is
 
-    // Queries everything again, at most once per interval; in between, the last answers stay. While NVML does not
-    // answer, nothing is known, and a warning is shown. Warns once per device that fails. A helper that has died is
-    // replaced at most once a second, or once a minute after three deaths in a row. now_ns: CLOCK_MONOTONIC.
+    // Repeats all queries, at most once per interval. While NVML does not answer, the figures are unknown and a warning
+    // is shown. Warns once per device that fails. If the helper has died, it is replaced at most once a second, or once
+    // a minute after three deaths in a row. now_ns: CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns = clock_ns(CLOCK_MONOTONIC));
 
-    const std::vector<NvmlDeviceState>& states() const { return states_; } // of all devices
+    const std::vector<NvmlDeviceState>& states() const { return states_; } // one per device
 
     // True if the GPU instance has several compute instances.
     bool is_divided(unsigned device, uint32_t gpu_instance) const;
 
     const std::multimap<uint32_t, NvmlProcess>& processes() const { return processes_; } // by pid
 
-    // Bytes of device memory, on one device or on all; nullopt if NVML reports none of the processes, or no size.
+    // Bytes of device memory, on one device or on all. nullopt if NVML reports none of the processes, or reports one
+    // without a size.
     std::optional<uint64_t> memory_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // Percent of one device, or the sum over all devices: up to 200 for two. nullopt if the driver has no sample of the
-    // processes since the last query: they are idle, or it takes none (MIG, some GPUs).
+    // Percent of one device, or the sum over all devices, which is up to 200 for two. nullopt if the driver has not
+    // sampled the processes since the last query, because they are idle or the driver takes no samples (MIG, some
+    // GPUs).
     std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // The same for the other figures of NvmlUse.
+    // As sm_percent_of(), for any figure of NvmlUse.
     std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
                                  std::optional<unsigned> device = {}) const;
-    // The source of process figures of a device: "nvml", or "kfd" for AMD.
+    // The source of a device's process figures: "nvml", or "kfd" for AMD.
     std::string_view source_of(unsigned device) const;
-    // The MIG instance that all processes are on: "gi 7 ci 0"; nullopt: none, several or unknown.
+    // The MIG instance that all of the processes use, as "gi 7 ci 0"; nullopt: none, several or unknown.
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 
 private:
@@ -70,11 +72,11 @@ private:
 
     NvmlPlaces places_;
     std::string why_;
-    bool started_ = false;       // the helper has reported that NVML is available
-    bool was_available_ = false; // some helper has reported that
+    bool started_ = false;       // the helper has sent its first answer
+    bool was_available_ = false; // a helper has reported that NVML is available
     bool is_late_ = false;       // an answer is overdue
-    bool lost_ = false;          // a helper was lost since the last question
-    std::string_view warning_;   // that is shown now; empty: none
+    bool lost_ = false;          // a helper was lost during the last query
+    std::string_view warning_;   // the warning that is shown now; empty: none
     uint64_t now_ns_ = 0;
     std::optional<NvmlAnswers> answers_;
     JoinedParts parts_;

@@ -11,10 +11,10 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr unsigned clock_check_calls = 16; // calls without a sample before the driver's clock is checked
+constexpr unsigned clock_check_calls = 16; // consecutive calls without samples before checking the driver's clock
 
-// Some drivers report 100 samples and write fewer, or write a percentage of 2147483632. A zeroed buffer and this check
-// handle both.
+// Rejects invalid samples. Some drivers report 100 samples but write fewer, so that the others stay zero, or write a
+// percentage of 2147483632.
 bool believable(const NvmlSample& sample)
 {
     return nvml_has_pid(sample.pid) && sample.time_us > 0 && sample.sm <= 100;
@@ -23,7 +23,7 @@ bool believable(const NvmlSample& sample)
 std::vector<NvmlSample> samples_after(uint64_t after_us, NvmlSamplesFunction function, NvmlDevice device, int& code)
 {
     std::vector<NvmlSample> room;
-    unsigned capacity = 0; // the first call asks for the count
+    unsigned capacity = 0; // the first call returns only the count
     for (int i = 0; i < nvml_max_tries; i++) {
         room.assign(capacity + size_t{1}, {});
         unsigned count = capacity;
@@ -48,8 +48,8 @@ uint64_t newest_of(const std::vector<NvmlSample>& samples)
     return newest_us;
 }
 
-// Drivers merge the new samples of a process into one. If there are several, each covers a part of the time, and their
-// mean covers all of it. Two samples with the same time are duplicates.
+// The mean SM percentage by pid. Drivers usually merge the new samples of a process into one. If there are several,
+// each covers a part of the time, so their mean covers all of it. Samples with the same time are duplicates.
 std::map<uint32_t, double> means(const std::vector<NvmlSample>& samples, uint64_t after_us)
 {
     std::map<uint32_t, std::map<uint64_t, uint32_t>> by_time;
@@ -75,8 +75,8 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     int code = NVML_OK;
     const auto samples = samples_after(newest_us_, function, device, code);
     const bool none = code == NVML_NOT_FOUND || (code == NVML_OK && samples.empty());
-    // The device is idle, or the driver's clock was set back and samples will seem old for a long time. The samples
-    // that the driver has kept show which.
+    // Either the device is idle, or the driver's clock was set back, so that new samples would seem old for a long
+    // time. The times of all samples that the driver has kept show which of the two it is.
     if (none && newest_us_ > 0 && ++empty_calls_ % clock_check_calls == 0)
         newest_us_ = newest_of(samples_after(0, function, device, code));
     if (code != NVML_OK && code != NVML_NOT_FOUND) {
@@ -90,7 +90,7 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     std::map<uint32_t, double> percent;
     if (has_started_)
         percent = means(samples, newest_us_);
-    newest_us_ = newest_of(samples); // even if it is older
+    newest_us_ = newest_of(samples); // may decrease, if the driver's clock was set back
     has_started_ = true;
     empty_calls_ = 0;
     return percent;
@@ -113,8 +113,9 @@ struct Metric {
 };
 static_assert(sizeof(Metric) == 40);
 
-// nvmlGpmMetricsGet_t, version 1. Its array has grown with each release (98 in NVML 12.0, 210 in 12.9, 333 in 13) under
-// the same version. The library should read `count` elements; if it reads all, they are within this array.
+// nvmlGpmMetricsGet_t, version 1. Its array has grown with each release (98 elements in NVML 12.0, 210 in 12.9, 333 in
+// 13) without a new version. The library should read only `count` elements; if it reads all, this array is large
+// enough.
 struct MetricsGet {
     uint32_t version, count;
     void *first, *second;
@@ -122,7 +123,7 @@ struct MetricsGet {
 };
 static_assert(offsetof(MetricsGet, metrics) == 24);
 
-constexpr uint32_t version_1 = 1; // of both structs: a plain number, without the struct size that others include
+constexpr uint32_t version_1 = 1; // a plain number in both structs; other structs of NVML add their size
 
 struct GpmFigure {
     uint32_t id; // NVML_GPM_METRIC_...

@@ -64,7 +64,7 @@ std::optional<NvmlAnswers> answers_from(std::string_view bytes)
 
 namespace {
 
-// Opens NVIDIA's library and AMD's devices, if they exist. why: the reason if neither does.
+// Opens NVIDIA's library and AMD's devices, if they exist. Sets `why` to the reason if there are neither.
 std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::string& why)
 {
     std::vector<std::unique_ptr<Nvml>> all;
@@ -75,7 +75,7 @@ std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::strin
     if (auto amd = open_amd_gpus(all.empty() ? 0 : all.front()->devices(), places.root))
         all.push_back(std::move(amd));
     if (!all.empty())
-        why.clear(); // a library may have failed before
+        why.clear(); // NVML may have failed
     return all;
 }
 
@@ -94,7 +94,7 @@ void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner)
     NvmlAnswers first;
     const std::vector<std::unique_ptr<Nvml>> all = open_all(places, first.why);
     if (devices)
-        for (const auto& one : all) { // starts the measurements
+        for (const auto& one : all) { // the first calls only start the measurements
             one->process_use();
             one->states();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper process that queries NVML and AMD's drivers. A query may block forever if a GPU fails, and the tool has to
-// keep running just then.
+// Helper process that queries NVML and AMD's drivers. A query may block forever if a GPU fails, but the tool must keep
+// running.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 // The results of one query, sent between processes.
 struct NvmlAnswers {
-    std::string why; // a message, if NVML is not available and the rest is empty
+    std::string why; // message on why NVML is not available; the other fields are then empty
     std::vector<NvmlProcess> processes;
     std::vector<NvmlFailure> failures;
     std::vector<NvmlUse> use;
@@ -23,12 +23,12 @@ struct NvmlAnswers {
 };
 
 std::string to_bytes(const NvmlAnswers& answers);
-std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: incomplete
+std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: invalid
 
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
-// The helper's main loop. Its first answer reports whether NVML is available, later ones have its figures. devices:
-// include device state and per-process use, measured from the first answer on.
+// The helper's main loop. The first answer reports whether NVML is available, and later answers contain figures.
+// devices: include device state and per-process use, measured from the first answer on.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop

@@ -16,12 +16,12 @@
 namespace gpusnoop {
 namespace {
 
-constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // driver 575.51.02
+constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // exists since driver 575.51.02
 constexpr uint64_t log_patience_ns = 500'000'000;
 constexpr uint64_t log_memory_ns = 3'000'000'000;
-constexpr size_t lines_max = 256; // log lines without a report so far
+constexpr size_t lines_max = 256; // log lines that have not been matched with a report
 
-// "field:u32 error_code;\toffset:12;\tsize:4;" of a tracepoint's format.
+// The offset of a field, from a line such as "field:u32 error_code;\toffset:12;\tsize:4;" in a tracepoint's format.
 std::optional<uint32_t> offset_of(std::string_view format, std::string_view field)
 {
     const std::string before = fmt::format(" {};\toffset:", field);
@@ -68,7 +68,7 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     if (!number)
         return std::nullopt;
     line.xid = *number;
-    // pid='<unknown>' if the driver does not know it; name= follows only a pid.
+    // The driver writes pid='<unknown>' if it does not know the pid. "name=" only follows a pid.
     if (rest.starts_with("pid=")) {
         line.pid = parse_number<uint32_t>(next_part(rest).substr(4));
         if (rest.starts_with("name="))
@@ -148,7 +148,7 @@ void Xids::read_log(uint64_t now_ns)
 {
     // A line whose report was lost must not be matched with a later report.
     std::erase_if(lines_, [&](const XidLogLine& line) { return line.read_ns + log_memory_ns < now_ns; });
-    char record[8192]; // PRINTKRB_RECORD_MAX and more
+    char record[8192]; // larger than PRINTKRB_RECORD_MAX
     for (ssize_t size = 0; log_ && (size = read(log_.get(), record, sizeof(record))) != 0;) {
         if (size < 0 && errno == EPIPE)
             continue; // records were overwritten; read the next one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU errors (Xids) reported by NVIDIA's driver. The process of an error comes from the kernel log, because the hooked
-// function does not know it and runs in any context.
+// GPU errors (Xids) reported by NVIDIA's driver. The process that caused an error is read from the kernel log, because
+// the hooked function does not know it and may run in the context of any process.
 #pragma once
 
 #include "attach/links.hpp"
@@ -24,12 +24,12 @@ struct XidLogLine {
     std::string device; // "0000:3b:00"
     uint32_t xid = 0;
     std::optional<uint32_t> pid;
-    std::string comm; // as logged; empty: unknown
+    std::string comm; // empty: unknown
     std::string text;
     uint64_t read_ns = 0; // CLOCK_MONOTONIC
 };
 
-// record: from /dev/kmsg: "6,1234,567890,-;NVRM: Xid ...". nullopt if it is not about an Xid.
+// Parses a record of /dev/kmsg, such as "6,1234,567890,-;NVRM: Xid ...". nullopt if it is not about an Xid.
 std::optional<XidLogLine> parse_xid(std::string_view record);
 
 struct XidReport {
@@ -49,18 +49,18 @@ struct XidsOf {
 
 class Xids {
 public:
-    // To be called between open and load: selects the program.
+    // Selects the program, so it must be called between open and load.
     explicit Xids(bpf_object* object);
 
-    // Sets the program's offsets in the tracepoint's record.
+    // Sets the offsets at which the program reads the tracepoint's record.
     void configure(const BpfObject& bpf) const;
 
     void attach(); // throws Error if the kernel or the driver has no hook
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }
 
     void add(const xid_record& record);
-    // Returns the reports whose process is known, or for which the log has had no line for a while. all: returns all of
-    // them now.
+    // Returns and removes the oldest reports, up to the first that may still get its line in the log. A report waits up
+    // to 500 ms for its line. all: does not wait.
     std::vector<XidReport> drain(uint64_t now_ns, bool all);
 
 private:
