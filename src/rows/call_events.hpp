@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line per call (-e): columns that all tools share, and those of the tool.
+// Output of one line per call (-e): the columns that all tools share, followed by the tool's own.
 #pragma once
 
 #include "base/clock.hpp"
@@ -29,7 +29,7 @@ struct CallLine {
 using LineContext = CallContext<CallSettings>;
 using LineField = Field<LineContext, CallLine>;
 
-// The first columns of a line. Those of the process's owner and of the tool follow.
+// The first columns of a line. The columns of the process's owner and of the tool follow.
 template<class C, class L>
 inline constexpr Field<C, L> first_line_fields[] = {
     {{"TIME", "time", Unit::time, 8},
@@ -105,7 +105,7 @@ inline constexpr LineField line_function = {
     [](const CallLine& l, const LineContext& c) { return function_name(c.probes, l.call.key.function); },
     about_function};
 
-// All columns that lines can have.
+// All columns that a line can have; `own`: the tool's.
 template<class C, class L>
 std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
 {
@@ -115,7 +115,7 @@ std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
     return all;
 }
 
-// Prints lines of calls. Line: a CallLine, or a type with the same members. Context: a CallContext.
+// Prints one line per call. Line is CallLine or a type with the same members; Context is a CallContext.
 template<class Line, class Context>
 class CallEvents {
 public:
@@ -137,7 +137,7 @@ public:
         const auto& call = line.call;
         if (!first_ns_)
             first_ns_ = call.time_ns;
-        // Lines of several CPUs are not strictly in order: the first one printed need not be the earliest.
+        // Calls made on different CPUs may arrive out of order, so the first line printed is not always the earliest.
         line.since_ns = call.time_ns > first_ns_ ? call.time_ns - first_ns_ : 0;
         line.wall_ns = call.time_ns + wall_offset_ns_;
         size_t i = 0;
@@ -167,7 +167,7 @@ private:
     ReportedProcesses reported_;
     uint64_t wall_offset_ns_;
     std::vector<Column> columns_;
-    std::vector<ShownField<Context, Line>> fields_; // of all columns except those of who_
+    std::vector<ShownField<Context, Line>> fields_; // fields of all columns except those of who_
     size_t owner_column_ = 0;                       // index of the first column of who_
     Row row_;                                       // reused for each line
     uint64_t first_ns_ = 0;

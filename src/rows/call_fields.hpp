@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that tables of calls share; a tool places them among its own. Its Key is a CallKey, its Context a
-// CallContext, and its Group has the members that the fields read.
+// Columns that several tables of calls contain, as fields that a tool inserts among its own. The tool's Key must derive
+// from CallKey, its Context from CallContext, and its Group must have the members that these fields read.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -11,7 +11,7 @@
 
 namespace gpusnoop {
 
-// Marks a column of counted calls: its figures are estimates if calls are sampled.
+// Marks a column as computed from counted calls: if calls are sampled, its values are estimates.
 constexpr Column of_calls(Column column)
 {
     column.of_calls = true;
@@ -116,7 +116,8 @@ inline constexpr Field<C, K, G> vendor_field = {{"VENDOR", "vendor", Unit::text,
                                                 [](const K& k, const G&, const C&) { return vendor_name(k.vendor); },
                                                 about_vendor};
 
-// For rows that are not grouped by API: "nvidia,amd" if both were called; empty if no call was seen.
+// For rows that are not grouped by API: "nvidia", "amd", or "nvidia,amd" if both APIs were called; empty if no call was
+// seen.
 inline Cell vendors_cell(const WhoSeen& seen)
 {
     std::string all;
@@ -165,11 +166,11 @@ inline constexpr Field<C, K, G> errors_field = {{"ERRORS", "errors", Unit::count
                                                 count_of<&G::errors>,
                                                 "Calls that returned an error; with `-l` or `-x`."};
 
-// Percentile of a group's durations (G::duration), at most its longest one (G::max_ns).
+// Percentile of a group's call durations (G::duration), capped at the longest duration (G::max_ns).
 template<class G>
 Cell duration_cell(const G& group, double share)
 {
-    // The middle of the top bucket may exceed the largest value.
+    // percentile() returns the middle of a bucket, which may exceed the largest value in it.
     return group.duration.total() ? Cell(std::min(group.duration.percentile(share), group.max_ns)) : Cell();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t max_windows = 32;  // for the error estimate
 constexpr size_t min_windows = 4;   // for the error estimate
-constexpr double cost_error = 0.35; // relative error of the cost of a probe, which is measured separately
+constexpr double cost_error = 0.35; // relative error of the measured cost of a probe
 
 } // namespace
 
@@ -39,8 +39,9 @@ void CallSample::add(const CallDelta& delta)
         gpusnoop::add(place->second, delta);
 }
 
-// Error of the estimates in percent. Combines the sampling error (95% confidence, from how much the windows' rates
-// differ and the share of the time they cover) with the error of the probes' own cost.
+// Error of the estimates in percent. Combines two errors: the sampling error (95% confidence, from the variation of
+// call rates among windows and from the share of CPU time that windows cover), and the error of the measured probe
+// cost.
 std::optional<double> CallSample::error() const
 {
     if (windows_.size() < min_windows || !windows_since_drain_)

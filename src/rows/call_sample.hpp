@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Estimates call counts from sampling windows: scales what was counted in the windows by the CPU time that the process
-// used in and between them.
+// Estimates the number of calls of a process that is traced only in sampling windows: multiplies the counts from the
+// windows by the ratio of the process's total CPU time to its CPU time within windows.
 #pragma once
 
 #include "rows/calls.hpp"
@@ -15,21 +15,22 @@ namespace gpusnoop {
 
 class CallSample {
 public:
-    // work_ns, here and below: CPU time of the process without its probes. Wall time would bias the estimate: a process
-    // that waits for a CPU has one whenever a window begins and ends. Calls up to this work_ns are counted elsewhere.
+    // work_ns, in all functions: CPU time that the process has used so far, without the time spent in probes. Wall time
+    // would bias the estimate: windows begin and end only while the process has a CPU, so time spent waiting for one
+    // would be missed. The constructor's work_ns is the start of the sampling; earlier calls are counted elsewhere.
     explicit CallSample(uint64_t work_ns) : since_ns_(work_ns) {}
 
     void open(uint64_t work_ns) { opened_ns_ = work_ns; }
-    // probes_ns: time that the probes took in the window.
+    // probes_ns: time spent in probes during the window.
     void close(uint64_t work_ns, uint64_t probes_ns);
     bool is_open() const { return opened_ns_.has_value(); }
 
-    void add(const CallDelta& delta); // calls within a window
+    void add(const CallDelta& delta); // calls counted in a window
 
-    // Estimates for the time since the last drain(), from the windows closed since then. Empty if there was none; the
-    // next window then covers that time as well.
+    // Estimated calls since the last drain(), from the windows closed since then. Empty if no window was closed; the
+    // next drain() then covers that time, too.
     std::vector<CallDelta> drain(uint64_t work_ns);
-    // As drain(), when no window will follow: calls of windows without CPU time are returned unscaled.
+    // Like drain(), but for use after the last window: calls counted in windows without CPU time are returned unscaled.
     std::vector<CallDelta> drain_last(uint64_t work_ns);
     // Accuracy of the last drain().
     const Sampled& accuracy() const { return accuracy_; }

@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t protected_fraction = 16; // a process with less than 1/16 of the limit never loses its rows
+constexpr size_t protected_fraction = 16; // the rows of a process that has less than 1/16 of the limit are never merged
 
 call_key of_process(call_key key)
 {
@@ -21,7 +21,7 @@ call_key of_process(call_key key)
     return key;
 }
 
-// Key of the row for calls of this kind by all processes.
+// Key of the row that combines calls of this kind from all processes.
 call_key of_all(const call_key& key)
 {
     call_key all{};
@@ -78,7 +78,8 @@ size_t CallSums::limit_for(std::optional<std::chrono::nanoseconds> interval)
     return std::min(usual_limit, rows_per_second * static_cast<size_t>(seconds));
 }
 
-// Clears the rows, and calls again(delta, has_detail) for each, which adds it to the same row or to a coarser one.
+// Clears the table, then calls again(delta, has_detail) for each old row. The callback adds it back, to the same row or
+// a coarser one.
 template<class F>
 void CallSums::rebuild(F&& again)
 {
@@ -91,7 +92,7 @@ void CallSums::rebuild(F&& again)
         again(rows[i], has_detail[i]);
 }
 
-// Returns false if the process gets no more rows with full detail.
+// Returns false if the process cannot have another row with full detail.
 bool CallSums::make_room_for(const ImageId& image)
 {
     if (coarse_.contains(image))
@@ -134,7 +135,7 @@ void CallSums::add_coarse(const CallDelta& delta)
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
     const call_key key = room ? coarse : of_all(coarse);
     gpusnoop::add(row(key, false), delta);
-    if (has_detail_[places_.at(key)]) { // an existing row has the coarse key already: count it as coarse
+    if (has_detail_[places_.at(key)]) { // a row with full detail has this key: it is coarse from now on
         has_detail_[places_.at(key)] = false;
         rows_of_[key.image]--;
         detailed_--;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of calls per row since the last report. A report may cover weeks, and a process may create a new row with every
-// call. Beyond a limit, the process with the most rows loses detail (thread, stack, ...) but keeps its sums.
+// Sums of calls per row since the last report, in bounded memory: a report may cover weeks, and a process may create a
+// new row with every call. At a limit, the rows of the process that has the most are merged: detail (thread, stack,
+// ...) is lost, but not counts.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -18,8 +19,8 @@
 
 namespace gpusnoop {
 
-// Calls of an interval, grouped as the user selected (--by). Group has a member `WhoSeen who`. Key is a CallKey with
-// the tool's own dimensions, and has a member function that sets them: void set(const Settings&, const call_key&).
+// Calls of an interval, grouped as the user selected (--by). Group must have a member `WhoSeen who`. Key must derive
+// from CallKey; its member function `void set(const Settings&, const call_key&)` sets the tool's own dimensions.
 template<class Settings, class Key, class Group>
 class CallGroups {
 public:
@@ -36,7 +37,7 @@ protected:
         key.set(settings_, call);
         return key;
     }
-    // The group with this key; creates it if needed. Adds the call's process to the group.
+    // Returns the group with this key, and creates it if needed. Adds the call's process to it.
     Group& group_at(const Key& key, const call_key& call)
     {
         Group& group = groups_[key];
@@ -44,7 +45,8 @@ protected:
         return group;
     }
     Group& group_of(const call_key& call) { return group_at(key_of(call), call); }
-    // group_of() for a call that was made, which has an API. Held memory also comes as a call_key, but has none.
+    // Like group_of(), and records the vendor of the called API. Use group_of() for held memory, whose call_key has no
+    // API.
     Group& called(const call_key& call)
     {
         Group& group = group_of(call);
@@ -59,21 +61,22 @@ protected:
 
 class CallSums {
 public:
-    static constexpr size_t usual_limit = 65'536; // some 25 MB
-    // Printing a row takes about 20 us, and must not delay the next report.
+    static constexpr size_t usual_limit = 65'536; // rows; about 25 MB
+    // Printing a row takes about 20 us, and printing a report must not delay the next one.
     static constexpr size_t rows_per_second = 8192;
     static size_t
-    limit_for(std::optional<std::chrono::nanoseconds> interval); // between reports; nullopt: one report, at the end
+    // interval between reports; nullopt: a single report, at the end
+    limit_for(std::optional<std::chrono::nanoseconds> interval);
 
-    // limit: of rows with full detail. The same number of coarse rows may be added to them.
+    // limit: maximum number of rows with full detail, and also of coarse rows.
     explicit CallSums(size_t limit = usual_limit) : limit_(limit) {}
 
     void add(const CallDelta& delta);
     // Merges the rows of these processes into rows of pid 0.
     void merge(const std::set<ImageId>& images);
     std::span<const CallDelta> rows() const { return rows_; }
-    // Number of calls (or copies) in coarse rows: without subject (kernel, graph, event, command), thread, stream,
-    // stack and cgroup. Beyond the limit of coarse rows, calls are in a row of pid 0.
+    // Number of calls in coarse rows. A coarse row has no subject (kernel, graph, event, command), thread, stream,
+    // stack or cgroup. If there are too many coarse rows, further calls are added to a row of pid 0.
     uint64_t merged() const { return merged_; }
     void clear();
 
@@ -90,8 +93,8 @@ private:
     ByCallKey<size_t> places_;
     std::vector<bool> has_detail_;      // per row
     size_t detailed_ = 0;               // number of rows with full detail
-    std::map<ImageId, size_t> rows_of_; // number of rows with full detail, per process
-    std::set<ImageId> coarse_;          // processes that get no more rows with full detail
+    std::map<ImageId, size_t> rows_of_; // number of rows with full detail, by process
+    std::set<ImageId> coarse_;          // processes whose new calls are added to coarse rows
 };
 
 } // namespace gpusnoop

@@ -42,15 +42,16 @@ struct CallView {
     WhoView who;
     bool stream = false;
     bool device = false;
-    std::function<Gpu(const call_key&)> gpu_of{}; // groups by the machine's GPU instead of CUDA's device number
-    bool function = false;                        // the called API function
+    // if set, `device` groups by physical GPU instead of CUDA's device number
+    std::function<Gpu(const call_key&)> gpu_of{};
+    bool function = false; // the called API function
     bool layer = false;
     bool vendor = false; // GPU vendor, derived from the API
     bool result = false;
     bool stack = false;
-    bool line = false;            // the line of the user's program that makes the call
-    bool code = false;            // the function of the user's program that makes the call
-    CodePlaces* places = nullptr; // of the current report; null: stacks are grouped by their ids
+    bool line = false;            // line of the user's program that makes the call
+    bool code = false;            // function of the user's program that makes the call
+    CodePlaces* places = nullptr; // places of the current report; null: stacks are grouped by their ids
 
     bool by_place() const { return stack || line || code; }
 };
@@ -58,18 +59,20 @@ struct CallView {
 // A dimension of --by, and the flag to set for it.
 using Dimension = std::pair<std::string_view, bool*>;
 
-// Calls `set` with each name of "kernel,pid". Throws UsageError, with the list of all names, if `set` returns false.
+// Calls set(name) for each name of a list such as "kernel,pid". Throws UsageError if set() returns false; its message
+// contains `all`, the list of valid names.
 void parse_dimensions(std::string_view list, std::string_view all, const std::function<bool(std::string_view)>& set);
 
-// Parses "kernel,pid" into the view and the tool's own dimensions; throws UsageError. of_functions: also accept stream,
-// device, api, line and function, which only calls of the probe table have.
+// Parses a list such as "kernel,pid" into the view and the tool's own dimensions; throws UsageError. of_functions: also
+// accept stream, device, api, line and function, which only calls of probed functions have.
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
 
-// Index of the value of -H among the names, from 1; 0 if it is empty. Throws UsageError.
+// Index, counted from 1, of the value of -H in `names`; 0 if the value is empty. Throws UsageError for other values.
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
 
 struct CallSettings {
-    bool of_functions = true; // calls are of the probe table, so they have layers, streams and CUDA results
+    // false if the tool counts something other than calls of probed functions, without layer, stream or CUDA result
+    bool of_functions = true;
     CallView view;
     std::optional<std::string> by;
     std::string api = "driver";
@@ -79,7 +82,7 @@ struct CallSettings {
     StackView stacks;
     bool events = false;
     bool latency = false;
-    std::optional<double> max_overhead; // probe overhead allowed, in percent of a process's CPU time
+    std::optional<double> max_overhead; // maximum probe overhead, in percent of a process's CPU time
     std::string sort;                   // JSON key or header of a column
 
     bool histogram() const { return !measure.empty(); }
@@ -108,18 +111,19 @@ struct CallKey {
 
 CallKey call_group(const CallView& view, Processes& processes, const call_key& key);
 
-// Context of a tool's table: everything its columns read besides keys and groups.
+// Context of a tool's table: the data that columns read in addition to a row's key and group.
 template<class Settings>
 struct CallContext {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0;                                             // time that the table covers
-    std::span<const Probe> probes;                                  // call_key::function is an index here, plus 1
-    std::function<Frames(const CallKey&, const WhoSeen&)> frames{}; // stack below a row; empty: no stacks
+    double seconds = 0;            // time that the table covers
+    std::span<const Probe> probes; // call_key::function is an index into this list, plus 1
+    // returns the stack to print below a row; empty: no stacks
+    std::function<Frames(const CallKey&, const WhoSeen&)> frames{};
 
     const WhoView& who() const { return settings.view.who; }
-    bool results() const { return settings.latency || options.failed_only; } // results of calls are known
+    bool results() const { return settings.latency || options.failed_only; } // the results of calls are recorded
 };
 
 } // namespace gpusnoop

@@ -24,11 +24,11 @@ static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-enum class Merge : uint8_t { sum, most, latest }; // latest: the value with the larger CALL_LAST
+enum class Merge : uint8_t { sum, most, latest }; // latest: the value from the side with the larger CALL_LAST
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 
-// How to combine figures of two CPUs or intervals: sums, except for these.
+// How to combine the figures of two CPUs or intervals: as sums, with the exceptions below.
 constexpr Merges merges_of(CallPart part)
 {
     Merges merges{};
@@ -53,7 +53,7 @@ void merge(const Merges& merges, call_stats& to, const call_stats& stats)
     }
 }
 
-// The row that the kernel side would have made of the call.
+// The row that the kernel side would have created for the call.
 CallDelta one_call(const call_event& event)
 {
     CallDelta call{.key = event.key};
@@ -143,8 +143,8 @@ void CallTable::add(const call_event& event)
 
 void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
 {
-    // Rows of exited processes and of the other generation: no program adds to them, so nothing is lost between reading
-    // and deleting them.
+    // Rows of exited processes and of the other generation can be deleted without losing counts, because no BPF program
+    // adds to them any more.
     const auto is_finished = [this](const call_key& key) {
         return retired_.contains(key.image) || (switched_ && (key.flags & CALL_GENERATION) != generation_);
     };
@@ -168,9 +168,10 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
             if (merges[i] == Merge::sum)
                 delta[i] -= seen[i];
         delta[CALL_MAX_NS] =
-            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // the maximum may be of an earlier interval
+            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // the maximum may be from an earlier interval
         seen = now;
-        if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED])) // or an empty copy batch
+        // or a copy batch without copies
+        if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
             deltas.push_back(delta);
         if (is_finished(key)) {
             finished.push_back(key);
@@ -200,13 +201,15 @@ std::vector<CallDelta> CallTable::drain_spilled()
 std::vector<CallDelta> CallTable::drain()
 {
     std::vector<CallDelta> deltas = drain_spilled();
-    // Leaves the new rows for the next drain(): a row read in two intervals has the maximum of both.
+    // Rows of the new generation are left for the next drain(): a row read in two intervals would show the maximum of
+    // both.
     if (own_maxima_ && switch_generation()) {
         read(deltas, Rows::finished);
         return deltas;
     }
     read(deltas);
-    // During the switch, rows in use are in the table twice: the last quarter is reserved for that.
+    // A switch needs room, since rows in use are then in the table twice. The last quarter of the table is kept free
+    // for that.
     if (rows_->taken() >= rows_->capacity() / 4 * 3 && switch_generation())
         read(deltas);
     return deltas;
@@ -216,9 +219,10 @@ namespace {
 
 constexpr size_t table_bytes = 64 << 20;
 constexpr size_t front_bytes = 4 << 20;
-constexpr size_t front_share = 16; // front rows per CPU are at most 1/16 of the table, so that a small one stays small
+// a CPU has at most 1/16 as many front rows as the table has rows, so that a small table stays small
+constexpr size_t front_share = 16;
 
-// Values of the fields that the table's key, which may be shorter, does not contain.
+// Values of fields that are missing in the table's key, which may be shorter than call_key.
 call_key key_defaults()
 {
     call_key key{};
@@ -235,11 +239,11 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
       places_(max_entries(front_fd)), front_(front_fd, places_), generation_(generation), shares_(shares)
 {}
 
-// The pid is 0 if the place is free.
+// Key of a front row; its pid is 0 if the row is free.
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
-    const uint64_t first = load_acquire(words[0]); // the kernel side writes this word last
+    const uint64_t first = load_acquire(words[0]); // the kernel side writes this word last, to make the row valid
     call_key key = key_defaults();
     for (uint32_t i = 0; i * 8 < key_bytes_; i++) {
         const uint64_t word = i ? words[i] : first;
@@ -275,7 +279,7 @@ void KernelCallRows::erase(std::span<const call_key> keys)
         if (!front_[place].key.image.pid || !erased.contains(bytes(key_at(place))))
             continue;
         const_cast<call_stats&>(front_[place].stats) = {};
-        // Frees the place last, so that the next key starts with counts of 0.
+        // Freed only after its counts were cleared, so that the row's next key starts at 0.
         store_release<uint64_t>(*reinterpret_cast<volatile uint64_t*>(&front_[place].key), 0);
     }
     for (const call_key& key : keys)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader of the kernel side's table of calls: returns the calls of each interval.
+// Reader of the kernel side's table of calls: returns the calls made in each interval.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -21,25 +21,28 @@
 
 namespace gpusnoop {
 
-// Rows in which the kernel side counts calls. Interface, so that tests can replace the kernel.
+// Rows in which the kernel side counts calls. An interface, so that tests need no kernel.
 class CallRows {
 public:
     virtual ~CallRows() = default;
 
-    virtual size_t capacity() const = 0; // of the table; each CPU's front rows (see front_bits_for()) are not included
-    // Passes each row's key and its values, one per possible CPU. A key may occur several times, with separate values.
+    // maximum number of rows in the table, without the CPUs' front rows (see front_bits_for())
+    virtual size_t capacity() const = 0;
+    // Calls each(key, values) for each row; there is one value per possible CPU. A key may be passed several times; the
+    // row's sums are then the sums of all values.
     using Each = std::function<void(const call_key&, std::span<const call_stats>)>;
     virtual void for_each(const Each& each) = 0;
-    virtual size_t taken() const = 0; // rows in use in the table: at the last for_each(), less those erased since
+    virtual size_t taken() const = 0; // rows in use at the last for_each(), minus rows erased since
     virtual void erase(std::span<const call_key> keys) = 0;
-    // From now on, calls are counted in rows of this generation (0 or CALL_GENERATION). After it returns true, no
-    // program adds to rows of the other one. Returns false if that cannot be guaranteed.
+    // Makes the kernel side count in rows of this generation (0 or CALL_GENERATION). Returns true once no BPF program
+    // adds to rows of the other generation, or false if that cannot be guaranteed.
     virtual bool switch_generation(uint8_t generation) = 0;
 };
 
 class KernelCallRows : public CallRows {
 public:
-    // generation: variable of the BPF programs. shares: of their tables; must outlive the object. Throws Error.
+    // generation: the BPF programs' variable. shares: each process's share of their tables; must outlive the object.
+    // Throws Error.
     KernelCallRows(int table_fd, int front_fd, uint8_t& generation, Shares& shares);
 
     size_t capacity() const override { return capacity_; }
@@ -63,17 +66,19 @@ private:
     ProgramBarrier barrier_;
 };
 
-// log2 of the number of front rows per CPU. These rows of a CPU are cheaper to count in than the shared table.
+// Log2 of the number of front rows per CPU. Each CPU counts calls in its own front rows first, which is cheaper than in
+// the shared table.
 uint32_t front_bits_for(size_t table_rows, size_t possible_cpus);
 
 // Number of table rows that fit into 64 MiB over all CPUs, but at least 4096 and at most 16384.
 size_t rows_for(size_t key_bytes, size_t possible_cpus);
 
-// Kind of a call's sums, which determines the tool that shows them. A copy that waits is counted as copy and as wait.
+// Category of calls, which determines the tool that shows them. A copy that waits is counted twice, as copy and as
+// wait.
 enum class CallPart : uint8_t {
     launch,
     graph,      // launches of graphs; cudalaunch shows them among the launches
-    graph_life, // all other graph calls; shown by cudagraph
+    graph_life, // all other graph calls, shown by cudagraph
     copy,
     wait,
     poll,
@@ -82,8 +87,8 @@ enum class CallPart : uint8_t {
 };
 CallPart part_of(const call_key& key);
 
-// Figures of one row, indexed by their names in bpf/shared/call.h. CALL_MAX_NS is the maximum of these calls if the
-// table has own_maxima, else of all calls so far.
+// Calls added to one row in an interval. The figures are indexed by their names in bpf/shared/call.h. CALL_MAX_NS is
+// the maximum of these calls if the table was made with own_maxima, else the maximum of all calls so far.
 struct CallDelta {
     call_key key{};
     call_stats stats{};
@@ -94,9 +99,9 @@ struct CallDelta {
     void set_shape(const launch_shape& shape);
 };
 
-// Adds later calls of the same row: sums, maxima or latest values, depending on the figure.
+// Adds later calls to a row. Depending on the figure, the result is the sum, the maximum or the latest value.
 void add(CallDelta& to, const CallDelta& delta);
-// Multiplies all sums, and rounds them.
+// Multiplies all sums by the factor and rounds them.
 void scale(CallDelta& delta, double factor);
 
 struct CallKeyHash {
@@ -113,23 +118,23 @@ using ByCallKey = std::unordered_map<call_key, Value, CallKeyHash, CallKeyEqual>
 
 class CallTable {
 public:
-    // own_maxima: the kernel side starts new rows at each drain(), so that CALL_MAX_NS is the maximum of the interval.
+    // own_maxima: start new rows at each drain(), so that CALL_MAX_NS is the maximum of the interval.
     explicit CallTable(std::unique_ptr<CallRows> rows, bool own_maxima = false)
         : rows_(std::move(rows)), own_maxima_(own_maxima)
     {}
 
-    // Adds a call for which the kernel's table had no room (RECORD_SPILL).
+    // Adds a call that was reported as an event because the kernel side's table was full (RECORD_SPILL).
     void add(const call_event& event);
-    size_t spilled() const { return spilled_.size(); } // rows of such calls since the last drain()
+    size_t spilled() const { return spilled_.size(); } // number of rows with such calls since the last drain()
 
-    // Returns only the rows of spilled calls, as drain() would first.
+    // Like drain(), but only for rows of spilled calls.
     std::vector<CallDelta> drain_spilled();
 
-    // Rows with calls since the last drain(); a row may occur more than once. Empties a table that is nearly full: each
-    // row restarts with its next call, so rows no longer used leave room.
+    // Returns rows with calls since the last drain(); a row may occur more than once. Empties the table if it is nearly
+    // full: only rows that get another call return to it.
     std::vector<CallDelta> drain();
 
-    // The process has exited: removes its rows from the table after the next drain().
+    // Call when the process has exited: the next drain() removes its rows from the table.
     void retire(const ImageId& image) { retired_.insert(image); }
 
 private:
@@ -140,7 +145,7 @@ private:
     std::unique_ptr<CallRows> rows_;
     bool own_maxima_;
     uint8_t generation_ = 0;
-    bool switched_ = false; // no program adds to rows of the other generation
+    bool switched_ = false; // no BPF program adds to rows of the other generation
     bool can_switch_ = true;
     ByCallKey<CallDelta> seen_; // sums at the last drain()
     ByCallKey<CallDelta> spilled_;

@@ -33,7 +33,7 @@ std::string_view unit_name(Unit unit)
     return names[static_cast<size_t>(unit)];
 }
 
-// Needs no escaping: names and sentences are constants of this program.
+// Nothing is escaped, because all texts are constants of this program.
 void append_json(std::string& text, std::string_view place, const Column& column)
 {
     append_format(text,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field of a tool: its column, when text and JSON show it, its value, and its sentence in the manual. Tables and
-// event lines are lists of fields.
+// A field of a tool's table or event lines: its column, the outputs that show it, its value, and its description in the
+// manual. Tables and event lines are lists of fields.
 #pragma once
 
 #include "rows/table.hpp"
@@ -17,7 +17,8 @@ namespace gpusnoop {
 
 enum class Shown : uint8_t { no, json, text, both };
 
-// Of: types that the value is computed from: a row's key and group, or an event. Context: shared by all rows.
+// Of: the types that a value is computed from, which are a row's key and group, or an event. Context: data shared by
+// all rows.
 template<class Context, class... Of>
 struct Field {
     using Value = Cell (*)(const Of&..., const Context&);
@@ -25,12 +26,13 @@ struct Field {
     Column column;
     Shown (*shown)(const Context&);
     Value value;
-    std::string_view about = {}; // for the manual; `...` is bold. Empty: the previous field's sentence covers both
-    bool extra = false;          // text tables show it only on request (--columns)
-    Value text_value = nullptr;  // text shows this instead of the value
+    // description in the manual (`...` is bold); if empty, the previous field's description covers this field too
+    std::string_view about = {};
+    bool extra = false;         // text tables show it only if requested with --columns
+    Value text_value = nullptr; // text shows this value instead
     Unit text_unit = Unit::text;
 
-    // Copy of the field that text shows in another form.
+    // Copy of the field that has another value and unit in text.
     constexpr Field in_text(Value form, Unit unit = Unit::text) const
     {
         Field field = *this;
@@ -72,7 +74,7 @@ inline Column shown_column(Column column, Shown where)
     return column;
 }
 
-// A column of this run, and its field.
+// A column that this run shows, and its field.
 template<class Context, class... Of>
 struct ShownField {
     const Field<Context, Of...>* field;
@@ -80,8 +82,8 @@ struct ShownField {
     typename Field<Context, Of...>::Value value;
 };
 
-// Adds the columns of a field: none, one, or one each for text and JSON if the two differ. The text column then has no
-// key, as recordings contain only the JSON value.
+// Adds the columns of a field: none, one, or two if text and JSON show different values. In that case the text column
+// has no key, because recordings contain only the JSON value.
 template<class Context, class... Of>
 void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context, Of...>& field, Shown where)
 {
@@ -99,7 +101,7 @@ void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context,
         to.push_back({&field, shown_column(json, Shown::json), field.value});
 }
 
-// The column with the data that --columns help and --columns json print.
+// The column, with the field's data that --columns help and --columns json print.
 template<class Context, class... Of>
 Column documented(const Field<Context, Of...>& field)
 {
@@ -118,11 +120,11 @@ std::vector<Column> documented_columns(const Fields& fields)
     return all;
 }
 
-// --columns: the columns that a text table shows.
+// Choice of the columns in a text table (--columns).
 class ColumnChoice {
 public:
-    // names: headers or JSON keys. NAME: only these columns; +NAME, -NAME: add to or remove from the default ones. Must
-    // outlive the object.
+    // names: column headers or JSON keys. Plain names select exactly these columns; +NAME and -NAME add a column to the
+    // default ones or remove it. Must outlive the object.
     explicit ColumnChoice(std::span<const std::string> names) : names_(names) {}
 
     bool shows(const Column& column, bool usually) const;
@@ -140,14 +142,14 @@ private:
     std::span<const std::string> names_;
 };
 
-// Columns that --columns cannot select, such as those of event lines (`of`: "line").
+// Columns that --columns cannot select, such as those of event lines (their `of` is "line").
 struct OtherColumns {
     std::string_view of;
     std::vector<Column> columns;
 };
 
-// Throws UsageError for an unknown name. Throws Answer for "help", with a readable list, and for "json", with all
-// columns including the others, from which scripts/man-page generates the manual.
+// Throws UsageError for an unknown name. For "help", throws Answer with a readable list. For "json", throws Answer with
+// all columns and `others` as JSON, from which scripts/man-page generates the manual.
 void check_columns(std::span<const std::string> names, std::span<const Column> columns,
                    std::span<const OtherColumns> others);
 

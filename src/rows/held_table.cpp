@@ -12,8 +12,8 @@ void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> 
         tables.insert(tables.end(), {"held", "held_beyond", "physical_handles", "physicals", "mappings"});
 }
 
-// A walk through a trie restarts from the beginning if its current key was deleted. Keys arrive in order, so repeated
-// ones are recognized and skipped.
+// Iteration over a trie restarts from the beginning if the current key was deleted meanwhile. Keys arrive in ascending
+// order, so keys seen before are recognized and skipped.
 template<class F>
 void HeldTable::for_each_beyond(F&& each) const
 {

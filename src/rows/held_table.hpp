@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel side's table of live allocations. It may have a million entries, so it is scanned, never copied.
+// Reader of the kernel side's table of live allocations. The table may have a million entries, so it is scanned in
+// place, never copied.
 #pragma once
 
 #include "base/bpf_object.hpp"
@@ -16,7 +17,7 @@
 
 namespace gpusnoop {
 
-// Origin of allocations.
+// Origin of allocations: process, kind of memory and call stack.
 struct LeakKey {
     ImageId image;
     uint8_t holding;
@@ -28,27 +29,28 @@ struct LeakKey {
 struct Leak {
     Amount amount;
     uint64_t oldest_ns = 0; // age of the oldest allocation
-    cgroups cgroup{};       // of one of the allocations
+    cgroups cgroup{};       // cgroup of any one of the allocations
 };
 
-// Adds the kernel tables to clean up after exited processes. Scanning a million entries takes a while, so it adds none
-// if the processes held nothing. all_known: `holdings` has all allocations.
+// Adds to `tables` the names of kernel tables from which entries of these exited processes must be removed. Adds none
+// if the processes held nothing, since scanning a million entries takes long. all_known: `holdings` contains all
+// allocations; if false, the tables are always added.
 void add_held_tables(std::vector<const char*>& tables, std::span<const ImageId> exited, const Holdings& holdings,
                      bool all_known = true);
 
 class HeldTable {
 public:
-    // The table's two maps: the hash, and the trie for entries that do not fit into the hash.
+    // The table consists of two maps: a hash, and a trie for entries that do not fit into the hash.
     HeldTable(int hash_fd, int beyond_fd)
         : fd_(hash_fd), beyond_fd_(beyond_fd), room_(max_entries(hash_fd)), map_(hash_fd)
     {}
 
-    // Memory allocated at least older_than_ns before now_ns (CLOCK_MONOTONIC).
+    // Returns memory allocated at least older_than_ns before now_ns (CLOCK_MONOTONIC).
     std::map<LeakKey, Leak> leaks(const Holdings& holdings, uint64_t now_ns, uint64_t older_than_ns);
 
-    // Removes entries of destroyed contexts, once they fill an eighth of the hash. Otherwise such an entry stays until
-    // its address is allocated again, or its process exits. Entries in the trie always stay: a trie cannot look up and
-    // delete an entry in one step, so a new entry might be deleted.
+    // Removes entries of destroyed contexts from the hash once they fill an eighth of it. Entries not removed stay
+    // until their address is allocated again or their process exits. In the trie, entries of destroyed contexts always
+    // stay: a trie cannot look up and delete an entry in one step, so a new entry might be deleted by mistake.
     void make_room(Holdings& holdings);
 
 private:
@@ -61,12 +63,12 @@ private:
 
     int fd_;
     int beyond_fd_;
-    size_t room_; // entries of the hash
+    size_t room_; // maximum number of entries in the hash
     HashTable<held_key, held> map_;
 };
 
-// Sizes the table so that one process, which may use three quarters of it, has this many entries. Call between open and
-// load.
+// Sizes the table so that a single process, which may use three quarters of it, can have entries_of_one entries. Call
+// between open and load.
 void size_held_table(const BpfObject& bpf, uint32_t entries_of_one);
 
 } // namespace gpusnoop

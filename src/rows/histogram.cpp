@@ -94,7 +94,8 @@ std::string star_histogram(const Histogram& histogram, std::string_view unit, co
     auto last = static_cast<unsigned>(counts.rend() - std::find_if(counts.rbegin(), counts.rend(), is_used)) - 1;
     const auto largest = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
 
-    // bcc's widths, for scripts and people used to them: bounds from 2^33 on take twice the room, so stars get half.
+    // The same widths as in bcc, because scripts and people rely on them: if values reach 2^33, bounds take twice the
+    // width and stars half of it.
     const bool narrow = last <= 32;
     const int bound = narrow ? 10 : 20;
     const int bar = narrow ? 40 : 20;
@@ -103,7 +104,7 @@ std::string star_histogram(const Histogram& histogram, std::string_view unit, co
     append_format(text, "{:{}}{:<{}} : count    distribution\n", "", narrow ? 5 : 15, unit, narrow ? 19 : 29);
     for (unsigned octave = first; octave <= last; ++octave) {
         uint64_t low = octave == 0 ? 0 : uint64_t{1} << octave;
-        uint64_t high = (uint64_t{2} << octave) - 1; // the last one wraps to 2^64 - 1
+        uint64_t high = (uint64_t{2} << octave) - 1; // in the last octave, this wraps to 2^64 - 1
         auto stars = static_cast<size_t>(static_cast<double>(counts[octave]) * bar / largest);
         append_format(text, "{:>{}} -> {:<{}} : {:<8} |{:*<{}}{:{}}|", low, bound, high, bound, counts[octave], "",
                       stars, "", static_cast<size_t>(bar) - stars);

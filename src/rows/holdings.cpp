@@ -13,7 +13,8 @@
 
 namespace gpusnoop {
 
-// The kernel side uses the same layout. In the kernel, an element of the table is larger by 48 bytes and a pointer.
+// The kernel side uses the same layout. In kernel memory, each element of the table takes another 48 bytes and a
+// pointer.
 static_assert(sizeof(held_key) == 16 && sizeof(held) == 56);
 static_assert(sizeof(holding_record) == 80);
 
@@ -107,7 +108,8 @@ void Holdings::apply_ended_contexts()
         if (!ending_.contains({row.image, context}))
             return false;
         if (!context) {
-            // The context's memory is unknown: it may be memory that was allocated in an unknown context.
+            // Which memory belonged to the destroyed context is unknown; memory allocated in an unknown context may be
+            // part of it.
             if (ends_with_context(row.memory.holding))
                 approximate_.insert(row.image);
             return false;
@@ -173,7 +175,8 @@ void EndedEpochs::sweep()
     const auto is_over = [&]<class Key>(Key key, const std::byte* bytes) {
         memcpy(&key, bytes, sizeof(key));
         const auto now = changed.find(key.image);
-        return now != changed.end() && key.epoch < now->second; // not `!=`: a newer epoch may have begun since
+        // `<`, not `!=`, as a newer epoch may have begun meanwhile
+        return now != changed.end() && key.epoch < now->second;
     };
     for (const int fd : places_fds_)
         erase_keys(fd, [&](const std::byte* key) { return is_over(place_key{}, key); });

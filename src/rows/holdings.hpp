@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes hold, per row of the table of calls: allocated minus freed, minus what was released with its
-// context or process.
+// Memory that processes hold, per row of the table of calls: allocated memory minus freed memory, and minus memory
+// released when its context was destroyed or its process exited.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -31,7 +31,7 @@ struct Amount {
         bytes += more_bytes;
     }
 
-    // Clamped to 0, since a free may be read before its allocation.
+    // Never negative, although a free may be read before its allocation.
     uint64_t count_held() const { return static_cast<uint64_t>(std::max<int64_t>(count, 0)); }
     uint64_t bytes_held() const { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 };
@@ -44,7 +44,7 @@ bool is_memory(uint8_t holding);
 
 class Holdings {
 public:
-    // Key of a row: a call's key without the fields that differ between an allocation and its free.
+    // Order of row keys. A row key is a call's key without the fields that differ between an allocation and its free.
     struct Less {
         bool operator()(const call_key& a, const call_key& b) const { return memcmp(&a, &b, sizeof(a)) < 0; }
     };
@@ -54,28 +54,30 @@ public:
     void distinguish(bool by_size, bool devices) { by_size_ = by_size, by_device_ = devices; }
 
     void add(const CallDelta& delta);
-    void learn(const holding_record& record); // calls replaced() or context_ended()
-    // The record's entry was overwritten by a new allocation: its memory was freed by a call that was not traced.
+    void learn(const holding_record& record); // calls replaced() or context_ended(), by the record's type
+    // A new allocation has overwritten the record's entry, so the old memory must have been freed by a call that was
+    // not traced.
     void replaced(const holding_record& record);
-    // All memory of the record's context was released. Context 0: created before tracing began, so its memory is
-    // unknown.
+    // The record's context was destroyed, which released its memory. Context 0 means a context created before tracing
+    // began, whose memory is unknown.
     void context_ended(const holding_record& record) { ending_.emplace(record.key.image, record.context); }
-    // Releases the memory of ended contexts. Before, add() all calls counted so far, as they may have allocated in
-    // them.
+    // Releases the memory of destroyed contexts. Call add() for all calls counted so far first, as they may include
+    // allocations in these contexts.
     void apply_ended_contexts();
 
     bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }
 
     const Amounts& now() const { return now_; }
-    // Memory released without a free since the last call.
+    // Returns memory released without a traced free since the last drain_released().
     Amounts drain_released() { return std::exchange(released_, {}); }
-    bool holds(const ImageId& image) const; // also true if only the kernel's table still has entries
-    // The process's figures may be too high or too low.
+    bool holds(const ImageId& image) const; // also true if only stale entries in the kernel side's table are left
+    // True if the process's figures may be too high or too low.
     bool approximate(const ImageId& image) const { return approximate_.contains(image); }
 
     void forget(const std::set<ImageId>& images);
 
-    // Stale entries of the kernel side's table (their contexts ended), plus ended contexts that are still remembered.
+    // Number of stale entries in the kernel side's table (their contexts were destroyed), plus the number of contexts
+    // destroyed since the last sweep.
     uint64_t sweepable_entries() const;
     void mark_swept();
 
@@ -87,32 +89,33 @@ private:
     bool by_device_ = false;
     Amounts now_;
     Amounts released_;
-    std::set<std::pair<ImageId, uint32_t>> ending_; // contexts, until apply_ended_contexts()
+    std::set<std::pair<ImageId, uint32_t>> ending_; // destroyed contexts, until apply_ended_contexts()
     using Contexts = std::unordered_map<uint32_t, ImageId>;
-    Contexts ended_; // by number; ended since the last sweep
-    Contexts swept_; // ended before the last sweep; kept, as a free in them may still be in flight
+    Contexts ended_; // contexts destroyed since the last sweep, by number
+    Contexts swept_; // contexts destroyed before the last sweep; kept because a free in them may still be in flight
     std::set<ImageId> approximate_;
-    std::map<ImageId, uint64_t> stale_; // number of entries
+    std::map<ImageId, uint64_t> stale_; // number of stale entries in the kernel side's table
 };
 
-// Removes the kernel side's records of memory (bpf/kinds/address.bpf.h) that was released with its context. Their epoch
-// is over, so nothing finds them, but they would fill the tables until the process exits.
+// Removes the kernel side's records (bpf/kinds/address.bpf.h) of memory that was released with its context. These
+// records belong to a past epoch, so lookups never find them, but they would fill the tables until the process exits.
 class EndedEpochs {
 public:
-    // Descriptors of the kernel side's maps: address spaces (one per process), addresses and handles, ranges.
+    // spaces_fd: map of address spaces, one per process. places_fds: maps of addresses and of handles. ranges_fd: map
+    // of address ranges.
     EndedEpochs(int spaces_fd, std::array<int, 2> places_fds, int ranges_fd)
         : spaces_(spaces_fd), places_fds_(places_fds), ranges_fd_(ranges_fd)
     {}
 
-    // Removes records of epochs that ended since the last call. Skips calls so that the slow scan of the tables takes
-    // at most 1/20 of the time.
+    // Removes records of epochs that ended since the last sweep. Does nothing if the last sweep was too recent:
+    // scanning the tables is slow, and may take at most 1/20 of the time.
     void sweep();
 
 private:
     HashTable<image, address_space> spaces_;
     std::array<int, 2> places_fds_;
     int ranges_fd_;
-    std::map<ImageId, uint32_t> swept_; // newest epoch at the last sweep
+    std::map<ImageId, uint32_t> swept_; // each process's newest epoch at the last sweep
     uint64_t not_before_ns_ = 0;
 };
 

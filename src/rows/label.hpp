@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label of a histogram: "pid = 123, comm = python" as text, and as JSON fields.
+// Label of a histogram, as text ("pid = 123, comm = python") and as JSON fields.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -20,7 +20,7 @@ struct Label {
     std::vector<std::pair<std::string_view, Cell>> fields;
     std::string title;
 
-    // Text and numbers; an empty cell adds nothing.
+    // Ignores empty cells. Supports texts and numbers.
     void add(std::string_view name, const Cell& value);
     void add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes);
     void add_stream(const CallView& view, uint64_t stream);
@@ -28,8 +28,8 @@ struct Label {
                   std::span<const Probe> probes);
 };
 
-// Prints a histogram for each group of calls that has values. add_own(label, key, group) adds the tool's own
-// dimensions. Context: a CallContext.
+// Prints a histogram for each group of calls that has values (empty_too: for all groups). add_own(label, key, group)
+// adds the tool's own dimensions to the label. Context must be a CallContext.
 template<class K, class G, class Context>
 void print_call_histograms(Output& output, const std::map<K, G>& groups, Histogram G::*measured, std::string_view unit,
                            const Context& context, uint64_t wall_ns, auto add_own, bool empty_too = false)

@@ -80,7 +80,7 @@ std::string launch_name(const LaunchKey& key)
     }
 }
 
-// Shortens the name only, not the brackets around it.
+// Shortens the kernel's name before launch_name() adds brackets.
 std::string shown_name(const LaunchKey& key, std::string_view how)
 {
     LaunchKey shown = key;
@@ -106,7 +106,8 @@ void LaunchGroups::add(const CallDelta& delta)
         key.kernel = std::move(name.text);
         source = name.source;
     }
-    // Kernels with the same name are one row, whichever process launches them; a handle is only valid in its process.
+    // Kernels with the same name share a row even if several processes launch them. A handle identifies a kernel only
+    // within its process.
     if (!key.kernel.empty())
         key.handle = 0;
     if (key.handle)

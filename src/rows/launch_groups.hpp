@@ -33,21 +33,21 @@ struct LaunchKey : CallKey {
 
 struct LaunchGroup {
     WhoSeen who;
-    uint64_t kernels = 0; // executed, not captured
-    uint64_t grids = 0;   // kernels with a known number of blocks
+    uint64_t kernels = 0; // launches executed, not captured into a graph
+    uint64_t grids = 0;   // kernel launches with a known number of blocks
     uint64_t small_grids = 0;
     uint64_t graphs = 0;
-    uint64_t graph_kernels = 0;  // started by these graphs
-    uint64_t graphs_unknown = 0; // launches of graphs with unknown kernels
+    uint64_t graph_kernels = 0;  // kernels started by graph launches
+    uint64_t graphs_unknown = 0; // launches of graphs whose kernels are unknown
     uint64_t host_functions = 0;
     uint64_t captured = 0;
     uint64_t errors = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t last = 0;
-    NameSource name_source = NameSource::lookup; // the least certain one
+    NameSource name_source = NameSource::lookup; // the least certain source in the group
     bool shaped = false;                         // shape is set
-    launch_shape shape{};                        // of the last launch
+    launch_shape shape{};                        // shape of the last launch
     Histogram blocks;
     Histogram threads;
     Histogram duration;
@@ -64,7 +64,7 @@ std::string launch_name(const LaunchKey& key);
 // launch_name() with the kernel's name in the form that --names selects: "short", "base" or "full".
 std::string shown_name(const LaunchKey& key, std::string_view how);
 
-// Whether a launch has fewer than FEW_BLOCKS blocks; nullopt: unknown.
+// Whether the launch's grid has fewer than FEW_BLOCKS blocks; nullopt if unknown.
 std::optional<bool> has_few_blocks(const call_key& key);
 
 class LaunchGroups : public CallGroups<LaunchSettings, LaunchKey, LaunchGroup> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of outputs. stdout carries data only; the run ends quietly if its reader closes it.
+// Interface of outputs. Only data is written to stdout; if the reader of stdout closes it, the run ends quietly.
 #pragma once
 
 #include "base/error.hpp"
@@ -26,26 +26,27 @@ struct RunIdentity {
     std::string command; // command line of the tool; on the first line only
 };
 
-// Identity of this process; the same at each call.
+// Identity of this process; always the same.
 RunIdentity this_run();
 
 // A kind of data missing from the results, and its count.
 struct Loss {
-    std::string_view key;  // JSON key, "events_lost"
-    std::string_view text; // "events lost (ring buffer full; enlarge it with --ring-mb)"
+    std::string_view key;  // JSON key, such as "events_lost"
+    std::string_view text; // such as "events lost (ring buffer full; enlarge it with --ring-mb)"
     uint64_t count = 0;
 };
 
 // Thrown if the reader of stdout has closed it.
 struct OutputClosed {};
 
-// Thrown if the run is over and the reader of stdout does not read.
+// Thrown if the run is over and the reader of stdout has stopped reading.
 class OutputStalled : public Error {
 public:
     using Error::Error;
 };
 
-// Lines below a row or an event, in JSON a separate list. Usually the frames of a user stack, innermost first.
+// Lines printed below a row or event line, in JSON a list of its own. Usually the frames of a user stack, innermost
+// first.
 struct ExtraLines {
     std::span<const std::string> lines;
     std::string_view key = "frames";
@@ -59,54 +60,59 @@ struct ExtraLines {
     ExtraLines(std::string_view name, const std::vector<std::string>& of) : lines(of), key(name) {}
 };
 
-// An output ignores data that its format cannot show; only rows, losses and flush() are mandatory.
+// Destination of a run's results. An output ignores data that its format cannot represent; only row(), lost() and
+// flush() must be implemented.
 class Output {
 public:
     virtual ~Output() = default;
 
-    // Called once, first. floor_ns: shortest duration that can be measured (calibrate.hpp); nullopt: none are measured.
+    // Called once, before all others. floor_ns: shortest duration that can be measured (calibrate.hpp); nullopt if the
+    // run measures no durations.
     virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns);
-    // Called once, after start(): "Tracing ... Hit Ctrl-C to end." Only for interactive users.
+    // Called once after start() with "Tracing ... Hit Ctrl-C to end.", for interactive users.
     virtual void banner(std::string_view text);
-    // Called once the probes are attached, and again when more are. remarks: programs that the kernel refused, as
-    // sentences.
+    // Called when the probes have been attached, and again when more have been. remarks: sentences about BPF programs
+    // that the kernel refused.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks);
 
-    // Begins a table; its rows follow. interval_ns: time covered; wall_ns: time of day at its end.
+    // Begins a table; row() is then called for each row. interval_ns: length of the covered interval; wall_ns: time of
+    // day at its end.
     virtual void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns);
     virtual void row(std::span<const Column> columns, const Row& row, ExtraLines below) = 0;
 
-    // One event line. The header is written before the first one.
+    // Prints an event line, preceded by the header if it is the first one.
     virtual void event(std::span<const Column> columns, const Row& row, ExtraLines below);
 
-    // Describes a process that lines or rows refer to; only in data formats.
+    // Describes a process that event lines or rows refer to; used only by data formats.
     virtual void process(std::span<const Column> columns, const Row& row);
 
-    // One histogram. title: its label ("pid = 123", or empty); fields: the label in JSON.
+    // Prints a histogram. title: its label, such as "pid = 123", or empty; fields: the label in JSON.
     virtual void histogram(std::string_view title, std::string_view unit, const Histogram& histogram,
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});
 
-    // Ends a report. nothing: returns the sentence to print if the report was empty; data formats do not call it.
+    // Ends a report. nothing: returns the sentence to print if the report was empty; not used by data formats.
     using Sentence = std::function<std::string()>;
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 
     virtual void lost(std::span<const Loss> losses) = 0; // skips losses with count 0
     virtual void end(uint64_t duration_ns);
 
-    // Writes everything so far to stdout. Called before the loop sleeps. Throws what OutputBuffer::flush() throws.
+    // Writes all buffered data to stdout. Called before the event loop sleeps. Throws the same errors as
+    // OutputBuffer::flush().
     virtual void flush() = 0;
 
-    // Called while stdout is blocked, with the time since it last accepted data. Returns true to stop waiting. Without
-    // it, the output waits forever.
+    // The function is called while stdout is blocked, with the time since it last accepted data; it returns true to
+    // stop waiting. If no function is set, the output waits forever.
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
-    // The output for text that only people read, and the one for data that only programs read: this output, or one of
-    // several combined ones. Null: none.
+    // for_people() is the output for text that only people read, for_programs() the output for data that only programs
+    // read: this output, or one of the outputs that it combines. Null if there is none.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
-    // The output for a row, by its number in the table. most: rows shown to people (0: all). Null: none.
+    // The output for the row with this index in the table; null if there is none. most: number of rows shown to people
+    // (0: all).
     Output* place_of_row(size_t number, size_t most)
     {
         return !most || number < most || !for_people() ? this : for_programs();
@@ -116,13 +122,13 @@ protected:
     GivesUp gives_up_;
 };
 
-// Prints nothing: for a tool that draws a screen.
+// An output that prints nothing, for a tool that draws a screen.
 std::unique_ptr<Output> make_silent_output();
-// timestamps: a TIME line or column (-T).
+// timestamps: print the time as a line or column (-T).
 std::unique_ptr<Output> make_text_output(bool timestamps);
-// run: identity, included in each line.
+// run: identity to include in each line.
 std::unique_ptr<Output> make_json_output(std::optional<RunIdentity> run = {});
-// For tools with a single kind of row. The header has the columns' keys.
+// For tools with a single kind of row. The header line contains the columns' JSON keys.
 std::unique_ptr<Output> make_csv_output();
 
 } // namespace gpusnoop

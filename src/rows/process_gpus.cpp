@@ -11,8 +11,8 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t pause_ns = 5'000'000'000; // between two scans of a process's open files
-constexpr int max_scans = 64;                // per refresh; other processes are scanned in the next ones
+constexpr uint64_t pause_ns = 5'000'000'000; // time between two scans of a process's open files
+constexpr int max_scans = 64;                // per refresh(); the remaining processes are scanned at the next ones
 
 Gpu ordinal(uint8_t device)
 {
@@ -39,7 +39,7 @@ void ProcessGpus::refresh(std::span<const ImageId> running, uint64_t now_ns)
         if (state.minor)
             indices_[*state.minor] = state.index;
     const std::set<ImageId> all(running.begin(), running.end());
-    std::erase_if(known_, [&](const auto& item) { // exited processes that have made no call
+    std::erase_if(known_, [&](const auto& item) { // drop exited processes that never made a call
         return !item.first.serial && !all.contains(item.first);
     });
     int scans = 0;
@@ -117,7 +117,7 @@ Gpu ProcessGpus::of_call(const call_key& call) const
 {
     if (const auto found = known_.find(call.image); found != known_.end()) {
         const auto& [ordinals, minors, read_ns, on] = found->second;
-        // With more contexts than GPUs, a context is newer than the list.
+        // If the process has used more devices than are listed, the list is out of date.
         if (on.gpus.size() == 1 && on.gpus.begin()->is_machine_wide() && ordinals.size() <= 1)
             return *on.gpus.begin();
     }

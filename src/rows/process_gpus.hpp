@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that a process uses, and the source of that knowledge. Used for rows, grouping by device, the GPU bars and
-// the search for neighbours on a GPU.
+// The GPUs that each process uses, and the source of that knowledge. Needed for rows, for grouping by device, for the
+// GPU bars, and to find processes that share a GPU.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -20,17 +20,17 @@ namespace gpusnoop {
 
 enum class GpuSource : uint8_t {
     none,
-    nvml,    // NVML lists the process as having a context
-    kfd,     // AMD's driver lists the GPUs in use
-    files,   // the process has one GPU's device file open, and CUDA opens those of all GPUs that it may use
-    context, // device of the current context in the process's calls
+    nvml,    // NVML lists the process among those with a context on the GPU
+    kfd,     // AMD's kernel driver lists the GPUs that the process uses
+    files,   // the process has only one GPU's device file open; CUDA opens the files of all GPUs that it may use
+    context, // current device in the process's calls
 };
-std::string_view source_name(GpuSource source); // empty for none
+std::string_view source_name(GpuSource source); // empty for GpuSource::none
 
 struct OnGpus {
     GpuSource source = GpuSource::none;
     std::set<Gpu> gpus;
-    std::set<Gpu> possible; // GPUs whose device files are open: the process may use any of them
+    std::set<Gpu> possible; // GPUs whose device files the process has open; it may use any of them
 };
 
 class ProcessGpus {
@@ -43,13 +43,14 @@ public:
     {}
 
     void note_call(const call_key& call);
-    // Reads NVML's list. For processes that are not listed, reads their open files: at once, and then every 5 s.
+    // Reads NVML's list of processes. For running processes that are not in it, reads their open files, at once and
+    // then every 5 s.
     void refresh(std::span<const ImageId> running, uint64_t now_ns);
 
     OnGpus of(const ImageId& image) const;
-    // All GPUs of several processes; the source is `none` if it differs between them.
+    // All GPUs of several processes. The source is `none` if their sources differ.
     OnGpus of(const std::set<ImageId>& images) const;
-    // The machine's GPU if there is only one possibility, else CUDA's device number; an empty Gpu if unknown.
+    // The physical GPU if only one is possible, else CUDA's device number; an empty Gpu if that is unknown.
     Gpu of_call(const call_key& call) const;
 
     void forget(const std::set<ImageId>& images);
@@ -57,7 +58,7 @@ public:
 private:
     struct Known {
         std::set<uint8_t> ordinals;
-        std::set<unsigned> minors; // of its open device files
+        std::set<unsigned> minors; // minor numbers of the process's open device files
         std::optional<uint64_t> read_ns;
         OnGpus on;
     };
@@ -66,7 +67,7 @@ private:
 
     const NvmlFigures& nvml_;
     ReadFiles read_;
-    std::map<unsigned, unsigned> indices_; // by minor number
+    std::map<unsigned, unsigned> indices_; // GPU index by minor number
     std::map<ImageId, Known> known_;
 };
 

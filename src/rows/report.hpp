@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool's table as a list of fields. Its Key needs a member `WhoKey who`, its Group a `WhoSeen who`, and its Context
-// `options`, `processes`, `seconds` and `who()`.
+// Prints a tool's table, which is a list of fields. Key needs a member `WhoKey who`, Group a member `WhoSeen who`, and
+// Context the members `options`, `processes`, `seconds` and `who()`.
 #pragma once
 
 #include "base/options.hpp"
@@ -30,7 +30,7 @@ Shown always(const Context&)
     return Shown::both;
 }
 
-// In text if rows are grouped by this dimension, in JSON always.
+// Shown in text if rows are grouped by this dimension, and always in JSON.
 template<class Context, bool WhoView::*dimension>
 Shown where_grouped(const Context& c)
 {
@@ -49,21 +49,22 @@ Shown text_only(const Context&)
     return Shown::text;
 }
 
-// If an option of the tool is set.
+// Shown if this member of the tool's settings is set.
 template<class Context, auto member, Shown where = Shown::both>
 Shown where_set(const Context& c)
 {
     return c.settings.*member ? where : Shown::no;
 }
 
-// Not with -x (--failed): its rows have failed calls only.
+// Hidden with -x (--failed), which counts only failed calls.
 template<class Context, Shown where = Shown::both>
 Shown unless_failed(const Context& c)
 {
     return c.options.failed_only ? Shown::no : where;
 }
 
-// As unless_failed, but in text only if the member of the context is true: some row has a value.
+// Like unless_failed, but shown in text only if the context's member some_row is true, which means that some row has a
+// value.
 template<class Context, auto some_row>
 Shown unless_failed_if(const Context& c)
 {
@@ -76,21 +77,21 @@ Cell per_second(uint64_t n, const Context& c)
     return static_cast<double>(n) / c.seconds;
 }
 
-// A sum of the group.
+// Value of a field: this member of the group.
 template<auto member>
 constexpr auto count_of = [](const auto&, const auto& g, const auto&) { return Cell(uint64_t{g.*member}); };
 
-// A sum of the group per second.
+// Value of a field: this member of the group, per second.
 template<auto member>
 constexpr auto rate_of = [](const auto&, const auto& g, const auto& c) { return per_second(g.*member, c); };
 
-// A sum of the group per second, as a whole number for text.
+// Value of a field in text: this member of the group, per second, as a whole number.
 template<auto member>
 constexpr auto whole_rate_of = [](const auto&, const auto& g, const auto& c) {
     return Cell(static_cast<uint64_t>(static_cast<double>(g.*member) / c.seconds));
 };
 
-// In percent; empty if the whole is 0.
+// `part` in percent of `whole`; empty if `whole` is 0.
 inline Cell share(uint64_t part, uint64_t whole)
 {
     return whole ? Cell(100.0 * static_cast<double>(part) / static_cast<double>(whole)) : Cell();
@@ -129,7 +130,8 @@ inline const Field<C, K, G> who_fields[] = {
      },
      "Name of the process. In rows by thread, COMM is the name of the thread; JSON has that as thread_comm, beside the "
      "comm of the process."},
-    // In a table by thread, the text column COMM has thread names; in JSON, `comm` is always the process's.
+    // In a table by thread, the text column COMM contains thread names, but in JSON `comm` is always the name of the
+    // process.
     {{"", "comm", Unit::text},
      [](const C& c) { return c.who().thread ? Shown::json : Shown::no; },
      [](const K& k, const G& g, const C& c) { return comm_cell(k.who, g.who, c.processes); }},
@@ -174,7 +176,7 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
-// Keys of tables of probed calls, which can be grouped by the place in the program that makes them.
+// Keys of tables of probed calls, which can be grouped by the place in the program that made the call.
 template<class K>
 concept HasPlace = K::has_place;
 
@@ -231,7 +233,8 @@ std::vector<const Field<C, K, G>*> all_fields(std::span<const Field<C, K, G>> ow
     return all;
 }
 
-// Checks --columns and -s: throws UsageError for an unknown header or JSON key, and Answer for --columns help or json.
+// Checks --columns and -s. Throws UsageError for an unknown header or JSON key, and Answer for --columns help or
+// --columns json.
 template<class K, class G, class C>
 void check_fields(std::span<const Field<C, K, G>> own, const Options& options, const std::string& sort,
                   const std::vector<OtherColumns>& others)
@@ -247,8 +250,8 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
 template<class Key, class Group>
 using FramesOf = std::function<Frames(const Key&, const Group&)>;
 
-// Prints groups as one table, sorted by the column `sort` if it is shown, else by weight; largest first. frames: if
-// empty, the context's frames are used.
+// Prints groups as one table, largest first by the column `sort`, or by weight if that column is not shown. If `frames`
+// is empty, the context's frames are used.
 template<class K, class G, class C>
 void print_table(Output& output, std::span<const Field<C, K, G>> own, const std::map<K, G>& groups, const C& context,
                  uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
@@ -264,7 +267,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         columns.push_back(of);
         columns.back().in_text = !of.header.empty() && choice.shows(field->column, of.in_text && !field->extra);
     }
-    // Columns that the user requested but this run does not measure have empty cells.
+    // Columns that the user requested but that this run does not measure are shown with empty cells.
     const size_t measured = shown.size();
     choice.for_each_wanted([&](std::string_view name) {
         for (size_t i = 0; i < columns.size(); i++)
@@ -283,7 +286,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         const Cell value = field < measured ? shown[field].value(key, group, context) : Cell();
         return sampled && columns[field].of_calls ? estimate_of(value) : value;
     };
-    struct Line { // without cells, as there may be tens of thousands of lines
+    struct Line { // without cells, to save memory: there may be tens of thousands of lines
         double order;
         const K* key;
         const G* group;

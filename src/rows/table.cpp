@@ -40,7 +40,7 @@ double sort_value(const Cell& cell)
                 return static_cast<double>(value.count);
             else if constexpr (std::is_same_v<Value, Estimate>)
                 return std::visit([](auto n) { return static_cast<double>(n); }, value.value);
-            else if constexpr (std::is_same_v<Value, double>) // NaN would break the order that std::sort relies on
+            else if constexpr (std::is_same_v<Value, double>) // std::sort needs a strict order, which NaN would violate
                 return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
             else
                 return static_cast<double>(value);
@@ -59,8 +59,8 @@ Cell estimate_of(const Cell& cell)
 
 namespace {
 
-constexpr std::string_view units[] = {"text", "count",   "rate", "bytes", "us",
-                                      "s",    "percent", "dim3", "hex",   "time"}; // as shown
+// Names of units in recordings.
+constexpr std::string_view units[] = {"text", "count", "rate", "bytes", "us", "s", "percent", "dim3", "hex", "time"};
 constexpr std::string_view no_key = "-", calls_flag = "calls", is_level = "level";
 constexpr int width_max = 200;
 
@@ -111,7 +111,7 @@ void append_integer(std::string& to, uint64_t value)
     to.append(digits.data(), digits.size());
 }
 
-// One decimal below 100 us, none above.
+// With one decimal below 100 us, and none from there on.
 void append_microseconds(std::string& to, uint64_t ns)
 {
     const uint64_t tenths = ns / 100 + (ns % 100 >= 50);
@@ -178,7 +178,7 @@ void append_value(std::string& to, LocalTime& time, Unit unit, double value)
     if (!std::isfinite(value))
         return append_value(to, time, unit, std::monostate{});
     const bool has_own_form = unit == Unit::bytes || unit == Unit::ns_as_us || unit == Unit::seconds;
-    if (has_own_form && std::fabs(value) < 9e18) // bytes per second, a mean of nanoseconds
+    if (has_own_form && std::fabs(value) < 9e18) // such as bytes per second, or a mean in nanoseconds
         return append_value(to, time, unit, static_cast<int64_t>(std::llround(value)));
     append_format(to, "{:.1f}", value);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns and cells, shared by the text and JSON outputs so that the two cannot diverge.
+// Columns and cells of tables, from which the text and JSON outputs are both written, so that the two always agree.
 #pragma once
 
 #include "base/clock.hpp"
@@ -18,52 +18,53 @@
 
 namespace gpusnoop {
 
-// Format of a value. In JSON all but text, dim3, hex and time are plain numbers.
+// Format of a value. In JSON, all units except text, dim3, hex and time are plain numbers.
 enum class Unit : uint8_t {
-    text,     // left-aligned; made safe for the terminal
+    text,     // left-aligned; control characters are replaced
     count,    // integer
     rate,     // double, one decimal in text
-    bytes,    // integer; human form (1.5M) in text
+    bytes,    // integer; shown as 1.5M in text
     ns_as_us, // integer nanoseconds; shown as microseconds
     seconds,  // integer nanoseconds; shown as seconds with six decimals
     percent,  // double
     dim3,     // "x,y,z" in text, [x,y,z] in JSON
-    hex,      // "0x7f00..." in both
+    hex,      // "0x7f00..." in text and JSON
     time,     // nanoseconds of wall-clock time; HH:MM:SS in text, ISO 8601 with microseconds in JSON
 };
 
 struct Column {
-    std::string_view header; // "LAUNCHES"; includes the unit if there is one, as in "LAT(us)"
-    std::string_view key;    // JSON key: whole words and the unit, as in "latency_p99_ns"
+    std::string_view header; // such as "LAUNCHES"; includes the unit if there is one, as in "LAT(us)"
+    std::string_view key;    // JSON key; whole words with the unit, as in "latency_p99_ns"
     Unit unit = Unit::count;
-    int16_t width = 8;           // minimum width in text; the last column of a row is never padded
-    bool in_text = true;         // false: JSON only
-    bool in_json = true;         // false: text only
-    bool of_calls = false;       // a figure of counted calls, so an estimate if calls are sampled
-    bool is_level = false;       // the state at the end of the interval, not a sum over it
-    bool on_request = false;     // for the manual: text shows it only with --columns
-    std::string_view about = {}; // for the manual: description; empty: the previous column's covers it
+    int16_t width = 8;       // minimum width in text; the last column of a row is never padded
+    bool in_text = true;     // false: shown only in JSON
+    bool in_json = true;     // false: shown only in text
+    bool of_calls = false;   // computed from counted calls, and so an estimate if calls are sampled
+    bool is_level = false;   // a state at the end of the interval, not a sum over the interval
+    bool on_request = false; // shown in text only with --columns, as the manual mentions
+    // description in the manual; if empty, the previous column's description covers this column too
+    std::string_view about = {};
 
     bool is_called(std::string_view name) const { return !name.empty() && (key == name || header == name); }
 };
 
 using Dim3 = std::array<uint32_t, 3>;
 
-// A lower bound: things that began before tracing are not counted. ">=1.5M" in text; in JSON the number, and a separate
-// key marks it as a lower bound.
+// A count that is a lower bound, because it lacks anything that existed before tracing. Shown as ">=1.5M" in text; in
+// JSON as a number, which a separate key marks as a lower bound.
 struct AtLeast {
     uint64_t count = 0;
     bool operator==(const AtLeast&) const = default;
 };
 
-// A figure estimated from a sample. "~1.5M" in text; in JSON the number, and separate keys give its accuracy.
+// A value estimated from a sample. Shown as "~1.5M" in text; in JSON as a number, with its accuracy in separate keys.
 struct Estimate {
     std::variant<uint64_t, double> value;
     bool operator==(const Estimate&) const = default;
 };
 
-// A value of a table. Empty means unknown, not 0: "-" in text, no key in JSON.
-// Copies, moves and destructor are out of line: hundreds of functions create cells, and would each inline that code.
+// A value in a table. An empty cell means unknown, not 0; it is shown as "-" in text and omitted in JSON.
+// Copying, moving and destruction are not inline, to keep the code small: hundreds of functions create cells.
 class Cell : public std::variant<std::monostate, uint64_t, int64_t, double, std::string, Dim3, AtLeast, Estimate> {
 public:
     using variant::variant;
@@ -75,7 +76,7 @@ public:
     ~Cell();
 };
 
-// An empty cell for an empty text, or for no value.
+// text_if_any() and cell_if() return an empty cell for an empty text and for no value, respectively.
 inline Cell text_if_any(std::string_view text)
 {
     return text.empty() ? Cell() : Cell(std::string(text));
@@ -92,7 +93,7 @@ Cell cell_if(const std::optional<T>& value)
 
 using Row = std::vector<Cell>; // one cell per column, in the columns' order
 
-const Cell& cell_at(const Row& row, size_t column); // an empty cell if the row is shorter
+const Cell& cell_at(const Row& row, size_t column); // returns an empty cell if the row is too short
 
 // Value of a cell as a number for sorting; -inf if it is empty, 0 for text.
 double sort_value(const Cell& cell);
@@ -100,14 +101,14 @@ double sort_value(const Cell& cell);
 // Converts a number to an estimate; returns other cells unchanged.
 Cell estimate_of(const Cell& cell);
 
-// Descriptions of the text columns of a table, as stored in recordings for --replay: "LAUNCHES launches count 9 calls".
-// Empty if the table has no text columns.
+// Descriptions of a table's text columns, such as "LAUNCHES launches count 9 calls", which recordings store for
+// --replay. Empty if the table has no text columns.
 std::vector<std::string> table_columns(std::span<const Column> columns);
 
-// Parser of such descriptions.
+// Parses the descriptions that table_columns() returns.
 class RecordedColumns {
 public:
-    // Ignores invalid texts: recordings are untrusted.
+    // Ignores invalid texts, because recordings are untrusted.
     explicit RecordedColumns(std::span<const std::string> texts);
     RecordedColumns(const RecordedColumns&) = delete;
     RecordedColumns& operator=(const RecordedColumns&) = delete;
@@ -127,7 +128,7 @@ size_t width_of(const Column& column); // minimum width in terminal columns; nev
 
 class CellText {
 public:
-    // Appends a cell as text, made safe for the terminal. Strings are cut to `width` terminal columns. Returns the
+    // Appends a cell as text without control characters. Texts are truncated to `width` terminal columns. Returns the
     // number of terminal columns appended.
     size_t append(std::string& to, Unit unit, const Cell& cell, size_t width = std::string::npos);
 

@@ -26,7 +26,7 @@ bool has_ended(const thread_time& time)
     return (time.now & TIME_OFF_BITS) == TIME_ENDED;
 }
 
-// Sums up to `until`, in ns since the thread's first call.
+// Sums up to the time `until`, which is in ns since the thread's first call.
 TimeSums sums_of(const thread_time& time, uint64_t until)
 {
     TimeSums sums{.wall_ns = until,
@@ -46,7 +46,7 @@ bool adds_up(const thread_time& time)
     return std::accumulate(std::begin(time.ns), std::end(time.ns), uint64_t{0}) == since_ns(time);
 }
 
-// Subtracts up to `most` from ns. Returns the amount subtracted.
+// Subtracts min(ns, most) from ns, and returns the amount.
 uint64_t take_up_to(uint64_t& ns, uint64_t most)
 {
     const uint64_t taken = std::min(ns, most);
@@ -54,10 +54,10 @@ uint64_t take_up_to(uint64_t& ns, uint64_t most)
     return taken;
 }
 
-// Corrects parts that are negative (modulo 2^64) because an earlier report overstated them. A thread's wait for a CPU,
-// and its reason, is known only once the thread runs, and some kernels report a switch late. Until then, time is
-// reported under the state that the thread appears to be in. The excess is taken from run-queue wait, throttling and
-// CPU time first.
+// Corrects times that are negative (modulo 2^64) because an earlier report overstated them. How long a thread waited
+// for a CPU, and why, is known only when the thread runs again, and some kernels report a context switch late. Until
+// then, time is attributed to the state that the thread appears to be in. The excess is subtracted first from run-queue
+// wait, throttling and CPU time.
 void remove_excess(TimeParts& ns)
 {
     uint64_t too_much = 0;
@@ -114,14 +114,15 @@ CpuTime& CpuTime::operator+=(const CpuTime& other)
     return *this;
 }
 
-// begin_ns is written last, so the thread's identity is valid if this returns true.
+// The kernel side writes begin_ns last, so if this returns true, the thread's identity is valid.
 bool ThreadTimes::has_begun(uint32_t place) const
 {
     return load_acquire(table_[place].begin_ns) != 0;
 }
 
-// A consistent copy of a thread's times. The kernel side first sets the new state and then adds the time of the old
-// one. nullopt if it is between the two, for long only if it was preempted there.
+// Consistent copy of a thread's times, or nullopt. At a change of state, the kernel side first sets the new state and
+// then adds the time spent in the old one; between the two steps no copy is consistent. That lasts long only if the
+// kernel side is preempted there.
 std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
 {
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -137,7 +138,7 @@ std::optional<thread_time> ThreadTimes::consistent_copy(uint32_t place) const
     return std::nullopt;
 }
 
-// Only for a thread that has ended: the kernel side no longer writes to its place.
+// Call only for a thread that has ended, since the kernel side no longer writes to its place.
 void ThreadTimes::free_place(uint32_t place)
 {
     volatile auto* bytes = reinterpret_cast<volatile unsigned char*>(&table_[place]);
@@ -153,8 +154,8 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
     return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
-// CPU time since it was last known, which may be before the last report. A wait for a CPU is added when it ends; the
-// part that exceeds the elapsed time is left for the next report.
+// Increase of a thread's CPU time since it was last read, possibly before the last report. The kernel adds a wait for a
+// CPU only when the wait ends; time in excess of the elapsed time is left for the next report.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
     constexpr size_t schedstat_reads_max = 4096; // about 20 ms
@@ -178,7 +179,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
                     .used_ns = time.at_begin.used_ns,
                     .ready_ns = time.at_begin.waited_ns,
                     .turns = time.at_begin.timeslices};
-    if (now.turns < reported.turns) // the tid was reused, or the kernel keeps no schedstat
+    if (now.turns < reported.turns) // the tid was reused, or the kernel has no schedstat
         return {};
     CpuTime since{.wall_ns = now.wall_ns - reported.wall_ns,
                   .used_ns = now.used_ns - std::min(now.used_ns, reported.used_ns),
@@ -205,7 +206,7 @@ std::vector<ThreadTime> ThreadTimes::drain(uint64_t now_ns)
             continue;
         const std::optional<thread_time> time = consistent_copy(place);
         if (!time)
-            continue; // included in the next drain()
+            continue; // the next drain() includes this time
         const uint64_t age = now_ns > time->begin_ns ? now_ns - time->begin_ns : 0;
         const TimeSums sums = sums_of(*time, has_ended(*time) ? since_ns(*time) : std::max(age, since_ns(*time)));
         ThreadTime delta{.place = place,

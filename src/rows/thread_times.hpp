@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of threads that make CUDA calls, split by what they did (launch, wait, CPU, lock, ...), since the last report.
+// Elapsed time of threads that make CUDA calls since the last report, split by activity (launch, wait, CPU, lock, ...).
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 using TimeParts = std::array<uint64_t, TIME_PARTS>; // ns
 
-// Name of a part in tables and in JSON.
+// Names of an activity: column header in tables, and key in JSON.
 struct TimePartName {
     std::string_view header, key;
 };
@@ -52,24 +52,25 @@ inline constexpr auto time_part_names = [] {
 }();
 
 struct TimeSums {
-    uint64_t wall_ns = 0; // elapsed time; the parts add up to it
+    uint64_t wall_ns = 0; // elapsed time, the sum of `ns`
     TimeParts ns{};
     uint64_t blocked = 0;
     uint64_t preempted = 0;
-    uint64_t faults = 0;      // major ones
-    uint64_t collectives = 0; // NCCL calls, if they are traced
+    uint64_t faults = 0;      // major page faults
+    uint64_t collectives = 0; // NCCL calls; 0 if they are not traced
 
     TimeSums& operator+=(const TimeSums& other);
     TimeSums operator-(const TimeSums& earlier) const;
 };
 
-// CPU time of threads from schedstat, used if context switches are not traced (--cheap). The kernel updates it at a
-// thread's switches and ticks only, so it may exceed the elapsed time: the excess is carried over to the next report.
+// CPU time of threads from schedstat, used if context switches are not traced (--cheap). The kernel updates schedstat
+// only at ticks and context switches, so an increase may exceed the elapsed time; the excess is carried over to the
+// next report.
 struct CpuTime {
-    uint64_t wall_ns = 0; // elapsed time of the threads with known CPU time; 0: there are none
+    uint64_t wall_ns = 0; // elapsed time of the threads whose CPU time is known; 0 if there are none
     uint64_t used_ns = 0;
-    uint64_t ready_ns = 0; // waiting for a CPU in the run queue
-    uint64_t turns = 0;    // number of times they were scheduled
+    uint64_t ready_ns = 0; // time spent in a run queue, waiting for a CPU
+    uint64_t turns = 0;    // how often these threads were scheduled
 
     uint64_t off_ns() const { return wall_ns - used_ns - ready_ns; }
     CpuTime& operator+=(const CpuTime& other);
@@ -82,27 +83,28 @@ struct ThreadTime {
     ImageId image{};
     cgroups cgroup{}; // at the thread's first call
     uint32_t tid = 0;
-    std::array<char, 16> comm{};           // the thread's name, as the kernel side read it
-    uint8_t vendors = 0;                   // as in WhoSeen
-    std::optional<uint32_t> other_syscall; // last system call of TIME_OTHER, where it blocked for no known reason
-    uint32_t collective = 0;               // probe number of the last NCCL call; 0: none, or not traced
+    std::array<char, 16> comm{}; // the thread's name
+    uint8_t vendors = 0;         // bit mask, as in WhoSeen
+    // last system call in which the thread blocked for an unknown reason (TIME_OTHER)
+    std::optional<uint32_t> other_syscall;
+    uint32_t collective = 0; // probe number of the last NCCL call; 0 if there was none or they are not traced
     TimeSums sums;
     CpuTime cpu{};
 };
 
 class ThreadTimes {
 public:
-    // The kernel side's table, the queue of its free places, and the number of places ever used. cheap: context
-    // switches are not traced.
+    // table_fd: the kernel side's table. free_fd: queue of the free places (indices) in it. places_taken: number of
+    // places used so far. cheap: context switches are not traced.
     ThreadTimes(int table_fd, int free_fd, __u32& places_taken, bool cheap = false)
         : free_fd_(free_fd), table_(table_fd, PLACES_MAX), places_taken_(places_taken), cheap_(cheap)
     {}
 
-    // Times from the last call to now_ns (CLOCK_MONOTONIC).
+    // Returns each thread's times since the last drain(). now_ns: current CLOCK_MONOTONIC.
     std::vector<ThreadTime> drain(uint64_t now_ns);
-    // The process of the thread at this place; nullopt: the place is free.
+    // The process of the thread at this place; nullopt if the place is free, or cannot be read at the moment.
     std::optional<ImageId> image_of(uint32_t place) const;
-    // Frees the places of drained threads that have ended. Their place numbers are invalid afterwards.
+    // Frees the places of those drained threads that have ended; other threads may then use them.
     void forget_ended(const std::vector<ThreadTime>& drained);
 
 private:
@@ -120,7 +122,7 @@ private:
     size_t schedstat_reads_ = 0;        // in this drain()
 };
 
-// Index by place.
+// Map from place to thread.
 std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times);
 // (pid, tid) of the threads that have not ended.
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
@@ -133,8 +135,8 @@ struct TimeKey {
 struct TimeGroup {
     WhoSeen who;
     std::set<std::pair<uint32_t, uint32_t>> threads; // pid, tid
-    std::optional<uint32_t> other_syscall;           // of the thread with the most TIME_OTHER
-    uint64_t other_ns = 0;                           // TIME_OTHER of that thread
+    std::optional<uint32_t> other_syscall; // last unexplained system call of the thread with the most TIME_OTHER
+    uint64_t other_ns = 0;                 // TIME_OTHER of that thread
     TimeSums sums;
     CpuTime cpu;
 

@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, bool WhoView::*> dimensions[] = {
     {"cgroup", &WhoView::cgroup},
 };
 
-// The only process of the row: its latest image, since an exec creates another one. nullopt: there are several.
+// The row's process if there is only one, else nullopt. Returns its latest image, since each exec adds an image.
 std::optional<ImageId> only_process(const WhoSeen& seen)
 {
     if (seen.images.empty() || seen.images.begin()->pid != seen.images.rbegin()->pid)
@@ -25,7 +25,8 @@ std::optional<ImageId> only_process(const WhoSeen& seen)
     return *seen.images.rbegin();
 }
 
-// Shortens ids to 12 digits, as docker and crictl do, and cuts the start of a long path, as cgroups differ at the end.
+// Shortens ids to 12 digits, as docker and crictl do. Truncates a long path at its start, because cgroup paths differ
+// at the end.
 std::string shorten_path(std::string_view path)
 {
     constexpr size_t width = 60, id_digits = 32, id_shown = 12;
@@ -189,7 +190,7 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
 
 namespace {
 
-constexpr uint64_t refill_after = 4096; // lines; names may have become known meanwhile
+constexpr uint64_t refill_after = 4096; // in lines; names of owners may become known meanwhile
 
 } // namespace
 
@@ -275,7 +276,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // beyond it, all are forgotten and reported again
+constexpr size_t reported_max = 65'536; // if exceeded, all are forgotten, and so reported again
 
 std::vector<Column> columns_of_process()
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owner of a row's calls: process, thread, container, pod, cgroup. Shared by all tools: a tool's group key has a member
-// `WhoKey who`, its group a `WhoSeen who`, and its table begins with who_fields.
+// Owner of a row's calls: process, thread, container, pod, cgroup. Used by the tables of all tools: a tool's Key has a
+// member `WhoKey who`, its Group a member `WhoSeen who`, and its table begins with who_fields.
 #pragma once
 
 #include "rows/field.hpp"
@@ -31,12 +31,12 @@ struct WhoView {
     bool pod = false;
     bool pod_namespace = false;
     bool cgroup = false;
-    bool owner = false; // shown (-X), but not grouped by
+    bool owner = false; // show the owner (-X), without grouping by it
 
     static constexpr std::string_view names = "pid, comm, thread, container, pod, namespace, cgroup";
     bool parse(std::string_view name); // returns false for an unknown name
 
-    // Rows depend on the cgroup that the call came from.
+    // True if the row of a call depends on the caller's cgroup.
     bool by_owner() const { return container || pod || pod_namespace || cgroup; }
 };
 
@@ -52,17 +52,17 @@ struct WhoKey {
     std::string cgroup;
     auto operator<=>(const WhoKey&) const = default;
 
-    // Sets pid and start time, since a pid may be reused by another process.
+    // Sets pid and start_ns: the pid alone may be reused by another process.
     void set_process(const ImageId& image, Processes& processes);
 };
 
 WhoKey who_key(const WhoView& view, Processes& processes, const ImageId& image, uint32_t tid, const cgroups& ids);
 
-// The processes and owners whose calls are in a row.
+// Processes and owners whose calls are counted in a row.
 struct WhoSeen {
     std::set<ImageId> images;
     std::set<const Owner*> owners;
-    uint8_t vendors = 0; // bit mask of the vendors whose API was called, see vendor_bit()
+    uint8_t vendors = 0; // bit mask of the vendors whose APIs were called; see vendor_bit()
 
     void add(const ImageId& image, const Owner& owner)
     {
@@ -71,16 +71,17 @@ struct WhoSeen {
     }
 };
 
-// Cells that are empty unless the value is the same for the whole row.
+// These cells are empty if the row covers several processes with different values.
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
-// Percentage of the time in which calls were counted, and error of the estimates. Empty if calls were not sampled.
+// Percentage of the time in which calls were counted, and error of the estimates in percent. Empty if calls were not
+// sampled.
 Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
 Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
 Cell command_line_cell(const WhoSeen& seen, Processes& processes);
 Cell comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
-// For rows by thread.
+// Name of the thread, for rows that are grouped by thread.
 Cell thread_comm_cell(const WhoKey& key, const WhoSeen& seen, Processes& processes);
 
 enum class OwnerPart : uint8_t {
@@ -101,7 +102,7 @@ enum class OwnerPart : uint8_t {
     uid,
 };
 
-// JSON keys of an owner, in every row and event.
+// JSON keys that describe the owner in every row and event.
 struct OwnerKey {
     std::string_view key;
     Unit unit;
@@ -146,11 +147,11 @@ class EventWho {
 public:
     explicit EventWho(Processes& processes) : processes_(processes) {}
 
-    // in_text: text also shows the pid inside the container and the owner.
+    // in_text: text output also shows the owner, and the process id in its own pid namespace.
     static void add_columns(std::vector<Column>& columns, bool in_text);
 
-    // Fills the cells from row[at] on and returns the index after them. Keeps the previous line's cells if the process
-    // and cgroups are the same, so most events cost a comparison only.
+    // Sets the cells from row[at] on, and returns the index after them. If process and cgroups are the same as in the
+    // last call, the row's cells are left as they are, so most events cost only a comparison.
     size_t fill(Row& row, size_t at, const ImageId& image, const cgroups& ids);
 
 private:
@@ -160,7 +161,8 @@ private:
     uint64_t filled_ = 0;
 };
 
-// Base of lines about a process rather than a call: time, process and owner. A tool's own line type adds more.
+// Base of a line about a process rather than a call, with time, process and owner. Tools derive their own line types
+// from it.
 struct ProcessLine {
     uint64_t wall_ns = 0;
     Cell pid;
@@ -168,11 +170,11 @@ struct ProcessLine {
     const Owner* owner = nullptr; // null: unknown
 
     ProcessLine(const ImageId& image, Processes& processes, uint64_t time_ns);
-    // For a process that is known only from another source, such as an Xid message.
+    // For a process that is not traced, but named by another source such as an Xid message.
     ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns);
 };
 
-// Context of these lines: they show the same columns with any options.
+// Context of the fields of such lines. It is empty, because options do not affect their columns.
 struct AnyRun {};
 
 template<class Line>
@@ -183,7 +185,7 @@ constexpr Shown in_any_run(const AnyRun&)
     return Shown::both;
 }
 
-// First columns of these lines; those of the tool follow.
+// First columns of such a line; the tool's own columns follow.
 std::span<const ProcessField<ProcessLine>> first_process_fields();
 
 template<class Line>
@@ -206,13 +208,13 @@ void print_process_line(Output& output, std::span<const ProcessField<Line>> own,
     output.event(process_line_columns(own), row, below);
 }
 
-// Prints a JSON line that describes each process of the event lines, so that they need not repeat it.
+// Prints JSON lines that describe the processes of event lines, so that event lines need not repeat the description.
 class ReportedProcesses {
 public:
     explicit ReportedProcesses(Processes& processes) : processes_(processes) {}
 
-    // Call before an event line of the process. Prints the description once, and again each minute (by time_ns), as
-    // only the end of a recording may be kept.
+    // Call before each event line of the process. Prints the description at the first call, and again if a minute has
+    // passed (by time_ns), because possibly only the end of a recording is kept.
     void report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
 
 private:
