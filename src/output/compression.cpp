@@ -10,11 +10,11 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr std::string_view gzip_magic = "\x1f\x8b\x08";     // of a member with deflate (RFC 1952)
-constexpr std::string_view zstd_magic = "\x28\xb5\x2f\xfd"; // of a frame (RFC 8878)
-constexpr int gzip = 16; // added to the window bits, selects the gzip header (zlib.h)
+constexpr std::string_view gzip_magic = "\x1f\x8b\x08";     // start of a gzip member that uses deflate (RFC 1952)
+constexpr std::string_view zstd_magic = "\x28\xb5\x2f\xfd"; // start of a zstd frame (RFC 8878)
+constexpr int gzip = 16; // added to the window bits to select the gzip format (zlib.h)
 
-// Streams gzip with zlib.
+// Gzip compressor.
 class Deflate final : public Compressor {
 public:
     Deflate()
@@ -54,7 +54,7 @@ private:
     z_stream stream_{};
 };
 
-// Streams zstd with libzstd.
+// Zstd compressor.
 class ZstdCompressor final : public Compressor {
 public:
     ZstdCompressor() : context_(ZSTD_createCCtx())
@@ -80,7 +80,7 @@ private:
             ZSTD_outBuffer to{part, sizeof(part), 0};
             left = ZSTD_compressStream2(context_, &to, &from, directive);
             if (ZSTD_isError(left))
-                throw std::bad_alloc(); // no other error is possible with text in memory
+                throw std::bad_alloc(); // the only possible error
             out.append(part, to.pos);
         } while (left != 0);
         return out;
@@ -115,7 +115,7 @@ public:
             begun_ = true;
             return State::more;
         }
-        // zlib may have consumed the next member's magic as part of this one.
+        // zlib may have consumed the magic bytes of the next member as part of this one.
         const size_t taken = all.size() - packed.size();
         const size_t next = all.find(gzip_magic, begun_ ? taken - std::min(taken, gzip_magic.size()) : 1);
         packed = all.substr(std::min(next, all.size()));
@@ -142,8 +142,9 @@ public:
     }
     ~ZstdDecompressor() override { ZSTD_freeDCtx(context_); }
 
-    // Feeds one block at a time. libzstd asks for a block plus the next block's header, but an error in that header
-    // would discard the block's output. It buffers output that does not fit and takes no input until that is drained.
+    // Passes one block at a time to libzstd. libzstd suggests a block plus the header of the next block, but an error
+    // in that header would discard the block's output. libzstd buffers output that does not fit into `out`, and takes
+    // no input until that output has been fetched.
     State unpack(std::string_view& packed, std::string& to) override
     {
         ZSTD_inBuffer from{packed.data(), std::min(packed.size(), wanted_), 0}, nothing{nullptr, 0, 0};
@@ -152,7 +153,7 @@ public:
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
             return skip_damage(packed);
-        if (out.pos > 0) { // so all blocks fed before are complete
+        if (out.pos > 0) { // all blocks passed before are complete
             fed_.clear();
             is_begin_ = !began_before;
         }
@@ -179,8 +180,8 @@ public:
     }
 
 private:
-    // If a run was killed within a block, the rest of that block has been filled with the next run's data, which must
-    // be read again.
+    // If a run was killed while writing a block, the bytes taken for the rest of that block are data of the next run,
+    // and must be read again.
     State skip_damage(std::string_view& packed)
     {
         const std::string all = fed_ + std::string(packed);
@@ -190,13 +191,13 @@ private:
         return State::damaged;
     }
 
-    static constexpr size_t min_header = 5; // bytes of a frame header, with the magic number
+    static constexpr size_t min_header = 5; // bytes of a frame header, including the magic number
     static constexpr size_t block_header = 3;
 
     ZSTD_DCtx* context_;
     std::string part_;
-    size_t wanted_ = min_header; // bytes of the next block
-    std::string fed_;            // input since its last output, including the input that produced it
+    size_t wanted_ = min_header; // number of bytes to pass next
+    std::string fed_;            // input since the last output, including the input that produced that output
     bool is_begin_ = true;       // fed_ starts at the beginning of a frame
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compression of recordings, and decompression that tolerates truncated and damaged files.
+// Compression of recordings, and decompression that tolerates truncated and damaged files. A compressed file is a
+// sequence of members (gzip) or frames (zstd), all called members here.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace gpusnoop {
 
-// After each call, everything compressed so far can be decompressed without the rest.
+// Compresses a stream of text. After each call, everything compressed so far can be decompressed without later data.
 class Compressor {
 public:
     Compressor() = default;
@@ -18,16 +19,16 @@ public:
     Compressor& operator=(const Compressor&) = delete;
 
     virtual std::string compress(std::string_view text) = 0;
-    virtual std::string end() = 0; // ends the member; the next call begins a new one
+    virtual std::string end() = 0; // ends the member; the next compress() begins a new one
 
     virtual std::string_view name() const = 0;
     virtual std::string_view magic() const = 0; // the first bytes of a compressed file
 };
 
-// Chosen by the suffix of the file name, .gz or .zst. Null: not compressed.
+// Chosen by the suffix of the file name, .gz or .zst; null for other names.
 std::unique_ptr<Compressor> compressor_for(std::string_view path);
 
-// Decompresses a recording: a sequence of members, some of which may be truncated.
+// Decompresses a sequence of members, some of which may be truncated or damaged.
 class Decompressor {
 public:
     Decompressor() = default;
@@ -36,14 +37,15 @@ public:
     Decompressor& operator=(const Decompressor&) = delete;
 
     enum class State { more, member_end, damaged };
-    // Decompresses a part of `packed`, removes it from there and appends at most 256 KiB to `to`. member_end: call
-    // restart() next. damaged: the unreadable bytes up to a possible start of the next member were removed, too.
+    // Decompresses the start of `packed`, removes it from `packed`, and appends at most 256 KiB to `to`. After
+    // member_end and damaged, call restart(). If damaged, unreadable bytes before the next possible start of a member
+    // are removed, too.
     virtual State unpack(std::string_view& packed, std::string& to) = 0;
     virtual void restart() = 0;
 
     struct Damaged {
-        uint64_t bytes = 0; // bytes that were skipped
-        // Input consumed earlier that may contain the start of the next member: prepend it to the rest of the input.
+        uint64_t bytes = 0; // number of bytes skipped
+        // Consumed input that may contain the start of the next member. Must be prepended to the remaining input.
         std::string reread{};
     };
     // Valid after State::damaged.
@@ -53,7 +55,7 @@ protected:
     Damaged damaged_;
 };
 
-// Chosen by the first bytes of a file. Null: not compressed.
+// Chosen by the first bytes of a file; null if the file is not compressed.
 std::unique_ptr<Decompressor> decompressor_for(std::string_view begin);
 
 } // namespace gpusnoop

@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 namespace {
 
-// The first one that a table has is its default.
+// A table's default metric is the first of these that it has as a column.
 constexpr Weight weights[] = {
     {"live_bytes", "bytes held"},
     {"blocked_ns", "time blocked outside of calls"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame graph formats, and the metrics that give frames their width.
+// Flame graph formats, and the metrics that determine the width of frames.
 #pragma once
 
 #include "output/flames_output.hpp"
@@ -22,42 +22,42 @@ struct Weight {
 enum class WeightUnit : uint8_t { count, bytes, nanoseconds };
 WeightUnit unit_of(const Weight& weight);
 
-// By key; null if unknown.
+// The metric with this key; null if there is none.
 const Weight* find_weight(std::string_view key);
-std::string weight_names(); // "launches, bytes"
+std::string weight_names(); // names of all metrics, "launches, bytes, ..."
 
 // The metric for rows with these columns if --weight is not given; null if no column can be summed.
 const Weight* default_weight(std::span<const Column> columns);
-// Counts each line as one.
+// A metric that is 1 for each line.
 extern const Weight lines_weight;
 const Weight* default_line_weight(std::span<const Column> columns);
 
-// The row's value; nullopt if unknown.
+// The row's value in the column with this key; nullopt if it has none.
 std::optional<uint64_t> weight_in(std::span<const Column> columns, const Row& row, std::string_view key);
 
 // Index of the column with this key; columns.size() if there is none.
 size_t column_of(std::span<const Column> columns, std::string_view key);
 
-// Everything that a flame graph shows of a run.
+// Data shown in a flame graph.
 struct Flames {
     const StackTree& stacks;
     const Weight& weight;
     std::string_view tool;
     std::string_view version;
     std::string_view command_line;
-    uint64_t wall_ns = 0; // time of day at its start
+    uint64_t wall_ns = 0; // time of day at the start of the run
     uint64_t length_ns = 0;
-    std::string_view missing; // a sentence about missing data; empty: none
+    std::string_view missing; // a sentence about missing data; empty if nothing is missing
 };
 
 struct FlameFormat {
     std::string_view option; // "--svg"
     std::string_view help;
-    std::string_view begin; // first bytes of such a file
+    std::string_view begin; // first bytes of a file in this format
     std::string (*write)(const Flames&);
 };
 
-std::span<const FlameFormat> flame_formats(); // those written to files
+std::span<const FlameFormat> flame_formats(); // formats that are written to files
 
 std::string folded_flames(const Flames& flames);
 std::string svg_flames(const Flames& flames);
@@ -67,7 +67,7 @@ std::string speedscope_flames(const Flames& flames);
 // "1,234 launches", "1.5G", "2.500000 s"
 std::string weight_text(const Weight& weight, uint64_t value);
 
-// First bytes of all results of svg_flames() and speedscope_flames().
+// First bytes of every result of svg_flames() and of speedscope_flames(), respectively.
 inline constexpr std::string_view svg_begin = R"(<svg data-by="gpusnoop")";
 inline constexpr std::string_view speedscope_begin = R"({"exporter":"gpusnoop)";
 

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::string_view kernel_suffix = " (kernel)";
 
-// Columns by header or key. Owner columns exist if rows are grouped by them, or with -X.
+// Columns, by header or key, that become outer frames. They exist if rows are grouped by them, or with -X.
 constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
-// The innermost frame; a row has one of these columns.
+// Columns, by header or key, of which the first that a row has becomes the innermost frame.
 constexpr std::string_view operations[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
 
 const Cell* shown(std::span<const Column> columns, const Row& row, std::string_view name, bool in_text)
@@ -34,7 +34,7 @@ const Cell* shown(std::span<const Column> columns, const Row& row, std::string_v
     return nullptr;
 }
 
-// Drops the offset, so that all places in a function are one frame.
+// Removes the offset, so that all addresses in a function become one frame.
 std::string function_of(std::string_view frame)
 {
     const size_t file = frame.rfind(" (");
@@ -144,7 +144,7 @@ void StackTree::clear_weights()
         node.own = 0;
 }
 
-// Callees come after their callers.
+// Adds each node's total to its caller's. Goes backwards, since callees have higher indices than their callers.
 std::vector<uint64_t> StackTree::totals() const
 {
     std::vector<uint64_t> totals;
@@ -177,7 +177,7 @@ public:
                     files_.push_back({&form, ResultFile(path, form.begin, "flame graph")});
     }
 
-    // Takes the full rows for programs, not the shortened tables for people.
+    // Receives all rows, as an output for programs, not the limited number shown to people.
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
 
@@ -188,7 +188,7 @@ public:
         began_wall_ns_ = clock_ns(CLOCK_REALTIME);
     }
 
-    // Levels, such as bytes held, are those of the last table; counts are summed over all tables.
+    // Counts are summed over all tables. For levels, such as bytes held, only the last table counts.
     void begin_table(std::span<const Column> columns, uint64_t, uint64_t) override
     {
         choose_weight(columns, default_weight(columns));
@@ -240,7 +240,7 @@ protected:
     virtual void ended(const Flames&) {}
 
 private:
-    // The first rows decide, because only one metric can be summed.
+    // Chooses the metric when the first rows arrive; it stays the same, because only one metric can be summed.
     void choose_weight(std::span<const Column> columns, const Weight* fallback)
     {
         if (weight_)

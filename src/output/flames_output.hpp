@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flame graphs: sums rows and lines by stack over a run, and writes the graphs when it ends.
+// Flame graph output: sums rows or event lines by stack during a run, and writes the graphs when the run ends.
 #pragma once
 
 #include "base/options.hpp"
@@ -17,32 +17,33 @@
 
 namespace gpusnoop {
 
-// The stack of a row, outermost first: pod or cgroup if rows are grouped by them, process, thread, the frames below the
-// row, and the kernel or kind of call.
+// Frames of a row in the flame graph, outermost first: owners (such as pod or cgroup) if the table shows them, process,
+// thread, the stack printed below the row, and the kernel or kind of call.
 std::vector<std::string> flame_stack(std::span<const Column> columns, const Row& row, const ExtraLines& below);
 
-// Suffix of kernel frames, as in other tools.
+// Suffix of frames in the kernel, as in other flame graph tools.
 inline constexpr std::string_view kernel_mark = "_[k]";
 
-// Tree of frames with weights, from which all flame graph formats are written.
+// Tree of frames with weights; all flame graph formats are written from it.
 class StackTree {
 public:
     struct Limits {
         size_t frames = 200'000;      // nodes of the tree
-        size_t name_bytes = 32 << 20; // all names together
+        size_t name_bytes = 32 << 20; // total size of all names
         size_t one_name = 4 << 10;    // bytes; longer names are truncated
     };
     struct Node {
-        uint32_t name = 0;   // index for name()
-        uint32_t parent = 0; // index in nodes(), lower than this one
+        uint32_t name = 0;   // argument for name()
+        uint32_t parent = 0; // index in nodes(), lower than the node's own index
         uint32_t depth = 0;
-        uint64_t own = 0; // weight without callees
+        uint64_t own = 0; // weight of the frame itself, without its callees
     };
 
     StackTree() : StackTree(Limits()) {}
     explicit StackTree(const Limits& limits);
 
-    // frames: outermost first. If the tree is full, the weight is added to the frames that fit.
+    // frames: outermost first. If the tree has no room for all of them, the weight is added to the innermost frame that
+    // fits.
     void add(std::span<const std::string> frames, uint64_t weight);
     void clear_weights(); // keeps the frames
 
@@ -50,32 +51,32 @@ public:
     std::string_view name(const Node& node) const { return names_[node.name]; }
     size_t names() const { return names_.size(); }
     std::string_view name(uint32_t number) const { return names_[number]; }
-    std::vector<uint64_t> totals() const; // by node, with callees
-    // Node indices from this node outwards, without the root.
+    std::vector<uint64_t> totals() const; // weights by node, including callees
+    // Indices of the node and its callers up to, but without, the root.
     std::vector<uint32_t> stack_of(uint32_t node) const;
 
-    uint64_t truncated() const { return truncated_; } // stacks that did not fit
+    uint64_t truncated() const { return truncated_; } // number of stacks that did not fit into the tree
 
 private:
-    uint32_t name_number(std::string_view name); // 0 if there is no room
+    uint32_t name_number(std::string_view name); // adds the name if it is new; 0 if there is no room
 
     Limits limits_;
-    std::deque<std::string> names_; // a deque, whose elements do not move
+    std::deque<std::string> names_; // a deque, because its elements do not move
     std::unordered_map<std::string_view, uint32_t> numbers_;
     size_t name_bytes_ = 0;
     std::vector<Node> nodes_;
-    std::unordered_map<uint64_t, uint32_t> children_; // by parent and name
+    std::unordered_map<uint64_t, uint32_t> children_; // node indices by parent and name
     uint64_t truncated_ = 0;
 };
 
 // Throws UsageError for invalid combinations of options.
 void check_flame_options(const Options& options);
 
-// --folded: replaces the normal output.
+// Output for --folded, which replaces the normal output.
 std::unique_ptr<Output> make_folded_output(const Options& options);
 
-// --svg, --pprof and --speedscope: writes files in addition to the normal output. Throws Error if one cannot be opened;
-// check() throws if one could not be written.
+// Output for --svg, --pprof and --speedscope, which writes files in addition to the normal output. Throws Error if a
+// file cannot be opened; check() throws if one could not be written.
 SideOutput make_flames_output(const Options& options);
 
 } // namespace gpusnoop

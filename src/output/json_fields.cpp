@@ -39,13 +39,13 @@ void JsonFields::append(std::string_view name, Unit, const Dim3& value)
     append_format(out_, "[{},{},{}]", value[0], value[1], value[2]);
 }
 
-// At most three decimals. Values that JSON cannot represent are omitted.
+// Writes at most three decimals. Omits values that JSON cannot represent.
 void JsonFields::append(std::string_view name, Unit, double value)
 {
     if (!std::isfinite(value))
         return;
     key(name);
-    if (std::fabs(value) >= 1e15) { // too large for decimals; {:.3f} would print up to 309 digits
+    if (std::fabs(value) >= 1e15) { // {:.3f} would print up to 309 digits
         append_format(out_, "{}", value);
         return;
     }

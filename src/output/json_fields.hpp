@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the fields of a JSON record. Used by the JSON output and by saved screens.
+// Writer for the fields of a JSON record, used by the JSON output and for saved screens.
 #pragma once
 
 #include "base/clock.hpp"
@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Appends to a string that must outlive it. Call begin() first: all other fields start with a comma.
+// Appends to a string, which must outlive the object. Call begin() first, since all other fields start with a comma.
 class JsonFields {
 public:
     explicit JsonFields(std::string& to) : out_(to) {}
@@ -22,7 +22,7 @@ public:
     void key(std::string_view name) { out_.append(",\"").append(name).append("\":"); }
     void text(std::string_view name, std::string_view value);
     void time(std::string_view name, uint64_t wall_ns);
-    void cell(std::string_view name, Unit unit, const Cell& value); // no field if the cell is empty
+    void cell(std::string_view name, Unit unit, const Cell& value); // writes no field if the cell is empty
     void cells(std::span<const Column> columns, const Row& row);
 
     template<typename Integer>

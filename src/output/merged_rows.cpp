@@ -41,15 +41,15 @@ const RowKey row_keys[] = {
 
 enum class Add : unsigned char {
     sum,
-    level, // sum over rows of one report; a later report replaces it
-    last,  // value of the latest report, which has one such row
+    level, // sum over the rows of one report; the sum of a later report replaces it
+    last,  // value from the latest report; empty if several rows of that report are merged
     most,
     least,
-    same, // the common value; none if rows differ
+    same, // the common value; empty if rows differ
 };
 
 struct Rule {
-    std::string_view tool; // empty: any
+    std::string_view tool; // empty: all tools
     Add add;
     std::vector<std::string_view> keys;
 };
@@ -91,7 +91,7 @@ const Rule rules[] = {
     {"nvioctl", Add::level, {"pending"}},
 };
 
-// nullopt: a figure that cannot be merged.
+// How to merge values with this key; nullopt if they cannot be merged.
 std::optional<Add> rule_of(std::string_view tool, std::string_view key, const Record::Value& value)
 {
     for (const Rule& rule : rules)
@@ -132,7 +132,7 @@ std::vector<const RowKey*> row_keys_named(std::string_view list)
 
 namespace {
 
-// Also checks the JSON key, because a figure may have the same header.
+// Compares the JSON key, because a column of values may have the same header as a key.
 bool shows(const Column& column, const RowKey& key)
 {
     return column.key.empty() || std::ranges::find(key.keys, column.key) != key.keys.end();
@@ -167,7 +167,8 @@ std::string MergedRows::id_of(const Record& row) const
         for (const std::string_view name : key->keys) {
             const Record::Value* value = row.value(name);
             has_value |= value != nullptr;
-            // A handle identifies a kernel within its process only; it is used if the kernel has no name.
+            // The handle is used only if the kernel has no name, since a handle identifies a kernel only within its
+            // process.
             if (value && !(name == "handle" && row.value("kernel")))
                 id += fmt::format("{}={}\n", name, text_of(*value));
         }
@@ -237,7 +238,8 @@ std::vector<Record> MergedRows::rows() const
         std::vector<std::pair<std::string, Record::Value>> values;
         for (const auto& [key, value] : group.values) {
             const auto rule = rule_of(tool_, key, value.value);
-            // A count that is missing in a row is 0 there; any other value is unknown then.
+            // If a count is missing in a row, it is 0 there. If any other value is missing in a row, the merged value
+            // is unknown.
             const bool in_all = !group.unknown.contains(key) || rule == Add::sum || rule == Add::level ||
                                 rule == Add::most || rule == Add::least;
             const bool is_old = (rule == Add::level || rule == Add::last) && value.moment != last_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges rows of a recording by fewer keys or over longer times. Figures that cannot be merged, such as percentiles,
-// become empty.
+// Merges recorded rows, to group them by fewer keys or to combine several reports. Values that cannot be merged, such
+// as percentiles, become empty.
 #pragma once
 
 #include "output/record.hpp"
@@ -16,41 +16,42 @@
 
 namespace gpusnoop {
 
-// A grouping key of rows.
+// A key that rows can be grouped by.
 struct RowKey {
-    std::string_view name;                 // as in --by
-    std::vector<std::string_view> headers; // headers of its columns
-    std::vector<std::string_view> keys;    // its JSON keys
+    std::string_view name;                 // the key's name in --by
+    std::vector<std::string_view> headers; // headers of the key's columns
+    std::vector<std::string_view> keys;    // JSON keys of the key's columns
     enum class Of : unsigned char {
-        call,    // a row without it covers several calls, and cannot be grouped by it
-        process, // a row without it covers several processes, and cannot be grouped by it
-        owner,   // a row of one process may have none
+        call,    // a row without this key covers several values, and cannot be grouped by it
+        process, // a row without this key covers several processes, and cannot be grouped by it
+        owner,   // a row of a single process may lack this key, because the process has no such owner
     } of = Of::call;
 };
 
-// Parses a list such as "pod,kernel". Throws UsageError.
+// Parses a list of keys such as "pod,kernel". Throws UsageError.
 std::vector<const RowKey*> row_keys_named(std::string_view list);
-// The keys that a table's columns show.
+// The keys that are shown by a table's columns.
 std::vector<const RowKey*> row_keys_shown(std::span<const Column> columns);
-// The key that a column shows; null for a column of figures.
+// The key that is shown by a column; null for a column of values.
 const RowKey* row_key_of(const Column& column);
 
 class MergedRows {
 public:
-    // keys: to merge by. recorded: the keys that the rows were recorded by; a row that lacks one of them has no such
-    // value, for example no pod. with_frames: rows with different stacks are not merged.
+    // keys: the keys to group by. recorded: the keys by which the recorded rows were grouped; if a row lacks one of
+    // them, its process has no such value, for example no pod. with_frames: do not merge rows that have different
+    // stacks.
     MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> recorded,
                bool with_frames)
         : tool_(tool), keys_(std::move(keys)), recorded_(std::move(recorded)), with_frames_(with_frames)
     {}
 
-    // moment: number of its report, never decreasing. Throws Error if the row cannot be grouped by the keys.
+    // moment: number of the row's report; must not decrease. Throws Error if the row cannot be grouped by the keys.
     void add(const Record& row, size_t moment);
 
-    // Merged rows, in the order of the first row of each.
+    // The merged rows, in the order in which their first rows were added.
     std::vector<Record> rows() const;
 
-    // JSON keys of figures that cannot be merged.
+    // JSON keys of values that could not be merged.
     const std::set<std::string>& unmergeable() const { return unmergeable_; }
 
 private:
@@ -61,7 +62,7 @@ private:
     };
     struct Group {
         std::map<std::string, Value> values;
-        std::set<std::string> unknown; // missing in some row
+        std::set<std::string> unknown; // keys that are missing in some row
         size_t rows = 0;
     };
 

@@ -15,12 +15,12 @@
 
 namespace gpusnoop {
 
-// Collects rows in a page and publishes it at the end of each report. Writes nothing to standard output.
+// Collects rows in a metrics page, and publishes the page at the end of each report. Writes nothing to stdout.
 class Metrics final : public Output {
 public:
-    // Throws UsageError and Error as MetricsServer does, and Error if the file cannot be written.
+    // Throws the same errors as MetricsServer, and Error if the file cannot be written.
     Metrics(const MetricsOptions& options, std::string_view tool, std::string_view version);
-    ~Metrics() override; // removes the file, whose figures would be stale
+    ~Metrics() override; // removes the file, since its values would be stale
     Metrics(const Metrics&) = delete;
     Metrics& operator=(const Metrics&) = delete;
 

@@ -11,25 +11,25 @@
 namespace gpusnoop {
 namespace {
 
-// Counters come first (is_counter()).
+// How a metric is computed from its column. Counters come first, as is_counter() expects.
 enum class Kind : uint8_t {
-    counter,     // sums the values of rows
-    nanoseconds, // the same, shown in seconds
-    total,       // a counter whose rows have the total so far
-    millionths,  // a counter of money
+    counter,     // sum of the values of all rows so far
+    nanoseconds, // such a sum of nanoseconds, shown in seconds
+    total,       // a counter whose value is the latest row's, which is a total already
+    millionths,  // a sum of millionths of a currency unit, shown in whole units
     gauge,
     ratio, // a gauge from a percentage
-    one,   // a gauge: the number of rows with these labels
+    one,   // a gauge, which is the number of rows with the same labels
 };
 
-constexpr std::string_view any = "*"; // rows by the keys of --by
+constexpr std::string_view any = "*"; // rows grouped by a key of --by, such as "pod"
 
-// A metric family. Entries with the same name are adjacent and differ in `labels`.
+// A metric family. Entries with the same name are adjacent, and differ in `labels`.
 struct Family {
     std::string_view name;
     Kind kind;
-    std::string_view rows; // kind of rows that have it
-    std::string_view key;  // key of the column
+    std::string_view rows; // kind of rows that provide the metric
+    std::string_view key;  // JSON key of the column
     std::string_view help;
     std::string_view labels = {};
 };
@@ -86,17 +86,17 @@ constexpr Family families[] = {
     {"own_cpu_ratio", Kind::ratio, "total", "own_cpu_percent", "CPU time of the tracer itself, as a share of one CPU."},
 };
 
-// A label of series. Only rows that are grouped by the column get it: if others had it, a missing value would create a
-// new series.
+// A label of series. It is only set for rows that are grouped by its column. For other rows, the column may be empty at
+// times, which would create another series.
 struct Label {
     std::string_view key, name; // JSON key of the column, name of the label
-    std::string_view rows;      // kinds of rows that get it, each between blanks
+    std::string_view rows;      // kinds of rows that get the label, each between blanks
 };
 constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
     {"pod", "pod", " pod container pid thread diagnosis tenant "},
     {"container", "container", " container pid thread diagnosis tenant "},
-    {"uid", "uid", " container "}, // of containers whose name a user chose
+    {"uid", "uid", " container "}, // set for rootless containers, whose name was chosen by that user
     {"cgroup", "cgroup", " cgroup tenant "},
     {"pid", "pid", " pid thread tenant "},
     {"comm", "comm", " comm pid thread tenant "},
@@ -114,7 +114,7 @@ constexpr Label labels_of_rows[] = {
     {"gpu_name", "model", " gpu "},
 };
 
-// More than the pods of any node; further rows are counted in rows_left_out_total.
+// More than any node has pods. Rows beyond this limit are counted in rows_left_out_total.
 constexpr size_t max_rows = 5000;
 constexpr uint64_t expiry_ns = 600'000'000'000;
 
@@ -123,7 +123,7 @@ bool is_counter(Kind kind)
     return kind <= Kind::millionths;
 }
 
-// The value of a counter in the unit of the metric.
+// A counter's value as text, in the unit of the metric.
 std::string counter_text(Kind kind, uint64_t sum)
 {
     switch (kind) {
@@ -136,7 +136,8 @@ std::string counter_text(Kind kind, uint64_t sum)
     }
 }
 
-// Quotes and newlines must be escaped, and node_exporter rejects a file with any invalid UTF-8.
+// Escapes quotes and backslashes. printable() replaces newlines and invalid UTF-8, for which node_exporter would reject
+// the whole file.
 void append_label(std::string& to, std::string_view name, std::string_view value)
 {
     to.append(to.empty() ? "" : ",").append(name).append("=\"");
@@ -166,14 +167,14 @@ const Cell* cell_of(std::string_view key, std::span<const Column> columns, const
     return column == columns.end() ? nullptr : &cell_at(row, static_cast<size_t>(column - columns.begin()));
 }
 
-// rows: the kind of row. Kinds that are not in the list below, such as "pod", are `any`.
+// Whether rows of this kind provide the metric. Kinds that are not in the list below, such as "pod", count as `any`.
 bool has(const Family& family, std::string_view rows)
 {
     constexpr std::string_view others[] = {"total", "gpu", "diagnosis", "tenant", "idle", "unallocated"};
     return family.rows == rows || (family.rows == any && std::ranges::find(others, rows) == std::end(others));
 }
 
-// rows: "pod,device".
+// rows: one or several kinds of rows, "pod,device".
 bool applies_to(const Label& label, std::string_view rows)
 {
     for (size_t at = 0; at <= rows.size();) {
@@ -241,7 +242,7 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
         case Kind::total:
             series.sum = count_of(*cell);
             break;
-        case Kind::gauge: // several rows have the same labels if a pod was restarted
+        case Kind::gauge: // a sum, because several rows have the same labels if a pod was restarted
             series.value = sort_value(*cell) + (series.in_report ? series.value : 0);
             break;
         case Kind::ratio:
@@ -286,7 +287,7 @@ std::string MetricsPage::text() const
                                                  : fmt::format("{:.15g}", series.value));
         }
     }
-    // The tool label keeps these series distinct if several tools write files.
+    // Labelled with the tool, to keep the series distinct if several tools write files.
     const std::string tool = fmt::format("tool=\"{}\"", tool_);
     append_head(text, "rows_left_out_total", true, "Rows that got no series because there were too many.");
     append_value(text, "rows_left_out_total", tool, "", fmt::to_string(left_out_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics page in the Prometheus text format 0.0.4. Fed with the same rows as --json: a metric family takes the column
-// with its key, and labels come from the columns that identify a row.
+// Metrics page in the Prometheus text format 0.0.4. It is built from the rows that --json prints: a metric family takes
+// its value from the column with the family's key, and its labels from the columns that identify a row.
 #pragma once
 
 #include "rows/table.hpp"
@@ -18,24 +18,24 @@ class MetricsPage {
 public:
     MetricsPage(std::string_view tool, std::string_view version);
 
-    // The rows of an interval that ends now (CLOCK_MONOTONIC, wall clock) follow. Their kind is in their column "by" or
-    // "of".
+    // Begins an interval, whose rows are then passed to add(). Their column "by" or "of" contains the kind of row.
+    // now_ns (CLOCK_MONOTONIC) and wall_ns: end of the interval.
     void begin_rows(uint64_t now_ns, uint64_t wall_ns);
     void add(std::span<const Column> columns, const Row& row);
-    // Ends the interval: removes gauges without a value in it, and series without a row for ten minutes.
+    // Ends the interval: removes gauges that got no value in it, and series that got no row for ten minutes.
     void end_report();
 
-    // Ends with a newline. Each family has HELP and TYPE lines, even without series.
+    // The page, ending in a newline. Each family has HELP and TYPE lines, even if it has no series.
     std::string text() const;
 
 private:
     struct Series {
-        uint64_t sum = 0;       // for counters, in the unit of the column
-        double value = 0;       // for gauges
-        bool in_report = false; // has a value in the current interval
+        uint64_t sum = 0;       // value of a counter, in the unit of the column
+        double value = 0;       // value of a gauge
+        bool in_report = false; // has got a value in the current interval
     };
     struct Labelled {
-        std::map<size_t, Series> series; // by index of the family
+        std::map<size_t, Series> series; // by index of the metric family
         uint64_t seen_ns = 0;
     };
 

@@ -119,7 +119,8 @@ void MetricsServer::ready(uint64_t now_ns)
 {
     std::array<epoll_event, max_clients + 1> events{};
     const int n = epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0);
-    bool has_new = false; // accepted last, because accepting may disconnect a client that has an event here
+    // handled last, because accepting a client may disconnect another one that has an event in this list
+    bool has_new = false;
     for (int i = 0; i < n; i++) {
         auto* client = static_cast<Client*>(events[static_cast<size_t>(i)].data.ptr);
         if (!client)
@@ -214,7 +215,7 @@ bool MetricsServer::send_more(Client& client)
     if (sent < 0)
         return errno == EAGAIN || errno == EINTR;
     client.sent += static_cast<size_t>(sent);
-    return client.sent < all; // the rest follows when the socket is writable
+    return client.sent < all; // the rest is sent when the socket is writable again
 }
 
 } // namespace gpusnoop

@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-// The buffer is reused, so that adding a line does not allocate.
+// Collects lines, and flushes them above 64 KiB. The buffer is reused, so that adding a line does not allocate memory.
 class LineBuffer {
 public:
     LineBuffer() = default;
@@ -41,9 +41,9 @@ class OutputBuffer final : public LineBuffer {
 public:
     explicit OutputBuffer(const Output::GivesUp& gives_up) : gives_up_(gives_up) {}
 
-    // Writes everything or throws: OutputClosed if the reader has closed the pipe, OutputStalled if it does not read,
-    // Error otherwise. The buffer is empty afterwards in all cases, so that a retry at exit cannot repeat half a line.
-    // SIGPIPE must be ignored.
+    // Writes the whole buffer to stdout. Throws OutputClosed if the reader has closed the pipe, OutputStalled if the
+    // reader has stopped reading, and Error for other failures. Clears the buffer in all cases, so that a retry at exit
+    // cannot repeat half a line. SIGPIPE must be ignored.
     void flush() override;
 
 private:
@@ -52,10 +52,10 @@ private:
     const Output::GivesUp& gives_up_;
 };
 
-// As make_json_output(run), but for use in addition to another output: writes to this buffer instead of stdout.
+// Like make_json_output(run), but writes to this buffer instead of stdout, for use in addition to another output.
 std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to);
 
-// Warns on stderr, because users should see losses whatever stdout is used for.
+// Prints losses on stderr, so that users see them even if stdout is piped to a program.
 inline void warn_of(std::span<const Loss> losses)
 {
     for (const Loss& loss : losses)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON output: one object per line, tagged by "type". Within a schema number, fields are only added.
+// JSON output: one object per line, whose "type" tells the kind of line. As long as the schema number stays the same,
+// fields are added but never removed or changed.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "output/json_fields.hpp"
@@ -141,7 +142,7 @@ public:
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
         end_record();
-        if (!is_side_output_) // otherwise the main output warns
+        if (!is_side_output_) // a side output leaves the warning to the main output
             warn_of(losses);
     }
 
@@ -162,7 +163,7 @@ private:
         out_ += identity_;
     }
 
-    // The fields that identify the run, on every line.
+    // Prepares the fields that identify the run on every line.
     void note_identity(std::string_view tool)
     {
         if (!run_)
@@ -175,7 +176,7 @@ private:
         fields.integer("schema", schema);
     }
 
-    // Time fields, by both clocks.
+    // Appends the time by the wall clock and, in recordings, by CLOCK_MONOTONIC.
     void moment(uint64_t wall_ns)
     {
         fields_.time("time", wall_ns);
@@ -183,7 +184,7 @@ private:
             fields_.integer("monotonic_ns", monotonic_ns(wall_ns));
     }
 
-    // The current time, in recordings.
+    // In recordings, appends the current time.
     void now()
     {
         if (run_)
@@ -202,7 +203,7 @@ private:
         return wall_ns ? *wall_ns : clock_ns(CLOCK_REALTIME);
     }
 
-    // Records the columns of the text table for the following rows.
+    // Writes a line that describes the text columns of the following rows, for --replay.
     void write_table()
     {
         table_ = next_table_;
@@ -235,7 +236,7 @@ private:
         append(below.parts);
     }
 
-    // The stack in structured form, in addition to the text of its frames.
+    // Appends the stack in structured form, in addition to the text of its frames.
     void append(std::span<const CodeFrame> parts)
     {
         if (parts.empty())
@@ -259,7 +260,7 @@ private:
     }
 
     std::optional<RunIdentity> run_;
-    std::string identity_; // its fields on each line
+    std::string identity_; // the fields of run_, as they appear on each line
     bool is_side_output_;
     std::unique_ptr<LineBuffer> buffer_;
     std::string& out_ = buffer_->text;

@@ -26,7 +26,7 @@ public:
     void row(std::span<const Column> columns, const Row& row, ExtraLines below) override
     {
         shown_ = true;
-        if (table_ns_) { // the first row of the table
+        if (table_ns_) { // this is the first row of the table
             begin_block(*std::exchange(table_ns_, std::nullopt));
             header(columns);
         }
@@ -76,7 +76,8 @@ public:
     }
 
 private:
-    // Writes a blank line between blocks, and the time above the first block of a report.
+    // Begins a table, histogram or header: writes a blank line before it unless it is the first, and the time above the
+    // first one of a report.
     void begin_block(uint64_t wall_ns)
     {
         if (has_output_)
@@ -97,7 +98,7 @@ private:
         });
     }
 
-    // append(i, is_last) appends the text of column i and returns its width in columns.
+    // Writes a line. append(i, is_last) must append the text of column i and return its width in terminal columns.
     template<typename Append>
     void line(std::span<const Column> columns, Append append)
     {
@@ -131,10 +132,10 @@ private:
 
     OutputBuffer buffer_{gives_up_};
     CellText cells_;
-    uint64_t moment_ = UINT64_MAX;     // last time written above a block
-    std::optional<uint64_t> table_ns_; // set until the first row, as a table without rows has no header
+    uint64_t moment_ = UINT64_MAX;     // the last time written by begin_block()
+    std::optional<uint64_t> table_ns_; // time of a table whose first row, and so whose header, was not written yet
     bool timestamps_;
-    bool shown_ = false; // something was written since the last report
+    bool shown_ = false; // something was written since the last report ended
     bool has_output_ = false;
     bool has_event_header_ = false;
 };
@@ -162,11 +163,11 @@ std::unique_ptr<Output> make_text_output(bool timestamps)
     return std::make_unique<TextOutput>(timestamps);
 }
 
-// CSV output (RFC 4180, with newline as line end): one header, then rows of one kind.
+// CSV output (RFC 4180, but with a newline as line end): one header, then rows of a single kind.
 
 namespace {
 
-// Spreadsheets would evaluate such a text as a formula, and process names are not trusted.
+// Such a text needs escaping: a spreadsheet would evaluate it as a formula, and process names are untrusted.
 bool looks_like_a_formula(std::string_view text)
 {
     return !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos && text != "-";

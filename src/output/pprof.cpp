@@ -16,7 +16,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Field numbers, by message.
+// Field numbers of each message in profile.proto.
 namespace profile {
 constexpr uint32_t sample_type = 1, sample = 2, location = 4, function = 5, string_table = 6, time_nanos = 9,
                    duration_nanos = 10, period_type = 11, period = 12, comment = 13;
@@ -101,7 +101,7 @@ std::string pprof_flames(const Flames& flames)
         std::vector<uint64_t> locations;
         for (const uint32_t frame : stacks.stack_of(i))
             locations.push_back(nodes[frame].name);
-        constexpr uint64_t max_value = std::numeric_limits<int64_t>::max(); // values are signed
+        constexpr uint64_t max_value = std::numeric_limits<int64_t>::max(); // pprof's values are signed
         const uint64_t value = std::min(nodes[i].own, max_value);
         WireMessage one;
         one.numbers(sample::location_id, locations);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoder for the Protocol Buffers wire format, as far as pprof profiles need it.
+// Encoder for the part of the Protocol Buffers wire format that pprof profiles need.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ public:
         bytes_ += value;
     }
     void message(uint32_t field, const WireMessage& value) { bytes(field, value.bytes_); }
-    void numbers(uint32_t field, std::span<const uint64_t> values) // packed
+    void numbers(uint32_t field, std::span<const uint64_t> values) // as a packed repeated field
     {
         WireMessage all;
         for (const uint64_t value : values)

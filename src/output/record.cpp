@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t values_max = 512, depth_max = 16, texts_max = 1024;
 
-// Builds no tree of the line, so that large nested values cost no memory.
+// Parses without building a tree, so that large nested values need no memory.
 class RecordParser : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit RecordParser(std::vector<std::pair<std::string, Record::Value>>& to) : to_(to) {}
@@ -50,7 +50,7 @@ public:
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
 private:
-    // The first text makes the list a list of texts.
+    // Adds a text to the current list. A new list is a list of numbers until its first text is added.
     void add(std::string text)
     {
         Record::Value& list = to_.back().second;
@@ -119,7 +119,7 @@ const Record::Value* Record::value(std::string_view key) const
 template<class T>
 const T* Record::find(std::string_view key) const
 {
-    return std::get_if<T>(value(key)); // null for a null pointer
+    return std::get_if<T>(value(key)); // get_if() accepts a null pointer
 }
 
 std::string_view Record::text(std::string_view key) const
@@ -151,7 +151,8 @@ uint64_t lost_in(const Record& record)
     if (record.type() == "lost")
         for (const auto& [key, value] : record.all())
             if (const auto* count = std::get_if<double>(&value);
-                count && *count > 0 && key != "schema" && key != "monotonic_ns") // common to all lines
+                // all lines have these two; they are not losses
+                count && *count > 0 && key != "schema" && key != "monotonic_ns")
                 lost += static_cast<uint64_t>(std::min(*count, 1e15));
     return lost;
 }
@@ -187,7 +188,7 @@ RecordedLines::RecordedLines(std::string path) : path_(std::move(path))
         throw Error(fmt::format("'{}' cannot be read: {}", printable(path_), errno_text(errno)));
 }
 
-// False at the end of the file.
+// Returns false at the end of the file.
 bool RecordedLines::read_more()
 {
     char part[64 << 10];
@@ -203,7 +204,8 @@ bool RecordedLines::read_more()
     return got > 0;
 }
 
-// Skips the rest of a damaged member, or of one that a killed run left incomplete, up to the next member.
+// Decompresses more data. If a member is damaged, or was left incomplete by a killed run, continues with the next
+// member.
 void RecordedLines::unpack()
 {
     std::string_view packed = raw_;
@@ -212,7 +214,7 @@ void RecordedLines::unpack()
     if (state == Decompressor::State::damaged) {
         damage_.bytes += decompressor_->damaged().bytes;
         raw_.insert(0, decompressor_->damaged().reread);
-        text_.resize(text_.rfind('\n') + 1); // drop an incomplete line
+        text_.resize(text_.rfind('\n') + 1); // drop the incomplete last line
         skipping_ = false;
     }
     in_member_ = state == Decompressor::State::more;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON line of a tool. Values are texts, numbers, grids of three numbers or lists of texts; other nested values are
+// A JSON line printed by a tool. Values are texts, numbers, lists of numbers or lists of texts; other nested values are
 // skipped.
 #pragma once
 
@@ -19,21 +19,21 @@ namespace gpusnoop {
 
 class Record {
 public:
-    // nullopt if the line is not a JSON object, or larger or more deeply nested than any that tools print.
+    // nullopt if the line is not a JSON object, or is larger or more deeply nested than the lines that tools print.
     static std::optional<Record> parse(std::string_view line);
 
     using Numbers = std::vector<double>;
     using Texts = std::vector<std::string>;
     using Value = std::variant<double, std::string, Numbers, Texts>;
 
-    // A record that is not from a recording.
+    // Creates a record from values instead of a JSON line.
     explicit Record(std::vector<std::pair<std::string, Value>> values = {}) : values_(std::move(values)) {}
 
     const Value* value(std::string_view key) const; // null if there is no such key
     // Empty or nullopt if there is no such key or its value has another type.
     std::string_view text(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
-    std::optional<double> product(std::string_view key) const; // of [x,y,z]
+    std::optional<double> product(std::string_view key) const; // x*y*z of a value [x,y,z]
     const Texts* texts(std::string_view key) const;            // null if there is no such list
 
     std::string_view type() const { return text("type"); }
@@ -53,14 +53,14 @@ uint64_t lost_in(const Record& record);
 // Parses "2026-01-01T10:00:00.000000+00:00" to nanoseconds since the epoch.
 std::optional<double> wall_ns_of(std::string_view time);
 
-// Parts of a file that could not be read.
+// Damage found in a file.
 struct Damage {
-    uint64_t bytes = 0;      // that cannot be decompressed
+    uint64_t bytes = 0;      // bytes that cannot be decompressed
     uint64_t long_lines = 0; // lines longer than line_max
     bool cut_off = false;    // the file ends within a line or a compressed member
 };
 
-// Reads the lines of an untrusted file: plain, gzip or zstd, possibly truncated, of any size.
+// Reads the lines of an untrusted file of any size, which may be compressed (gzip, zstd) and may be truncated.
 
 class RecordedLines {
 public:
@@ -69,7 +69,8 @@ public:
     // Throws Error if the file cannot be opened.
     explicit RecordedLines(std::string path);
 
-    // The next complete line without its newline, valid until the next call. nullopt at the end. Throws Error.
+    // The next complete line without its newline, valid until the next call of next(); nullopt at the end of the file.
+    // Throws Error.
     std::optional<std::string_view> next();
 
     const Damage& damage() const { return damage_; }
@@ -80,14 +81,14 @@ private:
 
     std::string path_;
     Fd file_;
-    std::string raw_; // compressed bytes not decompressed yet
+    std::string raw_; // bytes that are not decompressed yet
     std::string text_;
-    size_t begin_ = 0;                           // of the current line in text_
-    bool skipping_ = false;                      // the rest of a line that is too long
+    size_t begin_ = 0;                           // start of the current line in text_
+    bool skipping_ = false;                      // skipping the rest of a line that is too long
     bool first_ = true;                          // nothing has been read yet
     bool ended_ = false;                         // the end of the file was reached
     std::unique_ptr<Decompressor> decompressor_; // null: not compressed
-    bool in_member_ = false;                     // part of a member has been decompressed
+    bool in_member_ = false;                     // the current member is not complete yet
     Damage damage_;
 };
 

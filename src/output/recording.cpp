@@ -25,13 +25,14 @@ constexpr double known_schema = 1;
 
 class Runs {
 public:
-    // Lines of several runs may be interleaved if they have an id; otherwise they belong to the run that began last.
+    // Lines with a run id belong to the run with that id, so lines of several runs may be interleaved. Lines without an
+    // id belong to the run that began last.
     struct Run {
         RecordedRun of;
-        bool known = true; // its schema is supported
+        bool known = true; // the run's schema number is supported
     };
 
-    // The run of a record. If the run's first line is missing, any other line identifies it.
+    // The run to which a record belongs. If the run's first line is missing, its description is taken from this record.
     Run& of(const Record& record)
     {
         const std::string_view id = record.text("run");
@@ -63,7 +64,7 @@ private:
         run.known = (record.type() != "start" && !record.number("schema")) || record.number("schema") == known_schema;
     }
 
-    // Without an id, each first line begins a new run.
+    // Returns the run with this id, or adds it. Without an id, always adds a run.
     Run& add(std::string_view id)
     {
         const std::string key = id.empty() ? "\n" + std::to_string(numbers_) : std::string(id);
@@ -128,7 +129,7 @@ RecordingFile::RecordingFile(std::string path, uint64_t max)
             compressor_ ? compressor_->magic() : line_prefix),
       file_max_(max / 2)
 {
-    path_.open_existing(old_suffix); // rotation will replace it: fail now, not after days
+    path_.open_existing(old_suffix); // checked now, because rotation will replace this file, perhaps days later
     file_ = path_.open(mode);
     end_last_line();
 }
@@ -145,7 +146,7 @@ void RecordingFile::finish()
         end_packed();
 }
 
-// A killed run may have left its last line without a newline.
+// Completes the last line of the file, which a killed run may have left without a newline.
 void RecordingFile::end_last_line()
 {
     struct stat st {};
@@ -288,7 +289,7 @@ void Moments::add(const RecordedRun& of, const Record& record, std::string_view 
         runs_.push_back(of);
     const auto found = table_of_run_.find(of.number);
     const auto table = found == table_of_run_.end() ? std::nullopt : std::optional(found->second);
-    // Rows of GPUs and totals have a table of their own, but belong to the same report.
+    // Rows about GPUs and totals have tables of their own, but belong to the same report.
     const bool main = is_main_row(record.text("by"));
     if (all_.empty() || all_.back().wall_ns != *wall_ns || all_.back().run != runs_.size() - 1 ||
         (main && all_.back().table != table))
@@ -339,7 +340,7 @@ size_t Moments::at(const std::string& time) const
             fmt::format("--at: '{}' is not a time; use 10:05:30, or a time in the format of JSON lines", time));
     local.tm_isdst = -1;
     const uint64_t wall_ns = static_cast<uint64_t>(mktime(&local)) * second_ns;
-    return at(wall_ns + second_ns < begin ? wall_ns + day_ns : wall_ns); // past midnight
+    return at(wall_ns + second_ns < begin ? wall_ns + day_ns : wall_ns); // the time is after midnight
 }
 
 std::vector<std::string> Moments::missing() const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing of recordings. A reader gets record by record, each with its run.
+// Reading and writing of recordings.
 #pragma once
 
 #include "base/fd.hpp"
@@ -23,40 +23,43 @@
 
 namespace gpusnoop {
 
-// From the first line of a run. If that line is missing, tool and host are taken from any other line.
+// Description of a run, from the first line of the run. If that line is missing, tool and host are taken from any other
+// line.
 struct RecordedRun {
     size_t number = 0; // index of the run in the recording
     std::string tool, version, host, command_line;
 };
 
-// Lines that were skipped.
+// Data that was skipped in a recording.
 struct Unread {
     Damage damage;
     uint64_t not_json = 0;
-    uint64_t other_schema = 0; // lines of runs with an unknown schema
+    uint64_t other_schema = 0; // lines of runs whose schema number is not supported
 };
 
-// Called for each line except the first one of a run.
+// Called for each line except the first line of a run.
 using UseRecord = std::function<void(const RecordedRun&, const Record&, std::string_view line)>;
 
-// Reads the files one after the other. Throws Error if one cannot be read.
+// Reads the files in this order. Throws Error if one cannot be read.
 Unread read_recording(std::span<const std::string> files, const UseRecord& use);
 
-// The file of a recording. Appends whole lines and keeps existing ones. When the file has grown to half of `max` bytes,
-// it replaces FILE.1, and a new file begins with copies of the run's first line and its current table line.
+// Writer of a recording. Appends lines to the file, and keeps what the file contains already. When the file reaches
+// half of `max` bytes, it is renamed to FILE.1, replacing an older one. The new file begins with copies of the run's
+// first line and its latest table line.
 class RecordingFile final : public LineBuffer {
 public:
-    // Compressed if the name ends in ".gz" or ".zst". Throws Error if it cannot be opened or is not a recording.
+    // The file is compressed if its name ends in ".gz" or ".zst". Throws Error if it cannot be opened, or exists and is
+    // not a recording.
     RecordingFile(std::string path, uint64_t max);
     ~RecordingFile() override;
 
-    // Does not throw: a write error ends the recording, not the run, with a warning at once.
+    // Does not throw. A write error causes a warning and ends the recording, but not the run.
     void flush() override;
 
     // Ends the recording and its compressed stream. Does not throw.
     void finish();
 
-    // Why the recording is incomplete; nullopt if it is complete.
+    // The reason if the recording is incomplete, else nullopt.
     const std::optional<std::string>& failure() const { return failure_; }
 
 private:
@@ -71,32 +74,32 @@ private:
     OutputPath path_;
     uint64_t file_max_;
     Fd file_;
-    uint64_t written_ = 0; // bytes in the current file
+    uint64_t written_ = 0; // size of the current file in bytes
     std::string first_line_, table_line_;
     std::optional<std::string> failure_;
-    bool dropped_ = false; // old data, by rotation
+    bool dropped_ = false; // old data was dropped by rotation
     bool finished_ = false;
 };
 
-// Records in addition to the normal output.
+// JSON output to a recording, in addition to the normal output.
 SideOutput make_recorded_output(std::unique_ptr<RecordingFile> file);
 
-// A recorded report: its rows, as JSON lines.
+// A recorded report, with its rows as JSON lines.
 struct Moment {
-    size_t run = 0;       // index of its run
-    uint64_t wall_ns = 0; // time of day at its end
-    double seconds = 0;   // length of its interval
+    size_t run = 0;       // index of the run, for Moments::run_of()
+    uint64_t wall_ns = 0; // time of day at the end of the report's interval
+    double seconds = 0;   // length of the interval
     std::vector<std::string> rows;
-    std::optional<size_t> table{}; // index for Moments::table(); nullopt: not recorded
+    std::optional<size_t> table{}; // argument for Moments::table(); nullopt if the layout was not recorded
 };
 
 // All reports of one tool in a recording.
 class Moments {
 public:
-    // Memory limit for rows, including their overhead; later rows are left out.
+    // Memory limit for rows, including row_overhead for each; further rows are left out.
     static constexpr size_t bytes_max = size_t{512} << 20;
     static constexpr size_t row_overhead = sizeof(Moment) + sizeof(std::string);
-    static constexpr size_t rows_max = 20'000; // of one report
+    static constexpr size_t rows_max = 20'000; // limit per report
 
     static constexpr size_t tables_max = 1000;
 
@@ -105,18 +108,18 @@ public:
 
     const std::vector<Moment>& all() const { return all_; }
     const RecordedRun& run_of(const Moment& moment) const { return runs_[moment.run]; }
-    // The columns of a table as it was shown, in the format of rows/table.hpp.
+    // Descriptions of the text columns of a table, in the format of table_columns() in rows/table.hpp.
     const Record::Texts& table(size_t number) const { return tables_[number]; }
-    // JSON keys of rows, except rows of GPUs, totals and diagnoses.
+    // JSON keys that occur in rows, except rows about GPUs, totals and diagnoses.
     const std::set<std::string>& keys() const { return keys_; }
     const Unread& unread() const { return unread_; }
-    size_t left_out() const { return left_out_; } // rows that exceeded a limit
-    uint64_t lost() const { return lost_; }       // events lost during recording
+    size_t left_out() const { return left_out_; } // number of rows left out because a limit was reached
+    uint64_t lost() const { return lost_; }       // number of events lost during recording
 
-    // Index of the first report that ends at this time or later; the last one if none does.
+    // Index of the first report that ends at this time or later; the last report if all end earlier.
     size_t at(uint64_t wall_ns) const;
-    // The same for "10:05:30", local time on the day on which the recording begins, or a time in the format of JSON
-    // lines. Empty: the first. Throws UsageError.
+    // Parses the time, and returns the same. It may be local time on the day when the recording begins, such as
+    // "10:05:30", or a time in the format of JSON lines. An empty text means the first report. Throws UsageError.
     size_t at(const std::string& time) const;
 
     // Sentences about missing data.
@@ -140,10 +143,10 @@ private:
     uint64_t lost_ = 0;
 };
 
-// As wall_ns_of(), but nullopt also for times before 1970 or after 2500.
+// Like wall_ns_of(), but also returns nullopt for times before 1970 or after 2500.
 std::optional<uint64_t> parse_wall_time(std::string_view time);
 
-// True for rows about processes; false for rows about GPUs, totals and diagnoses. by: the value of "by".
+// True for rows about processes, false for rows about GPUs, totals and diagnoses. by: the row's value of "by".
 bool is_main_row(std::string_view by);
 
 } // namespace gpusnoop

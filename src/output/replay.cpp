@@ -52,7 +52,7 @@ public:
             size_t to = from + 1;
             while (options_.interval && to < all.size() && is_in_interval(all[to], all[from]))
                 to++;
-            // Tables with the same time belong to one report.
+            // Tables with the same time belong to the same report, and are counted once.
             if (!options_.count || reports < options_.count || (from && all[from].wall_ns == all[from - 1].wall_ns))
                 show(std::span(all).subspan(from, to - from));
             else
@@ -69,7 +69,7 @@ private:
 
     static double begin_of(const Moment& moment) { return static_cast<double>(moment.wall_ns) / 1e9 - moment.seconds; }
 
-    // The report belongs to the interval that begins with `first` if its middle is in it.
+    // True if the middle of the report is in the interval that begins with the report `first`.
     bool is_in_interval(const Moment& moment, const Moment& first) const
     {
         const double length = std::chrono::duration<double>(*options_.interval).count();
@@ -126,7 +126,7 @@ private:
         return merged.rows();
     }
 
-    // The recorded columns; with --by, the columns of the keys and the recorded columns of figures.
+    // Columns to show: the recorded ones or, with --by, the columns of its keys and the recorded columns of values.
     std::vector<Column> columns_for(std::span<const Column> recorded) const
     {
         std::vector<Column> all;
@@ -138,7 +138,7 @@ private:
         for (const Column& column : recorded)
             if (!view_.by || !row_key_of(column))
                 all.push_back(column);
-        if (view_.by) // long names come last, as in live tables
+        if (view_.by) // the column of kernel names comes last, as in live tables
             std::stable_partition(all.begin(), all.end(), [](const Column& c) { return c.header != "KERNEL"; });
         const ColumnChoice choice(options_.columns);
         for (Column& column : all)
@@ -182,7 +182,7 @@ private:
                 note_empty(columns[i], i, lines);
     }
 
-    // Notes why a column is empty, for warn_about_missing().
+    // Records why a column has empty cells, for warn_about_missing().
     void note_empty(const Column& column, size_t place, const std::vector<Line>& lines)
     {
         const bool is_empty = std::ranges::any_of(
@@ -203,7 +203,8 @@ private:
             if (column.is_called(sort))
                 line.order = sort_value(line.cells.back());
         }
-        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value) // the last list is shown first
+        // in reverse order, as the last list is shown first
+        for (auto value = row.all().rbegin(); value != row.all().rend(); ++value)
             if (const auto* texts = std::get_if<Record::Texts>(&value->second))
                 line.below.insert(line.below.end(), texts->begin(), texts->end());
         return line;

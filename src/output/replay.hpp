@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --replay: shows the tables of a recording, unchanged, or with rows merged by fewer keys or over longer times.
+// Replay of a recording's tables (--replay), unchanged, or with rows grouped by fewer keys or combined over longer
+// intervals.
 #pragma once
 
 #include "base/options.hpp"
@@ -8,7 +9,7 @@
 
 namespace gpusnoop {
 
-// Shows options.replay, starting at options.replay_at. Throws Error and UsageError.
+// Prints the recording options.replay, starting at the time options.replay_at. Throws Error and UsageError.
 void replay_tables(std::string_view tool, const ReplayView& view, const Options& options);
 
 } // namespace gpusnoop

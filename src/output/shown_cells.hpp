@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells of text tables from recorded JSON rows. Columns that JSON does not have, such as rates and percentages, are
-// computed from the figures that it has.
+// Computes the cells of text tables from recorded JSON rows. Values that JSON rows do not contain, such as rates and
+// percentages, are computed from values that they contain.
 #pragma once
 
 #include "output/record.hpp"
@@ -11,20 +11,20 @@
 
 namespace gpusnoop {
 
-// Properties of a table that its cells depend on.
+// Properties of a table that affect its cells.
 struct ShownTable {
     std::string_view tool;
     double seconds = 0;
-    std::string_view names = "short"; // style of kernel names
-    bool nvml = false;                // some row has a figure from NVML
-    bool has_graph_kernels = false;   // kernels of graphs have their own column
+    std::string_view names = "short"; // form of kernel names, as in --names
+    bool nvml = false;                // some row has a value from NVML
+    bool has_graph_kernels = false;   // kernels started by graphs have their own column
     bool threads = false;             // rows are grouped by thread
 };
 
-// Empty if the row has no such value.
+// The row's cell in this column; empty if it cannot be computed from the row.
 Cell shown_cell(const Record& row, const Column& column, const ShownTable& table);
 
-// False if the column is for text only and cannot be computed from JSON.
+// False if JSON rows neither contain the column's values nor allow computing them.
 bool can_be_shown(const Column& column, std::string_view tool);
 
 // Converts a JSON value to a cell of a column with this unit.

@@ -10,7 +10,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Forwards everything except banner() and end_report(), which are for people only.
+// Forwards all calls to several outputs, except banner() and end_report(), which are for people only.
 class OutputGroup : public Output {
 public:
     void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns) override
@@ -61,7 +61,7 @@ public:
     }
 
 protected:
-    std::vector<Output*> all_; // in the order of calls
+    std::vector<Output*> all_; // in the order in which they are called
 
 private:
     template<class Do>
@@ -72,7 +72,7 @@ private:
     }
 };
 
-// All side outputs, which programs read.
+// All side outputs combined, whose files are read by programs.
 class SideOutputs final : public OutputGroup {
 public:
     explicit SideOutputs(std::vector<SideOutput> sides) : sides_(std::move(sides))
@@ -100,10 +100,11 @@ public:
     OutputWithSides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides)
         : shown_(std::move(shown)), sides_(std::move(sides))
     {
-        all_ = {&sides_, shown_.get()}; // writing to the shown output may throw because its reader has closed the pipe
+        // side outputs first, because the shown output throws if the reader of stdout has closed it
+        all_ = {&sides_, shown_.get()};
     }
 
-    // If JSON is shown, all outputs are for programs.
+    // If the shown output is JSON, nothing is for people, and all outputs are for programs.
     Output* for_people() override { return shown_->for_people(); }
     Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&sides_) : this; }
     void banner(std::string_view text) override { shown_->banner(text); }

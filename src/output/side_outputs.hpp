@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs to files, in addition to the normal output.
+// Outputs to files, used in addition to the normal output.
 #pragma once
 
 #include "rows/output.hpp"
@@ -12,10 +12,10 @@ namespace gpusnoop {
 
 struct SideOutput {
     std::unique_ptr<Output> output;
-    std::function<void()> check{}; // after end(): throws Error if the file is incomplete
+    std::function<void()> check{}; // called after end(); throws Error if the file is incomplete
 };
 
-// end() throws the errors of side outputs after everything has been shown.
+// Combines the outputs. If a side output fails, end() throws its error after everything has been shown.
 std::unique_ptr<Output> make_output_with_sides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides);
 
 } // namespace gpusnoop

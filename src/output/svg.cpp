@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Self-contained SVG: outermost frames on top, zoom by click, and search.
+// Flame graph as a self-contained SVG file, with the outermost frames on top, zoom by click, and search.
 
 namespace {
 
@@ -48,7 +48,7 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-// Hue by name: warm colours, and blue for kernel frames.
+// Hue derived from the name: warm colours, but blue for frames in the kernel.
 unsigned hue_of(std::string_view name)
 {
     if (name.ends_with(kernel_mark))
@@ -59,7 +59,7 @@ unsigned hue_of(std::string_view name)
     return hash % 65;
 }
 
-// Truncates at a code point to fit the width.
+// Truncates the name to this width, at the boundary of a code point.
 std::string fitted(std::string_view name, double pixels)
 {
     const auto room = static_cast<size_t>(std::max(0.0, (pixels - 6) / letter));
@@ -93,7 +93,8 @@ public:
     }
 
 private:
-    // Chooses the widest frames. A frame is at least as wide as its callees and sorts before them.
+    // Chooses the widest frames. A chosen frame's callers are chosen, too: they are at least as wide, and sort before
+    // it.
     void choose()
     {
         chosen_.resize(nodes_.size() - 1);
@@ -105,7 +106,7 @@ private:
         std::ranges::sort(chosen_);
     }
 
-    // Siblings are sorted by name, so that two graphs can be compared.
+    // Computes the position of each frame. Siblings are sorted by name, so that two graphs can be compared.
     void place()
     {
         std::vector<std::vector<uint32_t>> called(nodes_.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Style sheet and script of SVG flame graphs. A frame is <g class="f" data-x="" data-w="" data-d=""> with title, rect
-// and text. x and w are its start and width as shares of the whole; d is its depth.
+// Style sheet and script of SVG flame graphs. Each frame is an element <g class="f" data-x="" data-w="" data-d=""> that
+// contains title, rect and text. x and w are the frame's start and width, as shares of the total width; d is its depth.
 #pragma once
 
 #include <string_view>

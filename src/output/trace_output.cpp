@@ -17,15 +17,15 @@ namespace gpusnoop {
 
 namespace {
 
-// The name of an event is the first of these columns, by header or key, that the line has.
+// An event's name is its value in the first of these columns (by header or key) that the event line has.
 constexpr std::string_view names[] = {"KERNEL", "op", "wait", "call", "command", "operation", "kind", "function"};
 // Columns with the duration of an event.
 constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};
-// Columns that are shown as names of tracks or not at all.
+// Columns that do not become arguments of an event, because they are shown elsewhere or not at all.
 constexpr std::string_view left_out[] = {
     "time_ns", "time",    "pid",  "tid", "comm",      "ns_pid",     "latency_ns", "gap_ns", "container", "container_id",
     "runtime", "pod_uid", "unit", "uid", "slurm_job", "slurm_step", "cgroup",     "pod",    "namespace"};
-constexpr size_t tracks_max = 65'536; // beyond, names are written again
+constexpr size_t tracks_max = 65'536; // if exceeded, names of tracks are written again
 
 const Cell& cell_of(std::span<const Column> columns, const Row& row, std::string_view name)
 {
@@ -76,7 +76,7 @@ TraceEvents::TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock
     : tool_(tool), wall_ns_(wall_ns), clock_ns_(clock_ns), base_ns_(trace_base_ns(wall_ns))
 {}
 
-// A reused pid is recognized by its new name.
+// Names the tracks of process and thread. A name is written again if it has changed, as after reuse of a pid.
 void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, const Row& row, uint64_t pid,
                               uint64_t tid)
 {
@@ -90,7 +90,7 @@ void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, 
         at->second = comm;
         return true;
     };
-    // A process is named after the first of its threads in the trace.
+    // A process gets the name of the first of its threads that appears in the trace.
     if (!named_.contains({pid, 0}) && is_new(0)) {
         append_name(to, "process_name", pid, 0, "name", comm);
         const std::string_view pod = text_of(columns, row, "pod");
@@ -125,7 +125,7 @@ void TraceEvents::append_arguments(std::string& to, std::span<const Column> colu
             std::ranges::find(left_out, columns[i].key) == std::end(left_out))
             fields_.cell(columns[i].key, columns[i].unit, cell_at(row, i));
     append_list(below);
-    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // skips the first comma
+    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // without the first comma
 }
 
 bool TraceEvents::append(std::string& to, std::span<const Column> columns, const Row& row, const ExtraLines& below)
@@ -152,8 +152,8 @@ bool TraceEvents::append(std::string& to, std::span<const Column> columns, const
         event('X', begin);
         append_us(to, "dur", *duration);
     } else if (skew && offset && *skew >= *offset) {
-        // Asynchronous, because the call does not block: the thread may start the next collective before the last rank
-        // has joined this one.
+        // An asynchronous event, because the call does not block: the thread may start the next collective before the
+        // last rank has joined this one.
         async_id_++;
         event('b', begin);
         append_format(to, R"(,"id":{})", async_id_);
@@ -232,7 +232,7 @@ public:
 
     void end(uint64_t) override
     {
-        // The last event must not end in a comma.
+        // Appends a dummy event, because the last event must not be followed by a comma.
         text_ += R"({"name":"end","ph":"M","pid":0,"tid":0,"args":{}}])"
                  "\n";
         write();
@@ -240,7 +240,7 @@ public:
             write_bytes(compressor_->end());
     }
 
-    // Small pieces do not compress well.
+    // Compressed data is not flushed early, since small pieces do not compress well.
     void flush() override
     {
         if (!compressor_)
@@ -260,7 +260,7 @@ private:
             write_bytes(compressor_ ? compressor_->compress(text_) : text_);
         text_.clear();
     }
-    // A write error ends the trace, not the run, with a warning at once.
+    // A write error causes a warning and ends the trace, but not the run.
     void write_bytes(std::string_view bytes)
     try {
         file_.write(bytes);

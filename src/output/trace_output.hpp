@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --trace: writes the lines of -e to a timeline file.
+// Output of event lines (-e) to a timeline file (--trace).
 #pragma once
 
 #include "output/json_fields.hpp"
@@ -15,8 +15,8 @@
 
 namespace gpusnoop {
 
-// Base of the timestamps in a trace. PyTorch's profiler uses the same base, so that both traces can be merged: the time
-// of day rounded down to a multiple of 7,889,238 s, a quarter of a year (kineto since 2024, ChromeTraceBaseTime,
+// Base of the timestamps in a trace: the time of day, rounded down to a multiple of 7,889,238 s (a quarter of a year).
+// PyTorch's profiler uses the same base, so that both traces can be merged (ChromeTraceBaseTime of kineto since 2024,
 // "baseTimeNanoseconds" in its files).
 constexpr uint64_t trace_base_ns(uint64_t wall_ns)
 {
@@ -24,19 +24,19 @@ constexpr uint64_t trace_base_ns(uint64_t wall_ns)
     return wall_ns / interval_ns * interval_ns;
 }
 
-// Converts lines of -e to the Trace Event Format, which chrome://tracing, Perfetto and PyTorch's profiler share.
+// Converts event lines (-e) to the Trace Event Format of chrome://tracing, Perfetto and PyTorch's profiler.
 class TraceEvents {
 public:
-    // clock_ns: CLOCK_MONOTONIC at wall_ns.
+    // wall_ns, clock_ns: time of day and CLOCK_MONOTONIC at the same moment.
     TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock_ns);
 
     uint64_t base_ns() const { return base_ns_; }
 
-    // Appends the events of a line, each on its own line ending in a comma. False, without output, if the line has no
-    // time or no thread.
+    // Appends the events of an event line as JSON, one per line, each followed by a comma. Returns false, without
+    // output, if the event line has no time or no thread.
     bool append(std::string& to, std::span<const Column> columns, const Row& row, const ExtraLines& below);
 
-    // Appends a global instant event across all threads.
+    // Appends an instant event that is shown across all threads.
     void append_mark(std::string& to, std::string_view text, uint64_t wall_ns) const;
 
 private:
@@ -48,14 +48,15 @@ private:
     std::string tool_;
     uint64_t wall_ns_, clock_ns_, base_ns_;
     std::map<std::pair<uint64_t, uint64_t>, std::string>
-        named_;             // process, thread (0: the process) -> its name in the trace
-    uint64_t async_id_ = 0; // of the last asynchronous event
+        named_;             // (pid, tid) -> name written to the trace; tid 0 means the process
+    uint64_t async_id_ = 0; // id of the last asynchronous event
     std::string arguments_;
     JsonFields fields_{arguments_};
 };
 
-// Compressed if the name ends in ".gz". The file is valid at any time, as its list may lack the end. Throws Error if it
-// cannot be opened; check() throws if it is incomplete.
+// The file is compressed if its name ends in ".gz". It can be loaded even while it is written, because the format
+// permits the JSON array to lack its closing bracket. Throws Error if the file cannot be opened; check() throws if the
+// file is incomplete.
 SideOutput make_trace_output(const std::string& path);
 
 } // namespace gpusnoop
