@@ -18,9 +18,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ScanQueue::Clock::duration tick_budget = 50ms; // delays signals and reports
-// Tracing begins without the unfinished scans after this time without progress, or five times that in total. Longer
-// than the hang timeout of helpers, as calls of unscanned processes are lost.
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // meanwhile, signals and reports are delayed
+// If scans make no progress for this long, or take five times as long in total, tracing begins before they have ended.
+// Longer than the hang timeout of helpers, because calls of unscanned processes are lost.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
 // A driver that forwards calls loads the second driver within this time; most do so at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
@@ -167,7 +167,8 @@ void Attacher::attach_at_start()
         };
         system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
-    // Installed drivers are attached before the processes that map them are known.
+    // Installed drivers get probes before the processes that map them are known. Until then, any of them may forward
+    // calls to another.
     second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {
@@ -227,7 +228,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
     return attached;
 }
 
-// Called before the file is attached, so that a call that passes through two drivers is not counted twice.
+// Called before the file gets its probes, so that a call that passes through two drivers is not counted twice.
 void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
 {
     if (!file.is_driver() || found.installed)
@@ -368,7 +369,8 @@ bool Attacher::link_all(Attachment& attachment)
     }
 }
 
-// Checked before the first probe of the file, as half of the probes would count half of the calls.
+// Throws Error if the file's probes need more descriptors than are left. Checked before the first probe, because with
+// half of the probes, half of the calls would be counted.
 void Attacher::check_descriptors(const CudaFile& file) const
 {
     constexpr size_t reserve = 16; // descriptors for other purposes

@@ -30,35 +30,41 @@ public:
         bool count_runtime = false;         // see Targets
         bool filter_at_attach = true;       // false if the kernel's own pid filter is unreliable (tier.hpp)
         std::function<void()> step = [] {}; // called between slow steps; may throw to abort
-        std::function<void(size_t functions, const std::string& path)> attaching{}; // called before each file
+        // Called before a file gets its probes.
+        std::function<void(size_t functions, const std::string& path)> attaching{};
         bool by_process = false; // per-process probes even without a filter, so that pause() can act on one process
-        // Maximum of processes with probes of their own, if more may follow. Beyond it, probes are system-wide.
+        // If processes may join the scope later: maximum number of processes with probes of their own. With more,
+        // probes become system-wide.
         size_t members_max = 16;
-        std::function<void(uint64_t id)> release{};  // resumes a process of scan_held()
-        std::function<void(attach_phase)> set_phase; // during the switch to system-wide probes (bpf/shared/probe.h)
+        std::function<void(uint64_t id)> release{}; // resumes a process passed to scan_held()
+        // Called at each step of the switch to system-wide probes (bpf/shared/probe.h).
+        std::function<void(attach_phase)> set_phase;
         std::function<void(uint64_t)> set_forwarding_files{}; // see forwarding_files, bpf/base/probe.bpf.h
         bool filter_second = false; // the programs filter system-wide probes by process (bpf/base/probe.bpf.h)
-        std::function<bool()> may_attach_system_wide = [] { return true; }; // false: would harm untraced processes
+        // Returns false if system-wide probes would harm untraced processes.
+        std::function<bool()> may_attach_system_wide = [] { return true; };
     };
 
-    // Call it between open and load: it chooses the programs and their attach types.
+    // Construct it after the BPF object is opened and before it is loaded, because it chooses the programs and their
+    // attach types.
     Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
              Options options);
     ~Attacher();
     Attacher(const Attacher&) = delete;
     Attacher& operator=(const Attacher&) = delete;
 
-    // Queues a process that may have mapped something new. attach_waiting() scans it once for all mappings until then.
+    // Queues a process that may have mapped a new file. attach_waiting() scans the process once, however often it was
+    // queued.
     void scan(pid_t pid);
-    // Queues a process that is held in a system call. It is released by its id once its new file, or everything it
-    // maps, has probes.
+    // Queues a process that is held in a system call. Options::release is called with its id once its new file, or
+    // every file that it maps, has probes.
     void scan_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Attached {
         bool added = false;        // a file got probes
         std::optional<pid_t> user; // the last process found to map a probed file
     };
-    // Attaches to the files found so far and starts the next scans that are due. Never waits. Call it again when
-    // descriptor() is readable.
+    // Attaches to the files found so far, and starts the scans that are due. Does not wait for scans. Call it again
+    // when descriptor() is readable.
     Attached attach_waiting();
     int descriptor() const { return targets_.descriptor(); }
     // Scans all processes in scope, and the installed drivers that they would load. Slow scans are left to
@@ -71,8 +77,8 @@ public:
     // Detaches from files that no process uses any more.
     void release_unused();
 
-    // Detaches from files that writers have opened or written, and lets the writers, which wait for this, continue.
-    // Call it during long operations, between calls of attach_waiting().
+    // Detaches from files that writers have opened or written. Writers are blocked until then. attach_waiting() calls
+    // this too; call it also during long operations.
     void yield_to_writers(bool thorough = false);
     // Messages about overwritten files; each is returned once.
     std::vector<std::string> drain_remarks() { return std::exchange(remarks_, {}); }
@@ -82,13 +88,13 @@ public:
     // Call it after the exit or exec of the process.
     void remove_user(pid_t pid) { users_.erase(pid); }
 
-    // The main thread of the process has exited while others run.
+    // Call it when the main thread of the process has exited while other threads run.
     void main_thread_exited(pid_t pid);
-    // Another thread has called exec() and has become the main thread.
+    // Call it when another thread has called exec() and thereby become the main thread.
     void main_thread_replaced(pid_t pid);
     // Detaches the probes of an exited process.
     void forget(pid_t pid);
-    // True if the probes are on every process; the BPF programs then filter.
+    // True if every process has the probes; the BPF programs then filter by process.
     bool is_system_wide() const { return system_wide_; }
     // True if the process has probes of its own.
     bool attached_to(pid_t pid) const;
@@ -97,8 +103,8 @@ public:
     void attach_name_probes(bool on);
     bool name_probes_attached() const { return name_probes_attached_; }
 
-    // Detaches or reattaches the probes of sampled calls (Hook::sampled), of one process or, if probes are system-wide,
-    // of all. group: group_of(). pause() waits for an RCU grace period.
+    // Detaches or reattaches the probes of sampled calls (Hook::sampled) of a group: one process or, if probes are
+    // system-wide, all processes. pause() waits for an RCU grace period.
     void pause(pid_t group);
     void resume(pid_t group);
     pid_t group_of(pid_t pid) const { return process_filter(pid); }
@@ -107,12 +113,12 @@ public:
     // Files that could not be probed, with the reasons. Not errors, because any process can make such a file.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
     bool in_use() const { return in_use_; } // some process mapped a probed file
-    // Message on the processes whose first scan timed out; empty if there are none.
+    // Message about the processes whose first scan timed out; empty if there are none.
     const std::string& unscanned() const { return unscanned_; }
-    std::string_view library() const; // the library a process needs to be traced, for messages
-    size_t unreadable() const { return targets_.unreadable(); } // processes
+    std::string_view library() const; // library that a process must map to be traced, for messages
+    size_t unreadable() const { return targets_.unreadable(); } // processes whose mappings may not be read
     size_t unreadable_files() const { return targets_.unreadable_files(); }
-    unsigned functions() const; // attached ones, over all files
+    unsigned functions() const; // number of probed functions in all files
     unsigned files() const;
     std::vector<std::string> summary() const; // lines for -v
     Tier tier() const { return options_.tier; }
@@ -158,17 +164,17 @@ private:
     ScanQueue scan_queue_;
     std::deque<Targets::Held> held_; // to be scanned
     Linker linker_;
-    Library counted_; // its calls are counted, besides the runtime's
+    Library counted_; // library whose calls are counted; with count_runtime, the runtime's are counted too
     bool system_wide_;
     std::optional<std::vector<Targets::Found>> found_at_start_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
-    std::set<pid_t> paused_;              // by group_of()
+    std::set<pid_t> paused_;              // groups, see group_of()
     std::set<pid_t> without_runtime_;     // processes already reported
     std::set<pid_t> without_main_thread_; // processes already reported
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_; // drivers that share a process with another driver
-    // Processes that may map a second driver until then.
+    // Processes that may map a second driver, and until when.
     std::map<pid_t, ScanQueue::Clock::time_point> second_driver_until_;
     bool in_use_ = false;
     std::string unscanned_;

@@ -46,7 +46,7 @@ namespace {
 
 constexpr const char* own_file = "/proc/self/exe";
 
-// This program's empty function as a file to probe. Throws Error.
+// Describes this program's empty function as a file to probe. Throws Error.
 CudaFile own_function()
 {
     const auto address = reinterpret_cast<uint64_t>(&gpusnoop_do_nothing);
@@ -87,7 +87,7 @@ public:
         return skeleton_->bss->taken != 0;
     }
 
-    // Calls the function until the samples are full.
+    // Calls the function until the samples are full, and returns their median. nullopt if no call was recorded.
     std::optional<uint64_t> median() const
     {
         auto& data = *skeleton_->bss;
@@ -108,7 +108,8 @@ private:
     Linker linker_;
 };
 
-// Nanoseconds per call with the probes attached now. The minimum of several tries, as other processes disturb some.
+// Nanoseconds per call with the probes attached now. The minimum of several tries, because other processes disturb
+// some.
 double time_of_a_call()
 {
     constexpr int tries = 9, calls = 200;
@@ -122,7 +123,7 @@ double time_of_a_call()
     return static_cast<double>(least) / calls;
 }
 
-// Avoids tracefs, because a helper that is killed would leave its uprobe event behind.
+// Replaces tracefs by perf, because a helper that is killed would leave its uprobe event in tracefs.
 Tier measured_in(Tier tier)
 {
     return tier == Tier::tracefs ? Tier::perf : tier;
@@ -158,7 +159,7 @@ ProbeCostMeter::ProbeCostMeter(Tier tier)
     helper_.emplace([tier](Helper::Task& task) { task.connection.send(message_of(probe_cost(tier))); });
 }
 
-// Waits, as the kernel is slow to detach the probes of a killed process.
+// Waits for the killed helper, because the kernel is slow to detach its probes.
 ProbeCostMeter::~ProbeCostMeter()
 {
     if (helper_)

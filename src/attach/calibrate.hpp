@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of a probe: its share in measured durations, and what it takes from the traced thread.
+// Measures the cost of a probe: the time that it adds to measured durations, and the time that it takes from the traced
+// thread.
 #pragma once
 
 #include "attach/tier.hpp"
@@ -11,7 +12,7 @@
 
 namespace gpusnoop {
 
-// Median duration that probes measure for an empty function, in ns, on this machine in this tier. nullopt if the
+// Median duration in ns that probes of this tier measure for an empty function on this machine. nullopt if the
 // measurement fails. Takes about 50 ms.
 std::optional<uint64_t> duration_floor_ns(Tier tier);
 
@@ -24,8 +25,8 @@ struct ProbeCost {
     double entry_ns = 0;
     double return_ns = 0;
 };
-// Measures the cost in a helper, on this machine in this tier. It takes half a second, and the loop does not wait. Not
-// a Reader, because the helper measures once, without a question.
+// Measures the cost in this tier on this machine. It takes half a second, in a helper, so that the event loop does not
+// wait. Uses no Reader, because the helper measures once and receives no request.
 class ProbeCostMeter {
 public:
     explicit ProbeCostMeter(Tier tier);

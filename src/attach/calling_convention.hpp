@@ -42,8 +42,9 @@ public:
     }
 
     // A structure of this many words, passed by value. Up to two words are passed like separate arguments, but all in
-    // registers or all on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). On arm64, no argument after a structure on
-    // the stack is in a register. A larger structure is on the stack on x86-64; on arm64 a pointer to it is passed.
+    // registers or all on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). A larger structure is on the stack on
+    // x86-64, while on arm64 a pointer to it is passed. On arm64, all arguments after a structure on the stack are on
+    // the stack, too.
     consteval ArgumentPlace structure(size_t words)
     {
         const bool arm64 = machine_ == Machine::arm64;

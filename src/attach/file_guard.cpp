@@ -21,7 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Without a lease we cannot detect that a writer still has the file open, so we wait for a time without writes.
+// Without a lease we cannot detect that a writer still has the file open, so we wait until there were no writes for
+// this long.
 constexpr FileGuard::Clock::duration quiet_after_write = 10s, quiet_after_close = 1s;
 
 // True for local file systems. On others (FUSE, network) opening or closing a file may block forever, and none of them
@@ -39,7 +40,7 @@ bool is_local(uint64_t file_system)
 
 FileGuard::Stamp FileGuard::stamp_of(const Fd& file)
 {
-    // From the kernel's cache, so that a FUSE daemon cannot delay the call.
+    // Read from the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &st);
     return {.modified_ns = st.stx_mtime.tv_sec * 1'000'000'000 + st.stx_mtime.tv_nsec, .size = st.stx_size};

@@ -24,21 +24,21 @@ public:
     using Clock = std::chrono::steady_clock;
 
     FileGuard() = default; // guards no file
-    // file: O_PATH; replaced by a descriptor open for reading if a lease is possible.
+    // file: opened with O_PATH. If a lease is possible, replaced by a descriptor that is open for reading.
     FileGuard(Fd& file, const FileId& id);
 
-    // True if a writer has the file open, or after release(): its bytes may change at any time.
+    // True if a writer has the file open or release() was called. The contents may then change at any time.
     bool is_open() const { return open_; }
-    // True if a writer waits or has written. thorough: also compares modification time and size, for writes that
-    // neither a lease nor inotify reports (a shared mapping, another host).
+    // True if a writer waits to open the file or has written to it. thorough: also compares modification time and size,
+    // to detect writes that neither a lease nor inotify reports (through a shared mapping, or by another host).
     bool is_broken(const Fd& file, bool thorough) const;
     // Lets writers continue. Call it after the probes are detached.
     void release(const Fd& file);
-    // Tries to guard the file again. Returns true once no writer has it open (with a lease), or none has written for a
-    // while (without).
+    // Tries to guard the file again. With a lease, returns true once no writer has the file open. Without one, returns
+    // true once no write was detected for a while.
     bool retake(const Fd& file);
 
-    // True without a lease: the caller should add the file to an inotify instance.
+    // True if there is no lease. The caller should then add the file to an inotify instance.
     bool needs_watch() const { return !lease_; }
     int watch() const { return watch_; } // inotify watch descriptor; -1: none
     void set_watch(int watch) { watch_ = watch; }
@@ -61,14 +61,14 @@ private:
     Clock::time_point changed_; // time of the last detected write
 };
 
-// Sources of write notifications: SIGIO for files with a lease, inotify for the others.
+// Sources of write notifications: SIGIO for files with a lease, inotify for files without one.
 class WriteSignals {
 public:
     WriteSignals(); // blocks SIGIO, whose default action ends the process. Throws Error.
 
     int lease_descriptor() const { return leases_.get(); }  // readable after SIGIO
     int watch_descriptor() const { return watches_.get(); } // inotify
-    bool drain_leases();                                    // true: a writer may be waiting for a lease
+    bool drain_leases();                                    // true: a writer may be waiting to open a file
     // The next inotify event: its watch (-1 if events were lost) and its mask.
     std::optional<std::pair<int, uint32_t>> next_event();
     void remove(int watch);

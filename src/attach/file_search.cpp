@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds scan_budget(200);
-constexpr size_t unreadable_max = 16; // per scan: paths are up to 4 KiB, a message is up to 128
+constexpr size_t unreadable_max = 16; // per scan, because a message holds 128 KiB and a path may have 4 KiB
 
 // Mapping of one page of the file in this process.
 class MappedPage {
@@ -121,7 +121,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
     // Mappings are sorted by address, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
-    // CUDA names first, as other files may be slow.
+    // Files with CUDA names first, because other files may be slow to read.
     std::ranges::stable_partition(all, [this](const Mapping& m) { return has_cuda_name(m.path); });
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
@@ -147,7 +147,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     return end;
 }
 
-// The file is not mapped yet, so /proc has no mapping of it.
+// The file is not mapped yet, so its mapping cannot be read from /proc.
 SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
 {
     SearchEnd end;
@@ -211,7 +211,7 @@ FileSearch::Version FileSearch::version_of(const FoundFile& found, const Mapping
     return {{mapping.device, mapping.inode}, found.device, found.inode, found.changed_ns};
 }
 
-// Adds the file to the answer, unless the process has exited or has unmapped it meanwhile.
+// Adds the file to those reported as unreadable, unless the process has exited or has unmapped it meanwhile.
 void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const
 {
     const auto is_same = [&](const Mapping& m) {
@@ -222,8 +222,8 @@ void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& map
         end.unreadable.push_back({mapping.path, mapping.device, mapping.inode, error});
 }
 
-// Sends the file to the owner, and its functions if the owner does not know it. Returns false with errno if the file
-// cannot be opened.
+// Offers the file to the owner. If the owner does not know it, also finds and sends the functions in it. Returns false
+// with errno if the file cannot be opened.
 bool FileSearch::submit(const FoundFile& found, const Mapping& mapping, bool is_program)
 {
     Fd file = open_found(found);
@@ -284,7 +284,7 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
     } catch (const Error&) {
         if (by_name)
             throw;
-        return {}; // not an ELF file, or a malformed one that need not be supported
+        return {}; // not an ELF file, or a malformed one; without a CUDA name this is no error
     }
     const Elf& elf = *opened;
     const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
@@ -328,7 +328,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
         }
     }
     std::set<std::string_view> defined;
-    std::set<uint64_t> taken; // aliases of a function share a probe
+    std::set<uint64_t> taken; // file offsets; aliases of a function share a probe
     DispatchTables tables(elf);
     for (const Symbol& symbol : elf.functions(names)) {
         auto row = wanted.find(symbol.name);

@@ -40,7 +40,7 @@ public:
     {
         return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
     }
-    // The library that a file of this name is.
+    // Library that has this file name.
     Library library_named(std::string_view path) const
     {
         return is_driver(path) ? Library::driver
@@ -64,12 +64,12 @@ public:
     // Files without CUDA functions. They are skipped, unless has_cuda_name().
     void add_not_cuda(const Key& key);
     bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
-    // Files over which a helper hung or crashed. They are always skipped.
+    // Files that made a helper hang or crash. They are always skipped.
     void block(const Key& key) { blocked_.insert(key); }
     bool is_blocked(const Key& key) const { return blocked_.contains(key); }
 
-    // Status of a helper as text: the key and path of the file it works on. A key of zeros: no file that can be
-    // blocked.
+    // Text form of a helper's status: key and path of the file that the helper is reading. If the key is zero, no file
+    // is blocked for a hang or crash.
     static std::string status_of(const Key& key, std::string_view path);
     static std::pair<Key, std::string> parse_status(std::string_view at);
 
@@ -98,7 +98,7 @@ private:
     bool count_runtime_;
     bool nccl_; // calls of NCCL are counted
     std::set<Key> not_cuda_, blocked_;
-    std::map<Version, uint32_t> known_; // in a helper: numbers of files that were submitted before
+    std::map<Version, uint32_t> known_; // in a helper: the owner's numbers for files submitted before
     uint32_t dropped_ = 0;              // SearchRequest::dropped of the last request
     Helper::Task* task_ = nullptr;      // set in serve()
 };

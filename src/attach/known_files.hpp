@@ -38,7 +38,7 @@ private:
     std::vector<std::string> all_;
 };
 
-// A function of the probe table in a file.
+// Place in a file at which a function of the probe table is probed.
 struct Place {
     unsigned probe = 0;  // index into the tool's probes
     uint64_t offset = 0; // file offset of the probe
@@ -55,8 +55,8 @@ struct CudaFile {
     FileId id;
     Library library = Library::driver;
     uint32_t cookie_word = 0; // part of its probes' cookies (bpf/shared/probe.h)
-    // Keeps the inode number from being reused. O_PATH if the file system may block; else open for reading, for the
-    // guard.
+    // Held open so that the inode number is not reused. Opened for reading if the guard has a lease, else with O_PATH,
+    // because the file system might block.
     Fd file;
     FileGuard guard{};
     bool suspended = false;                                // has no probes until a helper has reexamined it
@@ -65,7 +65,7 @@ struct CudaFile {
     unsigned times_suspended = 0, times_reported = 0;
     unsigned helpers_lost = 0; // helpers that hung or crashed while reexamining it
     std::vector<Place> places;
-    std::vector<std::string> missing; // functions of the table that this file does not define
+    std::vector<std::string> missing; // functions of the probe table that this file does not define
     std::set<pid_t> users;            // running processes that map it or have mapped it
     uint64_t owner = 0;               // owner_of() the first process found to map it
     uint64_t mount_namespace = 0;     // of the last process found to map it
@@ -76,9 +76,10 @@ struct CudaFile {
 
 class KnownFiles {
 public:
-    // Limits, as a process can map any number of files named libcuda.so, and each needs descriptors and links.
+    // Limits are needed because a process can map any number of files named libcuda.so, and each needs descriptors and
+    // links.
     static constexpr size_t files_max = 1024;
-    static constexpr size_t files_of_owner_max = 512; // leaves as many to other users
+    static constexpr size_t files_of_owner_max = 512; // leaves half of files_max to other users
     static constexpr size_t files_of_process_max = 64;
 
     explicit KnownFiles(Complaints& complaints) : complaints_(complaints) {}
@@ -94,10 +95,10 @@ public:
     uint32_t dropped() const { return dropped_; } // files dropped or moved so far
     bool nearly_full() const { return files_.size() > files_max * 3 / 4; }
 
-    // Files that no running process maps, now and at the previous call.
+    // Files that no running process maps, neither now nor at the previous call.
     std::vector<CudaFile*> idle();
 
-    // Version of a file. The inode number of a file that is not kept open can be reused, hence the time.
+    // Version of a file. changed_ns is needed because the inode number of a file that is not kept open can be reused.
     struct Version {
         FileId id;
         int64_t changed_ns = 0;
@@ -111,9 +112,9 @@ private:
     Complaints& complaints_;
     std::map<FileId, std::unique_ptr<CudaFile>> files_;
     uint32_t numbers_ = 0, dropped_ = 0;
-    std::set<CudaFile*> idle_; // at the last call of idle()
+    std::set<CudaFile*> idle_; // result of the last call of idle(), and files that became idle then
     std::set<Version> useless_;
-    std::set<std::pair<bool, uint64_t>> limits_reported_; // processes (false) and owners (true)
+    std::set<std::pair<bool, uint64_t>> limits_reported_; // true: owner, false: process
 };
 
 } // namespace gpusnoop

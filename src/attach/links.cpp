@@ -21,8 +21,8 @@
 namespace gpusnoop {
 namespace {
 
-// Rows of the map rows_by_place: the probes of one uprobe event by their offset in a page. The BPF program needs it,
-// because all places of an event share a cookie.
+// Entries of the map rows_by_place for one uprobe event. All places of an event share a cookie, so the BPF program
+// identifies a probe by the event and the probe's offset in its page.
 class RowsByPlace {
 public:
     RowsByPlace(int map, uint32_t event) : map_(map), event_(event) {}
@@ -49,7 +49,8 @@ private:
     std::vector<uint32_t> places_;
 };
 
-// The order of destruction matters: the kernel refuses to remove a uprobe event while its perf event is open.
+// Members are destroyed in reverse order, because the kernel refuses to remove a uprobe event while its perf event is
+// open.
 struct EventLink {
     std::unique_ptr<RowsByPlace> rows;
     UprobeEvent event;
@@ -70,7 +71,7 @@ uint64_t in_page(const Place& place)
     return place.offset % 4096;
 }
 
-// Groups of places with distinct offsets within a page.
+// Splits the places into groups, so that offsets within a page are distinct in each group.
 std::vector<std::vector<Place>> distinguishable_in_page(const std::vector<Place>& places)
 {
     std::vector<std::vector<Place>> groups;
@@ -109,8 +110,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
     attributes.size = sizeof(attributes);
     attributes.type = PERF_TYPE_TRACEPOINT;
     attributes.config = id;
-    // With a pid, the kernel sets a uprobe's breakpoints in the memory of that process only. Without one, the program
-    // runs on every CPU, although the event is opened on CPU 0.
+    // With a pid, the kernel sets a uprobe's breakpoints in that process only. Without one, the program runs on every
+    // CPU, although the event is opened on CPU 0.
     Fd event(static_cast<int>(
         syscall(SYS_perf_event_open, &attributes, pid ? pid : -1, pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC)));
     LIBBPF_OPTS(bpf_link_create_opts, options);
@@ -121,8 +122,8 @@ Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid, uint6
     return std::make_shared<std::pair<Fd, Fd>>(std::move(event), std::move(link)); // the link is closed first
 }
 
-// Detaching waits for an RCU grace period (30 to 70 ms). Threads wait for them in parallel, or detaching from many
-// files would take seconds.
+// Detaching a link waits for an RCU grace period (30 to 70 ms). Several threads wait in parallel, because otherwise
+// detaching from many files would take seconds.
 void detach(Links links)
 {
     constexpr size_t threads_max = 32;
@@ -137,7 +138,7 @@ void detach(Links links)
         while (others.size() + 1 < std::min(links.size(), threads_max))
             others.emplace_back(work);
     } catch (const std::exception&) {
-        // A limit of tasks or memory: the threads that could be started do all the work.
+        // A limit on tasks or memory was reached. The threads already started do all the work.
     }
     work();
 }
@@ -168,7 +169,8 @@ void Linker::choose_programs(std::span<const Hook> hooks)
 {
     bpf_program* each = nullptr;
     bpf_object__for_each_program (each, object_)
-        if (bpf_program__section_name(each) == std::string_view("uprobe")) // the others are chosen elsewhere
+        if (bpf_program__section_name(each) ==
+            std::string_view("uprobe")) // programs in other sections are chosen elsewhere
             bpf_program__set_autoload(each, false);
     const bool multi = tier_ == Tier::session || tier_ == Tier::multi;
     auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {
@@ -206,7 +208,7 @@ size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
     case Tier::multi:
         return places.empty() ? 0 : links_per_place;
     case Tier::tracefs:
-        return 2 * links_per_place * distinguishable_in_page(places).size(); // perf event, link
+        return 2 * links_per_place * distinguishable_in_page(places).size(); // a perf event and a link each
     case Tier::perf:
         return 2 * links_per_place * places.size();
     }
@@ -226,7 +228,7 @@ void Linker::attach(const Hook& hook, const Target& target, Links& links)
         }
         [[fallthrough]];
     case Tier::multi:
-        // Returns first: an entry without its return would leave state behind.
+        // Return probes first: a call that hits its entry probe only would leave state behind.
         if (hook.returns)
             links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, target));
         links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, target));

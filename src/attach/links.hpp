@@ -25,10 +25,11 @@ namespace gpusnoop {
 // NAME_entry, NAME_return and NAME_session. The kernel keeps 15 bytes of a name, so NAME has 7 at most.
 struct Hook {
     std::string program;
-    bool returns = false;          // also needs return probes
-    std::vector<unsigned> probes;  // indices into the tool's probes
-    bool always = true;            // false: attached on demand, by Attacher::attach_name_probes()
-    std::string_view without{};    // the loss if the kernel refuses it, for messages; empty: the tool needs it
+    bool returns = false;         // also needs return probes
+    std::vector<unsigned> probes; // indices into the tool's probes
+    bool always = true;           // false: attached on demand, by Attacher::attach_name_probes()
+    std::string_view
+        without{}; // message about the loss if the kernel refuses the program; empty: the tool cannot run without it
     bool sampled = false;          // its calls may be sampled (Attacher::pause())
     std::string_view instead_of{}; // program of the hook that serves these probes if the kernel refuses this one
 };
@@ -48,21 +49,21 @@ void detach(Links links); // in parallel
 
 class Linker {
 public:
-    // Call it between open and load: it chooses the programs and their attach types. hooks: must outlive the object.
-    // step: called between the links of a hook; may throw.
+    // Construct it after the BPF object is opened and before it is loaded, because it chooses the programs and their
+    // attach types. hooks: must outlive the object. step: called between the links of a hook; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
     struct Target {
         const CudaFile& file;
         pid_t pid; // 0: every process
     };
-    // Throws Error. The links made before the error are in links.
+    // Throws Error. links then holds the links made before the error.
     void attach(const Hook& hook, const Target& where, Links& links);
 
     // Number of descriptors that the links of this hook need.
     size_t descriptors(const Hook& hook, const CudaFile& file) const;
 
-    // From now on attaches a second time, before the first attachment is detached (see COOKIE_SECOND).
+    // After this call, attach() attaches a second time, before the first attachment is detached (see COOKIE_SECOND).
     void begin_second_attachment() { second_ = true; }
 
 private:

@@ -71,7 +71,7 @@ bool LoadPlan::step(const Refusal& refusal, std::span<const Hook> all)
         return true;
     if (!first_)
         first_ = refusal;
-    if (!refused_hook) // another tier would change nothing
+    if (!refused_hook) // no hook was refused, so another tier would not help
         return false;
     if (!forced_ && tier_ != Tier::perf) {
         tier_ = static_cast<Tier>(static_cast<int>(tier_) + 1);
@@ -117,7 +117,7 @@ struct Deferred {
     }
 };
 
-// Programs that this thread loads later; null: libbpf loads the real programs.
+// Programs that load_in_parallel() on this thread has deferred; null: libbpf loads the real programs.
 std::vector<Deferred>*& current()
 {
     thread_local std::vector<Deferred>* all = nullptr;
@@ -131,7 +131,7 @@ try {
     std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
     if (confidential)
         restore_user_reads(code);
-    if (!current() || options->fd_array) // libbpf frees fd_array after the load
+    if (!current() || options->fd_array) // not deferred, because libbpf frees fd_array after its load
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
     Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;
@@ -167,7 +167,7 @@ void load_all(std::vector<Deferred>& all)
         while (others.size() + 1 < std::min<size_t>(all.size(), allowed_cpus(getpid())))
             others.emplace_back(work);
     } catch (const std::exception&) {
-        // A limit of tasks or memory: the threads that could be started do all the work.
+        // A limit on tasks or memory was reached. The threads already started do all the work.
     }
     work();
 }

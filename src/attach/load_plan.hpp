@@ -22,7 +22,8 @@ public:
     LoadPlan(Tier best, bool forced) : best_(best), tier_(best), forced_(forced) {}
 
     Tier tier() const { return tier_; }
-    // all: the tool's hooks. Returns those whose programs are not left out.
+    // all: the tool's hooks. Returns those that are not left out. The probes of a hook left out move to its
+    // Hook::instead_of.
     std::vector<Hook> hooks(std::vector<Hook> all) const;
     bool leaves_out(const std::string& hook) const { return left_out_.contains(hook); }
     std::vector<std::string> hooks_left_out(std::span<const Hook> all) const;
@@ -31,7 +32,7 @@ public:
 
     // Chooses the next fallback. all: the tool's hooks. Returns false if there is none; cause() has the reason.
     bool step(const Refusal& refusal, std::span<const Hook> all);
-    // The refusal in the best tier.
+    // The refusal in the best tier. Call it only after step() has returned false.
     const Refusal& cause() const { return *first_; }
 
     // Messages about the fallbacks in use, after a successful load.
@@ -48,12 +49,12 @@ private:
 // Loads uprobe programs in parallel. Verification takes most of the start-up time, and libbpf verifies programs one
 // after the other. So libbpf loads stubs, and then threads load the real programs into the same descriptors.
 
-// Installs the loader for uprobe programs. Call it once, before a BPF object is opened. confidential:
+// Installs the loader for uprobe programs. Call it once, before a BPF object is opened. confidential: result of
 // is_confidentiality_lockdown().
 void set_load_handler(bool confidential);
 
-// load: makes libbpf load an object, on this thread. Returns its error, or the error of a program. Unlike with a serial
-// load, there is no log that names the program and the reason.
+// load: makes libbpf load an object on this thread. Returns the error of load or of a deferred program. Unlike a serial
+// load, this writes no log with the refused program and the reason.
 int load_in_parallel(const std::function<int()>& load);
 
 // Loads in parallel or serially. Throws LoadError.

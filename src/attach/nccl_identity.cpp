@@ -14,7 +14,7 @@ namespace {
 
 static_assert((COMM_HAS_MAGIC | (COMM_HAS_MAGIC - 1)) <= COOKIE_WORD_MAX);
 
-constexpr size_t function_bytes_max = 4096; // of a function that returns a field; at most 1238 in NCCL 2.29
+constexpr size_t function_bytes_max = 4096; // functions that return a field have at most 1238 bytes in NCCL 2.29
 // Before 2.16, the bytes before the rank are not equal in all ranks.
 constexpr uint32_t oldest_version = 21600;
 constexpr uint32_t magic_version = 22100;
@@ -39,7 +39,7 @@ private:
     std::vector<uint8_t> bytes_; // of the last function requested
 };
 
-// 0 if unknown.
+// Returns 0 if the version is unknown.
 uint32_t version_of(const Elf& elf, const Decoder& decoder)
 {
     constexpr std::string_view names[] = {"ncclGetVersion"};

@@ -16,7 +16,7 @@ namespace gpusnoop {
 // ROCm 6.3, whose functions jump through a table.
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder);
 
-// The offset as passed in probe cookies: divided by 8, with COMM_HAS_MAGIC. 0 if unknown.
+// The offset as encoded in probe cookies: divided by 8, with COMM_HAS_MAGIC since NCCL 2.21. 0 if unknown.
 uint32_t identity_word(const Elf& elf, const Decoder& decoder);
 
 } // namespace gpusnoop

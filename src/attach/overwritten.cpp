@@ -26,7 +26,7 @@ constexpr unsigned reports_per_file_max = 8; // its owner may overwrite it over 
 // Limits how often a file is detached, reexamined and attached if its owner keeps opening it for writing.
 constexpr unsigned suspensions_before_pause = 8;
 constexpr FileGuard::Clock::duration frequent_interval = 10s, suspension_pause = 5s;
-constexpr FileGuard::Clock::duration examination_retry = 1s; // when no helper was free
+constexpr FileGuard::Clock::duration examination_retry = 1s; // after a scan that did not reexamine the file
 
 } // namespace
 
@@ -106,8 +106,8 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     if (!is_valid(examined))
         examined = {};
     const bool moved = id != file->id;
-    if (moved &&
-        !files_.move(file, id)) { // the new inode is already known, as another process maps it: this entry is useless
+    if (moved && !files_.move(file, id)) {
+        // Another process maps the new inode, which has its own entry, so this entry is useless.
         file->guard.release(file->file);
         file->examine_at = FileGuard::Clock::time_point::max();
         if (!files_.find(id)->suspended)
@@ -178,7 +178,8 @@ void Attacher::attach_again(const Targets::Found& found)
             attachment.refused = false;
             link_all(attachment);
         }
-    if (found.moved) // they may still map the old inode
+    // Processes that used the old inode may still map it.
+    if (found.moved)
         for (const pid_t pid : file->users)
             scan(pid);
     if ((file->suspended && !known_by_another) || file->times_suspended > reports_per_file_max)
@@ -203,7 +204,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t questions_max = 16; // at a time: paths are up to 4 KiB, a message is up to 128
+constexpr size_t questions_max = 16; // at a time, because a message holds 128 KiB and a path may have 4 KiB
 constexpr Clock::duration path_check_budget = 20ms;
 
 uint64_t inode_of(const Fd& file)

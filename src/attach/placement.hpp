@@ -17,8 +17,8 @@ struct Placement {
     bool emulated = false; // true if the kernel emulates the instruction there
 };
 
-// code: the function's first bytes (16 are enough). The probe may follow an instruction only if that does not branch
-// and does not change rsp, the argument registers or the return address.
+// code: the function's first bytes (16 are enough). The probe is placed after an instruction only if that instruction
+// does not branch and does not change rsp, the argument registers or the return address.
 Placement place_on_x86_64(std::span<const uint8_t> code);
 Placement place_on_arm64(std::span<const uint8_t> code);
 
@@ -34,8 +34,9 @@ inline Placement place(std::span<const uint8_t> code)
 // Placement for trampolines, which forward to another function through a table. A probe on the trampoline would be
 // single-stepped. The other function has the same arguments and returns to the same caller.
 
-// Returns the file offset of the function to probe and the placement in it. That is the target if the function is a
-// trampoline whose probe would be single-stepped and which passes on all arguments of the row. Else it is the function.
+// Returns the file offset of the function to probe, and the placement in it. That function is the trampoline's target
+// if a probe on the trampoline would be single-stepped and the trampoline passes on all arguments of the row. Otherwise
+// it is `function` itself.
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row);
 

@@ -23,8 +23,8 @@ constexpr Simulated simulated[] = {
 
 } // namespace
 
-// The probe is always at the first instruction: after one that changes sp or x30, a return probe would not fire. Nearly
-// all driver functions begin with a simulated instruction.
+// The probe is always at the first instruction, because after an instruction that changes sp or x30, a return probe
+// would not fire. Nearly all driver functions begin with a simulated instruction.
 Placement place_on_arm64(std::span<const uint8_t> code)
 {
     uint32_t word = 0;

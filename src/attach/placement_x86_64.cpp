@@ -42,7 +42,7 @@ constexpr Opcode emulated_opcodes[] = {
     {1, {0xe8}, {0xff}},             // call near
 };
 
-// Real prologues need fewer (endbr64, load, compare). Limits the distance of the probe from the entry.
+// Maximum number of instructions before the probe. Real prologues need fewer (endbr64, load, compare).
 constexpr int max_steps = 4;
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Language of the probe table for the arguments of a call, and its compile-time parser.
+// Language that describes the arguments of a call in the probe table, and its compile-time parser.
 #pragma once
 
 #include "attach/calling_convention.hpp"
@@ -18,19 +18,22 @@ namespace gpusnoop {
 inline constexpr const char* launch_params =
     "(func, int grid_x, int grid_y, int grid_z, int block_x, int block_y, int block_z, int smem, stream)";
 inline constexpr const char* launch_dim3 = "(func, dim3 grid, dim3 block, _, smem, stream)";
-// Lists: CUDA_LAUNCH_PARAMS and hipFunctionLaunchParams; cudaLaunchParams and hipLaunchParams.
+// CUDA_LAUNCH_PARAMS and hipFunctionLaunchParams
 inline constexpr const char* module_launch_list =
     "(*{0 func, 8 dim3 grid, 20 dim3 block, 32 int smem, 40 stream, 56}, int count)";
+// cudaLaunchParams and hipLaunchParams
 inline constexpr const char* launch_list = "(*{0 func, 8 dim3 grid, 20 dim3 block, 40 smem, 48 stream, 56}, int count)";
 
-// CUDA_MEMCPY2D and hip_Memcpy2D; cudaMemcpy3DParms, cudaMemcpy3DPeerParms, and HIP's; CUDA_MEMCPY3D_BATCH_OP,
-// cudaMemcpy3DBatchOp and hipMemcpy3DBatchOp.
+// CUDA_MEMCPY2D and hip_Memcpy2D
 inline constexpr const char* copy_2d =
     "(*{16 int src_type, 24 src_host, 32 src, 72 int dst_type, 80 dst_host, 88 dst, 112 bytes, 120 height})";
+// cudaMemcpy3DParms and hipMemcpy3DParms
 inline constexpr const char* copy_3d_runtime =
     "elements (*{0 src_array, 32 src, 64 dst_array, 96 dst, 128 bytes, 136 height, 144 depth, 152 int direction})";
+// cudaMemcpy3DPeerParms and hipMemcpy3DPeerParms
 inline constexpr const char* copy_3d_peer =
     "p2p elements (*{0 src_array, 32 src, 72 dst_array, 104 dst, 144 bytes, 152 height, 160 depth})";
+// CUDA_MEMCPY3D_BATCH_OP, cudaMemcpy3DBatchOp and hipMemcpy3DBatchOp
 inline constexpr const char* copies_3d =
     "async operand-types elements (count, "
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112})";
@@ -39,17 +42,20 @@ inline constexpr const char* copies_3d =
 inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 depth, 24 int format, 28 int channels})";
 
 // A layout is written like a C prototype: attributes of the call, then its arguments in order, with names for the
-// arguments to read: "async set (dst, _, bytes, stream)" or "(func, dim3 grid, dim3 block, _, smem, stream)".
+// arguments to read. Examples: "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem,
+// stream)".
 //   dst          a 64-bit argument; arguments after the last one that is read are left out
 //   int device   a 32-bit argument
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; dst? is read only if no other block of memory is
+//   [bytes, _]   any other structure of 64-bit words, by value; a word with ? is read only if the call reads no
+//                other block of memory
 //   *{8 bytes, 16 int format, 56}
 //                a pointer to a structure with fields at bytes 8 and 16; for an array of structures, each has 56 bytes
 //   out pitch+8  an argument with two meanings: it points to a result, and pitch is stored 8 bytes later
-// A layout may have two parts, such as "(func)" and "async (_, stream)". A mistake does not compile. The registers and
-// stack slots of the arguments follow from the machine's calling convention.
+// A layout may be split, as in "(func)" and "async (_, stream)": each pair of brackets lists the arguments from the
+// first one. A mistake does not compile. The parser derives registers and stack slots from the machine's calling
+// convention.
 class LayoutParser {
 public:
     consteval explicit LayoutParser(Machine machine = host) : machine_(machine)
@@ -151,7 +157,8 @@ private:
             {"p2p", &probe_row::direction, DIRECTION_P2P},
             {"set", &probe_row::direction, DIRECTION_SET},
             {"prefetch", &probe_row::direction, DIRECTION_PREFETCH},
-            // Each name sets two fields: the type of memory, for copies, and what the process holds, for accounting.
+            // Each name sets two fields: the type of memory, for copies, and what the process then holds, for
+            // memory accounting.
             {"device-memory", &probe_row::memory, MEMORY_DEVICE},
             {"device-memory", &probe_row::holding, HOLDING_DEVICE},
             {"pool-memory", &probe_row::memory, MEMORY_DEVICE},
@@ -225,7 +232,7 @@ private:
         optional_.reset();
     }
 
-    // The meanings of a word, which is an argument or a part of a structure passed by value.
+    // Parses the meanings of one word, which is an argument or a word of a structure passed by value.
     consteval void names(ArgumentPlace place, unsigned at)
     {
         while (!rest_.empty() && !is_one_of(rest_.front(), ",])")) {
@@ -283,7 +290,7 @@ private:
         return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
     }
 
-    // The word at this index after the place.
+    // Operand that reads the word at this index after the place.
     consteval operand read(ArgumentPlace place, unsigned at, uint8_t part)
     {
         if (place.kind == ArgumentPlace::in_register)
@@ -367,7 +374,7 @@ private:
 struct Layout {
     probe_row row;                                                                // for this machine
     consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
-    // shared: the part that several calls share; own: the rest.
+    // shared: text used by several calls. own: text for this call only.
     consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
 };
 

@@ -5,9 +5,10 @@
 namespace gpusnoop {
 namespace {
 
-// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER; CUDA_MEMCPY3D_BATCH_OP.
+// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER
 constexpr const char* copy_3d = "(*{32 int src_type, 40 src_host, 48 src, "
                                 "120 int dst_type, 128 dst_host, 136 dst, 176 bytes, 184 height, 192 depth})";
+// CUDA_MEMCPY3D_BATCH_OP
 constexpr const char* single_copy_3d =
     "async operand-types elements ("
     "*{0 int src_type, 8 src, 40 int dst_type, 48 dst, 80 bytes, 88 height, 96 depth, 112}, _, stream)";
@@ -73,8 +74,7 @@ constexpr TableEntry driver_table[] = {
     {"cuCtxPopCurrent_v2", KIND_CONTEXT_POP, "(out)"},
     {"cudaSetDevice", KIND_DEVICE_SET, "(int device)"},
 
-    // Copies, driver. The symbols without _v2 take 32-bit addresses (CUDA 3.1). They are left out, as only programs
-    // built
+    // Copies, driver. The symbols without _v2 take 32-bit addresses. They are left out, because only programs built
     // with CUDA 3.1 or older call them.
     {"cuMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes)"},
     {"cuMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, stream)"},
@@ -105,7 +105,8 @@ constexpr TableEntry driver_table[] = {
     {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
     {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}},
     {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595
-    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, single_copy_3d}, // without a count: one copy
+    // reads no count, so it counts one copy
+    {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, single_copy_3d},
 
     // Sets and prefetches, driver
     {"cuMemsetD8_v2[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
@@ -126,8 +127,8 @@ constexpr TableEntry driver_table[] = {
     {"cuMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
-    // Copies, runtime. ToSymbol and FromSymbol take the address of a device variable's host shadow. That side is device
-    // memory, so its address is not read.
+    // Copies, runtime. ToSymbol and FromSymbol take the host address that identifies a device variable. It is not read,
+    // because that end of the copy is device memory.
     {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
     {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
     {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
@@ -174,7 +175,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)", cudart13},
 
-    // Waits. cuStreamWaitEvent is left out, as the host does not wait in it.
+    // Waits. cuStreamWaitEvent is left out, because it does not block the host.
     {"cuStreamSynchronize[_ptsz]", KIND_WAIT, "wait-stream (stream)"},
     {"cuCtxSynchronize", KIND_WAIT, "wait-context"},
     {"cuCtxSynchronize_v2", KIND_WAIT, "wait-context (handle)"},

@@ -11,11 +11,12 @@
 
 namespace gpusnoop {
 
-// Symbol such as "cuCtxSynchronize". "cuMemcpy[_ptds]" is a function that the library also exports for per-thread
-// default streams. The suffix is _ptds or _ptsz, and in HIP _spt. A mistake does not compile.
+// Symbol of a function, such as "cuCtxSynchronize". A suffix in brackets, as in "cuMemcpy[_ptds]", means that the
+// library also exports a variant with this suffix for per-thread default streams. Suffixes are _ptds and _ptsz, and
+// _spt in HIP. A mistake does not compile.
 struct SymbolText {
     std::string_view name;
-    std::string_view variant; // suffix of the per-thread variant; empty: none
+    std::string_view variant; // suffix of the per-thread variant; empty if there is none
     Library library;
 
     consteval SymbolText(const char* text) // NOLINT: implicit, for the table
@@ -51,8 +52,7 @@ struct TableEntry {
     uint8_t runtimes = any_runtime; // bits of Runtime
 };
 
-// The parts of the table: launches, copies, waits, and the calls that give them names and devices; memory; graphs;
-// collectives; all of HIP.
+// Parts of the table. call_entries() has launches, copies, waits, and the calls that provide their names and devices.
 std::span<const TableEntry> call_entries();
 std::span<const TableEntry> memory_entries();
 std::span<const TableEntry> graph_entries();

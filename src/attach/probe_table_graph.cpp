@@ -20,7 +20,7 @@ constexpr TableEntry graph_table[] = {
     {"cuGraphAddExternalSemaphoresSignalNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
     {"cuGraphAddExternalSemaphoresWaitNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
     {"cuGraphAddBatchMemOpNode", KIND_GRAPH_NODE, "other-node (_, graph)"},
-    // CUgraphNodeParams: the type of the node, then its parameters
+    // CUgraphNodeParams begins with the type of the node, and the parameters of that type follow.
     {"cuGraphAddNode", KIND_GRAPH_NODE, "(_, graph, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphAddNode_v2", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},

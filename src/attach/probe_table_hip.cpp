@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probe table of HIP 5 to 7, from hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2, and newer functions from its source.
-// libamdhip64 is AMD's driver and runtime in one. Argument places differ between versions in a few structures only.
+// libamdhip64 is AMD's driver and runtime in one. Only a few structures have different layouts in different versions.
 //
-// Left out, as they call other functions of the table and would count twice: hipMemcpyFromSymbolAsync, and
+// Left out because they call other functions of the table, which would be counted twice: hipMemcpyFromSymbolAsync, and
 // in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost (hipHostMalloc); hipMemAllocPitch (hipMallocPitch);
 // hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer functions and hipGraphExecChildGraphNodeSetParams.
-// Also left out are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, as they
-// change no thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
+// Also left out are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, because
+// they change no thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
 #include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
 
@@ -28,8 +28,8 @@ constexpr const char* copy_3d_6 = "hip6-types (*{32 int src_type, 40 src_host, 4
                                   "112 int dst_type, 120 dst_host, 128 dst, 160 bytes, 168 height, 176 depth})";
 
 constexpr TableEntry hip_table[] = {
-    // Launches. The Ext and Hcc functions take the grid in work items, not in blocks. The C++ names are exported by
-    // libraries of 5.x and called by rocBLAS.
+    // Launches. The Ext and Hcc functions take the grid in work items, not in blocks. Libraries of 5.x export the C++
+    // names, and rocBLAS calls them.
     {"hipLaunchKernel[_spt]", KIND_LAUNCH, launch_dim3},
     {"hipExtLaunchKernel", KIND_LAUNCH, launch_dim3},
     {"hipLaunchCooperativeKernel[_spt]", KIND_LAUNCH, "(func, dim3 grid, dim3 block, _, int smem, stream)"},

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
 constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
-constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // also other calls with a root
+constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // for all calls with a root
 constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
 constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
 constexpr const char* message_arguments = "(_, bytes, int format, _, handle, stream)";
@@ -24,7 +24,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclAlltoAll", KIND_COLLECTIVE, all_gather}, // 2.28.3
     {"ncclGather", KIND_COLLECTIVE, broadcast},
     {"ncclScatter", KIND_COLLECTIVE, broadcast},
-    // Variants with a structure of options as the last argument: 2.31
+    // Variants since 2.31 whose last argument is a structure of options
     {"ncclAllReduceConfig", KIND_COLLECTIVE, all_reduce},
     {"ncclReduceConfig", KIND_COLLECTIVE, reduce},
     {"ncclBroadcastConfig", KIND_COLLECTIVE, broadcast},
@@ -48,7 +48,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclGroupEnd", KIND_GROUP_END, ""},
     {"ncclGroupSimulateEnd", KIND_GROUP_DROP, ""}, // 2.22.3
 
-    // The communicator id, passed by value, is on the stack.
+    // The communicator id is passed by value, on the stack.
     {"ncclCommInitRank", KIND_COMM_NEW, new_communicator},
     {"ncclCommInitRankConfig", KIND_COMM_NEW, new_communicator},
     {"ncclCommInitRankScalable", KIND_COMM_NEW, new_communicator},
@@ -59,7 +59,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
     {"ncclCommDestroy", KIND_COMM_DESTROY, "(handle)"},
     {"ncclCommAbort", KIND_COMM_DESTROY, "(handle)"},
-    // Calls of which only failures are reported.
+    // Only failures of these calls are reported.
     {"ncclCommGetAsyncError", KIND_COMM_QUERY, "(handle, out)"}, // 2.4.2
     {"ncclCommFinalize", KIND_COMM_QUERY, "(handle)"},           // 2.14.3
     {"ncclCommRevoke", KIND_COMM_QUERY, "(handle)"},             // 2.28.7

@@ -68,7 +68,7 @@ std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bo
 
 Runtime runtime_of(std::string_view soname)
 {
-    // libcudart.so.12, or libcudart-d0da41ae.so.11.0 as renamed by a wheel.
+    // "libcudart.so.12", or "libcudart-d0da41ae.so.11.0" if a Python wheel has renamed it.
     const size_t at = soname.find(".so.");
     if (at == std::string_view::npos)
         return any_runtime;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe table: every API function that a tool may probe, and the places of its arguments. The places are from cuda.h
-// and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/attach/abi).
+// Probe table: every API function that a tool may probe, and the locations of its arguments. The locations follow from
+// cuda.h and cuda_runtime_api.h (11.2 to 13.0) and are checked against compiled calls (tests/unit/attach/abi).
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -22,7 +22,7 @@ enum class Library : uint8_t {
     hip,     // libamdhip64.so*: AMD's driver and runtime in one
 };
 
-// Versions of a runtime that a row is valid for. The driver's ABI is frozen per symbol name.
+// Runtime versions to which a row applies. Rows of the driver need none, because its ABI is frozen per symbol name.
 enum Runtime : uint8_t {
     any_runtime = 0,
     cudart11 = 1,
@@ -40,18 +40,18 @@ struct Probe {
     probe_row row{};
 };
 
-// The library of a LAYER_x. NCCL calls have the driver's layer.
+// The library of a LAYER_x. NCCL calls are in the driver's layer.
 Library library_of(uint8_t layer);
 
-// All rows of these kinds in one library. Each variant (_ptsz) has its own row.
+// All rows of these kinds in one library. Each per-thread variant (_ptsz) has its own row.
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 
-// For each probe, its symbol if the function waits and its layer is counted (driver, runtime; HIP always), else an
-// empty string.
+// For each probe, its symbol if the function waits and its layer is counted, else an empty string. driver, runtime:
+// these layers are counted; HIP always is.
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
-// Major version of a soname as a bit of Runtime: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
-// any_runtime if it has none: the version of a static runtime is unknown, so only rows for all versions apply to it.
+// Bit of Runtime for the major version in a soname: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
+// any_runtime if the soname has no version, as for a static runtime: only rows for all versions apply to it.
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
@@ -59,12 +59,12 @@ bool applies(const Probe& probe, Runtime runtime);
 // ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" if unknown.
 std::string result_name(Library library, int result);
 
-// Sets of calls that BPF programs serve. A tool attaches the programs whose counts it shows.
+// Sets of calls that BPF programs handle. A tool attaches the programs whose counts it prints.
 
 // Set of rows of the probe table.
 struct CallSet {
     uint64_t kinds = 0;                       // one bit per probe_kind
-    bool (*only)(const probe_row&) = nullptr; // restricts the rows of these kinds; null: all
+    bool (*only)(const probe_row&) = nullptr; // selects rows of these kinds; null: all
 
     bool has_kind(int kind) const { return kinds >> kind & 1; }
     bool has(const probe_row& row) const { return has_kind(row.kind) && (!only || only(row)); }
@@ -79,7 +79,7 @@ consteval CallSet calls_of(std::initializer_list<probe_kind> kinds, bool (*only)
     return set;
 }
 
-// Number by which BPF programs know the first probe that is in calls; 0: none.
+// Number by which BPF programs identify the first probe whose row is in calls; 0 if there is none.
 inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 {
     const auto found = std::ranges::find_if(probes, [&](const Probe& probe) { return calls.has(probe.row); });
@@ -90,7 +90,8 @@ inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
-// Frequent functions, one per kind. A faster program for that function alone, with a fixed row, may serve it.
+// Functions that are called most often, at most one per kind. A faster program may serve such a function alone, with a
+// constant row.
 constexpr bool is_often(const probe_row& row)
 {
     return row.often && !row.per_thread_stream;
@@ -103,7 +104,7 @@ inline constexpr std::string_view slower_launches = "counting a launch costs mor
 inline constexpr CallSet copy_calls = calls_of({KIND_COPY});
 inline constexpr CallSet batch_calls = calls_of({KIND_COPY_BATCH, KIND_COPY_BATCH_3D});
 
-// wait.bpf.h. Synchronous sets (memset) are left out, as they return before the device is done.
+// wait.bpf.h. Synchronous memsets are left out, because they return before the device is done.
 constexpr bool blocks_host(const probe_row& row)
 {
     if (row.kind == KIND_COPY)
@@ -128,7 +129,7 @@ inline constexpr CallSet memory_calls =
               KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
-// context.bpf.h: kernel names, captures, the current device of a thread; note_calls need no return probe
+// context.bpf.h: kernel names, captures, and the current device of a thread. note_calls need no return probe.
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(

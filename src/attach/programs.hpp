@@ -22,19 +22,19 @@ class KernelHooks {
 public:
     virtual ~KernelHooks() = default;
 
-    // Attaches to drivers that were loaded since the last call. Call it after load and then every second. Returns true
-    // if there were any. Throws Error.
+    // Attaches to drivers that were loaded since the last call, and returns true if there were any. Call it after load
+    // and then every second. Throws Error.
     virtual bool hook_new_drivers() = 0;
-    // Message on the driver it waits for; empty if there is something to trace.
+    // Message about the driver that the tool waits for; empty if there is something to trace.
     virtual std::string waits_for() const = 0;
-    // Message on drivers that cannot be traced; empty if there are none.
+    // Message about drivers that cannot be traced; empty if there are none.
     virtual std::string not_traced() const = 0;
     virtual unsigned functions() const = 0;
     virtual std::string ways() const = 0;
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
-// HIP has one layer. It is counted together with whichever of CUDA's layers is counted.
+// HIP has a single layer, which is counted with either of CUDA's layers.
 enum class Layers : uint8_t {
     none = 0,
     cuda_driver = 1,
@@ -46,7 +46,7 @@ enum class Layers : uint8_t {
     both = driver | runtime,
 };
 
-// A row of the table. A program may have several rows.
+// Row of the table. A program may have several rows.
 struct Program {
     std::string_view name; // as in Hook
     Layers layers = Layers::both;
@@ -58,7 +58,7 @@ struct Program {
     std::string_view instead_of{}; // as in Hook; that program must precede it in the table
 };
 
-// The functions to probe, without duplicates, and the hooks, in the order of the table.
+// The functions to probe, without duplicates, and the hooks in the order of the table.
 struct ProbePlan {
     std::vector<Probe> probes;
     std::vector<Hook> hooks;
@@ -67,7 +67,7 @@ ProbePlan plan_probes(std::span<const Program> programs);
 
 } // namespace gpusnoop
 
-// Detects from the JIT-compiled code of a BPF program whether it uses a private stack, which belongs to the CPU.
+// Detection of private stacks in the JIT-compiled code of BPF programs. A private stack belongs to a CPU.
 struct bpf_object;
 
 namespace gpusnoop {
@@ -87,10 +87,11 @@ namespace gpusnoop {
 
 class ProgramTimes {
 public:
-    // Measures the programs of these hooks (Hook::program). Each run takes some 50 ns more while it measures.
+    // Measures the programs of these hooks (Hook::program). Meanwhile each run of a program takes about 50 ns longer.
     ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks);
 
-    // Mean run time in ns; nullopt: too few runs so far, or no statistics. Once known, the measurement stops.
+    // Mean run time in ns; nullopt if there were too few runs so far, or there are no statistics. The measurement stops
+    // once the mean is known.
     const std::optional<double>& mean_ns();
 
 private:

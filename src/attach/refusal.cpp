@@ -50,7 +50,7 @@ try {
     return 0;
 }
 
-// The text between the last occurrence of before and the next occurrence of after.
+// Returns the text between the last occurrence of before and the next occurrence of after.
 std::optional<std::string> between(std::string_view text, std::string_view before, std::string_view after)
 {
     const size_t at = text.rfind(before);
@@ -63,14 +63,14 @@ std::optional<std::string> between(std::string_view text, std::string_view befor
     return std::string(text.substr(0, end));
 }
 
-// The program named in "libbpf: prog 'launch_entry': BPF program load failed: Invalid argument".
+// Name of the refused program, found in "libbpf: prog 'launch_entry': BPF program load failed: Invalid argument".
 std::string refused_program(std::string_view log)
 {
     const size_t at = log.find("': BPF program load failed");
     return at == std::string_view::npos ? "" : between(log.substr(0, at + 1), "prog '", "'").value_or("");
 }
 
-// The helper or kfunc that a program cannot call, from messages of the verifier and libbpf.
+// Name of the helper or kfunc that a program cannot call, found in messages of the verifier and libbpf.
 std::optional<std::string> missing_function(std::string_view log)
 {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 6> forms{{
@@ -87,7 +87,7 @@ std::optional<std::string> missing_function(std::string_view log)
     return std::nullopt;
 }
 
-// The verifier's error message: the line above "processed 12 insns (limit 1000000) ...".
+// Returns the verifier's error message: the line above "processed 12 insns (limit 1000000) ...".
 std::string verifier_message(std::string_view log)
 {
     const size_t end = log.rfind("\nprocessed ");
@@ -119,7 +119,7 @@ Refusal refusal_of(int error, std::string_view log)
     const bool locked = log.find("ulimit -l") != std::string_view::npos;
     if (error == ENOMEM || locked)
         return because(RefusalCause::memory, locked ? "ulimit -l" : map.value_or(""));
-    // EPERM or EACCES from the verifier has a message. Without one, BPF is forbidden.
+    // EPERM or EACCES without a message of the verifier means that BPF is forbidden as a whole.
     const std::string message = verifier_message(log);
     if ((error == EPERM || error == EACCES) && message.empty())
         return because(RefusalCause::permission);
@@ -195,7 +195,7 @@ LoadLog::~LoadLog()
 
 void LoadLog::add(std::string_view message)
 {
-    // The log of a large program may have megabytes, and the reason is at its end.
+    // The log of a large program may be megabytes long, and the reason is at its end.
     constexpr size_t kept_bytes = 1 << 16;
     if (message.size() > kept_bytes) {
         text_ += message.substr(0, 256);

@@ -26,7 +26,7 @@ struct Refusal {
     RefusalCause cause = RefusalCause::unknown;
     int error = 0;       // errno
     std::string program; // the refused program; empty if no single program is the cause
-    std::string detail;  // by cause: function, map, or the verifier's message; may be empty
+    std::string detail;  // depending on cause: a function, a map, or the verifier's message; may be empty
 
     std::string reason() const; // "the verifier gave up after 1000001 instructions"
     std::string text() const;   // "the kernel refused the BPF program launch_entry: " and the reason
@@ -48,8 +48,8 @@ private:
     Refusal refusal_;
 };
 
-// Captures the output of libbpf on this thread during its lifetime. With -vv, the output is also printed. One at a
-// time.
+// Captures the output of libbpf on this thread during its lifetime. With -vv, the output is also printed. A thread may
+// have only one.
 class LoadLog {
 public:
     LoadLog();
@@ -64,17 +64,17 @@ private:
     std::string text_;
 };
 
-// Silences libbpf, except with -vv, as its warnings help only users who know its internals.
+// Silences libbpf unless -vv is given, because its warnings help only users who know its internals.
 void quiet_libbpf();
 
-// In a kernel in confidentiality lockdown, BPF programs may read the memory of processes, but not kernel memory by a
-// helper function. libbpf (1.3 to 1.7) tests only the helper for kernel memory. If that is refused, it replaces both
-// helpers by those from before 5.5, which the lockdown forbids, too.
+// In a kernel in confidentiality lockdown, BPF programs may read the memory of processes, but may not read kernel
+// memory by a helper function. libbpf (1.3 to 1.7) only tests whether the helper for kernel memory works. If not, it
+// replaces the helpers for kernel and for user memory by those from before 5.5, which the lockdown also forbids.
 
-// Tested by loading programs, as securityfs, which has the lockdown state, may be absent in containers.
+// Tested by loading programs, because securityfs, which shows the lockdown state, may be absent in containers.
 bool is_confidentiality_lockdown();
 
-// Undoes the replacement. All reads of the programs are of process memory in this mode (bpf/base/machine.bpf.h).
+// Undoes that replacement. In this mode, BPF programs read only the memory of processes (bpf/base/machine.bpf.h).
 void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

@@ -26,19 +26,20 @@ struct Targets::Search {
     CudaFile* suspended_file = nullptr; // for SearchRequest::Kind::reexamine; null if dropped meanwhile
     std::optional<uint64_t> held{};     // see Targets::Held
     pid_t helper = -1;
-    uint64_t user = 0; // of the request's process
+    uint64_t user = 0; // owner of the process to scan
     std::optional<Candidate> examining{};
     std::vector<CudaFile*> files{};
     Clock::time_point begin{};
     uint64_t busy_before_ns = 0; // busy_ns() at begin
 
-    // Time in which the helper ran or waited for a CPU.
+    // CPU time of the helper, including the time that it waited for a CPU.
     static uint64_t busy_ns(pid_t helper)
     {
         const auto share = thread_cpu_time(helper, helper);
         return share ? share->used_ns + share->waited_ns : 0;
     }
-    // Time in which files blocked this scan. Excludes waiting for a CPU, so a busy machine does not count.
+    // Time in which files blocked this scan. Excludes waiting for a CPU, so that a busy machine is not blamed on the
+    // files.
     Clock::duration blocked(Clock::time_point now) const
     {
         const uint64_t busy = busy_ns(helper);

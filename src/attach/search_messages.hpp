@@ -16,8 +16,8 @@ namespace gpusnoop {
 struct SearchRequest {
     enum class Kind : uint8_t {
         mapped,      // find the CUDA files that the process maps executable
-        installed,   // find the drivers that it would load from the usual folders
-        opened,      // examine the attached file, which it is about to map
+        installed,   // find the drivers that the process would load from the usual folders
+        opened,      // examine the attached file, which the process is about to map
         path_checks, // answer the questions
         reexamine,   // examine the attached file, which was overwritten
     };
@@ -30,7 +30,7 @@ struct SearchRequest {
     pid_t pid = 0;
     uint32_t dropped = 0; // files dropped so far; if it changes, file numbers from earlier verdicts are invalid
     std::vector<Question> questions;
-    std::string path{}; // of the attached file; of an opened one as /proc shows it
+    std::string path{}; // path of the attached file; for an opened file, as /proc shows it
 };
 
 void fields(auto& each, same_as_const<SearchRequest::Question> auto& q)
@@ -47,8 +47,8 @@ void fields(auto& each, same_as_const<SearchRequest> auto& r)
 struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
-    uint64_t device = 0, inode = 0; // as /proc shows them; of an opened file from stat(); 0: unknown
-    uint64_t page = 0;              // address of the helper's mapping of it, for FileIds; 0: none
+    uint64_t device = 0, inode = 0; // as /proc shows them; for an opened file, from stat(); 0: unknown
+    uint64_t page = 0;              // address at which the helper has mapped the file, for FileIds; 0: not mapped
     int64_t changed_ns = 0;         // time of the last change, as cached by the kernel
 };
 
@@ -57,7 +57,8 @@ void fields(auto& each, same_as_const<FileCandidate> auto& f)
     each(f.path, f.deleted, f.device, f.inode, f.page, f.changed_ns);
 }
 
-// Answer to a candidate. If an inotify instance is attached, the helper adds the file to it before examining the file.
+// Answer to a candidate. If an inotify instance is attached, the helper adds the file to that instance before examining
+// the file.
 struct SearchVerdict {
     bool examine = false; // false: the file is known or not wanted
     uint32_t number = 0;  // CudaFile::number of a known file; 0: none
@@ -115,7 +116,7 @@ void fields(auto& each, same_as_const<SearchEnd> auto& e)
     each(e.complete, e.refused, e.known, e.leads, e.unreadable);
 }
 
-// Has exactly one of its members.
+// Message of a helper. Exactly one member is set.
 struct SearchAnswer {
     std::optional<FileCandidate> candidate;
     std::optional<ExaminedFile> examined;

@@ -23,10 +23,10 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t helpers_max = 4;
-constexpr long helpers_for_slow_users_max = 2; // of helpers_max; the others serve other users
+constexpr long helpers_for_slow_users_max = 2; // of helpers_max; the other helpers serve other users
 constexpr Clock::duration retry_delay = 500ms;
 
-// Placeholder for a file that cannot be examined yet.
+// Stands in for the results of a file that cannot be examined yet.
 ExaminedFile unexamined_file(Library library)
 {
     ExaminedFile file;
@@ -97,7 +97,7 @@ bool Targets::ready()
     return is_ready;
 }
 
-// Returns false if the request was not sent, as no helper is free.
+// Sends the request to a helper. Returns false if no helper is free.
 bool Targets::ask(Search search, int file)
 {
     search.request.dropped = files_.dropped();
@@ -114,7 +114,7 @@ bool Targets::ask(Search search, int file)
     return true;
 }
 
-// Users whose files are slow to read may use half of the helpers.
+// Users whose files are slow to read may use only half of the helpers.
 bool Targets::may_use_helper(uint64_t user)
 {
     const auto now = Clock::now();
@@ -132,7 +132,7 @@ void Targets::scan(pid_t pid, bool installed)
     SearchRequest request{
         .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
     if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
-        found_.push_back( // rescanned later, as after a slow scan
+        found_.push_back( // scanned again later, as after a slow scan
             {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 
@@ -170,7 +170,8 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         return std::ranges::any_of(
             searches_, [&](const auto& search) { return !search.second.is_for_slow_user(reader_.blame(), now); });
     };
-    // Progress extends the time, so a busy machine can finish all scans. A scan that hangs does not delay the others.
+    // Progress extends the time, so that a busy machine can finish all scans. One scan that hangs does not delay the
+    // others.
     while ((next < scans.size() || has_pending()) && Clock::now() - last_progress < time &&
            Clock::now() - begin < 5 * time) {
         step();
@@ -188,7 +189,7 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         for (Found& some : found(10ms)) {
             if (some.ended && !some.complete)
                 scans.push_back({some.pid, some.installed});
-            if (!some.helper_lost) // a message means that a scan has progressed by at least one file
+            if (!some.helper_lost) // each message means that a scan has progressed by at least one file
                 last_progress = Clock::now();
             all.push_back(std::move(some));
         }
@@ -290,7 +291,7 @@ SearchVerdict Targets::judge(Search& search, FileCandidate candidate, Fd where)
     return {.examine = true};
 }
 
-// Files that have functions to probe stay registered and open.
+// Registers the file and keeps it open if it has functions to probe.
 void Targets::apply_examined(Search& search, ExaminedFile examined)
 {
     Candidate found = *std::exchange(search.examining, std::nullopt);
@@ -302,7 +303,7 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
     found.guard.set_watch(examined.watch);
     if (found.guard.is_broken(found.where, true))
         found.guard.release(found.where);
-    // If a writer has it open, it is reexamined later.
+    // If a writer has the file open, the file is examined again later.
     const bool may_change = found.guard.is_open() && search_.has_cuda_name(candidate.path);
     if (may_change)
         examined = unexamined_file(search_.library_named(candidate.path));
@@ -318,7 +319,7 @@ void Targets::apply_examined(Search& search, ExaminedFile examined)
     writes_.remove(found.guard.watch());
 }
 
-// Registers the file. If a writer has it open, it is suspended from the start.
+// Registers the file. If a writer has the file open, the file is suspended from the start.
 void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
 {
     const FileCandidate& candidate = found.candidate;
@@ -347,7 +348,7 @@ void Targets::add_file(Search& search, Candidate found, ExaminedFile examined)
     add_found(search, &known);
 }
 
-// Validates the answer, as a malicious file may have taken over the helper.
+// Validates the answer, because a malicious file may have taken over the helper.
 bool Targets::is_valid(const ExaminedFile& examined) const
 {
     return examined.places.size() <= probes_.size() && examined.cookie_word <= COOKIE_WORD_MAX &&
@@ -377,11 +378,11 @@ void Targets::end(Search search, const SearchEnd& result)
         CudaFile* const file = files_.by_number(number);
         if (file)
             add_found(search, file);
-        complete &= file != nullptr; // the file was dropped meanwhile
+        complete &= file != nullptr; // null if the file was dropped meanwhile
     }
     const SearchRequest& request = search.request;
     reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
-    if (request.kind == SearchRequest::Kind::reexamine) { // retried later if the file was not examined
+    if (request.kind == SearchRequest::Kind::reexamine) { // if the file was not examined, it is postponed
         if (search.suspended_file)
             postpone(search.suspended_file);
         return;
@@ -416,8 +417,8 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
                          errno_text(file.error), hint));
 }
 
-// A helper hangs or has crashed. Blocks the file that it was reading, unless this was the first crash over the file,
-// which may have another cause.
+// Called when a helper hangs or has crashed. Blocks the file that it was reading, except after the first crash over the
+// file, which may have another cause.
 bool Targets::on_loss(const Reader::Loss& loss)
 {
     const auto at = searches_.find(loss.question);
@@ -432,7 +433,7 @@ bool Targets::on_loss(const Reader::Loss& loss)
             for (const SearchRequest::Question& question : request.questions)
                 result.leads.push_back(question.path != path); // the other paths are checked again later
         } else if (request.kind == SearchRequest::Kind::reexamine) {
-            if (search.suspended_file && ++search.suspended_file->helpers_lost > 1) // the first loss is forgiven
+            if (search.suspended_file && ++search.suspended_file->helpers_lost > 1) // the first loss is ignored
                 complain(fmt::format("{} was overwritten and is no longer traced: {}", search.suspended_file->path,
                                      loss.why));
         } else if (search_.is_blocked(key) || (loss.died && reader_.blame().forgive(request.pid, key))) {
@@ -450,7 +451,7 @@ bool Targets::on_loss(const Reader::Loss& loss)
         if (of_process)
             found_.back().helper_lost = true;
     }
-    reader_.retire_idle(); // new helpers know the blocked files
+    reader_.retire_idle(); // new helpers will know the blocked files
     return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the files to probe: CUDA libraries among the mappings of processes. A file is one target, however many paths,
-// mounts and containers lead to it. Sandboxed helpers read the files (file_search.hpp). Only found(), found_all() and
-// unused() wait for them, for a limited time.
+// Search for the files to probe: CUDA libraries among the mappings of processes. A file is one target, even if several
+// paths, mounts and containers lead to it. Sandboxed helpers read the files (file_search.hpp). Only found(),
+// found_all() and unused() wait for helpers, for a limited time.
 #pragma once
 
 #include "attach/file_search.hpp"
@@ -26,17 +26,17 @@ namespace gpusnoop {
 
 class Targets {
 public:
-    // probes: the functions to find; must outlive the object. count_runtime: the runtime's calls are counted, so every
-    // file of every process is searched for a runtime. Else the runtime's probes only provide names, and processes
-    // without a driver are skipped.
+    // probes: the functions to find; must outlive the object. count_runtime: if true, the runtime's calls are counted,
+    // so every file of every process is searched for a runtime. If false, the runtime's probes only provide names, so
+    // processes without a driver are skipped.
     Targets(std::span<const Probe> probes, bool count_runtime);
     ~Targets();
 
-    // Starts a scan for the CUDA files that the process maps executable or, with installed, for the drivers that it
-    // would load from the usual folders: probes that are attached before a library is mapped lose no call. Call it only
-    // if ready().
+    // Starts a scan for the CUDA files that the process maps executable. With installed, scans instead for the drivers
+    // that it would load from the usual folders, because probes that are attached before a library is mapped lose no
+    // call. Call it only if ready().
     void scan(pid_t pid, bool installed = false);
-    // A process that is held (see MappingGate) until its scan has ended.
+    // A process that is held (see MappingGate) until its scan ends.
     struct Held {
         uint64_t id = 0;
         pid_t pid = 0;
@@ -49,45 +49,46 @@ public:
     struct Found {
         pid_t pid = 0;
         bool installed = false;
-        std::vector<CudaFile*> files; // valid until drop(). One new file; with ended, all files of the scan
+        std::vector<CudaFile*> files; // if ended, all files of the scan, else one new file; valid until drop()
         bool ended = false;
-        bool complete = true;     // with ended: false if the scan ran out of time; scan again
+        bool complete = true;     // set with ended; if false, the scan ran out of time and must be repeated
         bool helper_lost = false; // the helper of this scan hung or crashed
-        bool reexamined = false;  // result for a suspended file; if it has no places, why has the reason
-        bool moved = false;       // with reexamined: overlayfs has copied the file up to another inode
+        // the file was suspended and was examined again; if it has no places, `why` has the reason
+        bool reexamined = false;
+        bool moved = false; // set with reexamined: overlayfs has copied the file up to another inode
         std::string why{};
         std::chrono::nanoseconds took{0};
-        std::optional<uint64_t> held{}; // with ended: id of the held process
+        std::optional<uint64_t> held{}; // set with ended: id of the held process
     };
-    // The results since the last call. Waits up to timeout for the first one.
+    // Returns the results since the last call. If there are none, waits up to timeout for the first one.
     std::vector<Found> found(std::chrono::milliseconds timeout);
     struct Scan {
         pid_t pid;
         bool installed = false;
     };
-    // Scans these processes and returns the results. Stops after this time without progress, or five times that in
-    // total, and skips users whose files are slow to read. On return, scans has the unfinished ones. step: called
+    // Runs these scans and returns their results. Stops if no scan makes progress for `time`, or after five times as
+    // long in total. Skips users whose files are slow to read. On return, scans has the unfinished ones. step: called
     // between scans; may throw. Throws Error if no helper can be started.
     std::vector<Found> found_all(std::vector<Scan>& scans, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
-    // Message on the processes whose scans are unfinished; empty if there are none.
+    // Message about the processes whose scans are unfinished; empty if there are none.
     static std::string describe_unfinished(std::span<const Scan> left);
-    // Readable when found() has results.
+    // Becomes readable when found() may have results.
     int descriptor() const { return epoll_.get(); }
 
     // True if the mapped file may contain CUDA functions. device and inode: as /proc shows them.
     bool may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const;
 
-    // Files that no process has mapped since the previous call, and whose path no longer leads to them: they or their
-    // container were removed. The caller should drop them, or their file system cannot be unmounted.
+    // Files that no process has mapped since the previous call and whose path no longer leads to them, because the file
+    // or its container was removed. The caller should drop these files, or else their file system cannot be unmounted.
     std::vector<CudaFile*> unused();
     void drop(CudaFile* file);
 
-    // Files that writers have opened or written since they were examined, each once. Detach their probes before
-    // suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
+    // Files that writers have opened or written since the last examination. Each file is returned once. Before calling
+    // suspend(), which lets the writers continue, detach the file's probes. thorough: see FileGuard::is_broken().
     std::vector<CudaFile*> overwritten(bool thorough);
     void suspend(CudaFile* file);
-    // Starts to reexamine the suspended files that no writer has open any more. found() returns the results.
+    // Examines again the suspended files that no writer has open any more. found() returns the results.
     void examine_suspended();
 
     // Messages about files that cannot be traced, one per file.

@@ -44,8 +44,8 @@ Fd load_empty_program(int attach_type)
     return Fd(bpf_prog_load(BPF_PROG_TYPE_KPROBE, "gpusnoop_try", "GPL", code, std::size(code), &options));
 }
 
-// Tries a link on a directory. Returns the link or -errno. The kernel checks the file last, so the error shows whether
-// the other parameters are supported.
+// Tries to create a link on a directory. Returns the link or -errno. The kernel checks the file last, so the error
+// shows whether the other parameters are supported.
 int try_link(int attach_type, int pid)
 {
     Fd program = load_empty_program(attach_type);
@@ -63,7 +63,7 @@ int try_link(int attach_type, int pid)
     return link;
 }
 
-// "/" is not a regular file: EBADF from a kernel that knows the attach type, EINVAL from one that does not.
+// "/" is not a regular file. A kernel that knows the attach type returns EBADF, one that does not returns EINVAL.
 bool supports(int attach_type)
 {
     return try_link(attach_type, 0) == -EBADF;
@@ -71,7 +71,8 @@ bool supports(int attach_type)
 
 using machine::uprobe_return_call;
 
-// Makes the system call in a child. Returns its errno, 0, or -1 if it killed the child.
+// Makes the system call of return probes in a child, with or without a seccomp filter that refuses it. Returns its
+// errno, 0, or -1 if the call killed the child.
 int call_in_child(bool filtered)
 {
     if (!uprobe_return_call)
@@ -214,7 +215,7 @@ LeftoverEvents remove_leftover_events(const Tracefs& tracefs)
             (is_alive(pid) ? running : leftover).insert(name);
     }
     LeftoverEvents events{.of_running = static_cast<unsigned>(running.size())};
-    for (const std::string& name : leftover) { // refused if a run in another pid namespace uses the event
+    for (const std::string& name : leftover) { // the removal fails if a run in another pid namespace uses the event
         const bool removed = write_to(tracefs.directory(), "uprobe_events", fmt::format("-:{}\n", name)) == 0;
         (removed ? events.removed : events.in_use)++;
     }
@@ -232,7 +233,7 @@ UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::s
                          bool on_return)
     : tracefs_(tracefs), name_(next_event_name())
 {
-    // One line per write: each further definition adds a place to the event (5.5, 60d53e2c3b75).
+    // Each write has one line. Each further line adds a place to the event (5.5, 60d53e2c3b75).
     for (uint64_t offset : offsets) {
         std::string line = fmt::format("{}:{}/{} {}:0x{:x}\n", on_return ? 'r' : 'p', group, name_, path, offset);
         if (int error = write_to(tracefs_.directory(), "uprobe_events", line)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiers: ways of attaching probes, best first. Chosen by trying, never by kernel version.
+// Tiers: ways of attaching probes, best first. The tier is chosen by trying, never by kernel version.
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,10 +13,10 @@
 namespace gpusnoop {
 
 enum class Tier : uint8_t {
-    session, // 6.13+: one program for entry and return; entries without a return as in multi
-    multi,   // 6.6+: all functions of a file in one link, with cookies
-    tracefs, // older: many functions of a file in one tracefs event, distinguished by their offset in a page
-    perf,    // a perf event per function: detaching takes 0.1 s each
+    session, // 6.13+: one program for entry and return; functions without a return probe are attached as in multi
+    multi,   // 6.6+: one link for all functions of a file, with cookies
+    tracefs, // older kernels: one tracefs event for many functions of a file, distinguished by their offset in a page
+    perf,    // a perf event per function; each takes 0.1 s to detach
 };
 
 inline constexpr std::string_view tier_names[] = {"session", "multi", "tracefs", "perf"};
@@ -27,12 +27,12 @@ Tier tier_from_name(std::string_view name); // one of tier_names
 // The best tier that this kernel supports.
 Tier best_tier();
 
-// False on 6.6 to 6.9 (before 46ba0e49b642): their uprobe_multi filters by thread, not by process, so the BPF program
-// has to filter.
+// False on Linux 6.6 to 6.9 (before 46ba0e49b642). Their uprobe_multi filters by thread, not by process, so the BPF
+// program has to filter.
 bool multi_filters_processes();
 
-// True if a return probe kills processes under seccomp: the probed function returns through a special system call
-// (6.11, ff474a78cef5), which their filters do not allow. Fixed by cf6cb56ef244 (6.14 and stable trees).
+// True if a return probe kills processes that use seccomp: probed functions return through a special system call (since
+// 6.11, ff474a78cef5), which seccomp filters do not allow. Fixed by cf6cb56ef244 (6.14 and stable trees).
 bool return_probes_break_seccomp();
 
 // Attach types that the headers of the oldest supported distribution lack.
@@ -54,7 +54,7 @@ struct MultiLink {
 int create_link(const MultiLink& link);
 
 // uprobe events in tracefs, for kernels without uprobe_multi. Many places share one event, so attaching and detaching
-// cost the same for one place and for hundreds.
+// hundreds of places costs no more than one.
 
 // Private mount of tracefs, outside the directory tree; unmounted with the object.
 class Tracefs {
@@ -68,20 +68,20 @@ private:
 
 struct LeftoverEvents {
     unsigned removed = 0;
-    unsigned in_use = 0;     // their process has exited, but the kernel reports them as busy
-    unsigned of_running = 0; // their process id is in use, perhaps by an unrelated process
+    unsigned in_use = 0;     // their process has exited, but the kernel refuses to remove them, because they are in use
+    unsigned of_running = 0; // left in place, because a process with their process id is running; it may be unrelated
 };
 
-// Removes the events that killed runs left behind. They keep the file systems of the probed files busy.
+// Removes the events that killed runs left behind, because these keep the file systems of the probed files busy.
 LeftoverEvents remove_leftover_events(const Tracefs& tracefs);
 
 // The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt if there is none.
 std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);
 
-// A uprobe event on places of one file; removed with the object.
+// A uprobe event on places in one file. The destructor removes the event.
 class UprobeEvent {
 public:
-    // path: as this process opens the file. Throws Error.
+    // path: the path by which this process can open the file. Throws Error.
     UprobeEvent(const Tracefs& tracefs, const std::string& path, std::span<const uint64_t> offsets, bool on_return);
     ~UprobeEvent();
     UprobeEvent(const UprobeEvent&) = delete;
