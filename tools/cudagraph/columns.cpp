@@ -35,7 +35,7 @@ Shown unless_updated(const C& c, Shown where)
     return c.updates && where == Shown::both ? Shown::json : where;
 }
 
-// Null if the nodes are not known: the graph is older than the run.
+// Null if the nodes are unknown, because the graph is older than the run.
 const graph_nodes* nodes_of(const G& group)
 {
     return group.exec && !group.exec->exec.nodes.unknown ? &group.exec->exec.nodes : nullptr;
@@ -67,7 +67,7 @@ constexpr F fields[] = {
     {{"", "exec_number", Unit::count},
      of_execs_in_json,
      [](const K& k, const G&, const C&) { return Cell(k.exec); },
-     "Its number, unique across all processes in this run."},
+     "Number of the executable graph, unique across all processes in this run."},
     {{"", "graph", Unit::hex},
      of_execs_in_json,
      [](const K&, const G& g, const C&) { return g.exec ? if_any(g.exec->exec.graph) : Cell(); },
@@ -82,7 +82,7 @@ constexpr F fields[] = {
     {{"KERNELS", "kernels", Unit::count, 7},
      of_execs,
      node_cell<NODE_KERNEL>,
-     "Nodes of these kinds; see `DESCRIPTION`.",
+     "Nodes by kind; see `DESCRIPTION`.",
      extra},
     {{"COPIES", "copies", Unit::count, 6}, of_execs, node_cell<NODE_COPY>, "", extra},
     {{"SETS", "memsets", Unit::count, 5}, of_execs, node_cell<NODE_SET>, "", extra},
@@ -112,8 +112,8 @@ constexpr F fields[] = {
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
-     "Graphs and executable graphs that exist at the end of the interval; of those made before tracing began, only "
-     "executable graphs that have been launched or changed since; with `--summary`."},
+     "Graphs and executable graphs that exist at the end of the interval. Of those older than the run, only "
+     "executable graphs that were launched or changed since tracing began are counted. With `--summary`."},
     {{"EXECS", "live_execs", Unit::count, 6},
      in_summary,
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_execs(g.who.images)); }},
@@ -146,8 +146,7 @@ constexpr F fields[] = {
      in_summary,
      [](const K&, const G& g, const C&) { return g.unknown ? Cell() : share(g.kernels, g.kernels + g.direct); },
      "Share of kernels that came from graphs: kernels_launched / (kernels_launched + DIRECT); `-` if there are "
-     "launches "
-     "of graphs with `?` nodes; with `--summary`."},
+     "launches of graphs with `?` nodes; with `--summary`."},
     {{"SETUP%", "setup_percent", Unit::percent, 6},
      in_summary,
      [](const K&, const G& g, const C& c) {
@@ -175,7 +174,7 @@ constexpr F fields[] = {
     {{"", "instantiate_total_ns", Unit::count},
      [](const C& c) { return c.settings.exec ? Shown::no : Shown::json; },
      count_of<&G::instantiate_ns>,
-     "In other rows: time spent in instantiations."},
+     "Time spent in instantiations, in rows that are not single graphs."},
     {{"UPDATES", "updates", Unit::count, 7},
      where_updated,
      count_of<&G::updates>,
@@ -197,7 +196,7 @@ constexpr F fields[] = {
     {{"ERRORS", "errors", Unit::count, 6},
      always<C>,
      count_of<&G::errors>,
-     "Calls that returned an error, of all kinds."},
+     "Calls of any kind that returned an error."},
     {{"AGE(s)", "age_ns", Unit::seconds, 9},
      [](const C& c) { return unless_updated(c, of_execs(c)); },
      [](const K&, const G& g, const C& c) { return has_birth(g) ? Cell(c.now_ns - g.exec->exec.born_ns) : Cell(); },
@@ -219,7 +218,7 @@ const ProcessField<StormLine> storm_fields[] = {
     {{"CAPTURES/min", "captures_per_minute", Unit::count, 12},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.captures); },
-     "Captures in the last minute, including failed ones, excluding the warm-up; and instantiations, likewise."},
+     "Captures, and instantiations, in the last minute, including failed ones, excluding the warm-up."},
     {{"INSTANTIATIONS/min", "instantiates_per_minute", Unit::count, 18},
      in_any_run,
      [](const StormLine& l, const AnyRun&) { return Cell(l.storm.instantiates); }},
@@ -242,8 +241,7 @@ constexpr LineField fields_of_lines[] = {
      [](const CallLine& l, const LineContext&) { return Cell(std::string(graph_call_name(l.call.key.kind))); },
      "`begin` and `capture` (begin and end of a capture), `create` (also a clone), `add` (a node), `destroy`, "
      "`instantiate`, `upload`, `update`, `set` (cuGraphExecKernelNodeSetParams and the like), `launch`, "
-     "`exec-destroy`. "
-     "Calls that become nodes under capture have no line."},
+     "`exec-destroy`. Calls that become nodes under capture have no line."},
     {{"GRAPH", "graph", Unit::hex, 14},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return if_any(l.call.graph.graph); },
@@ -255,8 +253,8 @@ constexpr LineField fields_of_lines[] = {
     {{"KERNELS", "kernels", Unit::count, 7},
      always<LineContext>,
      line_nodes<&Nodes::kernels>,
-     "Nodes after the call, of the executable graph if there is one, else of the graph; COPIES includes sets, OTHERS "
-     "host functions."},
+     "Nodes of the executable graph, or else of the graph, after the call. COPIES includes sets, OTHERS host "
+     "functions."},
     {{"COPIES", "copies", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::copies>},
     {{"OTHERS", "other_nodes", Unit::count, 6}, always<LineContext>, line_nodes<&Nodes::others>},
     {{"", "update_reason", Unit::text},

@@ -13,12 +13,13 @@
 namespace gpusnoop::cudagraph {
 
 enum class Measure : uint8_t { none, launch, instantiate, nodes };
-inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"}; // from the second on
+inline constexpr std::string_view measures[] = {"launch", "instantiate",
+                                                "nodes"}; // in the order of Measure, without none
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // maximum of captures, or instantiations, per minute that is not a storm
-    std::optional<double> warm_up_s; // 60
+    std::optional<unsigned> storms;  // more captures, or instantiations, per minute than this are a storm
+    std::optional<double> warm_up_s; // if unset, 60
 };
 
 struct Context : CallContext<Settings> {
@@ -33,7 +34,7 @@ void print_storm(Output& output, const Storm& storm, Processes& processes, uint6
 // Prints the groups as one table, sorted as the settings say, or with -H as histograms.
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns);
 
-// Fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
 // Validates the options and derives settings from them. Throws UsageError.

@@ -15,7 +15,7 @@
 namespace gpusnoop::cudagraph {
 namespace {
 
-bool is_memory_node(const probe_row& row) // cuGraphAddMemAllocNode and its free
+bool is_memory_node(const probe_row& row) // cuGraphAddMemAllocNode and cuGraphAddMemFreeNode
 {
     return (row.kind == KIND_ALLOC || row.kind == KIND_FREE) && row.holding == HOLDING_GRAPH;
 }
@@ -73,7 +73,7 @@ private:
     Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
-    std::vector<CallDelta> waiting_; // of graphs that were not known yet at the last report
+    std::vector<CallDelta> waiting_; // calls of graphs that were still unknown at the last report
 };
 
 CudaGraph::CudaGraph() : CallTool(about, settings_)
@@ -109,7 +109,7 @@ RunPlan CudaGraph::plan()
     };
     if (settings_.storms)
         return finish_plan(std::move(plan));
-    // Nodes are captured by the driver, whatever layer is counted.
+    // Captured nodes are traced at the driver, whichever layer is counted.
     plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
     plan.programs.push_back(
         {"often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
@@ -172,7 +172,7 @@ bool CudaGraph::tick(Output& output)
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
-        execs_->ended(*ended); // only with reports, which forget it
+        execs_->ended(*ended); // only if there are reports, because these forget ended graphs
     else
         CallTool::record(output, record);
 }
@@ -181,7 +181,7 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (!shows_rows_)
         return;
-    const std::span<const CallDelta> rows = calls(); // before groups are made, because it renumbers stacks
+    const std::span<const CallDelta> rows = calls(); // first, because calls() renumbers stacks, which groups use
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)

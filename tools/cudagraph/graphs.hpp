@@ -26,7 +26,7 @@ struct GraphSettings : CallSettings {
     bool time_instantiations = false; // instead of launches
 };
 
-// An executable graph. It is kept after its end until its calls have been reported.
+// An executable graph. It is kept after its destruction until its calls have been reported.
 struct ExecInfo {
     ImageId image;
     graph_exec exec;
@@ -97,7 +97,7 @@ struct GraphGroup {
 };
 
 std::string_view graph_call_name(uint8_t kind); // "launch", "instantiate", ...
-std::string_view update_reason(uint8_t reason); // "topology changed", ...
+std::string_view update_reason(uint8_t reason); // "topology", "node type", ...
 uint64_t node_count(const graph_nodes& nodes);
 
 class GraphGroups : public CallGroups<GraphSettings, GraphKey, GraphGroup> {
@@ -113,8 +113,8 @@ private:
     const Execs* execs_;
 };
 
-// Re-capture storms: processes that capture or instantiate graphs again and again. Normally that happens only a few
-// times at the start.
+// Re-capture storms: processes that capture or instantiate graphs again and again. Normally, a process does so only a
+// few times, when it starts.
 
 // Call stack from which a process makes graphs.
 struct StormSource {
@@ -127,14 +127,14 @@ struct Storm {
     ImageId image;
     uint64_t captures = 0; // in the last minute
     uint64_t instantiates = 0;
-    StormSource source; // the most frequent one
+    StormSource source; // the most frequent source
 };
 
 class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: maximum of captures, or instantiations, per minute that is not a storm. warm_up_ns: from a process's first
+    // limit: more captures, or instantiations, per minute are a storm. warm_up_ns: ignored time, from a process's first
     // capture or instantiation on.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 

@@ -52,7 +52,7 @@ Cell dimensions(const __u32 (&xyz)[3])
 }
 
 // A percentile is known only to its bucket. If the last launch is in the same bucket, its exact size is the best
-// estimate. Else it is the bucket's lower bound, because sizes are mostly round numbers, which begin buckets.
+// estimate. Else the bucket's lower bound is, because most sizes are round numbers, at which buckets begin.
 Cell percentile(const Histogram& histogram, double share, uint64_t last)
 {
     if (!histogram.total())
@@ -73,7 +73,7 @@ Cell threads(const K&, const G& g, const C&)
     return percentile(g.threads, percent / 100.0, product(g.shape.block));
 }
 
-// Launches; with --graphs expand, the kernels that graph launches start instead of these launches.
+// Number of launches. With --graphs expand, the launch of a graph counts as the kernels that it starts.
 uint64_t calls(const G& g, const C& c)
 {
     return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
@@ -114,7 +114,7 @@ constexpr auto fields = fields_of<F>(
               const auto n = kernels(k, g, c);
               return n ? per_second(*n, c) : Cell();
           },
-          "The same per second of the interval."}
+          "Kernel launches per second of the interval."}
             .in_text([](const K&, const G& g, const C& c) { return per_second(launches(g, c), c); }, Unit::rate),
         {of_calls({"CAPTURED", "captured", Unit::count, 8}),
          [](const C& c) { return c.captured ? Shown::both : Shown::json; }, count_of<&G::captured>,
@@ -154,18 +154,18 @@ constexpr auto fields = fields_of<F>(
         {{"", "blocks_p50", Unit::count},
          by_shape<Shown::json>,
          blocks<50>,
-         "Number of blocks that half of the launches, and 95% of them, do not exceed, to within about 6%."},
+         "Median and 95th percentile of the blocks per launch, to within about 6%."},
         {{"p95", "blocks_p95", Unit::count, 6}, by_shape<Shown::both>, blocks<95>},
         {{"BLOCK", "block", Unit::dim3, 9},
          by_shape<Shown::both>,
          [](const K&, const G& g, const C&) {
              return g.shaped && g.threads.total() ? dimensions(g.shape.block) : Cell();
          },
-         "Threads of a block of the last launch: x,y,z."},
+         "Threads per block of the last launch: x,y,z."},
         {{"", "threads_p50", Unit::count},
          by_shape<Shown::json>,
          threads<50>,
-         "The same for the number of threads in a block."},
+         "Median and 95th percentile of the threads per block, to within about 6%."},
         {{"p95", "threads_p95", Unit::count, 5}, by_shape<Shown::both>, threads<95>},
         {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
          by_shape<Shown::both>,
@@ -190,7 +190,7 @@ constexpr auto fields = fields_of<F>(
          [](const K& k, const G& g, const C&) {
              return k.kernel.empty() ? Cell() : Cell(std::string(source_name(g.name_source)));
          },
-         "How the name was found; for a row, the least certain source of its launches."},
+         "How the name was found; a row shows the least certain source among its launches."},
     });
 
 bool shaped(const call_event& call)
@@ -222,7 +222,7 @@ constexpr LineField fields_of_lines[] = {
      [](const CallLine& l, const LineContext&) {
          return shaped(l.call) && l.call.key.launch.threads != BUCKET_NONE ? dimensions(l.call.shape.block) : Cell();
      },
-     "Threads of a block: x,y,z."},
+     "Threads per block: x,y,z."},
     {{"SMEM", "shared_memory_bytes", Unit::bytes, 6},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return shaped(l.call) ? Cell(uint64_t{l.call.shape.smem}) : Cell(); },
@@ -288,8 +288,7 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         return print_histograms(output, groups, context, wall_ns);
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // By kernel, rows of graphs and host functions lack these keys, but are sorted by their calls, as the text shows
-    // them.
+    // Rows of graphs and host functions lack these keys, so they are sorted by their number of calls, which text shows.
     std::string sort = context.settings.sort;
     if (sort == "launches")
         sort.clear();

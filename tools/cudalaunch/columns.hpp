@@ -14,7 +14,8 @@
 namespace gpusnoop::cudalaunch {
 
 enum class Measure : uint8_t { none, latency, grid, block, gap };
-inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // names, without none
+inline constexpr std::string_view measures[] = {"latency", "grid", "block",
+                                                "gap"}; // in the order of Measure, without none
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
@@ -34,10 +35,10 @@ struct Context : CallContext<Settings> {
 // Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns);
 
-// The fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

@@ -43,7 +43,7 @@ constexpr auto fields = fields_of<F>(
         {{"KIND", "kind", Unit::text, 8},
          where_set<C, &Settings::direction>,
          [](const K& k, const G&, const C&) { return Cell(std::string(direction_name(k.direction))); },
-         "See `DESCRIPTION`; if rows are grouped by it."},
+         "Kind of copy, see `DESCRIPTION`; shown if rows are grouped by it."},
         F{{"FORM", "form", Unit::text, 6},
           where_set<C, &Settings::form>,
           [](const K& k, const G&, const C&) { return Cell(form_in_json(k.asynchronous)); },
@@ -61,7 +61,7 @@ constexpr auto fields = fields_of<F>(
          "failed ones if results are known (`-l`, `-x`); without these options there is no return probe, and a failed "
          "call counts as made. With `-x`, only ERRORS and ASKED are shown."},
         {of_calls({"COPY/s", "copies_per_second", Unit::rate, 9}), unless_failed<C>, rate_of<&G::copies>,
-         "The same per second of the interval."},
+         "Copies per second of the interval."},
         {of_calls({"", "calls", Unit::count}), made_in_json, count_of<&G::calls>,
          "Calls that made the copies; one call may make a batch of them."},
         {of_calls({"CAPTURED", "captured", Unit::count, 8}), unless_failed_if<C, &C::captured>, count_of<&G::captured>,
@@ -139,7 +139,7 @@ constexpr LineField fields_of_lines[] = {
     {{"", "source_address", Unit::hex},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return has_source(l) ? Cell(uint64_t{l.call.copy.source}) : Cell(); },
-     "Its addresses, or the handle of an array; 0x0 for a variable given by name."},
+     "Addresses of source and destination, or the handle of an array; 0x0 for a variable given by name."},
     {{"", "destination_address", Unit::hex},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.destination}); }},
@@ -150,7 +150,7 @@ constexpr LineField fields_of_lines[] = {
     {{"", "copies", Unit::count},
      json_only<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.copy.copies}); },
-     "1; more on the last line of a batch that is too long for a line per copy."},
+     "1; or more on the last line of a batch, if the batch is too long for one line per copy."},
     line_function,
 };
 

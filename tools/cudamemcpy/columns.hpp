@@ -13,7 +13,7 @@
 namespace gpusnoop::cudamemcpy {
 
 enum class Measure : uint8_t { none, size, latency, rate };
-inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // names, without none
+inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // in the order of Measure, without none
 
 struct Settings : CopySettings {
     Measure histogram_of = Measure::none;
@@ -27,10 +27,10 @@ struct Context : CallContext<Settings> {
 // Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns);
 
-// The fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

@@ -44,7 +44,7 @@ void CopyGroup::add(const CallDelta& delta)
     bytes += delta[COPY_BYTES];
     small += delta[COPY_SMALL];
     unsized += delta[COPY_UNSIZED];
-    // Sets return before they are done, even those without Async in their name.
+    // Memsets return before they are done, even those without Async in their name.
     if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
         synchronous += delta[CALL_COUNT];
 }

@@ -15,7 +15,7 @@
 namespace gpusnoop {
 
 struct CopySettings : CallSettings {
-    bool direction = false; // group by it, like the next two
+    bool direction = false; // group by direction, and so on
     bool memory = false;
     bool form = false; // synchronous or not
 };
@@ -37,14 +37,14 @@ struct CopyGroup {
     uint64_t calls = 0;
     uint64_t synchronous = 0; // copies by calls that wait for them
     uint64_t small = 0;
-    uint64_t unsized = 0; // unknown size; not in `bytes` or `small`
+    uint64_t unsized = 0; // copies of unknown size; not in `bytes` or `small`
     uint64_t captured = 0;
     uint64_t errors = 0; // failed calls
     uint64_t failed_bytes = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // of calls; or the rate of copies
+    Histogram duration; // of calls; with -H rate, the rate of copies
 
     uint64_t sized() const { return copies - unsized; }
     void add(const CallDelta& delta);

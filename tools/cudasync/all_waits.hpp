@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unfinished waits of an interval, from the kernel side and from before tracing, with their stacks.
+// The unfinished waits of an interval with their stacks: waits traced by the kernel side, and waits that began before
+// tracing.
 #pragma once
 
 #include "base/clock.hpp"

@@ -13,7 +13,7 @@ using K = WaitKey;
 using G = WaitGroup;
 using C = Context;
 
-// Share of the time that the threads of the row had.
+// Waiting time as a share of the time of the row's threads.
 Cell share_of_time(const G& group, const C& context)
 {
     const double had = context.seconds * 1e9 * static_cast<double>(group.threads.size());
@@ -36,7 +36,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"WAIT", "wait", Unit::text, 7},
      where_set<C, &Settings::wait>,
      [](const K& k, const G&, const C&) { return Cell(std::string(wait_name(k.wait))); },
-     "The kind of wait, see `DESCRIPTION`; if rows are grouped by it."},
+     "Kind of wait, see `DESCRIPTION`; shown if rows are grouped by it."},
     {{"CALLS", "calls", Unit::count, 8},
      always<C>,
      count_of<&G::calls>,
@@ -45,9 +45,9 @@ constexpr Field<C, K, G> fields[] = {
     {{"SPINS", "not_ready", Unit::count, 8},
      always<C>,
      count_of<&G::not_ready>,
-     "How many of them are polls that returned not ready."},
+     "How many of these calls are polls that returned not ready."},
     {level({"WAITING", "waiting", Unit::count, 7}), unless_failed<C>, count_of<&G::waiting>,
-     "Calls that have not returned yet, at the end of the interval. Not with `-x`. Polls are never among them."},
+     "Calls that had not returned at the end of the interval. They never include polls. Not with `-x`."},
     {{"EARLIER", "waiting_earlier", Unit::count, 7},
      unless_failed_if<C, &C::earlier>,
      count_of<&G::earlier>,
@@ -90,7 +90,8 @@ constexpr Field<C, K, G> fields[] = {
     {{"MAX(us)", "duration_max_ns", Unit::ns_as_us, 8},
      always<C>,
      count_of<&G::max_ns>,
-     "The longest of them, or the time of a call in progress so far, or of one in ENDED."},
+     "Duration of the longest call. A call in WAITING counts with its time so far, a call in ENDED with its time until "
+     "the thread ended."},
     result_field<K, G, C>,
     result_code_field<K, G, C>,
 };

@@ -24,10 +24,10 @@ struct Context : CallContext<Settings> {
 // Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const WaitGroups& groups, Context context, uint64_t wall_ns);
 
-// The fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

@@ -105,7 +105,7 @@ void EarlierWaits::apply(pid_t pid, std::span<const uint32_t> tids, std::span<co
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
-        return; // it has exited meanwhile
+        return; // the process has exited meanwhile
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         const PendingCall& call = calls[i];

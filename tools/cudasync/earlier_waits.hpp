@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits that began before tracing, so that no probe saw their entry. When tracing begins, a helper searches the stacks
 // of all threads of processes that have mapped a driver (code/pending_calls.hpp); threads in a wait are watched until
-// it returns. A wait counts once it was found twice.
+// it returns. A wait is reported once it has been found twice.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -31,8 +31,8 @@ public:
     EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                  ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // Call this once a second, and after each of first_scan_delays. Scans new users of a driver, and the threads in a
-    // wait. waiting: its threads have begun a traced wait since.
+    // Call this once a second, and after each of first_scan_delays. Scans processes that are new users of a driver, and
+    // the threads found in a wait. waiting: the traced waits; a thread that has begun one is forgotten.
     void scan(const std::vector<pid_t>& users, Waiting& waiting);
     static constexpr std::chrono::milliseconds first_scan_delays[] = {std::chrono::milliseconds(150),
                                                                       std::chrono::milliseconds(400)};
@@ -46,10 +46,10 @@ public:
 private:
     struct Thread {
         PendingCallsQuestion::Thread registers; // at the last scan
-        PendingCall call;                       // found by the last answer with one
-        unsigned seen = 0;                      // answers with this call, and scans without a change
-        unsigned empty_answers = 0;             // consecutive answers without a call
-        bool asked = false;                     // there is no answer yet
+        PendingCall call;                       // from the last answer that found a call
+        unsigned seen = 0;          // answers with this call, and later scans in which the thread had not moved
+        unsigned empty_answers = 0; // consecutive answers without a call
+        bool asked = false;         // there is no answer for these registers yet
 
         void reset()
         {

@@ -22,8 +22,8 @@ public:
     // probes: in the order of their numbers in call keys.
     WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // parts: all waits of an interval that has just ended. Sets the stacks of unfinished long waits that are known, and
-    // requests the others.
+    // parts: all waits of an interval that has just ended. Sets the stacks of unfinished long waits if they are known,
+    // and requests them from the helper if not.
     void add_to(std::span<Waiting::Part> parts);
 
 private:

@@ -24,7 +24,7 @@ static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes"
 bool is_alive(const wait_call& call, uint64_t start_ns)
 {
     const auto pid = static_cast<pid_t>(call.key.image.pid), tid = static_cast<pid_t>(call.key.tid);
-    if (!call.since_ns) // no wait is reported, so a thread that has reused the id does no harm
+    if (!call.since_ns) // there is no wait to report, so a thread that has reused the id does no harm
         return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
     const uint64_t start = thread_start_time_ns(pid, tid);
     return start && start == to_clock_tick(start_ns);
@@ -104,7 +104,8 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
     const bool reported = call.since_ns < begin_ns_ && begin_ns_ - call.since_ns >= least_ns;
     const uint64_t from = reported ? begin_ns_ : call.since_ns;
     uint64_t until = state == State::waiting ? end_ns_ : call.ended_ns;
-    if (state == State::ended) // the last report may have found the thread in /proc after this time
+    if (state ==
+        State::ended) // the last report may have counted the wait beyond ended_ns: the thread was still in /proc
         until = std::max(from, std::min(until, end_ns_));
     if (until - call.since_ns >= least_ns)
         parts.push_back({.key = call.key,
@@ -115,7 +116,7 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
                          .since_ns = call.since_ns});
 }
 
-// When an unfinished call ended because its thread exited or called exec; nullopt if it may still return.
+// The time at which an unfinished call ended because its thread exited or called exec; nullopt if it may still return.
 std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_start_ns) const
 {
     const uint32_t pid = call.key.image.pid;
@@ -146,7 +147,7 @@ bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.map_at_least(std::bit_ceil(taken)); // a power of two divides the table
+    table_.map_at_least(std::bit_ceil(taken)); // not more than the table: both sizes are powers of two
     return taken;
 }
 
@@ -203,7 +204,8 @@ void Waiting::forget_ended()
         if (!reported || is_alive(read(shared.now), shared.thread_start_ns))
             continue;
         shared.now.since_ns = 0;
-        shared.now.key.image.pid = 0; // else the next owner could be mistaken for this thread during its first call
+        shared.now.key.image.pid =
+            0; // else the place's next owner could be mistaken for this thread during its first call
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }

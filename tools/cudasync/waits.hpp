@@ -34,12 +34,11 @@ struct WaitKey : CallKey {
 struct WaitGroup {
     WhoSeen who;
     std::set<std::pair<uint32_t, uint32_t>> threads; // pid, tid
-    uint64_t calls = 0;                              // that returned
+    uint64_t calls = 0;                              // calls that returned
     uint64_t not_ready = 0;                          // polls that returned not ready
     uint64_t errors = 0;
-    uint64_t waiting = 0; // calls that have not returned
-    uint64_t earlier =
-        0; // of `waiting`: calls that began before tracing; their time is counted from the start of tracing
+    uint64_t waiting = 0;  // calls that have not returned
+    uint64_t earlier = 0;  // how many of `waiting` began before tracing; timed from the start of tracing
     uint64_t ended = 0;    // calls that never return, because their thread ended
     uint64_t ended_ns = 0; // whole duration of the calls in `ended`
     uint64_t total_ns = 0; // in this interval; a wait that spans several intervals has a part in each
@@ -52,10 +51,10 @@ struct WaitGroup {
 // "stream", "poll"
 std::string_view wait_name(uint8_t wait);
 
-// Calls that span the end of an interval. They have a part in each interval, also in the one in which they return.
+// Waits that span the end of an interval. Each has a part in every interval that it spans, including the last one.
 class Waiting {
 public:
-    struct Shared { // variables of these names in the BPF object
+    struct Shared { // variables of the BPF object that have these names
         __u64& reported_ns;
         bool& has_long_wait;
         __u32& places_taken;
@@ -75,8 +74,9 @@ public:
         bool earlier = false;  // it began before tracing; times are counted from the start of tracing
         uint64_t since_ns = 0; // CLOCK_MONOTONIC
     };
-    // Parts of the interval that has ended; waits shorter than least_ns are left out. Takes a few milliseconds
-    // (ProgramBarrier). Returns none if the kernel refuses the barrier: the interval then extends to the next report.
+    // Returns the parts in the interval that has ended; waits shorter than least_ns are left out. Takes a few
+    // milliseconds (ProgramBarrier). Returns none if the kernel refuses the barrier: the interval then extends to the
+    // next report.
     std::vector<Part> drain(uint64_t least_ns);
 
     // All threads of the process have exited: their unfinished calls end.
@@ -84,8 +84,8 @@ public:
     // The process called exec: unfinished calls end, although the first thread keeps its id.
     void executed(uint32_t pid, uint64_t time_ns) { execs_[pid] = time_ns; }
 
-    // Frees the places of threads that have ended and whose calls are reported. Call this once a second, because it
-    // also notices ends of threads.
+    // Frees the places of ended threads whose calls have been reported. Call this once a second, because it also
+    // detects that threads have ended.
     void forget_ended();
 
     // Threads that have waited since tracing began, by process.
@@ -103,7 +103,7 @@ private:
     SharedArray<waiting> table_;
     Shared shared_;
     ProgramBarrier barrier_;
-    uint64_t begin_ns_ = 0; // of the interval
+    uint64_t begin_ns_ = 0; // of the interval, like end_ns_
     uint64_t end_ns_ = 0;
     std::map<uint32_t, uint64_t> exits_; // by pid, since forget_ended()
     std::map<uint32_t, uint64_t> execs_;

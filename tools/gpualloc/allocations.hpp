@@ -36,25 +36,25 @@ struct AllocationKey : CallKey {
 struct AllocationGroup {
     WhoSeen who;
     std::array<Amount, HOLDINGS> held;
-    uint64_t allocs = 0; // of memory; if rows are grouped by kind, also of kinds that are not memory (is_memory())
+    uint64_t allocs = 0; // of memory; if rows are grouped by kind, also of kinds that is_memory() excludes
     uint64_t frees = 0;
     uint64_t allocated_bytes = 0;
     uint64_t freed_bytes = 0;
-    uint64_t released = 0; // without a free: the context or the process ended
+    uint64_t released = 0; // allocations released without a free, because the context or process ended
     uint64_t released_bytes = 0;
     uint64_t failures = 0;
     uint64_t out_of_memory = 0;
-    uint64_t failed_bytes = 0; // requested by the last out-of-memory allocation; with results, by the last failed one
+    uint64_t failed_bytes = 0; // requested by the last out-of-memory allocation; with -x, by the last failed one
     uint64_t last_failed = 0;  // CLOCK_MONOTONIC, ns; 0: none
     uint64_t unknown_frees = 0;
     uint64_t untracked = 0;
     uint64_t unsized = 0;
-    uint64_t captured = 0; // recorded into a graph
+    uint64_t captured = 0; // calls recorded into a graph
     uint64_t trims = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // of calls; or the lifetime of allocations
+    Histogram duration; // of calls; with -H lifetime, the time that allocations were held
     bool approximate = false;
     std::optional<uint64_t> peak_bytes;
     std::optional<uint64_t> nvml_bytes;
@@ -77,8 +77,8 @@ public:
     // Adds the memory held now and the memory released since the last call. Processes in `ended` release what they
     // held.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
-    // Only for groups with one process that has memory: the peak of several is not the sum of their peaks. map_fd: the
-    // kernel side's map held_bytes.
+    // Sets the peak of groups in which only one process has memory, because the peak of several processes is not the
+    // sum of their peaks. map_fd: the kernel side's map held_bytes.
     void add_peaks(int map_fd);
     void add_nvml(NvmlFigures& nvml); // reads the current figures
 

@@ -23,7 +23,7 @@ Shown by_kind(const C& c)
     return c.settings.holding ? Shown::no : unless_failed<C, where>(c);
 }
 
-// Only whole processes have these figures.
+// For figures that only whole processes have.
 Shown of_processes(const C& c)
 {
     return shows_nvml(c.settings, c.options) ? Shown::both : Shown::no;
@@ -97,7 +97,7 @@ constexpr F fields[] = {
     {{"KIND", "kind", Unit::text, 11},
      where_set<C, &Settings::holding>,
      [](const K& k, const G&, const C&) { return Cell(std::string(holding_name(k.holding))); },
-     "See `DESCRIPTION`; with `--by kind`."},
+     "Kind of memory, see `DESCRIPTION`; with `--by kind`."},
     {{"SIZE", "size_bytes", Unit::bytes, 7},
      where_set<C, &Settings::size>,
      [](const K& k, const G&, const C&) { return k.octave ? Cell(uint64_t{1} << *k.octave) : Cell(); },
@@ -115,12 +115,12 @@ constexpr F fields[] = {
     {{"", "live_is_lower_bound", Unit::count},
      held_in_json,
      [](const K&, const G& g, const C& c) { return Cell(uint64_t{is_lower_bound(g, c)}); },
-     "1 if LIVE and COUNT are marked, else 0."},
+     "1 if LIVE and COUNT are marked with `>=`, else 0."},
     F{{"~", "approximate", Unit::count, 1},
       unless_failed_if<C, &C::approximate>,
       [](const K&, const G& g, const C&) { return Cell(uint64_t{is_approximate(g)}); },
-      "The figures of the process may be too low or too high (in JSON 1, else 0): the table was full for some "
-      "allocations, or a context ended whose contents are unknown. The column appears only if there are any."}
+      "Marks rows whose figures may be too low or too high (1 in JSON, else 0), because the table was full for some "
+      "allocations, or because a context with unknown contents ended. The column appears only if there are any."}
         .in_text([](const K&, const G& g, const C&) { return Cell(std::string(is_approximate(g) ? "~" : " ")); }),
     {{"PEAK", "peak_bytes", Unit::bytes, 7},
      of_processes,
@@ -131,7 +131,7 @@ constexpr F fields[] = {
     {{"DEVICE", "device_bytes", Unit::bytes, 7},
      by_kind<Shown::both>,
      bytes_of<HOLDING_DEVICE>,
-     "Bytes of these kinds. These and the following fields down to pools are not shown with `--by kind`.",
+     "Bytes held, by kind. These and the following fields down to pools are not shown with `--by kind`.",
      extra},
     {{"POOL", "pool_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_POOL>, "", extra},
     {{"VMM", "vmm_bytes", Unit::bytes, 7}, by_kind<Shown::both>, bytes_of<HOLDING_VMM>, "", extra},
@@ -151,11 +151,14 @@ constexpr F fields[] = {
     {{"", "reserved_bytes", Unit::bytes},
      by_kind<Shown::json>,
      bytes_of<HOLDING_RESERVED>,
-     "Bytes of these kinds, which are not part of any total."},
+     "Bytes of kinds that are not part of any total."},
     {{"", "mapped_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_MAPPED>},
     {{"", "external_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_EXTERNAL>},
     {{"", "graph_bytes", Unit::bytes}, by_kind<Shown::json>, bytes_of<HOLDING_GRAPH>},
-    {{"", "imported", Unit::count}, by_kind<Shown::json>, objects_of<HOLDING_IMPORTED>, "Imports and pools held."},
+    {{"", "imported", Unit::count},
+     by_kind<Shown::json>,
+     objects_of<HOLDING_IMPORTED>,
+     "Number of imports, and of pools, held."},
     {{"", "pools", Unit::count}, by_kind<Shown::json>, objects_of<HOLDING_POOL_OBJECT>},
     vendors_field<K, G, C>,
     {{"", "allocs", Unit::count},
@@ -214,10 +217,7 @@ constexpr F fields[] = {
      count_of<&G::unsized>,
      "Allocations of unknown size: arrays of block-compressed and planar formats, arrays of external memory, imports, "
      "structures that could not be read. They count with 0 bytes."},
-    {{"", "captured", Unit::count},
-     held_in_json,
-     count_of<&G::captured>,
-     "How many of these calls were recorded into a graph."},
+    {{"", "captured", Unit::count}, held_in_json, count_of<&G::captured>, "Calls that were recorded into a graph."},
     {{"", "trims", Unit::count},
      held_in_json,
      count_of<&G::trims>,
@@ -255,11 +255,11 @@ constexpr LineField fields_of_lines[] = {
      [](const CallLine& l, const LineContext&) {
          return l.call.memory.sized ? Cell(uint64_t{l.call.memory.bytes}) : Cell();
      },
-     "Its size."},
+     "Size of the memory."},
     {{"ADDRESS", "address", Unit::hex, 14},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) { return Cell(uint64_t{l.call.memory.address}); },
-     "Its address or handle."},
+     "Address or handle of the memory."},
     {{"HELD(s)", "lifetime_ns", Unit::seconds, 11},
      always<LineContext>,
      [](const CallLine& l, const LineContext&) {

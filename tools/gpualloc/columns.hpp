@@ -14,7 +14,7 @@
 namespace gpusnoop::gpualloc {
 
 enum class Measure : uint8_t { none, size, latency, lifetime };
-inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"}; // names, without none
+inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"}; // in the order of Measure, without none
 
 struct Settings : AllocationSettings {
     Measure histogram_of = Measure::none;
@@ -29,7 +29,7 @@ struct Settings : AllocationSettings {
 
 struct Context : CallContext<Settings> {
     bool nvml = false; // NVML is available
-    // Some row has such a figure; else its column is hidden.
+    // True if some row has the figure. Otherwise its column is hidden.
     bool approximate = false;
     bool unknown_frees = false;
     bool out_of_memory = false;
@@ -41,10 +41,10 @@ bool shows_nvml(const Settings& settings, const Options& options);
 // Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, AllocationGroups& groups, Context context, uint64_t wall_ns);
 
-// The fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
-// Validates the options and sets what follows from them. Throws UsageError.
+// Validates the options and derives settings from them. Throws UsageError.
 void validate_options(Settings& settings, Options& options);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

@@ -51,7 +51,7 @@ const Field<LeakContext, LeakRowKey, LeakRow> leak_fields[] = {
     {{"OLDEST(s)", "oldest_ns", Unit::seconds, 12},
      always<LeakContext>,
      [](const LeakRowKey&, const LeakRow& g, const LeakContext&) { return Cell(g.leak.oldest_ns); },
-     "Age of the oldest, in JSON in nanoseconds."},
+     "Age of the oldest allocation, in JSON in nanoseconds."},
 };
 
 struct ExitLine : ProcessLine {

@@ -100,7 +100,7 @@ constexpr Field<C, K, G> fields[] = {
     {{"COMMAND", "command", Unit::text, 26},
      by_command,
      [](const K& k, const G&, const C&) { return Cell(command_text(k.kind, k.node, k.subject, k.flags)); },
-     "The call by name, see `DESCRIPTION`; `open`, `close` or `mmap`."},
+     "Name of the ioctl, see `DESCRIPTION`; or `open`, `close` or `mmap`."},
     {{"RESULT", "result", Unit::text, 24},
      where_viewed<C, &CallView::result>,
      [](const K& k, const G&, const C&) { return Cell(outcome_text(k.outcome, k.result)); },

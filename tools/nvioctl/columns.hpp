@@ -18,10 +18,10 @@ using Context = CallContext<Settings>;
 // Prints the groups as one table, sorted as the settings say, or with -H as histograms.
 void print_groups(Output& output, const DriverGroups& groups, Context context, uint64_t wall_ns);
 
-// NV_STATUS, or a negative errno; empty if not known.
+// NV_STATUS, or a negative errno; empty if unknown.
 Cell result_code(uint8_t outcome, int32_t result);
 
-// Fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const LineField> line_fields();
 
 // Validates the options and derives settings from them. Throws UsageError.

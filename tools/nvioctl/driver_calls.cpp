@@ -18,7 +18,7 @@ static_assert(sizeof(size_key) == 16 && sizeof(size_layout) == 8);
 
 namespace {
 
-// One node for all nodes that accept the same commands.
+// Maps nodes that accept the same commands to one of them.
 uint8_t any_node_of(uint8_t node)
 {
     switch (node) {
@@ -105,7 +105,7 @@ std::vector<driver_call> PendingCalls::read()
     struct Stale {
         uint32_t tid;
         driver_call call;
-        bool alive; // the thread
+        bool alive; // the thread has not exited
     };
     std::vector<Stale> stale;
     map_.for_each([&](uint32_t tid, std::span<const driver_call> values) {
@@ -122,7 +122,8 @@ std::vector<driver_call> PendingCalls::read()
     return calls;
 }
 
-// Since the entry was read, the call may have returned normally, and the thread may be in its next call.
+// Removes the entry of a call, but not if the call has returned since the entry was read and the thread is in another
+// one.
 void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
 {
     const auto is_another = [&](const driver_call& now) {

@@ -21,7 +21,7 @@ namespace gpusnoop {
 struct DriverSettings : CallSettings {
     DriverSettings() { of_functions = false; }
 
-    bool command = false; // group by command, and so on
+    bool command = false; // group by command; the next two likewise
     bool node = false;
     bool object_class = false;
     uint64_t least_ns = 0; // shorter calls are omitted
@@ -45,11 +45,11 @@ struct DriverKey : CallKey {
 
 struct DriverGroup {
     WhoSeen who;
-    uint64_t calls = 0; // returned
+    uint64_t calls = 0; // calls that returned
     uint64_t errors = 0;
     uint64_t unknown = 0; // calls whose result is not known
     uint64_t bytes = 0;
-    uint64_t virtual_bytes = 0; // of address space
+    uint64_t virtual_bytes = 0; // bytes of address space
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t pending = 0;
@@ -74,7 +74,8 @@ public:
 
     // The pending calls of running threads. Removes entries of threads that were killed in a call.
     std::vector<driver_call> read();
-    // Calls since the last drain whose return was missed: a kretprobe supports a limited number of calls in flight.
+    // Calls since the last drain whose return was missed, because a kretprobe supports a limited number of calls in
+    // flight.
     uint64_t drain_missed() { return std::exchange(missed_, 0); }
 
 private:

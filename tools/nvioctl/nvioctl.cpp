@@ -161,7 +161,7 @@ void NvIoctl::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
     report_left_out(output);
 }
 
-// True for calls of monitors with --no-monitor. Counts them.
+// True if calls are left out because a monitor made them (--no-monitor). Counts these calls.
 bool NvIoctl::left_out(const call_key& key, uint64_t calls)
 {
     if (!settings_.no_monitor || !monitors_.only_polls(key.image))

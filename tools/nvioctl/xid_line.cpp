@@ -15,7 +15,7 @@ namespace {
 
 struct XidLine : ProcessLine {
     const XidReport& report;
-    std::optional<Xid> entry; // of the catalog
+    std::optional<Xid> entry; // in NVIDIA's catalog
 };
 
 template<std::string_view Xid::*part>
@@ -73,7 +73,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
     };
     if (recent.image.pid)
         return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
-    // Only the log's information on the process is available.
+    // The process is known only from the kernel log.
     print({cell_if(report.pid), text_if_any(report.comm), wall_ns}, {});
 }
 

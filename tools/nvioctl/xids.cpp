@@ -17,7 +17,7 @@ void XidLines::attach(int recent_fd)
     verbose("Xid reports: " + how());
 }
 
-// Looks up the last calls at once if the log has named the process: it continues to make calls.
+// Looks up the last calls at once if the log has named the process, before further calls replace them.
 void XidLines::add(const xid_record& record)
 {
     Xids::add(record);

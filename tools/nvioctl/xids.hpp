@@ -22,7 +22,7 @@ public:
 private:
     struct Line {
         XidReport report;
-        recent_calls recent{}; // of its process, when that became known
+        recent_calls recent{}; // of the process, as they were when it became known
     };
 
     void print_due(bool all);
