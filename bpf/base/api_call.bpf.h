@@ -9,15 +9,15 @@
 #include "base/window.bpf.h"
 
 const volatile bool count_runtime = false;   /* for --api runtime and --api both */
-const volatile bool stacks_of_calls = false; /* of sampled calls: see take_sample() */
+const volatile bool stacks_of_calls = false; /* read stacks of sampled calls: see take_sample() */
 const volatile __u64 second = 1;             /* jiffies per second */
 
 #define SAMPLES_PER_SECOND 100 /* per thread and kind of call */
-#define SAMPLE_PAUSE_SECONDS 4 /* without a sample, after which sampling starts over */
+#define SAMPLE_PAUSE_SECONDS 4 /* sampling starts over after this time without a sample */
 
 /* State that a counted call keeps from entry to return. The kind of call defines the two unions. */
 struct kept_call {
-    struct call call; /* not read yet if it is a list */
+    struct call call; /* with a list, filled once per element when that is counted */
     u32 row;
     union {
         u32 count;      /* launch, copy: elements of the list */
@@ -28,7 +28,7 @@ struct kept_call {
     };
     union {
         u64 list;     /* launch, copy: address of the first element */
-        u64 out;      /* allocation: address at which its address or handle is stored */
+        u64 out;      /* allocation: where the call stores the new address or handle */
         u64 handle;   /* mapping: handle of the mapped memory */
         u64 physical; /* release: number of the memory whose handle is released; 0 unknown */
         u64 capture;  /* graph launch: number of the capture that records it */
@@ -36,13 +36,13 @@ struct kept_call {
     };
 };
 
-_Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "a call is kept in an open call");
+_Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "struct kept_call must fit into an open call");
 
 /* at: COPIED_AT_ENTRY or COPIED_AT_RETURN. */
 INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 {
     bool returned = at == COPIED_AT_RETURN;
-    /* At function entry, frame pointers lead to the caller's caller: the function has no frame of its own yet. */
+    /* At function entry, frame pointers lead to the caller's caller, because the function has no frame yet. */
     if (window_stacks_mask && GUARDED_CALLS && !FRAMES_ARE_SIGNED) {
         guard_calls_begin(); /* the window is per CPU */
         key->stack = window_stack(PT_REGS_SP(ctx), PT_REGS_FP(ctx), returned ? PT_REGS_IP(ctx) : 0, at);
@@ -79,9 +79,9 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 
 /* Samples every Nth call's stack, per thread and kind of call, because a stack costs more than everything else that a
  * call does. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks; with fewer calls,
- * each is sampled. Within a second N stays the same, or calls after a pause would be sampled more often than the
- * others. It is raised only if a thread becomes fast enough to notice the cost. The distance between samples is random:
- * every Nth call exactly might always be the same call of a loop. */
+ * each is sampled. Within a second N stays the same, because otherwise calls after a pause would be sampled more often
+ * than others. It is raised earlier only if the thread has called so often that samples would noticeably slow it down.
+ * The distance between samples is random, because exactly every Nth call might always be the same call of a loop. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
@@ -108,7 +108,7 @@ OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
     return 0;
 }
 
-/* After a pause the next call is sampled, however many were still to be skipped. */
+/* After a pause the next call is sampled, however many calls were still to be skipped. */
 INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const volatile struct probe_row* row,
                         u32 kind, struct call_key* key)
 {
@@ -147,8 +147,8 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     }
 }
 
-/* Begins a call: returns its row, and fills the shared fields of its key. NULL if the call is not counted: it has no
- * row, or it is the driver call inside a runtime call that counts. */
+/* Begins a call: returns its row, and fills the shared fields of its key. NULL if the call is not counted, because it
+ * has no row or is a driver call inside a runtime call that is counted. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                           u32 sampled, struct kept_call* kept)
 {
@@ -180,14 +180,14 @@ INLINE const volatile struct probe_row* begin_call(struct pt_regs* ctx, struct t
     return begin_sampled_call(ctx, task, SAMPLED_NONE, 0, kept);
 }
 
-/* For any thread of a traced process. */
+/* Like begin_call(), for any thread of a traced process, even if filters exclude the thread. */
 INLINE const volatile struct probe_row* begin_call_of_process(struct pt_regs* ctx, struct task_struct* task,
                                                               struct kept_call* kept)
 {
     return begin_call_of_row(ctx, task, traced_row_of_process(ctx, task), SAMPLED_NONE, kept);
 }
 
-/* Keeps a call in its thread's state until it returns. NULL and a counted loss if there is no room. */
+/* Keeps a call in its thread's state until it returns. If there is no room, returns NULL and counts a loss. */
 INLINE struct open_call* keep_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part,
                                       const struct kept_call* kept, u64 now)
 {
@@ -211,7 +211,7 @@ struct ended_call {
     u64 duration_ns;
 };
 
-/* Returns the thread that kept the call; NULL if none has, or if the call does not count. */
+/* Ends the call that returns now, and returns its thread. NULL if its entry was not kept, or if it does not count. */
 INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
                                         struct ended_call* ended)
 {

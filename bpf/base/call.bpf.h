@@ -11,18 +11,18 @@
 #include "shared/call.h"
 #include "shared/histogram.h"
 
-/* One record per call, for -e: the most expensive mode. A record takes 20 ns here, because there is no lock and no
- * helper; in the kernel's ring buffer, 105 ns. Lines are ordered by when they reserved their place. All other records
- * go to the ring buffer, which is read first. The front end sets the capacity. */
+/* Lines: one record per call, for -e, the most expensive mode. A record takes 20 ns in this array, which needs no lock
+ * and no helper, against 105 ns in the kernel's ring buffer. Lines are in the order in which their places were
+ * reserved. Records of other types go to the ring buffer, which is read first. The front end sets the capacity. */
 
 MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
-const volatile __u64 line_wake = 0; /* mask of a line's number: see publish_line() */
+const volatile __u64 line_wake = 0; /* mask for the number of unread lines: see publish_line() */
 
-#define LINE_TRIES 16 /* attempts to reserve the next place; when one fails, another CPU has succeeded */
+#define LINE_TRIES 16 /* attempts to reserve a place; one fails only if another CPU has reserved that place */
 
-/* NULL if all places have unread lines. */
+/* NULL if all places hold unread lines, or all attempts failed. */
 INLINE struct line* reserve_line(u64* number)
 {
     u32 first = 0;
@@ -42,7 +42,7 @@ INLINE struct line* reserve_line(u64* number)
     return 0;
 }
 
-/* Wakes the reader, which waits for the ring buffer, by a record that is discarded. */
+/* Wakes the reader, which waits on the ring buffer, by discarding an empty record. */
 OWN_FRAME int wake_reader(void)
 {
     void* nothing = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
@@ -51,8 +51,8 @@ OWN_FRAME int wake_reader(void)
     return 0;
 }
 
-/* Publishes a line; until then the reader stops at its place. The reader is woken when the number of unread lines
- * reaches a multiple of an eighth of the capacity, as in ring_flags(). */
+/* Publishes a line; the reader does not read past a place whose line is not published. It is woken when the number of
+ * unread lines reaches a multiple of an eighth of the capacity, for the reason given at ring_flags(). */
 INLINE void publish_line(struct line* line, u64 number)
 {
     store_ordered(&line->published, number + 1);
@@ -64,29 +64,29 @@ INLINE void publish_line(struct line* line, u64 number)
 
 /* Counting calls of any kind. Tools add their own fields. */
 
-/* Grouping of rows. A field that is not used costs nothing and makes no rows. */
+/* Fields by which rows are grouped. An unused field costs nothing and makes no additional rows. */
 const volatile bool per_thread = false;
 const volatile bool per_stream = false;
 const volatile bool per_device = false;
 const volatile bool per_function = false;
 const volatile bool per_stack = false;
 const volatile bool per_cgroup = false;
-const volatile bool per_size = false; /* of copies and memory */
+const volatile bool per_size = false; /* size of copies and allocations */
 
 const volatile bool emit_events = false;
-const volatile bool need_return = false; /* for results or latencies */
+const volatile bool need_return = false; /* results or latencies are reported */
 const volatile bool only_failed = false;
 const volatile bool measure_latency = false;
 const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if durations are measured */
 const volatile __u64 duration_unit_ns = 1; /* unit of the duration's histogram */
 
-/* True if calls need the time of their entry, even without a return probe. */
+/* True if the time of a call's entry is needed, even if the call has no return probe. */
 INLINE bool needs_entry_time(void)
 {
     return emit_events || (measure_latency && need_return);
 }
 
-/* Rows are allocated on demand: with 256 CPUs, all of them would take 64 MiB. */
+/* Rows are allocated on demand, because with 256 CPUs, memory for all rows would take 64 MiB. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
     __uint(max_entries, 16384); /* set by the front end, like the size of the key */
@@ -98,16 +98,16 @@ struct {
 const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the table's keys */
 const volatile __u32 front_bits = 1;                           /* set by the front end, at least 1 */
 
-/* A cache in front of the table: 1 << front_bits rows per CPU. A row is found by arithmetic alone (12 ns; in the table,
- * 72 to 100) and belongs to the first key that claims it, until the front end frees it: it frees rows of exited
- * processes and of past generations. Keys whose row belongs to another key go to the table. The front end sets the
+/* Cache of the table: 1 << front_bits rows per CPU. A row is found by arithmetic alone (12 ns, against 72 to 100 ns in
+ * the table). It belongs to the first key that claims it, until the front end frees it because the process has exited
+ * or the generation is over. A key whose row belongs to another key is counted in the table. The front end sets the
  * capacity. */
 MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 
-/* 0 or CALL_GENERATION: the generation in whose rows calls are counted. The front end switches it when the table fills
- * up, waits until no program that has read the old value is running, and then drains the rows of the old generation,
- * which no longer change. A row in use could not be drained: a program that has looked it up adds to it after it was
- * read and deleted, when its memory may already belong to another key. */
+/* The generation of rows in which calls are counted: 0 or CALL_GENERATION. The front end switches it when the table
+ * fills up, waits until no program that has read the old value is running, and then drains the rows of the old
+ * generation, which no longer change. Rows of the current generation cannot be drained: a program that has looked up a
+ * row may add to it after it was read and deleted, when its memory may already belong to another key. */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);
@@ -127,7 +127,7 @@ struct call {
         struct memory_call memory;
         struct graph_call graph;
         struct copy_lists lists; /* while the copies of a batch are read one by one */
-        u64 word[4];             /* the program's own words, until the call returns */
+        u64 word[4];             /* for the program's own use until the call returns */
     };
 };
 
@@ -155,7 +155,7 @@ INLINE void send_line(struct task_struct* task, const struct call* call, u64 ent
     publish_line(line, number);
 }
 
-/* Sends a call as a record because the table is full; the front end has more room. */
+/* Sends a call to the front end, which counts it, because the table is full. */
 INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
@@ -167,11 +167,11 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
 }
 
-/* Per CPU: a hash of the image and cgroups that were introduced last. Most lines are of the same process as the line
- * before. */
+/* Hash of the image and cgroups last introduced on this CPU. Most lines come from the same process as the line before.
+ */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
-/* Introduces the process of a line, unless it was the last one introduced on this CPU. */
+/* Sends the process of a line to the front end (introduce()), unless it is the last one introduced on this CPU. */
 INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
 {
     u32 first = 0;
@@ -185,7 +185,7 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
         *last = hash;
 }
 
-const volatile bool name_threads = false; /* rows per thread show its name */
+const volatile bool name_threads = false; /* rows per thread show the thread's name */
 
 struct thread_name {
     u64 word[2];
@@ -207,10 +207,11 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
     bpf_map_update_elem(&thread_names, &thread, &name, BPF_ANY);
 }
 
-/* Global, because the stack is too small. */
+/* Zeros for a new row. Global, because the stack has no room for them. */
 struct call_stats no_calls = {};
 
-/* Clears the detail of a key unless `keep` is all ones (else it is 0). CallSums of the front end does the same. */
+/* Clears the detailed fields of a key if `keep` is 0, and keeps them if it is all ones. The front end's CallSums clears
+ * the same fields. */
 INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
     key->subject &= keep;
@@ -246,7 +247,7 @@ INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u3
         for (u32 i = 1; i < KEY_WORDS; i++)
             if (i * 8 < call_key_bytes)
                 words[i] = key_word(key, i, call_key_bytes);
-        /* The first word goes last: the front end sees the whole key, or none. */
+        /* The first word is written last, so that the front end sees the whole key or none. */
         store_ordered(words, key_word(key, 0, call_key_bytes));
         taken = at + 1;
     }
@@ -254,11 +255,11 @@ INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u3
     return taken;
 }
 
-/* The row that a key has or claims in the cache of this CPU, + 1; 0 if it belongs to another key. */
+/* Finds or claims the key's row in the cache of this CPU. Returns its number + 1; 0 if it belongs to another key. */
 INLINE u32 find_front_row(struct call_key* key)
 {
     if (!per_stack && key->stack >= 0)
-        return 0; /* a sampled stack: too rare for the cache */
+        return 0; /* calls with a sampled stack are too rare for the cache */
     u32 at = bpf_get_smp_processor_id() << front_bits | front_place(key, call_key_bytes, front_bits);
     struct front_row* row = bpf_map_lookup_elem(&front, &at);
     if (!row)
@@ -280,7 +281,7 @@ VERIFIED_ONCE u32 front_row_of(struct call_key* key)
     return key ? find_front_row(key) : 0;
 }
 
-/* Rare: the maximum grows each time. */
+/* Called rarely, because each call raises the maximum. */
 INLINE void update_max(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
@@ -299,7 +300,7 @@ INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
     }
 }
 
-/* Adds the figures of a call's kind. */
+/* Adds the figures that are specific to the call's kind. */
 INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 {
     for (u32 i = FIRST_KIND_FIGURE; i < CALL_FIGURES; i++)
@@ -308,7 +309,7 @@ INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 }
 
 /* Counts a call `times` times and returns its row, to which the tool adds its own figures. NULL if the call was sent to
- * the front end as a record, or is lost. */
+ * the front end as a record, or was lost. */
 INLINE struct call_stats* count_call(struct task_struct* task, struct call* call, u64 times, u64 entry_ns,
                                      u64 duration_ns)
 {
@@ -339,8 +340,8 @@ INLINE struct call_stats* count_in_front(struct call* call, u32 place, u64 times
     return &row->stats;
 }
 
-/* Like count_call(), for the most frequent calls. With a cache, NULL can also mean that the caller has to count the
- * call with count_argument(). */
+/* Like count_call(), for the most frequent kinds of calls. On kernels with the cache, if this returns NULL, the call
+ * may still have to be counted, by count_argument(). */
 INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED)
@@ -351,8 +352,8 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
     return count_in_front(call, front_row_of(&call->key), times, duration_ns);
 }
 
-/* For VERIFIED_ONCE functions that count calls without a row in the cache. Their arguments can be keys of a map since
- * 6.2 (9ef40974a82a), and the cache exists since 6.10. */
+/* For VERIFIED_ONCE functions that count calls without a row in the cache. From 6.2 on (9ef40974a82a), the argument of
+ * such a function can be the key of a map, and the cache is used only from 6.10 on. */
 INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
@@ -371,20 +372,20 @@ INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64
     return stats ?: count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns);
 }
 
-/* Avoids the 64-bit division, which takes as long as everything else here. */
+/* Divides only if it must: a 64-bit division takes as long as the rest of this function. */
 INLINE u16 duration_bucket(u64 ns)
 {
     return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
 }
 
-/* Under the guard, because the kernel collects a stack in a per-CPU buffer. */
+/* Reads the stack under the guard, because the kernel collects it in a per-CPU buffer. */
 INLINE void keep_stack(void* ctx, struct call_key* key)
 {
     guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
-        /* Another stack has this place, which a hash selects. Without its innermost address, this stack gets another
-         * place. */
+        /* The place of a stack depends on its hash, and another stack has this place. Without its innermost address,
+         * the stack has another hash, and so another place. */
         key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;

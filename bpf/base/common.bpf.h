@@ -17,17 +17,17 @@
 
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
 extern void bpf_preempt_enable(void) __ksym __weak;
-/* One function with two signatures; libbpf resolves the one that the kernel has. */
+/* One function with two signatures; libbpf resolves the signature that the kernel has. */
 extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
 extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
-/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. The test for that is
+/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. To detect them, we look for
  * bpf_res_spin_lock(), which the same release introduced (97eb35f3ad42). Kernels from 6.10 to 6.14 refuse such calls;
  * on these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {
-    u32 val; /* with a mere declaration, the type would not match the kernel's, and the function would not resolve */
+    u32 val; /* a mere declaration would not match the kernel's type, and the function would not resolve */
 };
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
@@ -60,9 +60,9 @@ INLINE void guard_calls_end(void)
 
 /* From 6.13 on (a76ab5731e32), the kernel may give a program a private stack per CPU instead of the task's stack. A
  * preempting run then overwrites the stack of the first one, and kernels with preemption have panicked. Reading user
- * memory into such a stack is also 60 ns slower, because the kernel knows only the bounds of the task's stack at once.
- * A program with a tail call gets no private stack (check_max_stack_depth(), 6.13). So each program contains one that
- * is never executed, and that the verifier removes as dead code. */
+ * memory into such a stack is also 60 ns slower, because the kernel's check of the destination is fast only for the
+ * task's own stack. A program with a tail call gets no private stack (check_max_stack_depth(), 6.13). So each program
+ * contains a tail call that is never executed, and that the verifier removes as dead code. */
 const volatile bool never = false;
 /* Set if the front end found that programs have a private stack anyway (attach/programs.hpp). They then run with
  * preemption disabled. */
@@ -104,9 +104,9 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 }
 
 /* Defines the programs of one kind. NAME_entry is attached to the first instruction of a function, NAME_return to its
- * end. NAME_session is both in one, and its entry may return 1 to skip the return of this call. The other programs
- * return 0: before 6.13, a uprobe_multi program that returns 1 asks the kernel to remove the probe. The front end
- * chooses the attach type before load. base/probe.bpf.h detects idle probes and nested calls. */
+ * end. NAME_session runs at both, and may return 1 at entry, so that the kernel does not run it at the return of this
+ * call. The other programs return 0: before 6.13, a uprobe_multi program that returns 1 asks the kernel to remove the
+ * probe. The front end chooses the attach type before load. base/probe.bpf.h detects idle probes and nested calls. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
@@ -153,8 +153,8 @@ INLINE u64 read_word(u64 address)
     return value;
 }
 
-/* Adds to a per-CPU value in one instruction: a task preempted between a load and a store would undo the other task's
- * addition. */
+/* Adds to a per-CPU value in one instruction. If a task were preempted between a load and a store, its store would undo
+ * the additions of the tasks that ran in between. */
 INLINE void add(u64* to, u64 n)
 {
     __sync_fetch_and_add(to, n);
@@ -176,9 +176,9 @@ struct {
 
 const volatile __u32 ring_wake_shift = 20;
 
-/* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls at every tick, and is
- * woken only by the record with which the unread data reaches another multiple of 1 << ring_wake_shift bytes. Waking it
- * for every record while it is behind would slow the traced process down to the reader's speed. */
+/* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls at every tick, and a
+ * record wakes it only if it makes the unread data reach another multiple of 1 << ring_wake_shift bytes. If every
+ * record woke a reader that is behind, the traced process would be slowed down to the reader's speed. */
 INLINE u64 ring_flags(u64 bytes)
 {
     u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);

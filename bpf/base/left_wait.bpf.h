@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits in progress, at one place per thread, and the end of waits that a thread left without returning (longjmp,
+/* Waits in progress, one place per thread, and detection of waits that a thread has left without returning (longjmp,
  * exception). */
 #ifndef GPUSNOOP_LEFT_WAIT_BPF_H
 #define GPUSNOOP_LEFT_WAIT_BPF_H
@@ -8,10 +8,10 @@
 #include "base/places.bpf.h"
 #include "shared/wait.h"
 
-const volatile bool waits_alone = true; /* false: other programs count copies and frees */
+const volatile bool waits_alone = true; /* false if other programs of the tool count copies and frees */
 
-/* One place per thread that has waited, kept until the thread exits. A thread is in one wait at a time, except for a
- * driver call inside a runtime call, of which one counts. */
+/* One place per thread that has waited, kept until the thread exits. A thread is in one wait at a time: if a driver
+ * call waits inside a runtime call, only one of the two is counted. */
 MMAPABLE_ARRAY_MAP(waiting, PLACES_MAX, struct waiting);
 
 INLINE struct waiting* place_of(struct thread_state* thread)
@@ -25,9 +25,10 @@ INLINE bool is_counted_elsewhere(u32 wait)
     return !waits_alone && (wait == WAIT_COPY || wait == WAIT_FREE);
 }
 
-/* Ends the wait of a thread that calls at `sp`: it has left that wait (longjmp, exception), unless it calls from within
- * the wait, further down the stack and with the wait's return probe still pending. A wait younger than least_age is not
- * checked: it may be part of this very call, recorded by another program. */
+/* To be called when a thread makes a call at stack pointer `sp`. If it was in a wait, it has left that wait (longjmp,
+ * exception), and the wait is ended. But if `sp` is further down the stack and the wait's return probe is still
+ * pending, the new call is made from within the wait. A wait younger than least_age is not checked, because another
+ * program may just have recorded it for this same call. */
 VERIFIED_ONCE int end_left_wait(u64 sp, u64 least_age)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -12,7 +12,7 @@
 /* Processor-specific locations: a call's arguments and return address, a thread's system call. Registers that
  * <bpf/bpf_tracing.h> names are used by those names: PT_REGS_SP(), PT_REGS_RC(). */
 
-/* Both processors have at least these. */
+/* The argument registers that both processors have. */
 #define FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                             \
     DO(0, PT_REGS_PARM1(REGS))                                                                                         \
     DO(1, PT_REGS_PARM2(REGS))                                                                                         \
@@ -28,7 +28,7 @@
 /* psABI of x86-64, 3.2.3 */
 #define EACH_ARGUMENT_REGISTER(DO, REGS) FIRST_ARGUMENT_REGISTERS(DO, REGS)
 
-/* In the order of thread_registers.kept. */
+/* Callee-saved registers, in the order of thread_registers.kept. */
 #define EACH_KEPT_REGISTER(DO, REGS)                                                                                   \
     DO(0, (REGS)->bp)                                                                                                  \
     DO(1, (REGS)->bx)                                                                                                  \
@@ -60,7 +60,7 @@
 
 #elif defined(__TARGET_ARCH_arm64)
 
-/* As in arm64's <asm/unistd.h>. The <asm/bitsperlong.h> of other hosts takes the BPF target for a 32-bit machine. */
+/* As in arm64's <asm/unistd.h>. On other hosts, <asm/bitsperlong.h> assumes that BPF is a 32-bit target. */
 #include <asm/bitsperlong.h>
 #undef __BITS_PER_LONG
 #define __BITS_PER_LONG 64
@@ -96,11 +96,11 @@
 #define RETURN_POPS 0
 #define RETURN_ADDRESS_STAYS false
 #define FRAMES_ARE_SIGNED true
-#define SIGNED_FROM 48 /* lowest bit that may hold a signature; 52-bit addresses have address bits above it */
+#define SIGNED_FROM 48 /* lowest bit that may belong to a signature, although a 52-bit address extends above it */
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 
-/* Widened to 64 bits: if clang compares the lower half alone, kernel 6.1 derives no bounds for the whole register. */
+/* Widened to 64 bits, because kernel 6.1 derives no bounds for a register if clang compares only its lower half. */
 #define SYSTEM_CALL_NUMBER(REGS)                                                                                       \
     ({                                                                                                                 \
         u64 number_ = (u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno;                                    \
@@ -131,10 +131,10 @@
  * store_ordered() stores a word after all earlier stores and before all later ones. load_acquire() loads a word before
  * everything that is read later. Words have 64 bits.
  *
- * x86 reorders neither stores with stores nor loads with loads. Only the compiler has to keep the order, which is free;
- * a locked instruction would wait until all stores have left the CPU (100 ns). On arm64 these are atomic instructions
- * with a result, which are full barriers in all kernels (Documentation/bpf/linux-notes, 5.18). BPF has load-acquire and
- * store-release instructions only since 6.15 (880442305a39). */
+ * x86 reorders neither stores with stores nor loads with loads. Only the compiler must be kept from reordering, which
+ * is free; a locked instruction would wait until all stores have left the CPU (100 ns). On arm64 both are atomic
+ * instructions with a result, which are full barriers in all kernels (Documentation/bpf/linux-notes, 5.18). BPF has
+ * load-acquire and store-release instructions only since 6.15 (880442305a39). */
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -158,9 +158,9 @@
 
 #endif
 
-/* Reads of kernel memory, by loads that the verifier checks by type. A load that faults yields 0, and so does one from
- * a user address. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is missing in a kernel under lockdown
- * (confidentiality), so only kernels before 6.2 use it. */
+/* Reads of kernel memory, by loads whose types the verifier checks. A load that faults, or from a user address, yields
+ * 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown (confidentiality), so
+ * it is used only before 6.2. */
 
 extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
 
@@ -178,7 +178,7 @@ extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2
         value_read;                                                                                                    \
     })
 
-/* An untyped word: read as the first field of a type that begins with a word. */
+/* Reads an untyped word, as the first field of a type that begins with a word. */
 static inline __attribute__((always_inline)) u64 kernel_word(const void* address)
 {
     if (HAS_CASTS)
@@ -188,7 +188,7 @@ static inline __attribute__((always_inline)) u64 kernel_word(const void* address
     return word;
 }
 
-/* Returns the length of the text with its zero; the copy may be cut to `size`. "" if unreadable. */
+/* Copies a text, cut to `size` bytes, and returns its length including the zero. Copies "" if it is unreadable. */
 static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 size, const void* from)
 {
     static const char format[] = "%s";
@@ -199,8 +199,8 @@ static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 siz
 }
 
 /* The task as an untrusted pointer. For a trusted pointer, the verifier compares the names of all kernel types four
- * times per field (btf_nested_type_is_trusted()), which took 40% of cudatop's start. No program here needs the trust.
- */
+ * times per field (btf_nested_type_is_trusted()), which took 40% of cudatop's start-up time. No program here needs
+ * trusted pointers. */
 static inline __attribute__((always_inline)) struct task_struct* untrusted(struct task_struct* task)
 {
     return HAS_CASTS ? CAST(task) : task;

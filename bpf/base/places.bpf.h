@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Places in a tool's table of threads. A thread keeps its place until it exits, so finding it costs next to nothing. */
+/* Places (indexes) in a tool's table of threads. A thread's place is kept in its thread_state until the thread exits,
+ * so finding it costs next to nothing. */
 #ifndef GPUSNOOP_PLACES_BPF_H
 #define GPUSNOOP_PLACES_BPF_H
 
@@ -15,7 +16,7 @@ struct {
 
 __u32 places_taken = 0;
 
-/* PLACES_MAX if the table is full. */
+/* Returns PLACES_MAX if the table is full. */
 OWN_FRAME u32 new_place(void)
 {
     u32 place = 0;

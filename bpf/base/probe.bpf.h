@@ -26,10 +26,10 @@ INLINE bool is_switching_probes(void)
     return attach_phase == ATTACH_PENDING || attach_phase == ATTACH_BOTH;
 }
 
-/* While both attachments exist, a thread that hits a probe runs the program of the second, then that of the first: the
- * kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change between the two. So the
- * second marks the hook as handled, and the first skips hooks that are marked. The mark is never removed: once a thread
- * has seen the new phase, it keeps seeing it. */
+/* While both attachments exist, a thread that hits a probe runs the second attachment's program, then the first's,
+ * because the kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change between the two.
+ * So the second program marks the hook as handled, and the first skips marked hooks. The mark is never removed: once a
+ * thread has seen the new phase, it keeps seeing it. */
 OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
@@ -48,7 +48,7 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
     return !second && thread->handled_by_second & hook_bit(cookie);
 }
 
-/* True if the probe with this cookie must not count, because that of the other attachment does. */
+/* True if the probe with this cookie must not count, because the other attachment's probe does. */
 INLINE bool is_idle_cookie(u64 cookie)
 {
     u32 phase = attach_phase;
@@ -60,7 +60,7 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* True if this probe is about to become the active one. Then it must see the return of the call in flight. */
+/* True if this probe is about to become the one that counts. It must then see the return of the call in flight. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
@@ -100,9 +100,10 @@ INLINE u64 file_at(struct task_struct* task, u64 address)
     return found;
 }
 
-/* True if the outer call, whose frame is still on the stack, contains a call in this file that returns to `caller`. The
- * frame may be a leftover of a call that has returned: then the program calls another driver, from the file that made
- * the outer call. A driver that calls itself does so from its own file. */
+/* True if a call in this file that returns to `caller` is nested in the outer call, whose frame is still on the stack.
+ * But that frame may be left over from an outer call that has returned. In that case the program calls the same driver
+ * again, or another driver from the file that made the outer call. A nested call of the same driver comes from the
+ * driver's own file. */
 INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
 {
     u64 from = file_at(task, caller);
@@ -111,10 +112,10 @@ INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, 
     return !from || from != file_at(task, outer->frame.return_address);
 }
 
-/* True if the outer call has jumped to a call of this file and kind; both have the same stack pointer and return
- * address. A return probe of the outer call has replaced the return address by its trampoline, which no new call has.
- * Without a return probe, the program's next call from the same place looks the same. So a jump must lead to another
- * file and to a call of the same kind, and only the first such call since the outer call's entry can be one. */
+/* True if the outer call has jumped to a function of this file and kind, so that both calls have the same stack pointer
+ * and return address. If the outer call has a return probe, the return address is now that of the trampoline, which no
+ * new call has. If it has none, the program's next call from the same place looks the same as a jump. So a jump must
+ * lead to another file and to a call of the same kind, and only the first hit of a hook there counts as one. */
 INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
 {
     if (outer->file == file)
@@ -231,8 +232,8 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 }
 
 /* Number of the row (index in the probe table + 1, from the cookie). 0 if the probe is idle, the call is nested, or the
- * row is unknown, which counts as a loss. `only`: the number of the row if the program is for one row, else 0. It is
- * constant, so no cookie is needed, and the verifier drops the code for other rows. */
+ * row is unknown, which counts as a loss. `only`: the number of the row if the program is for a single row, else 0. A
+ * nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other rows. */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
@@ -247,12 +248,12 @@ INLINE u32 row_number(struct pt_regs* ctx, u32 only)
     return is_nested(ctx, number) ? 0 : number;
 }
 
-/* Argument registers, constants, and the row's block if it is read at once. */
+/* Argument registers, constants, and the row's memory block if it is read as a whole. */
 struct call_words {
     u64 word[WORDS];
 };
 
-/* Address of the row's memory block in this call; 0 if it has none. */
+/* Address of the row's memory block in this call; 0 if the row has none. */
 INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
     u32 base = row->block_base;
@@ -271,8 +272,8 @@ INLINE void read_registers(struct pt_regs* ctx, struct call_words* words)
         words->word[WORD_ONE & (WORDS - 1)] = 1;
 }
 
-/* Reads the registers, and the row's block from this address. Nonzero if the block is unreadable; its words are then 0.
- * The block costs 35 ns, however small it is. */
+/* Reads the registers, and the row's memory block at address `block`. Returns nonzero if the block is unreadable; its
+ * words are then 0. Reading a block costs 35 ns, whatever its size. */
 INLINE u64 read_words(struct pt_regs* ctx, const volatile struct probe_row* row, u64 block, struct call_words* words)
 {
     read_registers(ctx, words);
@@ -287,7 +288,7 @@ INLINE u64 argument(const volatile struct probe_row* row, const struct call_word
     return operand_part(operand_word(words->word, row->args[which].word), row->args[which].part);
 }
 
-/* An argument that is in a register, without reading the others. */
+/* Returns an argument that is in a register, without reading the other registers. */
 INLINE u64 register_argument(struct pt_regs* ctx, const volatile struct probe_row* row, u32 which)
 {
     u64 v = register_word(ctx, row->args[which].word);
@@ -302,8 +303,8 @@ INLINE bool has_argument(const volatile struct probe_row* row, u32 which)
 /* Arguments of a call, read one by one. */
 struct arguments {
     u64 word[WORD_BLOCK];
-    u64 value; /* word of the argument that was read last */
-    u64 block; /* address of the row's block */
+    u64 value; /* the word last read */
+    u64 block; /* address of the row's memory block */
     u64 error; /* nonzero: an argument was unreadable, and was taken for 0 */
 };
 
@@ -319,7 +320,7 @@ INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row
                                     .block = block_address(ctx, row)};
 }
 
-/* Reads an argument from a register or from the block. It leaves only unknown values behind, so that the verifier's
+/* Reads an argument from a register or from the block. The verifier knows nothing about the values left behind, so its
  * paths merge. */
 INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
@@ -334,8 +335,8 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
     return operand_part(arguments->value, row->args[which].part);
 }
 
-/* Like read_argument(), for many arguments in a row. Kernels before 6.8 distinguish a stored number from bytes that a
- * helper wrote, so the value is forgotten. On newer kernels that costs more than it saves. */
+/* Like read_argument(), for programs that read many arguments. Verifiers before 6.8 distinguish a stored number from
+ * bytes that a helper wrote, so the value is hidden. On newer kernels that costs more than it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
@@ -356,7 +357,7 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
 
 /* Common prologue of programs: apply the filters and identify the row. */
 
-#ifdef SHOWS_WAITING /* defined by objects with kinds/wait.bpf.h, before all includes */
+#ifdef SHOWS_WAITING /* defined before all includes, by programs that include kinds/wait.bpf.h */
 #include "base/left_wait.bpf.h"
 
 bool has_long_wait = false; /* set by the front end while a thread has been in a wait for more than LONG_WAIT_NS */
@@ -393,7 +394,7 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* A return without a recorded entry: a loss, if the thread or process is traced. */
+/* Counts a return without a recorded entry as a loss, if the thread (or the process, if of_process) is traced. */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))
@@ -401,16 +402,16 @@ OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
     return 0;
 }
 
-/* A call that is not counted, but tracked because it changes what later calls mean. */
+/* A call that is not counted, but tracked because it changes the meaning of later calls. */
 struct followed {
     struct task_struct* task;
-    struct thread_state* thread; /* set at its return */
+    struct thread_state* thread; /* set at the return */
     struct open_call* call;
     const volatile struct probe_row* row;
 };
 
-#define FOLLOWED_ROW 0   /* the word of an open call that holds the row's number; the program defines the others */
-#define RETURN_IGNORED 0 /* instead of a row's number: the return needs no action */
+#define FOLLOWED_ROW 0   /* word of an open call that holds the row's number; programs define the other words */
+#define RETURN_IGNORED 0 /* in place of the row's number, if the return needs no action */
 
 /* False if the call is not tracked. */
 INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
@@ -427,8 +428,8 @@ INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed
     return true;
 }
 
-/* The return needs no action. The call stays open: a separate return probe would count a return without an entry as a
- * loss. */
+/* Marks that the return needs no action. The call stays open, because a separate return probe would otherwise count its
+ * return as a loss. */
 INLINE int ignore_return(struct followed* followed)
 {
     followed->call->word[FOLLOWED_ROW] = RETURN_IGNORED;

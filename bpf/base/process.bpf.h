@@ -32,18 +32,18 @@ INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descripto
 
 const volatile __u32 v1_controller = CONTROLLER_NONE;
 const volatile bool filter_cgroups = false;
-const volatile bool filter_v1 = false; /* target_cgroups has ids of the v1 hierarchy */
+const volatile bool filter_v1 = false; /* target_cgroups has ids from the v1 hierarchy */
 
 PREALLOCATED_HASH_MAP(target_cgroups, 1024, u64, u8);
 
-/* Cached results of walks to the root. They stay valid: a cgroup never changes its parent. */
+/* Cached results of walks to the root, by cgroup id. They stay valid, because a cgroup never changes its parent. */
 LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
 
 #define SUBSYS(controller, id)                                                                                         \
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* v1_controller is constant at load, so the kernel need not have the other controllers. */
+/* v1_controller is constant at load, so the verifier drops the other cases, whose controllers the kernel may lack. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -59,11 +59,11 @@ INLINE u32 v1_subsys(void)
     }
 }
 
-/* Offset in a css_set of the v1 controller's state. */
+/* Offset of the v1 controller's state in a css_set. */
 INLINE u64 v1_offset(void)
 {
     u64 states = bpf_core_field_offset(struct css_set, subsys);
-    PIN(states); /* clang 19 would fold both into one load, which libbpf refuses: the array is larger in the kernel */
+    PIN(states); /* clang 19 would fold the sum into one load, which libbpf refuses: the kernel's array is larger */
     return states + v1_subsys() * sizeof(void*);
 }
 
@@ -210,13 +210,13 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
 /* The caller, and the filters by process, thread and name. */
 
 const volatile __u32 target_tid = 0;
-const volatile bool filter_pids = false;  /* if the attachment cannot be limited to them */
+const volatile bool filter_pids = false;  /* set if the attachment cannot be limited to target_pids */
 const volatile __u64 target_comm[2] = {}; /* zero-padded substring of a name */
 const volatile __u64 target_comm_mask[2] = {};
 
 PREALLOCATED_HASH_MAP(target_pids, 1024, u32, u8);
 
-/* A handle or an address in a process, or a number that was assigned to one here. */
+/* A handle or an address in a process, or a number that our programs have assigned to a handle. */
 struct handle_number {
     struct image image;
     u64 number;
@@ -227,12 +227,12 @@ INLINE struct place_key place_key(struct image image, u32 epoch, u64 number)
     return (struct place_key){.prefix = WHOLE_PLACE, .image = image, .epoch = epoch, .number = number};
 }
 
-struct placed_image {
+struct placed_image { /* an image in its cgroups */
     struct image image;
     struct cgroups cgroups;
 };
 
-/* Images already sent to the front end. */
+/* Images that have been sent to the front end. */
 HASH_MAP(processes, 16384, struct placed_image, u8);
 
 /* The name of a task as two words. Copying it with a BPF helper takes 70 ns more. */
@@ -303,7 +303,7 @@ INLINE struct image image_of(struct task_struct* task)
 INLINE u32 innermost_pid(struct task_struct* task)
 {
     struct pid* pid = untrusted(task)->group_leader->thread_pid;
-    u32 level = READ(pid, level) & 63; /* at most 32 levels; 6.1 adds a number to a pointer only if it is bounded */
+    u32 level = READ(pid, level) & 63; /* at most 32 levels; the verifier of 6.1 needs a bound */
     PIN(level);
     u64 offset = bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid) +
                  bpf_core_field_offset(struct upid, nr);
@@ -355,7 +355,7 @@ OWN_FRAME int introduce_guarded(u64 image, u64 v2, u64 v1)
     return send_if_new(image, v2, v1);
 }
 
-/* Sends the process of an image to the front end, once. Called for each new row and line of -e, not for each call. */
+/* Sends the process of an image to the front end, once. Called for each new row or line of -e, not for each call. */
 INLINE void introduce(const struct image* image, struct cgroups cgroups)
 {
     if (GUARDED && !GUARDED_CALLS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Python frames of a thread, read from its interpreter's memory. The front end finds where they are
- * (src/code/python_interpreter.cpp). A frame is two addresses. The name and lines of code are sent to the front end
- * when the code is first seen: it is running then, so its memory is valid. */
+/* Python frames of a thread, read from its interpreter's memory. The front end finds the layout of that memory
+ * (src/code/python_interpreter.cpp). A frame is recorded as two addresses, of its code and instruction. The name and
+ * line table of code are sent to the front end when the code is first seen: it is running then, so its memory is valid.
+ */
 #ifndef GPUSNOOP_PYTHON_BPF_H
 #define GPUSNOOP_PYTHON_BPF_H
 
@@ -11,26 +12,26 @@
 #include "shared/python.h"
 #include "shared/stack.h"
 
-/* Frames are adjacent in memory, and are read many at a time: 12 ns per frame instead of 75. */
-#define FRAME_BYTES 80 /* a frame that is not an object */
+/* Frames are adjacent in memory, so many are read at a time, which takes 12 ns per frame instead of 75 ns. */
+#define FRAME_BYTES 80 /* bytes of a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW 4176     /* bytes of the interpreter's own stack; callers come first */
+#define DATA_WINDOW 4176     /* bytes of the interpreter's own stack, in which callers come first */
 #define C_WINDOW 2048        /* bytes of the thread's stack, for frames made by C code */
-#define FRAME_FIELDS_MAX 264 /* bound for the offset of a frame's field */
+#define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
-    u64 data_start, data_span; /* lowest frame in the window, and distance to the highest */
-    u64 c_start, c_span;
-    u64 frame; /* next frame */
+    u64 data_start, data_span; /* window of the interpreter's stack: lowest frame, and distance to the highest */
+    u64 c_start, c_span;       /* the same for the window of the thread's stack */
+    u64 frame;                 /* next frame */
     u64 sp;
-    u64 from_c;     /* PYTHON_FROM_C or 0, for the next frame */
+    u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */
     u64 depth_of_c; /* bytes of stack between the stack pointer and the innermost frame made by C code; 0: unknown */
     struct python_stack stack;
-    /* Variables that would exceed the program's stack, of which a call chain has 512 bytes before 6.13. */
+    /* Variables for which the program's stack has no room (512 bytes per call chain before 6.13). */
     u64 word, table;
     u32 place, pid;
     u64 caller;
-    u32 known; /* calls whose stack was known */
+    u32 known; /* number of calls whose stack was known */
     bool is_new;
     struct python_code_key code;
     u8 bytes[DATA_WINDOW + C_WINDOW + FRAME_FIELDS_MAX];
@@ -48,20 +49,20 @@ INLINE struct python_walk* python_walk_of(struct task_struct* task)
                          : bpf_task_storage_get(&python_walks_of_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* By process id. */
+/* Layouts of interpreters, by process id. */
 HASH_MAP(pythons, 4096, u32, struct python_layout);
 
-/* The front end sets the capacity: a power of two. */
+/* The front end sets the capacity, a power of two. */
 ARRAY_MAP(python_stacks, 1, struct python_stack);
 
 HASH_MAP(python_codes, PYTHON_CODES, struct python_code_key, u8);
 
 #define CLOCK_TICK_NS 10000000 /* USER_HZ is 100 */
 
-/* If false, the front end omits the tables too. */
+/* If this is false, the front end does not create the tables. */
 const volatile bool follow_python = false;
 const volatile __u32 python_stacks_mask = 0;
-__u32 pythons_known = 0; /* at least the entries of `pythons`; while it is 0, none is looked up */
+__u32 pythons_known = 0; /* at least the number of entries in `pythons`; while it is 0, no lookups are made */
 
 INLINE u64 mixed(u64 hash, u64 word)
 {
@@ -92,8 +93,8 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->data_span = 0;
         return bpf_probe_read_user(walk->bytes, FRAME_OBJECT_BYTES, (void*)frame) ? ~0ULL : 0;
     }
-    /* From the start of its page: a thread's first chunk of frames starts there, and a read that fails costs a page
-     * fault. */
+    /* Read from the start of the page: the memory before it may be missing, because a thread's first chunk of frames
+     * starts at a page, and a failing read costs a page fault. */
     u64 span = frame & 4095;
     walk->data_span = span;
     walk->data_start = frame - span;
@@ -109,7 +110,8 @@ struct python_step {
     const struct python_layout* layout;
 };
 
-/* Innermost frames whose code is checked at each call, at 50 to 150 ns: code generated at run time is among them. */
+/* Number of innermost frames whose code is checked at each call, which takes 50 to 150 ns. They may run code generated
+ * at run time. */
 #define CHECKED_FRAMES 3
 
 INLINE u64 word_at(struct python_walk* walk, u64 address)
@@ -119,8 +121,8 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
     return walk->word;
 }
 
-/* A value that distinguishes code from other code that was at its address before. Up to 3.11 code has no number, and
- * its pointers may be the same again, so its first line and the start of its line table are included. */
+/* A value that distinguishes code from other code that was at the same address before. Up to 3.11, code has no unique
+ * number, and its pointers may be equal, so the value includes its first line and the start of its line table. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);
@@ -131,7 +133,7 @@ INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* l
     return check;
 }
 
-/* Records a frame and moves to its caller's. */
+/* Records a frame and moves to the caller's frame. */
 static long python_step(u64 unused, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
@@ -244,7 +246,7 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
     return true;
 }
 
-/* For a frame of a new stack: sends its code if that is new too. */
+/* For a frame of a new stack: sends its code if the code is also new. */
 static long python_code_step(u64 i, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
@@ -288,8 +290,8 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     }
 }
 
-/* Finds or claims the place of a stack in the table and stores it in walk->place. False if other stacks have all the
- * places that it could have. */
+/* Finds or claims the place of a stack in the table and stores it in walk->place. False if other stacks occupy all the
+ * places that it may have. */
 INLINE bool find_place(struct python_walk* walk)
 {
     for (u32 i = 0; i < 8; i++) {
@@ -307,8 +309,9 @@ INLINE bool find_place(struct python_walk* walk)
     return false;
 }
 
-/* Completes a stack and its hash. The hash includes the caller, and how much of the stack is between it and Python: the
- * front end finds the native code there in a copy, because frame pointers in an interpreter lead astray. */
+/* Completes a stack and its hash. The hash includes the caller and the size of the native stack between it and Python.
+ * The front end finds the functions in that part in a copy of the stack, because an interpreter's frame pointers are
+ * unreliable. */
 INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
     struct python_stack* stack = &walk->stack;
@@ -322,13 +325,13 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
     stack->hash = mixed(mixed(hash, *(u64*)stack->comm), *(u64*)(stack->comm + 8)) ?: 1;
 }
 
-/* Flags in the result of python_stack(): call new_python_stack(); send another copy of the stack. */
-#define STACK_IS_NEW 0x10000000
-#define STACK_AGAIN 0x8000000
+/* Flags in the result of python_stack(). */
+#define STACK_IS_NEW 0x10000000 /* call new_python_stack() */
+#define STACK_AGAIN 0x8000000   /* send another copy of the stack */
 
 /* Returns the id of the stack with its Python frames; negative if the thread runs no Python or the table is full.
- * native: the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. To be called under the guard,
- * because the walk may be per CPU. */
+ * native: the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called under the
+ * guard, because the walk may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)
@@ -358,7 +361,7 @@ VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
-/* Sends the new code of a stack that is new in the table, and fills its place. */
+/* For a stack that is new in the table: sends those of its code objects that are new, and stores it at its place. */
 VERIFIED_ONCE int new_python_stack(void)
 {
     struct task_struct* task = bpf_get_current_task_btf();

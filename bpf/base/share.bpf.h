@@ -86,10 +86,11 @@ VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 enum row_admission {
     ROW_REFUSED,
     ROW_TAKEN,
-    ROW_COARSE, /* count in a row of less detail: the share is used up and the ring buffer is half full */
+    ROW_COARSE, /* the share is used up and the ring buffer is half full: count in a less detailed row */
 };
 
-/* Like charge(), for rows of calls. The front end deletes them, and counts them again each time it has read them. */
+/* Like charge(), for rows of calls. There is no refund: the front end sets the number of rows after each read, and
+ * changes rows_since when a new generation of rows begins. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -153,7 +154,7 @@ OWN_FRAME __attribute__((unused)) long delete_shared(void* map, u32 table, u64 o
     return error;
 }
 
-/* Like bpf_map_delete_elem(), for entries of PUT_SHARED(). */
+/* Like bpf_map_delete_elem(), for entries added by PUT_SHARED(). */
 #define DELETE_SHARED(map, table, key) delete_shared(map, table, word_of_image(&(key)->image), key)
 
 #endif

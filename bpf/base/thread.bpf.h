@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Per-thread state between two probes: calls in flight, and the runtime call around a driver call. It is in task
+/* Per-thread state between two probes: calls in flight, and the runtime call around a driver call. The state is in task
  * storage, which is as fast as a session cookie, is freed with the thread and needs no capacity. */
 #ifndef GPUSNOOP_THREAD_BPF_H
 #define GPUSNOOP_THREAD_BPF_H
@@ -10,8 +10,8 @@
 #include "shared/process.h"
 
 /* The frame of a call at its entry probe. The call is running as long as its return address is in its stack slot: once
- * it has returned, the next call from that frame or a deeper one overwrites the slot. So no return probe is needed. On
- * arm64 the return address has no fixed place; is_below() walks the frame records instead. */
+ * it has returned, later calls overwrite the slot. So no return probe is needed. On arm64 the return address has no
+ * fixed slot; is_below() walks the frame records instead. */
 struct call_frame {
     u64 sp;
     u64 return_address;
@@ -28,7 +28,8 @@ struct runtime_call {
 #define DRIVER_CALLS_ANY 0x40000000u /* their number is not known from the arguments */
 #define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further down is not part of the outer call */
 
-/* State that a call's entry keeps for its return, found by the stack pointer. Each program defines its own words. */
+/* State that the entry of a call keeps for its return. The return finds it by the stack pointer. Each program defines
+ * the meaning of its words. */
 #define OPEN_CALL_WORDS 15
 
 /* Several programs of an object may track the same call. PART_COUNT and PART_WAIT count calls. */
@@ -50,7 +51,7 @@ struct open_call {
     4 /* a power of two: a runtime call, the driver call inside it, a host function called from there, ... */
 #endif
 
-#define CONTEXTS_BELOW 8 /* a power of two; contexts pushed deeper become unknown */
+#define CONTEXTS_BELOW 8 /* a power of two; contexts deeper in the stack become unknown */
 
 /* Kinds of calls whose stacks are sampled: see sample_call(). */
 enum sampled {
@@ -63,7 +64,7 @@ enum sampled {
 
 struct sampling {
     u64 since;  /* jiffies */
-    u32 taken;  /* samples since then */
+    u32 taken;  /* samples since `since` */
     u32 left;   /* calls to skip before the next sample */
     u32 stride; /* calls skipped between samples, on average */
 };
@@ -72,10 +73,10 @@ struct sampling {
 struct outer_call {
     struct call_frame frame; /* sp 0: none */
     u32 file;                /* number of the file that contains the function */
-    u32 kind;                /* as probe_row.counted_as */
-    u32 jumped_to;           /* last file that it jumped to */
+    u32 kind;                /* enum probe_kind, from probe_row.counted_as */
+    u32 jumped_to;           /* number of the last file that it jumped to */
     u32 zero;
-    u64 jump_hooks; /* hooks that have counted that jump, a bit each */
+    u64 jump_hooks; /* hooks that have handled that jump, a bit each */
 };
 
 struct thread_state {
@@ -88,8 +89,8 @@ struct thread_state {
     u32 device[2]; /* ordinal + 1; 0 unknown. CUDA and HIP number devices separately: see device_by() */
     u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
     u32 serial;    /* of the image that this state belongs to: see begin_image() */
-    u64 waits_at;  /* stack pointer of the wait shown at that place */
-    u64 waited_ns; /* time waited since a stack was last sampled; 0: none was yet */
+    u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
+    u64 waited_ns; /* time waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
     u64 handled_by_second; /* hooks that the second attachment handles, a bit each: see base/probe.bpf.h */
     struct open_call open[OPEN_CALLS];
@@ -107,7 +108,7 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The thread's device for calls of this layer. */
+/* The field with the thread's device for calls of this layer. */
 INLINE u32* device_by(struct thread_state* thread, u32 layer)
 {
     return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
@@ -137,15 +138,15 @@ INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 
     thread->runtime = call;
 }
 
-/* A return probe on the runtime function (ours or another tracer's) replaces the return address by its trampoline,
- * after the entry probes have run. */
+/* True if an address is in the trampoline of return probes. A return probe (ours or another tracer's) replaces the
+ * return address by that of the trampoline, after the entry probes have run. */
 INLINE bool in_trampoline(struct task_struct* task, u64 address)
 {
     u64 page = READ(task, mm, uprobes_state.xol_area, vaddr);
     return page && address >= page && address < page + 4096;
 }
 
-#define RETURNS_CHECKED_MAX 8 /* the innermost ones */
+#define RETURNS_CHECKED_MAX 8 /* innermost pending return probes that are checked */
 
 /* True if the call with this stack pointer at entry has a return probe and has not returned. */
 INLINE bool awaits_return(struct task_struct* task, u64 sp)
@@ -193,7 +194,7 @@ INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u
     return below || awaits_return(task, outer->sp);
 }
 
-/* True if the outer call is still running around a call with this stack and frame pointer. */
+/* True if the outer call has not returned, and encloses a call with this stack and frame pointer. */
 INLINE bool is_running(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     if (sp >= outer->sp || outer->sp - sp > OUTER_STACK_MAX)
@@ -213,7 +214,7 @@ INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_stru
     return call->calls && is_running(task, &call->frame, PT_REGS_SP(ctx), PT_REGS_FP(ctx)) ? call : 0;
 }
 
-/* A return probe on the runtime function ends the call; nothing has to be inferred. */
+/* Ends the runtime call at its return probe, if it has one. Otherwise is_running() detects that it has returned. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
     if (thread->runtime.frame.sp + RETURN_POPS == PT_REGS_SP(ctx))
@@ -226,7 +227,7 @@ INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task
     return thread ? inside_runtime(ctx, task, thread) : 0;
 }
 
-/* A runtime call begins; `driver_calls` are expected inside. */
+/* Records the begin of a runtime call, inside which `driver_calls` are expected. */
 INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
 {
     struct thread_state* thread = thread_state_create(task);
@@ -237,8 +238,8 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 }
 
 #define SP_FLAG_BITS 7ULL
-#define COUNT_IF_LEFT                                                                                                  \
-    4ULL /* the call counts as a loss if its thread leaves it without returning; one part of each call has this */
+/* Flag: if the thread leaves the call without returning, count a loss. Set in only one part of each call. */
+#define COUNT_IF_LEFT 4ULL
 
 INLINE u64 sp_of(u64 sp_part)
 {
@@ -259,9 +260,9 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
-/* Finds room for a new call, after the calls still open around it. Calls with a lower stack pointer, or with the same
- * one and the same part, were left without returning (longjmp, exception): they count as losses, and their room is
- * reused. */
+/* Finds a place for a new call, after the calls still open around it. Calls with a lower stack pointer, or with the
+ * same one and the same part, were left without returning (longjmp, exception): they count as losses, and their places
+ * are reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
@@ -292,7 +293,7 @@ INLINE bool is_inside_call(const struct thread_state* thread, const struct open_
     return inside;
 }
 
-/* Like open_call(); NULL and a counted loss if there is no thread or no room. */
+/* Like open_call(). If there is no thread or no free place, returns NULL and counts a loss. */
 INLINE struct open_call* open_call_in(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     struct open_call* call = thread ? open_call(ctx, thread, part) : 0;
@@ -306,7 +307,7 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
     return open_call_in(ctx, thread_state_create(task), part);
 }
 
-/* Returns the open call that returns now, and frees its room. */
+/* Returns the open call that returns now, and frees its place. NULL if it is not found. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;

@@ -22,8 +22,8 @@
 #define VERIFIED_ONCE __attribute__((noinline))
 
 /* Static function that is not inlined, so its stack frame takes room only while it runs. Before 6.13, the frames of a
- * call chain may have 512 bytes together (tests/kernels/stacks.py). Rare paths are such functions too, so that common
- * paths do not pay for their registers and stack. */
+ * call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths use this too, so that common paths do
+ * not pay for their registers and stack. */
 #define OWN_FRAME static __attribute__((noinline))
 
 __u64 opaque_zero = 0;
@@ -42,12 +42,12 @@ INLINE u64 opaque(u64 value)
  * value into a load that follows. The verifier refuses both. */
 #define PIN(VARIABLE) barrier_var(VARIABLE)
 
-/* bpf_loop() (5.17, e6f2dd0f8067): the verifier walks its body once, but that of a plain loop once per iteration. From
- * 6.19 on it walks the body once for each stack state that an iteration may leave behind. It does not track the
+/* bpf_loop() (5.17, e6f2dd0f8067): the verifier walks its body once, and the body of a plain loop once per iteration.
+ * From 6.19 on it walks the body once for each stack state that an iteration may leave behind. It does not track the
  * contents of maps, so state that changes between iterations is kept in maps and task storage. */
 #define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
 
-/* Values can be computed without branches: is_zero() and is_nonzero() (shared/histogram.h), masks of all bits or none,
- * and constant tables that are indexed without a check. */
+/* Branch-free code uses is_zero() and is_nonzero() (shared/histogram.h), masks in which all bits or none are set, and
+ * constant tables that are indexed without a bounds check. */
 
 #endif

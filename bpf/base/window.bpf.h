@@ -19,7 +19,7 @@ INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
     return rest > room || bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
-/* Copies as many bytes as the stack has. A read beyond its end fails as a whole, so smaller sizes are tried next. */
+/* Copies up to STACK_COPY_BYTES. A read beyond the stack's end fails as a whole, so smaller sizes are tried next. */
 INLINE u32 copy_stack(u8* to, u64 sp)
 {
     if (!bpf_probe_read_user(to, STACK_COPY_BYTES, (void*)sp))
@@ -74,27 +74,27 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
 }
 
 /* Stacks from one read of user memory, in which frame pointers are followed. The kernel's own walk reads each frame
- * separately and ends with a page fault after the last one (630 ns for the shortest stack; 200 ns for the whole
- * window). */
+ * separately and ends with a page fault after the last one (630 ns for the shortest stack, against 200 ns for reading a
+ * whole window). */
 
 struct window {
     u64 word[WINDOW_WORDS];
     struct window_stack stack; /* under construction */
-    u32 known;                 /* calls whose stack was known */
+    u32 known;                 /* number of calls whose stack was known */
     u32 at;                    /* enum copied_at; kept here because the programs have no stack left */
 };
 
 PERCPU_ARRAY_MAP(windows, 1, struct window);
 
-/* Known stacks, at a place selected by their hash. The first stack keeps the place; others with it are not kept. The
- * front end sets the capacity: a power of two. */
+/* Known stacks. A stack's hash selects its place. The first stack at a place keeps it; other stacks with the same place
+ * are not kept. The front end sets the capacity, a power of two. */
 ARRAY_MAP(window_stacks, 1, struct window_stack);
 
 const volatile __u32 window_stacks_mask = 0;
 
-/* Bytes of the stack in use: up to the thread control block, which glibc keeps at the base of a thread's stack; for the
- * first thread, up to where the kernel began its stack; for others, such as stacks of coroutines, up to the first
- * frame. */
+/* Bytes of the stack in use. They end at the thread control block, which glibc keeps at the base of a thread's stack;
+ * in the first thread, at the stack's begin, which the kernel knows. For other stacks, such as those of coroutines,
+ * only the distance to the first frame is known. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -106,7 +106,8 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
     return depth < STACK_FAR_BYTES ? depth : 0;
 }
 
-/* Deeper stacks are left to the kernel: each frame adds the same cost to verification. */
+/* Number of frames that are followed; deeper stacks are left to the kernel's walk. Each frame makes verification
+ * slower. */
 #ifndef WINDOW_DEPTH
 #define WINDOW_DEPTH WINDOW_FRAMES
 #endif
@@ -128,7 +129,7 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
             return false;
         u64 address = window->word[(at + 1) & (WINDOW_WORDS - 1)];
         stack->address[i] = address;
-        stack->depth = i + 1; /* kept in memory, where the verifier forgets it */
+        stack->depth = i + 1; /* kept in memory, where the verifier does not track it */
         hash = (hash ^ address) * 0x9e3779b97f4a7c15ULL;
         least = frame + 16;
         frame = window->word[at & (WINDOW_WORDS - 1)];
@@ -137,7 +138,7 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
     return stack->depth < WINDOW_DEPTH;
 }
 
-/* Reads the window, or what the stack has of it; the rest is 0. */
+/* Reads the window; if the stack ends before it, the part that exists, and the rest is 0. False if unreadable. */
 INLINE bool read_window(struct window* window, u64 sp)
 {
     return !bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp) ||
@@ -151,7 +152,7 @@ INLINE struct window* window_of_cpu(void)
 }
 
 /* Returns the stack's id; negative if the stack has to be read another way. caller: the return address, or 0 at
- * function entry, where it is on top of the stack. To be called under the guard, because the window is per CPU. */
+ * function entry, where it is on top of the stack. Must be called under the guard, because the window is per CPU. */
 VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
@@ -199,7 +200,7 @@ INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
     return stack;
 }
 
-/* The caller in the stack that was read last. */
+/* The caller in the stack last read on this CPU. */
 INLINE u64 caller_in_window(void)
 {
     struct window* window = window_of_cpu();
