@@ -11,26 +11,26 @@
 #define DEVICE_UNKNOWN 0xff
 #define BUCKET_NONE 0xffff /* not measured, or not readable */
 
-#define STACK_WITHOUT_FIRST 0x100000 /* in a stack's id: the innermost address is missing in the map */
+#define STACK_WITHOUT_FIRST 0x100000 /* flag in a stack's id: the map lacks the innermost address */
 
 #define CALL_RECORDED 1     /* recorded by a stream capture, not executed */
 #define CALL_ASYNCHRONOUS 2 /* the function returns before the work is done */
 #define CALL_NOT_READY 4    /* a poll: the work is not done yet */
-#define CALL_IN_PARTS 8     /* a report fell into it, so its time is accounted for elsewhere, in parts */
+#define CALL_IN_PARTS 8     /* a report was made during the call, so its time is split between reports elsewhere */
 #define CALL_UNTRACKED 16   /* an allocation that cannot be matched with its free: not part of live memory */
 #define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
 #define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
-#define CALL_GENERATION 128 /* of a row in the table: its generation, one of two (base/call.bpf.h) */
+#define CALL_GENERATION 128 /* which of two generations a row in the table belongs to (base/call.bpf.h) */
 
 #define FEW_BLOCKS 32 /* a grid with fewer blocks fills no GPU */
 
 struct launch_form {
-    __u16 blocks;  /* bucket of the number of blocks in the grid; without shapes, the bucket of 1 or of FEW_BLOCKS */
+    __u16 blocks;  /* bucket of the number of blocks in the grid; if shapes are not reported, that of 1 or FEW_BLOCKS */
     __u16 threads; /* bucket of the number of threads in a block */
 };
 
 struct copy_form {
-    __u16 size;     /* bucket of its bytes */
+    __u16 size;     /* bucket of the copy's bytes */
     __u8 direction; /* enum direction */
     __u8 memory;    /* enum memory of source and destination: see copy_memory() */
 };
@@ -41,13 +41,13 @@ struct wait_form {
 };
 
 struct memory_form {
-    __u16 size;   /* bucket of its bytes */
+    __u16 size;   /* bucket of the allocation's bytes */
     __u8 holding; /* enum holding */
     __u8 zero;
 };
 
 struct graph_form {
-    __u8 reason; /* of an update: enum CUgraphExecUpdateResult, or UPDATE_REASON_UNKNOWN */
+    __u8 reason; /* result of an update: enum CUgraphExecUpdateResult, or UPDATE_REASON_UNKNOWN */
     __u8 zero[3];
 };
 
@@ -62,7 +62,7 @@ struct driver_form {
  * of a call's cost, so rarely used fields come last, and the map's key may end before them. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind, or enum driver_entry; some kinds cover several */
+    __u8 kind; /* enum probe_kind, or enum driver_entry; some values stand for several kinds of the probe table */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -74,12 +74,12 @@ struct call_key {
         struct graph_form graph;
         struct driver_form driver;
     };
-    __u64 subject; /* CUfunction, CUkernel or host stub; graph, or its number; host function; event; number of a
-                      context; request of an ioctl, with its subject in the upper half */
+    __u64 subject; /* depends on the kind: CUfunction, CUkernel or host stub; graph, or its number; host function;
+                      event; number of a context; request of an ioctl, with its subject in the upper half */
     /* used if results, durations or functions are reported */
     __s32 result;
     __u16 duration; /* bucket of the measured value, in the unit of the view */
-    __u16 function; /* number of the function's row in the probe table; 0 none */
+    __u16 function; /* number of the function's row in the probe table; 0: none */
     /* used by finer views */
     __u32 tid;
     __s32 stack; /* id in the stack map, negative for none */
@@ -112,11 +112,11 @@ struct memory_call {
     __u64 address; /* or handle */
     __u64 bytes;
     union {
-        __u64 since_ns; /* free: when the memory was allocated, CLOCK_MONOTONIC; 0 unknown */
-        __u64 age_ns;   /* free, in an event: time since the allocation; 0 unknown */
-        __u64 pitch_at; /* allocation in flight: address at which it stores its pitch; 0: no pitch */
+        __u64 since_ns; /* free: when the memory was allocated, CLOCK_MONOTONIC; 0: unknown */
+        __u64 age_ns;   /* free, in struct call_event: time since the allocation; 0: unknown */
+        __u64 pitch_at; /* allocation in flight: address at which the call stores the pitch; 0: no pitch */
     };
-    __u32 context; /* number of the context that it ends with; 0 none, or unknown */
+    __u32 context; /* number of the context that owns the memory; 0: none, or unknown */
     __u8 sized;    /* bytes are known */
     __u8 zero[3];
 };
@@ -125,19 +125,19 @@ struct memory_call {
 struct graph_call {
     __u64 graph; /* handle; 0 none */
     __u64 exec;
-    __u32 kernels; /* kernel nodes, if known; for a launch, the kernels that it starts */
+    __u32 kernels; /* known kernel nodes; for a launch, the kernels that it starts */
     __u32 copies;  /* copy and set nodes */
     __u32 others;
-    __u32 unknown; /* there are more nodes */
+    __u32 unknown; /* the graph has further nodes, whose number is unknown */
 };
 
-/* Figures of a row, by their index in call_stats: common ones, then those of the row's kind. A new one is a sum, unless
- * merges_of() in src/rows/calls.cpp has another rule for it. */
+/* Figures (counters) of a row, by their index in call_stats. The common ones are followed by those of the row's kind.
+ * Rows are merged by adding their figures, unless merges_of() in src/rows/calls.cpp has another rule for a figure. */
 enum call_figure {
     CALL_COUNT,
     CALL_TOTAL_NS, /* latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns: selects the CPU whose row has the latest shape or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns. The CPU with the latest one has the last shape or size */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -193,15 +193,15 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
     v[GRAPH_UNKNOWN] = graph->unknown ? 1 : 0;
 }
 
-/* A row of the per-CPU cache; free if the pid is 0. */
+/* A row of the per-CPU cache. It is free if key.image.pid is 0. */
 struct front_row {
-    struct call_stats stats; /* first, so that a pointer to the row is one to its stats */
+    struct call_stats stats; /* first, so that a pointer to the row also points to its stats */
     struct call_key key;
 };
 
 #define KEY_WORDS (sizeof(struct call_key) / 8)
 
-/* A word of a key of which only the first `bytes` count, a multiple of 4. */
+/* A word of a key of which only the first `bytes`, a multiple of 4, are used; the other bytes read as 0. */
 static inline __attribute__((always_inline)) __u64 key_word(const struct call_key* key, __u32 word, __u32 bytes)
 {
     __u64 whole = ((const __u64*)key)[word];
@@ -222,7 +222,7 @@ struct call_event {
     __u32 type; /* RECORD_CALL, or RECORD_SPILL if the table was full */
     __u32 tid;
     __u64 time_ns;     /* CLOCK_MONOTONIC at entry */
-    __u64 duration_ns; /* latency; 0 when not measured */
+    __u64 duration_ns; /* latency; 0 if not measured */
     struct call_key key;
     union {
         struct launch_shape shape;
@@ -248,9 +248,9 @@ struct line {
 
 /* Positions in the ring, in element 0. */
 struct line_positions {
-    __u64 reserved; /* lines with a place. Written by the kernel side */
+    __u64 reserved; /* number of lines that have been given a place. Written by BPF programs */
     __u64 padding[15];
-    __u64 consumed; /* lines that have been read, so that their places are free. Written by the front end */
+    __u64 consumed; /* number of lines that have been read, whose places are free. Written by the front end */
 };
 
 #endif

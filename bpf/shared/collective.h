@@ -7,9 +7,8 @@
 
 #include "process.h"
 
-/* Fields of a communicator, before the rank and from there on: the same order in NCCL 2.18 to 2.31, and in RCCL since
- * ROCm 6.0. In older versions the hash is 8 bytes of the unique id, which serve as well: they are the same in all
- * ranks. */
+/* Adjacent fields of a communicator: their order is the same in NCCL 2.18 to 2.31, and in RCCL since ROCm 6.0. In older
+ * versions, 8 bytes of the unique id precede the rank. They serve as the hash, because they are equal in all ranks. */
 struct comm_identity {
     __u64 hash;
     __s32 rank;
@@ -19,28 +18,29 @@ struct comm_identity {
 
 #define COMM_DEVICES_MAX 64
 
-/* Flag in a cookie's word, next to the rank's offset / 8: communicators begin with COMM_MAGIC (NCCL 2.21) until they
- * are destroyed. */
+/* Flag in a cookie's word, in addition to the rank's offset / 8: from NCCL 2.21 on, communicators begin with COMM_MAGIC
+ * until they are destroyed. */
 #define COMM_HAS_MAGIC (1u << 23)
 #define COMM_MAGIC 0x0280028002800280ULL
 
 /* Sent when a communicator is first seen, and again when its identity is known. */
 struct comm_record {
     __u32 type;   /* RECORD_COMM */
-    __u32 number; /* in collective_call.comm */
+    __u32 number; /* identifies it in collective_call.comm */
     struct image image;
     struct comm_identity identity; /* ranks 0: unknown */
     __u32 made;                    /* creation was seen, so no call was missed */
 };
 
-#define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress, from nonblocking communicators: not a failure; 2.14 */
+#define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress (2.14): a result of nonblocking communicators, not a failure */
 
 static inline __attribute__((always_inline)) int collective_failed(int result)
 {
     return result && result != COLLECTIVE_IN_PROGRESS;
 }
 
-#define COLLECTIVE_OWN_REDUCTION 5 /* and above: user-defined; the number may differ between a communicator's ranks */
+/* Reductions from this number on are user-defined; their numbers may differ between the ranks of a communicator. */
+#define COLLECTIVE_OWN_REDUCTION 5
 
 /* Sent when a call returns, unless it is nested in another one. Calls that create or query communicators are sent only
  * if they fail. */
@@ -59,13 +59,14 @@ struct collective_call {
     __u64 entry_ns;    /* CLOCK_MONOTONIC */
     __u64 duration_ns;
     __u64 elements;
-    __u64 stream; /* if requested */
-    __u32 root;   /* for calls that have one */
+    __u64 stream; /* set if streams are requested */
+    __u32 root;   /* rank; only for calls that have a root */
     __s32 stack;  /* id of the caller's stack in call_stacks; negative: none */
     char thread_name[16];
 };
 
-/* Sent when a wait for the device returns: earlier work of its stream is done, so all ranks have reached it. */
+/* Sent when a wait for the device returns. The collectives that were waited for are done, so all ranks have reached
+ * them. */
 struct waited_record {
     __u32 type; /* RECORD_WAITED */
     __u32 pid;
