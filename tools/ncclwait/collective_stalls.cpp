@@ -17,14 +17,14 @@ constexpr uint64_t min_matches = 64; // for aligned ranks: before that many matc
 Collectives::Ref Collectives::ref_of(const Rank& rank, int64_t number) const
 {
     const Communicator& communicator = communicators_.at(rank.communicator);
-    Ref of{.communicator = rank.communicator,
-           .hash = communicator.hash,
-           .ranks = static_cast<unsigned>(rank.identity.ranks),
-           .here = static_cast<unsigned>(std::max(communicator.here, communicator.ranks.size())),
-           .joined = communicator.joined};
+    Ref ref{.communicator = rank.communicator,
+            .hash = communicator.hash,
+            .ranks = static_cast<unsigned>(rank.identity.ranks),
+            .here = static_cast<unsigned>(std::max(communicator.here, communicator.ranks.size())),
+            .joined = communicator.joined};
     if (rank.in_step && rank.made && !communicator.aligned)
-        of.number = static_cast<uint64_t>(number) + 1;
-    return of;
+        ref.number = static_cast<uint64_t>(number) + 1;
+    return ref;
 }
 
 Collectives::RankArrival Collectives::arrival_at(const Rank& rank, const Arrival& arrival) const
@@ -34,7 +34,7 @@ Collectives::RankArrival Collectives::arrival_at(const Rank& rank, const Arrival
             .image = rank.image,
             .tid = arrival.tid,
             .ns = arrival.ns,
-            .operation = operations_[arrival.which.operation],
+            .operation = operations_[arrival.key.operation],
             .bytes = arrival.sized ? std::optional(arrival.bytes) : std::nullopt,
             .elements = arrival.elements,
             .root = arrival.root,
@@ -65,7 +65,7 @@ Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival
             continue;
         since_ns = other->latest->ns;
         member.elsewhere = other->identity.hash;
-        member.operation_elsewhere = operations_[other->latest->which.operation];
+        member.operation_elsewhere = operations_[other->latest->key.operation];
     }
     return member;
 }

@@ -169,19 +169,19 @@ void Collectives::group_ends(const collective_call& end, bool dropped)
 
 Collectives::Arrival Collectives::arrival_of(const Rank& rank, const collective_call& call)
 {
-    SumKey which{.operation = operation_of_call(call), .tid = detail_.per_thread ? call.tid : 0};
+    SumKey key{.operation = operation_of_call(call), .tid = detail_.per_thread ? call.tid : 0};
     const auto& arguments = probes_[call.row - 1].row.args;
     if (detail_.per_stream && operand_present(arguments[ARG_STREAM].word))
-        which.stream = call.stream;
+        key.stream = call.stream;
     const bool moves = operand_present(arguments[ARG_BYTES].word);
-    const auto bytes = moves ? collective_bytes(operations_[which.operation], call.elements, call.data_type,
+    const auto bytes = moves ? collective_bytes(operations_[key.operation], call.elements, call.data_type,
                                                 static_cast<unsigned>(rank.identity.ranks))
                              : std::nullopt;
     if (detail_.per_size && bytes)
-        which.octave = static_cast<uint8_t>(std::bit_width(*bytes) + 1);
+        key.octave = static_cast<uint8_t>(std::bit_width(*bytes) + 1);
     return {.ns = call.entry_ns,
             .bytes = bytes.value_or(0),
-            .which = which,
+            .key = key,
             .elements = call.elements,
             .tid = call.tid,
             .root = call.root,
@@ -201,12 +201,12 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
         rank->callers.insert(call.tid);
     if (collective_failed(result)) {
         if (detail_.failed)
-            arrival.which.result = result;
-        rank->sums[arrival.which].errors++;
+            arrival.key.result = result;
+        rank->sums[arrival.key].errors++;
         add_failure(*rank, arrival, result);
         return;
     }
-    CollectiveSums& sums = rank->sums[arrival.which];
+    CollectiveSums& sums = rank->sums[arrival.key];
     sums.calls++;
     sums.captured += call.captured;
     sums.enqueue_ns += call.duration_ns + more_ns;
@@ -234,7 +234,7 @@ void Collectives::leave_unjoined(Rank& rank, bool alone)
 {
     for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
         if (!alone)
-            rank.sums[rank.queue.front().which].unjoined++;
+            rank.sums[rank.queue.front().key].unjoined++;
         add_line({&rank}, false);
     }
 }
@@ -306,7 +306,7 @@ void Collectives::join(Communicator& communicator, bool last)
         bool together = true;
         for (Rank* rank : ranks)
             for (; rank->next < next && !rank->queue.empty(); rank->next++) {
-                rank->sums[rank->queue.front().which].unjoined++;
+                rank->sums[rank->queue.front().key].unjoined++;
                 add_line({rank}, false);
                 rank->queue.pop_front();
                 together = false;
@@ -336,7 +336,7 @@ void Collectives::join_front(Communicator& communicator)
         last = rank;
     }
     for (Rank* rank : ranks) {
-        CollectiveSums& sums = rank->sums[rank->queue.front().which];
+        CollectiveSums& sums = rank->sums[rank->queue.front().key];
         sums.joined++;
         sums.wait_ns += late - rank->queue.front().ns;
         if (rank == last) {
@@ -366,7 +366,7 @@ bool Collectives::align(Communicator& communicator, bool last)
         std::vector<Pattern> calls;
         for (size_t i = 0; i < std::min(rank.queue.size(), pattern_calls); i++) {
             const Arrival& arrival = rank.queue[i];
-            calls.push_back({arrival.ns, arrival.done_ns, arrival.bytes << 8 | arrival.which.operation});
+            calls.push_back({arrival.ns, arrival.done_ns, arrival.bytes << 8 | arrival.key.operation});
         }
         return calls;
     };
@@ -459,14 +459,14 @@ std::vector<Collectives::Part> Collectives::drain()
             part.here = static_cast<unsigned>(communicator->here);
             part.joined = communicator->joined;
         }
-        for (auto& [which, sums] : rank->sums) {
-            part.tid = which.tid;
-            part.stream = which.stream;
-            part.result = which.result;
-            part.operation = operations_[which.operation];
+        for (auto& [key, sums] : rank->sums) {
+            part.tid = key.tid;
+            part.stream = key.stream;
+            part.result = key.result;
+            part.operation = operations_[key.operation];
             part.size.reset();
-            if (which.octave)
-                part.size = which.octave == 1 ? 0 : uint64_t{1} << (which.octave - 2);
+            if (key.octave)
+                part.size = key.octave == 1 ? 0 : uint64_t{1} << (key.octave - 2);
             part.sums = std::move(sums);
             parts.push_back(part);
         }

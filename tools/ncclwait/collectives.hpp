@@ -169,7 +169,7 @@ private:
     struct Arrival {
         uint64_t ns;
         uint64_t bytes;
-        SumKey which;
+        SumKey key;
         uint64_t elements = 0;
         uint32_t tid = 0;
         uint32_t root = 0;
@@ -181,7 +181,7 @@ private:
 
         bool is_like(const Arrival& other) const
         {
-            return which.operation == other.which.operation && elements == other.elements && type == other.type &&
+            return key.operation == other.key.operation && elements == other.elements && type == other.type &&
                    root == other.root && reduction == other.reduction;
         }
     };
