@@ -22,22 +22,23 @@ enum driver_node {
     NODES,
 };
 
-#define MINOR_ANY 0xfffff /* in a node's number: all minors of this major without an entry of their own */
+#define MINOR_ANY 0xfffff /* in a device number: matches all minors of the major that have no entry of their own */
 
-#define NODE_BY_FUNCTION 0x80 /* in a node's entry: the driver's functions are hooked, system calls do not count */
+#define NODE_BY_FUNCTION                                                                                               \
+    0x80 /* flag of a node: the driver's functions are hooked, so system calls on the node are not counted */
 
 /* Each driver numbers its own commands. */
 enum command_space {
     SPACE_NONE,
     SPACE_NVIDIA, /* nvidiactl and nvidiaN: _IOWR('F', number, struct) */
-    SPACE_UVM,    /* nvidia-uvm and nvidia-uvm-tools: plain numbers, which determine the struct */
+    SPACE_UVM,    /* nvidia-uvm and nvidia-uvm-tools: plain numbers, each with its own struct */
     SPACE_MODESET,
     SPACE_KFD,
     SPACE_AMDGPU,
     SPACES,
 };
 
-/* Entry points of a driver, in call_key.kind, after the kinds of the probe table. */
+/* Entry points of a driver. Values of call_key.kind, above those of enum probe_kind. */
 enum driver_entry {
     ENTRY_IOCTL = 128,
     ENTRY_OPEN,
@@ -47,16 +48,16 @@ enum driver_entry {
 
 /* Meaning of call_key.result. Most failing calls return 0, with an NV_STATUS in their struct. */
 enum driver_outcome {
-    OUTCOME_UNKNOWN, /* returned 0; the status is unreadable, or its place is unknown */
+    OUTCOME_UNKNOWN, /* the call returned 0, but its status is unreadable, or its offset is unknown */
     OUTCOME_OK,
-    OUTCOME_STATUS, /* NV_STATUS */
-    OUTCOME_ERRNO,  /* negative */
+    OUTCOME_STATUS, /* the result is an NV_STATUS */
+    OUTCOME_ERRNO,  /* the result is a negative errno */
 };
 
-#define NV_WARNINGS 0x10000 /* from this NV_STATUS on: done, with a warning */
+#define NV_WARNINGS 0x10000 /* an NV_STATUS from here on means success with a warning */
 
-/* A command by its request: in SPACE_UVM the number, elsewhere the code with direction and size. In SPACE_NVIDIA also
- * by the number alone, for fields that do not depend on the size. */
+/* Key of a command. `request` is the command's number in SPACE_UVM, and elsewhere the ioctl code with direction and
+ * size. SPACE_NVIDIA also has entries with the number alone, for fields that do not depend on the size. */
 struct command_key {
     __u32 space;
     __u32 request;
@@ -66,10 +67,10 @@ struct command_key {
 
 /* Offsets in a command's struct. */
 struct command_layout {
-    __u16 size;       /* size of the struct, or its minimum */
-    __u16 status;     /* __u32: NV_STATUS */
-    __u16 subject;    /* __u32: command of a control, class of an allocation, function of a heap call */
-    __u16 parameters; /* __u64: pointer to a struct that depends on the subject */
+    __u16 size;       /* size of the struct, or the minimum size */
+    __u16 status;     /* offset of a __u32: NV_STATUS */
+    __u16 subject;    /* offset of a __u32: command of a control, class of an allocation, function of a heap call */
+    __u16 parameters; /* offset of a __u64: pointer to a struct that depends on the subject */
 };
 
 /* Key of a command whose struct holds a size in bytes. */
@@ -80,10 +81,10 @@ struct size_key {
 };
 
 struct size_layout {
-    __u16 offset;       /* __u64 */
-    __u8 in_parameters; /* in the struct behind its pointer, not in its own */
-    __u8 is_limit;      /* one less than the size */
-    __u8 is_virtual;    /* address space, not memory */
+    __u16 offset;       /* offset of the size, a __u64 */
+    __u8 in_parameters; /* `offset` is in the struct that command_layout.parameters points to */
+    __u8 is_limit;      /* the value is one less than the size */
+    __u8 is_virtual;    /* the size is that of address space, not of memory */
     __u8 zero[3];
 };
 
@@ -91,14 +92,14 @@ struct size_layout {
 struct driver_call {
     struct call_key key;
     __u64 since_ns;        /* CLOCK_MONOTONIC */
-    __u64 argument;        /* address of its struct */
+    __u64 argument;        /* address of the command's struct */
     __u64 thread_start_ns; /* CLOCK_BOOTTIME, because thread ids are reused */
 };
 
 #define RECENT_CALLS 8
 
 struct recent_call {
-    __u64 time_ns; /* at its return */
+    __u64 time_ns; /* time of the return */
     __u64 duration_ns;
     __u64 subject;
     __s32 result;
@@ -111,7 +112,7 @@ struct recent_call {
 /* The last calls of a process. */
 struct recent_calls {
     struct image image;
-    __u64 count; /* total; the last one is at (count - 1) % RECENT_CALLS */
+    __u64 count; /* number of calls so far; the last one is at (count - 1) % RECENT_CALLS */
     struct recent_call calls[RECENT_CALLS];
 };
 
@@ -120,7 +121,7 @@ struct xid_record {
     __u32 xid;
     __u64 time_ns;   /* CLOCK_MONOTONIC */
     char device[32]; /* PCI address */
-    char text[256];  /* empty if the hook has none */
+    char text[256];  /* message of the driver; empty if the hook does not provide it */
 };
 
 static inline __attribute__((always_inline)) enum command_space space_of_node(__u8 node)

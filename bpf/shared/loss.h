@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Counters of everything that the kernel side had to drop. The messages are in src/run/report_notes.cpp. */
+/* Counters of everything that BPF programs had to drop. The messages are in src/run/report_notes.cpp. */
 #ifndef GPUSNOOP_LOSS_H
 #define GPUSNOOP_LOSS_H
 
@@ -10,7 +10,7 @@ enum loss {
     LOSS_NAME,      /* ring buffer full: a kernel's name is unknown */
     LOSS_ARGUMENTS, /* arguments in unreadable memory: the call is counted without its shape */
     LOSS_START,     /* a call began, but its state could not be kept: no result, no duration */
-    LOSS_END,       /* a call returned whose begin was not seen: it was in flight at attach */
+    LOSS_END,       /* a call returned whose entry was not seen, for example because it was in flight at attach */
     LOSS_ADDRESS,   /* a probe could not be distinguished from its neighbours (tracefs tier only) */
     LOSS_STACK,     /* the stack could not be read or kept */
     LOSS_STATE,     /* state of a capture, context or legacy shape found no room */
@@ -22,9 +22,9 @@ enum loss {
     LOSS_THREAD,    /* a thread found no room: its time is not reported */
     LOSS_TIME_PART, /* a thread's change from one part of its time to another was not recorded */
     LOSS_GAP,       /* a gap between launches found no room: it is in no histogram */
-    LOSS_BLOCK,     /* a block found no room: it is in no row of stacks or files */
+    LOSS_BLOCK,     /* a blocked period found no room: it is in no row of stacks or files */
     LOSS_WAKER,     /* a waker found no room: its activity is unknown */
-    LOSS_CALLERS,   /* a known stack id has other callers this time; counted by the front end */
+    LOSS_CALLERS,   /* a stack id stands for several stacks with different callers; counted by the front end */
     LOSS_RUN,       /* the kernel skipped a program because another was running on that CPU; counted by the kernel */
     LOSSES,
 };

@@ -11,8 +11,8 @@
 enum name_source {
     NAME_LOOKUP,     /* cuModuleGetFunction, cuLibraryGetKernel: lookup by name in the driver */
     NAME_REGISTERED, /* __cudaRegisterFunction: handle is a host stub */
-    NAME_ALIAS,      /* cuKernelGetFunction, __cudaGetKernel: alias is another handle of the same kernel */
-    NAME_CORRELATED, /* seen inside a runtime launch of alias (a host stub or a runtime handle) */
+    NAME_ALIAS,      /* cuKernelGetFunction, __cudaGetKernel: `alias` is another handle of the same kernel */
+    NAME_CORRELATED, /* `handle` was launched inside a runtime launch of `alias` (a host stub or a runtime handle) */
 };
 
 struct name_record {
@@ -21,9 +21,9 @@ struct name_record {
     struct image image;
     __u64 handle;
     __u64 alias;        /* 0 if the record has a name */
-    __u64 name_address; /* address of the name in the process; read there if length is not positive */
-    __s32 length;       /* length of the name with its zero, or a negative error: the page was not in memory */
-    __u32 capacity;     /* bytes reserved after the record; a name of this length may be cut */
+    __u64 name_address; /* address of the name in the process; the front end reads it there if length is not positive */
+    __s32 length;       /* length of the name with its zero; negative if its page was not in memory */
+    __u32 capacity;     /* bytes reserved after the record; a name with this length may have been cut */
 };
 
 #endif

@@ -5,11 +5,11 @@
 
 #include <linux/types.h>
 
-/* The cgroups of a caller: ids (inode numbers) of cgroup directories. Hosts with cgroup v1 and hybrid hosts have their
- * containers in v1 hierarchies; one hierarchy represents them. */
+/* The cgroups of a caller: ids (inode numbers) of cgroup directories. On hosts with cgroup v1 and on hybrid hosts,
+ * containers are in v1 hierarchies, of which one is used. */
 struct cgroups {
     __u64 v2;
-    __u64 v1; /* 0 if no v1 hierarchy is used */
+    __u64 v1; /* cgroup in that v1 hierarchy; 0 if none is used */
 };
 
 /* Controllers whose v1 hierarchy can be used, by their mount names in src/who/cgroup_mounts.cpp. */
@@ -26,25 +26,26 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-#define CGROUP_DEPTH_MAX 1024    /* levels up to the root, whose names identify a cgroup's owner */
-#define CGROUP_DEPTH_UNROLLED 32 /* limit before 5.17, without bpf_loop */
+#define CGROUP_DEPTH_MAX 1024    /* maximum levels up to the root, near which the names identify a cgroup's owner */
+#define CGROUP_DEPTH_UNROLLED 32 /* the same limit before 5.17, which has no bpf_loop */
 #define CGROUP_WALK_MAX 256      /* levels below a target cgroup that are traced with it */
 
-#define CGROUP_ANY_USER 0xffffffff /* others than the owner have write permission, so any user may create cgroups */
+#define CGROUP_ANY_USER                                                                                                \
+    0xffffffff /* users other than the owner have write permission, so any user may create cgroups */
 
 /* Names from the innermost directory outwards, each with its zero. A name may contain anything but zeros and slashes.
  */
 struct cgroup_path {
     __u32 bytes;
     __u32 complete;  /* the names reach the root */
-    __u32 cut;       /* innermost names that did not fit */
-    __u32 delegated; /* innermost names, including `cut`, below a directory where other users may create cgroups */
-    __u32 user;      /* that user, or CGROUP_ANY_USER; 0: only root may */
+    __u32 cut;       /* number of innermost names that did not fit */
+    __u32 delegated; /* number of innermost names, including `cut`, that a user other than root may have chosen */
+    __u32 user;      /* that user, or CGROUP_ANY_USER; 0: only root chose names */
     char names[CGROUP_PATH_BYTES];
 };
 
-/* A program image of a process. A reused pid is another image, and so is the same process after exec, because addresses
- * and handles change their meaning. */
+/* A program image of a process. The image changes if the pid is reused, and if the process calls exec, because
+ * addresses and handles then change their meaning. */
 struct image {
     __u32 pid;
     __u32 serial; /* derived from start time and exec count */
@@ -54,7 +55,7 @@ struct image {
  */
 struct process_record {
     __u32 type;   /* RECORD_PROCESS */
-    __u32 ns_pid; /* in the innermost pid namespace; 0 unknown */
+    __u32 ns_pid; /* pid in the innermost pid namespace; 0: unknown */
     struct image image;
     __u64 start_ns; /* CLOCK_BOOTTIME */
     __u64 seen_ns;  /* CLOCK_MONOTONIC */
@@ -70,7 +71,7 @@ struct mapped_inode {
     __u64 kernel_inode;
     __u64 device; /* in the kernel's encoding, major << 20 | minor */
     __u64 inode;
-    __u64 file_system; /* magic number */
+    __u64 file_system; /* magic number of its type */
 };
 
 #endif

@@ -24,15 +24,15 @@ enum shared_table {
 /* Entries of one process. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* rows of calls, created since rows_since */
+    __u64 rows; /* rows of calls created in the generation rows_since */
     __u64 rows_since;
 };
 
-/* Entries of all processes. The front end subtracts what it deletes. */
+/* Entries of all processes. The front end subtracts the entries that it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
     __u64 rows;       /* rows of calls; set by the front end after each read */
-    __u64 rows_since; /* changes when a new generation of rows begins */
+    __u64 rows_since; /* number of the generation of rows */
 };
 
 #endif

@@ -9,11 +9,11 @@
 
 /* A return address that was replaced by a return probe (ours or another tracer's). */
 struct replaced_return {
-    __u64 slot; /* its slot on the stack; 0: none */
+    __u64 slot; /* where it was on the stack; 0: this entry is unused */
     __u64 address;
 };
 
-#define REPLACED_RETURNS 4 /* the innermost ones */
+#define REPLACED_RETURNS 4 /* innermost replaced addresses that are recorded */
 
 /* Callee-saved registers: only these carry information about callers. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
@@ -22,7 +22,7 @@ struct replaced_return {
 #define KEPT_REGISTERS 12 /* x19 to x30; x30 is the return address until a call changes it */
 #endif
 
-/* User registers of a thread at its last entry into the kernel: the system call that it is still in, or an interrupt.
+/* User registers of a thread when it last entered the kernel, by the system call that it is still in or an interrupt.
  */
 struct thread_registers {
     __u32 process;
@@ -38,13 +38,13 @@ struct thread_registers {
 #define WINDOW_WORDS 256 /* words of the stack that are read */
 #define WINDOW_FRAMES 64 /* deeper stacks are left to the kernel's own walk */
 #define WINDOW_STACKS 16384
-#define WINDOW_SAMPLES 512        /* for tools that sample stacks */
+#define WINDOW_SAMPLES 512        /* stacks kept by tools that sample stacks */
 #define STACK_FAR_BYTES (8 << 20) /* addresses further up are not frames of the same stack */
 
-#define STACK_OF_WINDOW 0x200000 /* in a stack's id: the stack is in the table window_stacks */
+#define STACK_OF_WINDOW 0x200000 /* flag in a stack's id: the stack is in the table window_stacks */
 
 struct window_stack {
-    __u64 hash; /* hash of its addresses, by which it is found; 0: the place is free */
+    __u64 hash; /* hash of the addresses, by which the stack is found; 0: the place is free */
     __u64 caller;
     __u64 depth;
     __u64 address[WINDOW_FRAMES]; /* return addresses from the caller's caller on */
@@ -54,22 +54,22 @@ struct window_stack {
 
 /* The point at which a thread's stack was copied. */
 enum copied_at {
-    COPIED_AT_ENTRY,  /* at function entry: registers are the caller's, the return address is on top */
+    COPIED_AT_ENTRY,  /* at function entry: registers are the caller's, and the return address is on top of the stack */
     COPIED_AT_RETURN, /* at the return address, just after a function's return */
     COPIED_ANYWHERE,
 };
-/* Another copy of a stack whose id is known, made once every COPY_AGAIN_EVERY calls. */
+/* Flag: another copy of a stack whose id is known, made once every COPY_AGAIN_EVERY calls. */
 #define COPIED_AGAIN 0x100
 #define COPY_AGAIN_EVERY 1024 /* a power of two */
 
 /* Bytes of a stack, copied when it got its id: enough to find callers in code without frame pointers. */
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
-    __s32 stack; /* the id */
+    __s32 stack; /* the stack's id */
     struct image image;
     struct thread_registers registers;
     __u32 bytes; /* number of bytes that follow, from the top of the stack on */
-    __u32 at;    /* enum copied_at, and COPIED_AGAIN */
+    __u32 at;    /* enum copied_at, possibly with COPIED_AGAIN */
 };
 
 #endif

@@ -6,7 +6,7 @@
 #include "histogram.h"
 #include "process.h"
 
-#define PLACES_MAX 16384 /* live threads in a table */
+#define PLACES_MAX 16384 /* maximum number of live threads in a table */
 
 enum time_part {
     TIME_CPU, /* on a CPU, in no call */
@@ -19,7 +19,7 @@ enum time_part {
     /* runnable, in a call or not */
     TIME_RUNQ,
     TIME_THROTTLED,
-    /* on a CPU that handles an interrupt, in a call or not; if requested */
+    /* interrupted on its CPU, in a call or not; only if requested */
     TIME_HARDIRQ,
     TIME_SOFTIRQ,
     /* stopped by a signal or a debugger, or frozen with its cgroup; in a call or not */
@@ -39,7 +39,8 @@ enum time_part {
     TIME_ENDED = 31, /* the thread has exited or has executed another program */
 };
 
-/* A thread's current state, in the low bits of a word: its part apart from calls, and the call around it. */
+/* A thread's current state, in the low bits of thread_time.now: its part apart from calls (TIME_OFF_BITS), and the part
+ * of the call that it is in. */
 #define TIME_OFF_BITS 31ULL
 #define TIME_CALL_SHIFT 5
 #define TIME_CALL_BITS (7ULL << TIME_CALL_SHIFT)
@@ -50,39 +51,39 @@ enum time_part {
 /* CPU use of a thread since its start, as in /proc/.../schedstat. */
 struct cpu_use {
     __u64 used_ns;
-    __u64 waited_ns;  /* ready to run, but without a CPU */
-    __u64 timeslices; /* times that it got a CPU */
+    __u64 waited_ns;  /* runnable, but without a CPU */
+    __u64 timeslices; /* number of times that it got a CPU */
 };
 
 struct thread_time {
-    __u64 begin_ns; /* first call, CLOCK_MONOTONIC; 0: the place is free */
-    /* Current state, and its begin in ns after begin_ns, in one word: the program that replaces it accounts for the
-     * time. */
+    __u64 begin_ns; /* time of its first call, CLOCK_MONOTONIC; 0: the place is free */
+    /* Current state, and its begin in ns after begin_ns. They are in one word, so that the program that replaces the
+     * state also accounts for its time. */
     __u64 now;
-    __u64 ns[TIME_PARTS]; /* up to the begin of the current state, to which they add up */
-    /* When the thread last left its CPU: its total wait for CPUs, its run queue, and that queue's throttled time. */
-    __u64 queued_before;
-    __u64 clock_before; /* the scheduler's own clock */
-    __u64 queue;
-    __u64 throttled_before;
+    __u64 ns[TIME_PARTS]; /* until the begin of the current state; they add up to that begin */
+    /* Values at the time when the thread last left its CPU. */
+    __u64 queued_before;    /* total wait for CPUs */
+    __u64 clock_before;     /* the scheduler's own clock */
+    __u64 queue;            /* address of the run queue */
+    __u64 throttled_before; /* throttled time of that queue */
     struct image image;
     struct cgroups cgroups;
     __u32 tid;
-    __u32 other_syscall; /* last system call that blocked it as TIME_OTHER, + 1; 0 none */
-    __u32 apis;          /* layers that it has called: bits by enum probe_layer */
-    __u32 collective;    /* probe table row of its last NCCL call, if requested; 0: none */
+    __u32 other_syscall; /* number + 1 of the last system call that blocked it as TIME_OTHER; 0: none */
+    __u32 apis;          /* layers that it has called, a bit per enum probe_layer */
+    __u32 collective;    /* number of the probe table row of its last NCCL call, if requested; 0: none */
     __u64 collectives;   /* number of NCCL calls */
     __u64 interrupted;   /* its state when a hardware interrupt began */
-    __u64 blocked;       /* times that it left its CPU to wait */
-    __u64 preempted;     /* times that it left its CPU for another thread */
+    __u64 blocked;       /* number of times that it left its CPU to wait */
+    __u64 preempted;     /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */
-    __u64 faults;
-    __s32 user_stack; /* stacks of its last block, if requested */
+    __u64 faults;        /* major page faults since then */
+    __s32 user_stack;    /* stacks when it last blocked, if requested */
     __s32 kernel_stack;
     __u64 fault;             /* address of its last page fault, if requested */
-    struct cpu_use at_begin; /* if switches are not traced */
+    struct cpu_use at_begin; /* used if context switches are not traced */
     struct cpu_use at_end;
-    char comm[16]; /* at its first call, and at its end */
+    char comm[16]; /* name at its first call, updated at its end */
 };
 
 static inline __attribute__((always_inline)) int is_queued(__u32 part)
@@ -95,26 +96,26 @@ static inline __attribute__((always_inline)) int is_interrupted(__u32 part)
     return part == TIME_HARDIRQ || part == TIME_SOFTIRQ;
 }
 
-/* Blocked outside of calls. */
+/* True if blocked outside of calls. */
 static inline __attribute__((always_inline)) int is_blocked(__u32 part)
 {
     return part >= TIME_LOCK && part < TIME_PARTS;
 }
 
-/* The part that the current state counts in; TIME_ENDED if the thread has exited. */
+/* The part to which the time of the current state counts; TIME_ENDED if the thread has exited. */
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
     return !call || is_queued(off) || is_interrupted(off) || off == TIME_STOPPED ? off : call;
 }
 
-/* Blocks of threads outside of calls, by stack. */
+/* Times that threads were blocked outside of calls, by stack. */
 #define BLOCK_FRAMES 64
 
 struct block_key {
     __u32 place; /* index in the table of threads */
     __u32 part;
-    __s32 user; /* ids of stacks; negative: unknown */
+    __s32 user; /* ids of the user and kernel stack; negative: unknown */
     __s32 kernel;
 };
 
@@ -126,12 +127,12 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Blocks on a file, by length, and its disk I/O. */
+/* Times that a thread was blocked on a file, by length, and disk I/O on that file. */
 struct file_key {
     __u64 inode;
-    __u32 device; /* of the kernel's superblock; if the inode is 0, the file is unknown */
+    __u32 device; /* s_dev of the file's superblock; if the inode is 0, the file is unknown */
     __u32 place;
-    __u64 bucket; /* bucket of the block's ns, or FILE_READ or FILE_WRITTEN */
+    __u64 bucket; /* bucket of the blocked time in ns, or FILE_READ or FILE_WRITTEN */
 };
 
 #define FILE_READ HISTOGRAM_BUCKETS
@@ -140,7 +141,7 @@ struct file_key {
 struct file_count {
     __u64 sum; /* ns or bytes */
     __u64 times;
-    char file[FILE_NAME]; /* its name, possibly cut; "": unknown */
+    char file[FILE_NAME]; /* name of the file and of its folder, possibly cut; "": unknown */
     char folder[FOLDER_NAME];
 };
 

@@ -10,9 +10,9 @@
 #include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
-#define STACK_EVERY_NS 10000000ULL /* of a thread's waiting per sampled stack */
+#define STACK_EVERY_NS 10000000ULL /* a stack is sampled each time that a thread has waited this long in total */
 
-/* A call that waits or has waited. */
+/* A call that is waiting or has waited. */
 struct wait_call {
     __u64 since_ns; /* CLOCK_MONOTONIC; 0: none */
     __u64 ended_ns; /* 0: not yet */
@@ -23,7 +23,8 @@ struct wait_call {
 struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* returned calls into which a report fell, for even and odd reports */
+    struct wait_call
+        spanning[2]; /* calls during which a report was made, and that have returned; for even and odd reports */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
@@ -33,10 +34,10 @@ struct waiting {
 struct front_call {
     __u64 stack; /* stack pointer at entry */
     __u64 entry_ns;
-    __u64 word[FRONT_CALL_WORDS]; /* defined by the program */
+    __u64 word[FRONT_CALL_WORDS]; /* words with a meaning that the program defines */
     __u64 owner;                  /* the thread; 0: free */
-    __u64 shared;                 /* another thread has this as its first place, and uses a later one */
-    struct image image;           /* of the owner; if it is killed in the call, the front end frees the place */
+    __u64 shared;                 /* a thread whose first place this is uses a later place */
+    struct image image; /* image of the owner; if the owner is killed in the call, the front end frees the place */
 };
 
 #endif
