@@ -13,8 +13,7 @@
 namespace gpusnoop::cudagraph {
 
 enum class Measure : uint8_t { none, launch, instantiate, nodes };
-inline constexpr std::string_view measures[] = {"launch", "instantiate",
-                                                "nodes"}; // in the order of Measure, without none
+inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"}; // as in Measure, without none
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;

@@ -104,8 +104,7 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
     const bool reported = call.since_ns < begin_ns_ && begin_ns_ - call.since_ns >= least_ns;
     const uint64_t from = reported ? begin_ns_ : call.since_ns;
     uint64_t until = state == State::waiting ? end_ns_ : call.ended_ns;
-    if (state ==
-        State::ended) // the last report may have counted the wait beyond ended_ns: the thread was still in /proc
+    if (state == State::ended) // the last report may have counted the wait beyond ended_ns
         until = std::max(from, std::min(until, end_ns_));
     if (until - call.since_ns >= least_ns)
         parts.push_back({.key = call.key,
@@ -204,8 +203,8 @@ void Waiting::forget_ended()
         if (!reported || is_alive(read(shared.now), shared.thread_start_ns))
             continue;
         shared.now.since_ns = 0;
-        shared.now.key.image.pid =
-            0; // else the place's next owner could be mistaken for this thread during its first call
+        // Else the place's next owner could be mistaken for this thread during its first call.
+        shared.now.key.image.pid = 0;
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);
     }
