@@ -84,7 +84,7 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
             errno = ELOOP;
             return {};
         }
-        if (is_in_procfs(next)) { // a link in /proc may lead elsewhere than its text says: /proc/PID/root
+        if (is_in_procfs(next)) { // the text of a link such as /proc/PID/root need not be the link's target
             at = Fd(openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             continue;
         }

@@ -139,7 +139,7 @@ uint32_t request_of(uint64_t subject)
     return static_cast<uint32_t>(subject);
 }
 
-// What the number that bpf/kinds/driver.bpf.h reads from a command's struct identifies.
+// Meaning of the number that bpf/kinds/driver.bpf.h reads from a command's struct.
 enum class Subject : uint8_t { none, control, object_class, heap_function };
 
 constexpr uint32_t escape_control = 0x2a, escape_alloc = 0x2b, escape_alloc_memory = 0x27, escape_alloc_object = 0x28,

@@ -141,7 +141,7 @@ struct NvmlFailure {
     std::string why; // the end of a message: "GPU is lost (error 15)"
 };
 
-// Where to search for the library. --nvml and tests change the defaults.
+// Search paths of the library. --nvml and tests change the defaults.
 struct NvmlPlaces {
     std::string library = "libnvidia-ml.so.1"; // for dlopen(): a name that the loader searches for, or a path
     // Folders to search next, for WSL, a driver in a container (GPU operator), and distributions that the loader's

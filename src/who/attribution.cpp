@@ -13,11 +13,11 @@
 namespace gpusnoop {
 namespace {
 
-// A runtime may write its files after the first call: missing names are looked up again, with growing pauses.
+// Pauses between lookups of missing names. They double, because a runtime may write its files late or never.
 constexpr uint64_t first_pause_ns = 1'000'000'000;
 constexpr uint64_t longest_pause_ns = 64'000'000'000;
 
-// Without the names nearest to the root, the owner is unknown.
+// The path and owner of a cgroup. The owner is unknown if the names nearest to the root are missing.
 CgroupPlace place_of(const cgroup_path& from, bool nodes)
 {
     std::vector<std::string_view> names;
@@ -70,7 +70,7 @@ std::string Owner::container_name() const
     return names.container.empty() ? where.container_id.substr(0, short_id) : names.container;
 }
 
-// Users, and nodes that are containers, may give their containers any id.
+// Adds the user or node to the id, because users, and nodes that are containers, may give their containers any id.
 std::string Owner::container_key() const
 {
     return where.named_by_user ? where.container_id + uid_suffix() : where.node_id + where.container_id;

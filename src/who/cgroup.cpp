@@ -37,7 +37,7 @@ bool is_cgroup(const std::string& path)
            stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// The device number of the hierarchy; 0 if there is no such file.
+// The device number, which identifies the hierarchy; 0 if the file does not exist.
 dev_t device_of(const std::string& path)
 {
     struct stat st {};
@@ -68,16 +68,16 @@ std::vector<std::string> children(int cgroup)
 }
 
 struct Visited {
-    int cgroup;       // a descriptor
-    std::string path; // below the start of the walk
-    uint64_t id;      // as the BPF side reports it
+    int cgroup;       // descriptor of its directory
+    std::string path; // relative to the start of the walk
+    uint64_t id;      // the id that the kernel side reports
     Delegation delegation;
 
     CgroupOwner owner() const { return parse_cgroup_path(path, delegation); }
 };
 
-// Visits a cgroup and all below it, outer ones first. visit() returns true to visit those below, too. Uses descriptors,
-// because the path of a cgroup may be longer than PATH_MAX.
+// Visits a cgroup and the cgroups below it, outer ones first. visit() returns whether to visit those below. Uses
+// descriptors, because the path of a cgroup may be longer than PATH_MAX.
 template<class Visit>
 void walk(int cgroup, Delegation delegation, Visit&& visit, const std::string& path = "", int depth = 0)
 {
@@ -179,7 +179,8 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
             set_cgroups(*in, {path});
             return true;
         }
-        // In systemd's own hierarchy: look for the same path in the hierarchies that the BPF side can read.
+        // The path is in a hierarchy without a controller, such as systemd's own. Search for the same path in the
+        // hierarchies that the kernel side can read.
         rest = in != mounts.end() && is_below(path, in->path) ? path.substr(in->path.size()) : "";
         if (rest.empty())
             throw Error(fmt::format("{} belongs to a cgroup hierarchy without a controller", argument_),
@@ -235,8 +236,8 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
     if (named.empty() && !may_be_id)
         return false;
     const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
-    // Root's containers on the host, in any hierarchy, take precedence over users' containers and those inside of
-    // nodes.
+    // Root's containers on the host, in any hierarchy, take precedence over users' containers and over containers
+    // inside of nodes.
     std::vector<std::pair<const CgroupMount*, std::vector<ContainerCgroup>>> hosts, of_others;
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)

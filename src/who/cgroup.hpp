@@ -15,12 +15,13 @@ namespace gpusnoop {
 
 // The cgroup of a container, a pod or a step of a Slurm job.
 struct ContainerCgroup {
-    uint64_t id = 0; // as the BPF side reports it
+    uint64_t id = 0; // the id that the kernel side reports
     std::string path;
     CgroupOwner owner;
-    pid_t process = 0; // the first process of a step; 0: none
+    pid_t process = 0; // for a Slurm step, its first process; 0: none
 };
-// The outermost container cgroups that exist now, in one hierarchy: the first that has any which users did not name.
+// The outermost container cgroups that exist now, from one hierarchy: the first that has containers not named by users,
+// else the first that has any.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.
@@ -35,8 +36,8 @@ public:
     const std::vector<std::string>& paths() const { return paths_; }
     bool v2() const { return mount_.v2; }
     cgroup_controller controller() const { return mount_.controller; }
-    const std::vector<uint64_t>& ids() const { return ids_; } // as the BPF side reports them
-    std::vector<pid_t> members() const;                       // processes in it now
+    const std::vector<uint64_t>& ids() const { return ids_; } // the ids that the kernel side reports
+    std::vector<pid_t> members() const;                       // processes that are in the cgroups now
     bool is_removed() const;                                  // all of its cgroups have been removed
 
 private:
@@ -48,7 +49,7 @@ private:
     std::string argument_;
     CgroupMount mount_;
     std::vector<std::string> paths_;
-    std::vector<Fd> directories_; // kept open, so that a new cgroup of the same name is not mistaken for it
+    std::vector<Fd> directories_; // kept open, so that new cgroups of the same names are not mistaken for them
     std::vector<uint64_t> ids_;
 };
 

@@ -17,20 +17,21 @@ namespace gpusnoop {
 
 enum Pressure : uint8_t { PRESSURE_CPU, PRESSURE_IO, PRESSURE_MEMORY, PRESSURES };
 
-// nullopt: unknown. Totals since the cgroup was created.
+// Totals since the cgroup was created. nullopt: unknown.
 struct CgroupFacts {
-    std::optional<double> quota_cpus;     // the lowest of its own quota and those above it; nullopt: no limit
-    std::optional<uint64_t> throttles;    // throttled periods, added up over these quotas
-    std::optional<uint64_t> throttled_ns; // of all CPUs together
+    std::optional<double> quota_cpus;     // lowest quota of the cgroup and the cgroups above it; nullopt: no limit
+    std::optional<uint64_t> throttles;    // throttled periods, summed over the cgroups that have a quota
+    std::optional<uint64_t> throttled_ns; // sum over all CPUs
     std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time in which some task was stalled
-    bool machine_wide = false; // the pressure is the machine's: the cgroup has no figure (v1, psi=0, the root)
+    bool machine_wide = false; // stalled_us covers the machine, as the cgroup has no pressure (v1, psi=0, the root)
 };
 
-// text: cpu.max ("20000 100000"), or cpu.cfs_quota_us followed by cpu.cfs_period_us. nullopt: no limit.
+// The quota in CPUs; nullopt: no limit. text: the contents of cpu.max ("20000 100000"), or of cpu.cfs_quota_us followed
+// by cpu.cfs_period_us.
 std::optional<double> parse_quota(std::string_view text);
-// The number of a key in cpu.stat and similar files with lines of "key number".
+// The value of a key in cpu.stat and similar files, whose lines are "key number".
 std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key);
-// The total of the line "some" of a pressure file, in us.
+// The total on the line "some" of a pressure file, in us.
 std::optional<uint64_t> parse_pressure(std::string_view text);
 
 class CgroupFiles {
@@ -39,7 +40,7 @@ public:
 
     // lines: text of /proc/PID/cgroup.
     CgroupFacts of(std::string_view lines) const;
-    // The frozen cgroup, the process's own or one above it; empty: not frozen.
+    // The frozen cgroup, which is the process's own or one above it; empty: not frozen.
     std::string frozen_by(std::string_view lines) const;
 
 private:
@@ -54,8 +55,8 @@ class Suspensions {
 public:
     explicit Suspensions(const std::string& host_root) : cgroups_(cgroup_mounts(host_root)) {}
 
-    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty: not
-    // suspended, or exited.
+    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty if the
+    // thread is not suspended or has exited.
     std::string of(pid_t pid, pid_t tid) const;
 
 private:

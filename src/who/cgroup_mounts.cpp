@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, cgroup_controller> controllers[] = {
     {"blkio", CONTROLLER_IO},      {"cpuset", CONTROLLER_CPUSET},
 };
 
-// Spaces, tabs, newlines and backslashes are \ooo in mountinfo.
+// mountinfo has \ooo (octal) for spaces, tabs, newlines and backslashes.
 std::string unescape(std::string_view text)
 {
     std::string plain;
@@ -39,7 +39,7 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// The controller that the BPF side prefers.
+// The controller in a list that the kernel side prefers.
 cgroup_controller controller_among(const std::string& options)
 {
     std::set<std::string, std::less<>> words;
@@ -67,8 +67,8 @@ std::optional<CgroupMount> parse_mount(const std::string& line)
     return CgroupMount{unescape(point), unescape(root), v2, v2 ? CONTROLLER_NONE : controller_among(options)};
 }
 
-// path: as in /proc/PID/cgroup. The name of a missing directory was chosen by the owner of its parent; the owners of
-// names below it are unknown.
+// The part of a path that users control. path: as in /proc/PID/cgroup. From the first missing directory on, the user is
+// unknown.
 Delegation delegation_of(std::string_view path, const CgroupMount& mount)
 {
     const size_t above = mount.root == "/" ? 0 : mount.root.size(); // bytes above the mounted cgroup
@@ -121,8 +121,8 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
     std::ifstream file("/proc/self/mountinfo");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
-    return mounts.empty() ? parse_cgroup_mounts(text, "/")
-                          : mounts; // hierarchies are the host's, wherever they are mounted
+    // Hierarchies belong to the host even if they are mounted outside of host_root.
+    return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts;
 }
 
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
@@ -133,7 +133,7 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
     return CONTROLLER_NONE;
 }
 
-// Checks only mounts of a hierarchy's root: in a container, the mounted cgroup may be that of a node.
+// Checks only mounts of a hierarchy's root, because in a container the mounted cgroup may be that of a node.
 bool has_pods(const std::vector<CgroupMount>& mounts)
 {
     const auto has = [](const CgroupMount& mount, const char* name) {

@@ -52,7 +52,7 @@ bool is_uuid(std::string_view text, char separator)
     return std::ranges::equal(text, shape, [&](char c, char s) { return s == '-' ? c == separator : is_hex(c); });
 }
 
-// A container of an ECS task on Fargate: 32 hex digits of the task, then a number.
+// The id of a container in an ECS task on Fargate: 32 hex digits for the task, a dash, and a number.
 bool is_fargate_id(std::string_view text)
 {
     constexpr size_t task_digits = 32;
@@ -69,7 +69,7 @@ struct Container {
 
 using RuntimeNames = decltype(ContainerRuntime::prefixes) ContainerRuntime::*;
 
-// The runtime that has `name` in this list; empty if none has.
+// The runtime whose list contains `name`; empty if there is none.
 std::string_view runtime_by(RuntimeNames names, std::string_view name)
 {
     for (const ContainerRuntime& runtime : container_runtimes)
@@ -80,7 +80,7 @@ std::string_view runtime_by(RuntimeNames names, std::string_view name)
 
 std::optional<Container> container_of(std::string_view name, std::string_view parent)
 {
-    // The cgroupfs driver turns a path that was meant for systemd into slice:prefix:id.
+    // If a path is given in systemd's notation, the cgroupfs driver uses it as a name: slice:prefix:id.
     const size_t colon = name.rfind(':');
     if (colon != std::string_view::npos) {
         const std::string_view id = name.substr(colon + 1);
@@ -107,11 +107,11 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     if (!consume_suffix(prefix, "-") || prefix.ends_with("conmon"))
         return std::nullopt;
     const std::string_view runtime = runtime_by(&ContainerRuntime::prefixes, prefix);
-    // The creator of a systemd scope can choose any prefix; without systemd, only known prefixes are accepted.
+    // The creator of a systemd scope can choose any prefix. For other cgroups, only known prefixes are accepted.
     return scope || !runtime.empty() ? std::optional(Container{runtime, id}) : std::nullopt;
 }
 
-// Parses podUID, [...]kubepods[-qos]-podUID.slice, and the latter followed by a colon. In a slice, the uid has
+// Parses podUID or [...]kubepods[-qos]-podUID.slice, which a colon and more may follow. In a slice, the uid has
 // underscores, because systemd uses dashes to nest slices.
 std::string pod_of(std::string_view name)
 {
@@ -136,23 +136,23 @@ bool is_unit(std::string_view name)
     return (consume_suffix(name, ".service") || consume_suffix(name, ".scope")) && !name.empty();
 }
 
-// slurmstepd.scope (v2) or slurm (v1). If a machine runs several Slurm nodes, the node's name precedes slurmstepd.scope
-// or follows "slurm_".
+// True for Slurm's own cgroup: slurmstepd.scope (v2) or slurm (v1). If a machine runs several Slurm nodes, its name is
+// NODE_slurmstepd.scope or slurm_NODE.
 bool starts_slurm(std::string_view name)
 {
     return name == "slurm" || name.starts_with("slurm_") || name == "slurmstepd.scope" ||
            name.ends_with("_slurmstepd.scope");
 }
 
-// "1234", "1234_7" of an array, "1234+1" of a heterogeneous job.
+// Examples: "1234", "1234_7" in an array, "1234+1" in a heterogeneous job.
 bool is_slurm_job(std::string_view text)
 {
     return !text.empty() && all_digits(text.substr(0, 1)) &&
            text.find_first_not_of("0123456789_+.") == std::string_view::npos;
 }
 
-// Slurm's unique job id, in place of "job_N" since 26.05 (de2b2dd9189d) unless CgroupJobIdPaths=yes: an "s" and 13
-// digits of Crockford's base 32, the first of which has only four bits (print_sluid() in sluid.c).
+// Slurm's unique job id, which replaces "job_N" since Slurm 26.05 (de2b2dd9189d) unless CgroupJobIdPaths=yes. It is an
+// "s" and 13 digits of Crockford's base 32. The first digit has only four bits (print_sluid() in sluid.c).
 bool is_sluid(std::string_view text)
 {
     return text.size() == 14 && text[0] == 's' && text[1] <= 'F' &&
@@ -164,7 +164,7 @@ bool is_slurm_step(std::string_view text)
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
 }
 
-// The cgroup of a kubelet or of its pods, inside of a container that is a node.
+// True for the cgroup of a kubelet or its pods, inside of a container that is a node.
 bool is_kubelet(std::string_view name)
 {
     return name == "kubelet" || name == "kubelet.slice" || name == "kubepods" || name == "kubepods.slice";
@@ -175,7 +175,7 @@ std::optional<uint32_t> user_of(std::string_view name, std::string_view prefix, 
     return consume_prefix(name, prefix) && consume_suffix(name, suffix) ? parse_number<uint32_t>(name) : std::nullopt;
 }
 
-// Reads the names of a path, from the root down.
+// Interprets the names of a path, from the root down.
 class PathReader {
 public:
     explicit PathReader(bool nodes) : nodes_(nodes) {}
@@ -198,11 +198,11 @@ private:
     bool nodes_; // see Delegation
     By by_ = By::host;
     CgroupOwner owner_;
-    std::optional<uint32_t> user_; // author of the names that are read next
+    std::optional<uint32_t> user_; // for By::user, the author of the names that are read next
     bool has_units_ = false;       // that user runs a systemd instance
-    std::string uuid_;             // a container of Garden or Mesos, or an ECS task with a container
+    std::string uuid_;             // id of a container of Garden or Mesos, or of an ECS task
     std::string pod_of_node_;
-    bool in_kubelet_ = false; // below the kubelet's cgroup of a node
+    bool in_kubelet_ = false; // below the cgroup of a node's kubelet
     bool in_slurm_ = false;   // below Slurm's own cgroup
 };
 
@@ -303,7 +303,7 @@ void PathReader::delegate_to(std::optional<uint32_t> uid)
 {
     if (by_ == By::user)
         return;
-    // Cgroups inside of a container, a pod or a job belong to it.
+    // Cgroups that users create inside of a container, pod or job belong to that.
     const bool owned = by_ != By::host || !owner_.pod_uid.empty() || !owner_.slurm_job.empty();
     by_ = !owned && uid ? By::user : By::container;
     user_ = uid;

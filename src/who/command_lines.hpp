@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command lines of processes. A helper reads them: they are in the process's memory, and reading it may hang.
+// Command lines of processes. A helper reads them, because they are in the memory of the process, and reading that may
+// hang.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -15,10 +16,10 @@ class CommandLines {
 public:
     explicit CommandLines(WaitBudget* waits = nullptr); // see Reader
 
-    // For a running process; empty: unknown, or not known yet. Read again every few seconds, because programs change
-    // their command lines. Show it with printable().
+    // The command line of a running process; empty while unknown. It is read again every few seconds, because programs
+    // change their command lines. Show it with printable().
     const std::string& of(const ImageId& image);
-    // The last known one, for a process that has exited. Does not ask the helper.
+    // The last known command line, for a process that has exited. Does not ask the helper.
     const std::string& last_known(const ImageId& image) const;
 
     void forget(const ImageId& image) { known_.erase(image); }

@@ -14,7 +14,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_text = 4096; // a pod's name has 253 bytes, an image's some hundred
+constexpr size_t max_text = 4096; // names of pods have up to 253 bytes, names of images some hundred
 constexpr size_t max_id = 128;
 
 void set_once(std::string& to, std::string_view value)
@@ -29,14 +29,14 @@ struct NameLabel {
 };
 
 constexpr std::array<NameLabel, 12> name_labels = {{
-    // containerd's CRI plugin; the uid since 1.6.11
+    // set by containerd's CRI plugin, which has set the uid since 1.6.11
     {"io.kubernetes.cri.container-name", &ContainerNames::container},
     {"io.kubernetes.cri.sandbox-name", &ContainerNames::pod},
     {"io.kubernetes.cri.sandbox-namespace", &ContainerNames::pod_namespace},
     {"io.kubernetes.cri.sandbox-uid", &ContainerNames::pod_uid},
     {"io.kubernetes.cri.image-name", &ContainerNames::image},
     {"io.kubernetes.cri.podsandbox.image-name", &ContainerNames::image},
-    // the kubelet, which CRI-O and cri-dockerd pass on
+    // set by the kubelet; CRI-O and cri-dockerd keep these labels, and CRI-O adds the last two
     {"io.kubernetes.container.name", &ContainerNames::container},
     {"io.kubernetes.pod.name", &ContainerNames::pod},
     {"io.kubernetes.pod.namespace", &ContainerNames::pod_namespace},
@@ -71,7 +71,7 @@ void set_plain_label(ContainerRecord& record, std::string_view key, std::string_
         set_once(record.names.runtime, value == "cri-o" ? "cri-o" : "podman");
 }
 
-// Skips the labels of kubelets and runtimes themselves: they do not identify an owner.
+// Adds a label of the user. Labels that kubelets and runtimes set are skipped, because they do not identify an owner.
 void add_label(ContainerRecord& record, std::string_view key, std::string_view value)
 {
     constexpr size_t labels_max = 64, bytes_max = 400; // Kubernetes allows 317 bytes of key and 63 of value
@@ -82,8 +82,8 @@ void add_label(ContainerRecord& record, std::string_view key, std::string_view v
         labels.push_back(std::string(key).append("=").append(value));
 }
 
-// Parses k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT, as cri-dockerd and CRI-O write it. For a sandbox, CONTAINER is POD or
-// missing. No part can contain an underscore.
+// Parses a name k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT of cri-dockerd or CRI-O. For a sandbox, CONTAINER is "POD" or
+// missing. None of the parts can contain an underscore.
 bool set_kubelet_name(ContainerNames& names, std::string_view given)
 {
     const auto underscores = std::ranges::count(given, '_');
@@ -116,7 +116,7 @@ void ContainerRecord::set_label(std::string_view key, std::string_view value)
 {
     set_plain_label(*this, key, value);
     add_label(*this, key, value);
-    // All labels of the kubelet as JSON; in some versions, they are not annotations of their own.
+    // The value is JSON with all labels that the kubelet has set. Some versions have no separate annotations for them.
     if (key == "io.kubernetes.cri-o.Labels")
         each_json_string(value, [&](const JsonPath& at, const std::string& text) {
             if (at.size() != 1)
@@ -193,9 +193,9 @@ bool read_oci_config(const std::string& text, ContainerRecord& record)
 constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "containerd",
      .prefixes = {"cri-containerd", "nerdctl"},
-     .parents = {"default", "k8s.io"}, // namespaces of ctr and nerdctl, and of CRI
+     .parents = {"default", "k8s.io"}, // the namespaces that ctr and nerdctl use, and that CRI uses
      .folders = {"run/containerd/io.containerd.runtime.v2.task/*",
-                 "run/k3s/containerd/io.containerd.runtime.v2.task/*", // RKE2 too
+                 "run/k3s/containerd/io.containerd.runtime.v2.task/*", // RKE2 uses this folder, too
                  "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/*",
                  "run/k0s/containerd/io.containerd.runtime.v2.task/*"},
      .record = "config.json",
@@ -203,19 +203,19 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage
     {.name = "podman",
      .prefixes = {"libpod", "libpod-payload"},
-     .folders = {"run/containers/storage/overlay-containers",           // CRI-O's configurations
-                 "var/lib/containers/storage/overlay-containers",       // podman's
+     .folders = {"run/containers/storage/overlay-containers",           // of CRI-O
+                 "var/lib/containers/storage/overlay-containers",       // of podman
                  ".local/share/containers/storage/overlay-containers"}, // in a home
      .in_homes = true,
      .record = "userdata/config.json",
      .read = read_oci_config,
      .each_listed = each_stored},
-    {.name = "", // the kubelet, for every runtime
+    {.name = "", // log files of the kubelet, for containers of any runtime
      .folders = {"var/log/containers"},
      .each_listed = each_log_link},
     {.name = "docker",
      .prefixes = {"docker"},
-     .parents = {"docker"}, // the default one
+     .parents = {"docker"}, // the default parent
      .folders = {"var/lib/docker/containers", "var/snap/docker/common/var-lib-docker/containers",
                  ".local/share/docker/containers"}, // the last one is in a home
      .more_folders = docker_data_root,
@@ -224,12 +224,13 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .read = read_docker_config},
 }};
 
-// containerd's folder of running tasks, removed at exit: STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json.
+// Record of a running task of containerd, which is removed when the task exits:
+// STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json.
 
 bool read_containerd_task(const std::string& text, ContainerRecord& record)
 {
     const bool read = read_oci_config(text, record);
-    record.names.runtime = "containerd"; // even if an annotation differs
+    record.names.runtime = "containerd"; // even if an annotation names another runtime
     return read;
 }
 
@@ -265,13 +266,13 @@ bool read_docker_config(const std::string& text, ContainerRecord& record)
     return read;
 }
 
-// Names of the kubelet's log files, the same for every runtime. Only names are read, never logs.
+// The kubelet's log files, whose names are the same for every runtime. Only the names are read, never the logs.
 
 namespace {
 
 constexpr const char* pods_folder = "var/log/pods/";
 
-// Parses POD_NAMESPACE_CONTAINER-ID.log; the first three have no underscores. Long names are cut and lack the id.
+// Parses POD_NAMESPACE_CONTAINER-ID.log. Only the separators are underscores. Long names are truncated and lack the id.
 std::optional<ContainerRecord> parse_link(std::string_view name)
 {
     constexpr std::string_view suffix = ".log";
@@ -322,11 +323,11 @@ std::string only_container(const HostFiles& host, const ContainerNames& pod)
     return names.size() == 1 ? names.front() : std::string();
 }
 
-// Storage shared by CRI-O and podman: a list of all containers, and the OCI configuration of each.
+// Storage shared by CRI-O and podman: lists of all containers, and the OCI configuration of each container.
 
 namespace {
 
-// The second list has the containers that do not survive a reboot (podman run --rm).
+// The second list has the containers that are removed at a reboot (podman run --rm).
 constexpr std::array<const char*, 2> list_files = {"containers.json", "volatile-containers.json"};
 
 // Visits the elements of a list file.

@@ -18,17 +18,17 @@ struct ContainerRecord {
     std::string id;
     std::string given_name; // its name in the runtime (docker ps); k8s_... if a kubelet has created it
     ContainerNames names;
-    std::string sandbox_id{}; // in CRI-O: the sandbox whose record has the pod's labels
+    std::string sandbox_id{}; // for CRI-O, the sandbox whose record has the pod's labels
 
-    // These keep existing values and ignore texts that are too long for a name.
-    void set_label(std::string_view key, std::string_view value); // or an annotation; most are ignored
+    // The setters keep existing values and ignore texts that are too long for a name.
+    void set_label(std::string_view key, std::string_view value); // for labels and annotations; ignores most keys
     void set_given_name(std::string_view name);
     void set_image(std::string_view image);
     void set_environment(std::string_view variable); // NAME=VALUE
     void set_device(std::string_view path);
 };
 
-// Fills the empty fields of `names`.
+// Fills the empty fields of `names` from `more`.
 void fill(ContainerNames& names, const ContainerNames& more);
 
 // True if the text can be the id of a container or a pod, which makes it safe in a path.
@@ -44,24 +44,24 @@ using VisitRecord = std::function<void(const ContainerRecord&)>;
 struct ContainerRuntime {
     std::string_view name{}; // as shown to the user
 
-    // In cgroup paths: prefixes of container ids, and parents of cgroups that are named by an id alone.
+    // Names in cgroup paths: prefixes before container ids, and parents of cgroups whose name is only an id.
     std::array<std::string_view, 2> prefixes{};
     std::array<std::string_view, 2> parents{};
 
-    // On disk, below the host's root: folders with a subfolder per container, named by its id. A final * matches all
-    // subfolders.
+    // Folders below the host's root that have a subfolder per container, named by the container's id. A final * matches
+    // all subfolders.
     std::array<std::string_view, 4> folders{};
-    std::vector<std::string> (*more_folders)(const HostFiles& files) = nullptr; // read from its configuration
-    bool in_homes = false; // can run without root, with the same folders below the user's home
+    std::vector<std::string> (*more_folders)(const HostFiles& files) = nullptr; // reads the runtime's configuration
+    bool in_homes = false; // users can run it without root, with the same folders in their homes
 
     // The file in a container's folder, and its parser, which returns false if the text is malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
-    // Visits the containers that a folder itself shows, in a list or by its file names.
+    // Visits the containers that are listed in a file of the folder, or by the folder's file names.
     void (*each_listed)(const HostFiles& files, const std::string& folder, const VisitRecord& visit) = nullptr;
 };
 
-// The most informative sources about pods come first.
+// Sorted by how much the runtimes' records contain about pods, most informative first.
 extern const std::array<ContainerRuntime, 5> container_runtimes;
 
 // Visits the pods for which the kubelet keeps a folder of logs, with name, namespace and uid.

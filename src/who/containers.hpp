@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of containers and pods, from files that their runtimes keep on the host: no sockets, no API server.
+// Names of containers and pods, from files that their runtimes keep on the host. Sockets and the API server are not
+// needed.
 #pragma once
 
 #include "reader/message.hpp"
@@ -19,33 +20,35 @@
 
 namespace gpusnoop {
 
-// Empty: unknown. Bounded in length, but controlled by the users who run the containers: show them with printable().
+// Empty fields are unknown. The texts are bounded in length, but the users who run the containers control them: show
+// them with printable().
 struct ContainerNames {
-    std::string container; // from the pod's specification or the user; a sandbox has none
+    std::string container; // as in the pod's specification, or given by the user; empty for a sandbox
     std::string pod;
     std::string pod_namespace;
     std::string pod_uid;
     std::string runtime; // "docker", "containerd", "cri-o", "podman"
     std::string image;
     bool sandbox = false;              // the pause container that holds the namespaces of a Kubernetes pod
-    std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES in its configuration
-    std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in it
-    std::vector<uint32_t> cap_files{}; // N of each /dev/nvidia-caps/nvidia-capN in it
+    std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES in the container's configuration
+    std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in the container
+    std::vector<uint32_t> cap_files{}; // N of each /dev/nvidia-caps/nvidia-capN in the container
     std::vector<std::string> labels{}; // KEY=VALUE, set by users on the container or its pod
 
     bool operator==(const ContainerNames&) const = default;
 };
 
-// Every call reads the disk; callers keep what does not change while a container runs. Containers inside of a kind node
-// are recorded on the node's disk: a Containers object with the node's /proc/PID/root finds them.
+// Reader of the runtimes' files. Every call reads the disk, so callers keep results that do not change while a
+// container runs. Containers inside of a kind node are recorded on the node's disk, so only a Containers object with
+// the node's /proc/PID/root finds them.
 class Containers {
 public:
     explicit Containers(const std::string& host_root); // "/", or the mount point of the host's root
 
-    // For a container named by a user, reads only the files in that user's home, and returns neither pod nor labels.
+    // If a user named the container, reads only the files in that user's home, and returns neither pod nor labels.
     ContainerNames find(const CgroupOwner& owner) const;
 
-    // Ids by which the cgroups of a pod are found. Empty if there is no such pod on this host.
+    // Ids that occur in the names of a pod's cgroups. Empty if there is no such pod on this host.
     struct Pod {
         std::set<std::string> uids, container_ids; // may include sandboxes and ended containers
     };
@@ -63,7 +66,7 @@ private:
     HostFiles host_;
 };
 
-// Messages between ContainerLookup and its helper. A question is a CgroupOwner and has one answer.
+// Messages between ContainerLookup and its helper. A question is a CgroupOwner, and is answered by a ContainerAnswer.
 void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 {
     each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step, o.named_by_user);
@@ -85,19 +88,19 @@ void fields(auto& each, same_as_const<ContainerAnswer> auto& a)
     each(a.owner, a.names);
 }
 
-// Runs Containers::find() in a helper: users control parts of the records, some are in users' homes, and the disk may
-// hang.
+// Runs Containers::find() in a helper, because users control some of the records, and reading the disk may hang.
 class ContainerLookup {
 public:
     explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
 
-    // nullopt: there is no answer yet, call again.
+    // nullopt if there is no answer yet; then call again later.
     std::optional<ContainerNames> find(const CgroupOwner& owner);
 
 private:
     bool apply(const Message& message);
 
-    // Not returned by find() yet. The key is the whole owner, because users can give their cgroups any container's id.
+    // Answers that find() has not returned yet. The key is the whole owner, because users can give their cgroups the id
+    // of any container.
     std::map<CgroupOwner, ContainerNames> answers_;
     Reader reader_;
 };

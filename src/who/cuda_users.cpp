@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 constexpr uint64_t max_scan_memory = 64 << 20;
 constexpr auto patience = 1s;
 
-// The processes to inspect (question), or the ones among them that map CUDA (answer).
+// Message to and from the helper: the processes to inspect, or those of them that map CUDA.
 struct Pids {
     std::vector<pid_t> pids;
 };
@@ -53,7 +53,7 @@ void serve_cuda_users(Helper::Task& task)
 
 CudaUsers cuda_users(std::span<const pid_t> pids)
 {
-    constexpr size_t batch = 64; // if a process hangs the helper, the results of earlier batches are kept
+    constexpr size_t batch = 64; // limits how many results are lost if a process makes the helper hang
     CudaUsers found;
     if (pids.empty())
         return found;
@@ -73,7 +73,7 @@ CudaUsers cuda_users(std::span<const pid_t> pids)
         answer.reset();
         found.complete =
             reader.post(0, message_of(Pids{{some.begin(), some.end()}})) && reader.wait_until(until) && answer;
-        // Only processes of the question count: the helper may have been taken over.
+        // Ignore pids that were not in the question, because an attacker may have taken over the helper.
         if (found.complete)
             std::ranges::copy_if(some, std::back_inserter(found.pids),
                                  [&](pid_t pid) { return std::ranges::find(answer->pids, pid) != answer->pids.end(); });
@@ -83,7 +83,7 @@ CudaUsers cuda_users(std::span<const pid_t> pids)
 
 namespace {
 
-// The process's container as -c accepts it; empty if it is in none.
+// The container or pod of a process, as -c accepts it; empty if the process is in none.
 std::string container_of(const Owner& owner)
 {
     if (!owner.names.pod.empty() && !owner.names.pod_namespace.empty())

@@ -12,11 +12,11 @@ namespace gpusnoop {
 
 struct CudaUsers {
     std::vector<pid_t> pids;
-    bool complete = true; // false: there was no time to inspect all processes
+    bool complete = true; // false if there was not enough time to inspect all processes
 };
 
-// Those of `pids` that map CUDA. A process can make the reader of its mappings wait, so a helper reads them, for at
-// most a second.
+// Those of `pids` that map CUDA. A helper reads the mappings, for at most a second, because a process can make the
+// reader of its mappings wait.
 CudaUsers cuda_users(std::span<const pid_t> pids);
 
 // Hints about a process or container that does not exist. Unknown facts are left out.

@@ -65,7 +65,7 @@ Users::Users(const std::string& host_root)
             names_.try_emplace(account.uid, std::move(account.name));
 }
 
-// Not from the owner of /proc/PID, which is root if the process is not dumpable.
+// Reads the status file, because the owner of /proc/PID is root if the process is not dumpable.
 std::optional<std::string> Users::of(pid_t pid) const
 {
     constexpr size_t max = 16 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files of the host, whose root may be mounted somewhere else (in a container: -v /:/host).
+// Small files of the host, whose root may be mounted elsewhere (in a container started with -v /:/host).
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,21 +13,21 @@
 
 namespace gpusnoop {
 
-// Paths are relative to the root, and so are absolute symlinks: a link to /data means the host's /data.
+// Paths and absolute symlinks are relative to the root: a link to /data means the host's /data.
 class HostFiles {
 public:
-    explicit HostFiles(const std::string& root); // empty if it cannot be opened
+    explicit HostFiles(const std::string& root); // if it cannot be opened, no files are found
 
-    // A folder controlled by a user: symlinks and mounts of other file systems are not followed, because a user's FUSE
-    // server could hang us.
+    // Files in a folder that a user controls. Symlinks and mounts of other file systems are not followed, because a
+    // FUSE server of the user could make us hang.
     HostFiles untrusted(const std::string& path) const;
 
-    // nullopt if there is no such file, or if it is not a regular one or larger than max_size bytes. FIFOs and devices
-    // do not block.
+    // The file's contents. nullopt if there is no such regular file, or if it is larger than max_size bytes. Does not
+    // block, even if the path leads to a FIFO or device.
     std::optional<std::string> read(const std::string& path) const;
     static constexpr size_t max_size = 4 << 20;
 
-    // Names in a folder without hidden ones, at most max_names; empty if there is no such folder.
+    // The names in a folder, without hidden ones, at most max_names. Empty if there is no such folder.
     std::vector<std::string> list(const std::string& path) const;
     static constexpr size_t max_names = 65536;
 
@@ -36,7 +36,7 @@ private:
     Fd open(const std::string& path, int flags) const;
 
     Fd root_;
-    uint64_t resolve_; // RESOLVE_* of openat2
+    uint64_t resolve_; // RESOLVE_* flags for openat2()
 };
 
 // Names of the effective users of processes, from the host's /etc/passwd.
@@ -44,8 +44,8 @@ class Users {
 public:
     explicit Users(const std::string& host_root);
 
-    // The name, or the uid if /etc/passwd does not have it (users of a directory service or a container); nullopt: the
-    // process has exited.
+    // The name, or the uid if /etc/passwd does not have it (users of a directory service or a container). nullopt if
+    // the process has exited.
     std::optional<std::string> of(pid_t pid) const;
 
 private:

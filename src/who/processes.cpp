@@ -26,7 +26,7 @@ constexpr size_t owners_max = 4096;
     return {pid, 0};
 }
 
-// An id for cgroups that the BPF side has not reported. It is higher than any inode number.
+// An id for cgroups that the kernel side has not reported. Its top bit is set, unlike in real ids (inode numbers).
 uint64_t made_up_id(std::string_view path)
 {
     return path.empty() ? 0 : std::hash<std::string_view>()(path) | uint64_t{1} << 63;
@@ -65,10 +65,10 @@ void Processes::learn(const process_record& record)
 {
     known_.erase(unseen(record.image.pid));
     attribution_.learn(record);
-    // info() may have created the entry before this record was read.
+    // The entry may exist, because info() can be called before this record is read.
     ProcessInfo& info = known_[record.image];
     if (info.start_ns)
-        return; // the process has moved to another cgroup
+        return; // known; this record was sent because the process moved to another cgroup
     learned_.insert(record.image);
     info.start_ns = record.start_ns;
     info.seen_ns = record.seen_ns;
@@ -103,7 +103,7 @@ const std::string& Processes::thread_name(const ImageId& image, uint32_t tid)
     const auto id = static_cast<pid_t>(tid);
     const bool runs =
         !known_[image].replaced && same_process(image) && process_of_thread(id) == static_cast<pid_t>(image.pid);
-    const auto now = runs ? process_name(id) : std::nullopt; // /proc has each thread by its id
+    const auto now = runs ? process_name(id) : std::nullopt; // /proc/TID exists for each thread
     const struct {
         ::image image;
         uint64_t number;
@@ -128,8 +128,8 @@ const std::string& Processes::command_line(const ImageId& image)
 {
     const auto known = known_.find(image);
     const bool runs = known != known_.end() && !known->second.replaced && same_process(image);
-    return runs ? command_lines_.of(image)
-                : command_lines_.last_known(image); // not that of a process that has reused the pid
+    // If the process has exited, another process may have its pid.
+    return runs ? command_lines_.of(image) : command_lines_.last_known(image);
 }
 
 const Owner& Processes::owner(const ImageId& image, const cgroups& ids)
@@ -149,7 +149,7 @@ bool Processes::on_exec(uint32_t pid, uint64_t time_ns)
     return any;
 }
 
-// /proc has start times in clock ticks only.
+// Compares clock ticks, because start times in /proc have no better resolution.
 bool Processes::began_before_tracing(const ProcessInfo& info) const
 {
     return info.start_ns && to_clock_tick(info.start_ns) < to_clock_tick(began_ns_);
@@ -174,7 +174,7 @@ bool Processes::any_began_before_tracing(const std::set<ImageId>& images) const
     });
 }
 
-// Compares start times, because the pid may have been reused.
+// True if the pid still belongs to the same process. Compares start times, because pids are reused.
 bool Processes::same_process(const ImageId& image)
 {
     const uint64_t started = known_[image].start_ns;
@@ -195,7 +195,7 @@ std::vector<ImageId> Processes::extract_exited(std::set<uint32_t>& pids)
             pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
-        bool alive = false; // it may be about to exit
+        bool alive = false; // the process may be about to exit
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
             if (has_exited(item->first))
                 all.push_back(item->first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes selected by the options: those of -p and -t, a program started by the tool and its children, those in
-// the cgroup of -c, those of -n alone, or all.
+// The processes that the options select: the processes given with -p or -t, a program started by the tool and its
+// descendants, the processes in the cgroup given with -c, the processes named by -n, or all.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,26 +21,26 @@ public:
     explicit Scope(const Options& options);
 
     bool is_unfiltered() const { return pids_.empty() && !cgroup_ && !named_; }
-    const std::vector<pid_t>& pids() const { return pids_; } // selected one by one; sorted
+    const std::vector<pid_t>& pids() const { return pids_; } // processes selected by pid, or started; sorted
     const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
-    // Set if -n is the only filter and one of its processes maps CUDA. Otherwise, only the BPF side filters by name.
+    // Set if -n is the only filter and one of its processes maps CUDA. Otherwise, only the kernel side filters by name.
     const std::optional<NamedProcesses>& named() const { return named_; }
     std::optional<NamedProcesses>& named() { return named_; }
-    // Processes may join later.
+    // True if processes may be added later.
     bool is_open() const { return cgroup_ || named_ || grows_; }
 
-    // The tool has started a program: the children of its processes join.
+    // True if the tool starts a program, whose descendants are added.
     bool grows() const { return grows_; }
     void join(pid_t pid);
     void leave(pid_t pid);
 
-    // At this moment: the members of a cgroup change.
+    // Whether the process is selected now. The members of a cgroup change.
     bool includes(pid_t pid) const;
     std::vector<pid_t> processes() const;
 
-    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of pids() that have not exited
-    // A process of pids() has exited; its pid may be reused. Returns false if it was the last one, which stays: an
-    // empty list would select all processes.
+    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of those pids() that have not exited
+    // To be called when a process in pids() has exited. Removes its pid, which may be reused, and returns true. If it
+    // is the last process, keeps the pid and returns false, because an empty list would select all processes.
     bool on_exit(pid_t pid);
 
 private:
