@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// File names and install folders of the libraries of CUDA and HIP.
+// File names and installation folders of the libraries of CUDA and HIP.
 #pragma once
 
 #include <string>
@@ -8,30 +8,30 @@
 
 namespace gpusnoop {
 
-// libcuda.so.1 and libcuda.so.<driver version>, also in the forward-compatibility folder and under WSL, and
-// libcuda-d0da41ae.so.1 from a wheel.
+// True for libcuda.so.1 and libcuda.so.<driver version>, also in the forward-compatibility folder and under WSL, and
+// for names such as libcuda-d0da41ae.so.1, which Python wheels use.
 bool is_driver(std::string_view path);
 
-// libcudart.so.12, or libcudart-d0da41ae.so.11.0 from a wheel.
+// True for names such as libcudart.so.12 and, in Python wheels, libcudart-d0da41ae.so.11.0.
 bool is_runtime(std::string_view path);
 
-// AMD's libamdhip64.so.6, of any version, also from a wheel.
+// True for AMD's libamdhip64.so.6 and other versions, also as renamed by Python wheels.
 bool is_hip(std::string_view path);
 
-// A driver, runtime or HIP library.
+// True for a driver, runtime or HIP library.
 bool is_cuda(std::string_view path);
 
-// libnccl.so.2 and libnccl-d0da41ae.so.2; AMD's librccl.so.1 has the same functions.
+// True for names such as libnccl.so.2 and libnccl-d0da41ae.so.2, and AMD's librccl.so.1, which has the same functions.
 bool is_nccl(std::string_view path);
 
-// A memfd. Its name may be anything.
+// True for a memfd. It may have any name, whatever it contains.
 bool is_memfd(std::string_view path);
 
-// File names of drivers to look for in driver_folders().
+// File names of drivers to search for in driver_folders().
 inline constexpr std::string_view driver_names[] = {"libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6",
                                                     "libamdhip64.so.5"};
 
-// Folders in which a process would find a driver: the usual ones, and library_path() of its environment.
+// Folders in which a process would find a driver: the usual ones, and those of library_path() in its environment.
 std::vector<std::string> driver_folders(std::string_view environment);
 
 } // namespace gpusnoop

@@ -41,7 +41,7 @@ void FileIds::begin()
 
 FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
 {
-    // From the kernel's cache, so that a FUSE daemon cannot delay the call.
+    // Read from the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
     FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};

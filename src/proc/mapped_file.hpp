@@ -15,7 +15,8 @@
 #include <sys/types.h>
 #include <tuple>
 
-// Order of program images, for maps. In the global namespace of the type, so that std::map finds the operators.
+// Order of program images, for maps. Defined in the global namespace, like the type, so that std::map finds the
+// operators.
 inline bool operator==(const image& a, const image& b)
 {
     return std::tie(a.pid, a.serial) == std::tie(b.pid, b.serial);
@@ -53,8 +54,8 @@ public:
     FileIds(const FileIds&) = delete;
     FileIds& operator=(const FileIds&) = delete;
 
-    // Identity of the file that the process has mapped at this address. Without a BPF iterator, from stat() of the
-    // descriptor, which may be O_PATH.
+    // Identity of the file that the process has mapped at this address. If the kernel lacks the BPF iterator, the
+    // identity comes from stat() of fd, which may be O_PATH.
     FileId find(int fd, pid_t mapper, uint64_t address);
 
 private:
@@ -64,15 +65,15 @@ private:
     bool started_ = false;
 };
 
-// Removes the " (deleted)" that /proc appends to the path of a deleted file. Returns false if there is none.
+// Removes the " (deleted)" that /proc appends to the path of a deleted file. Returns false if the path has none.
 bool cut_deleted(std::string_view& path);
 
-// The file behind a mapping of a process: through map_files, or through the process's root if the path there still
-// leads to the same inode. nullopt with errno if neither works.
+// Finds the file behind a mapping of a process: through map_files or, if that fails, through the process's root,
+// provided that the path there still leads to the same inode. nullopt with errno if neither works.
 std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping);
 
-// The regular file that this path leads to in the process's root; never a file outside of it. nullopt with errno if
-// there is none.
+// Finds the regular file to which this path leads in the process's root; never a file outside of it. nullopt with errno
+// if there is none.
 std::optional<FoundFile> find_in_root_of(pid_t pid, const std::string& path);
 
 // Opens the file of find_mapped() for reading. Empty with errno on failure.

@@ -27,7 +27,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t data_bytes = 256 << 10; // a power of two of pages; a record is about 150 bytes
+constexpr size_t data_bytes = 256 << 10; // must be a power of two of pages; a record has about 150 bytes
 
 // A page with the kernel's head and tail precedes the data.
 size_t mapping_bytes()
@@ -48,7 +48,7 @@ struct Mmap2Record {
 struct CommRecord {
     perf_event_header header;
     uint32_t pid, tid;
-    // the name follows; the record ends with its time, as all records do
+    // the name follows; like every record, this one ends with its time
 };
 
 struct TaskRecord {
@@ -110,7 +110,7 @@ void MappingWatch::watch_online_cpus()
         watch_cpu(cpu);
 }
 
-// Also replaces the event of a CPU that was offline meanwhile, which the kernel has removed (perf_event_exit_cpu() in
+// If the CPU was offline meanwhile, replaces its event, because the kernel has removed it (perf_event_exit_cpu() in
 // kernel/events/core.c).
 void MappingWatch::watch_cpu(int cpu)
 {
@@ -127,7 +127,7 @@ void MappingWatch::watch_cpu(int cpu)
     attributes.sample_type = PERF_SAMPLE_TIME;
     attributes.use_clockid = 1;
     attributes.clockid = CLOCK_MONOTONIC;
-    // wakeup_events does not apply to these records; a watermark of one byte wakes us for each record.
+    // wakeup_events does not apply to these records. A watermark of one byte causes a wakeup for each record.
     attributes.watermark = 1;
     attributes.wakeup_watermark = 1;
     Fd event(static_cast<int>(syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
@@ -162,7 +162,7 @@ void MappingWatch::drain()
             "a CPU came online, but processes that load a GPU library there go unnoticed: {}; restart the tool",
             error.what()));
     }
-    handlers_.lost(); // events on these CPUs before they were watched
+    handlers_.lost(); // records from these CPUs before they were watched
 }
 
 void MappingWatch::drain(Ring& ring)
@@ -182,7 +182,7 @@ void MappingWatch::drain(Ring& ring)
         memcpy(scratch_.data(), data + tail % data_bytes, first);
         memcpy(scratch_.data() + first, data, header.size - first);
         tail += header.size;
-        // Frees the space before the handler runs, which may be slow.
+        // Frees the space before the handler runs, because handlers may be slow.
         __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
         dispatch(scratch_, handlers_);
     }
@@ -242,7 +242,7 @@ void MappingWatch::dispatch(std::span<const uint8_t> record, const Handlers& to)
 
 namespace {
 
-constexpr uint32_t kernel_group = 1; // udev sends to 2
+constexpr uint32_t kernel_group = 1; // udev sends to group 2
 
 Fd open_socket()
 {
@@ -276,7 +276,7 @@ CpuHotplug::Online CpuHotplug::drain()
             continue;
         if (size < 0)
             return found;
-        if (sender.nl_pid != 0) // not the kernel
+        if (sender.nl_pid != 0) // sent by another process, not by the kernel
             continue;
         if (const auto cpu = parse({uevent.data(), static_cast<size_t>(size)}))
             found.cpus.push_back(*cpu);
@@ -295,8 +295,8 @@ std::optional<int> CpuHotplug::parse(std::string_view uevent)
 }
 
 // Remembers one running thread of the process and waits for its exit, instead of searching for running threads at every
-// exit. The kernel marks a thread as exiting before it reports the exit (do_exit()), so the exit of a thread that was
-// remembered as running is reported later.
+// exit. No exit is overlooked: the kernel marks a thread as exiting before it reports the exit (do_exit()), so a thread
+// that was remembered as running has its exit reported later.
 ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
 {
     const auto known = last_running_.find(pid);

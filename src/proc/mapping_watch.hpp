@@ -17,7 +17,7 @@
 
 namespace gpusnoop {
 
-// CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
+// Reports CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
 class CpuHotplug {
 public:
     CpuHotplug(); // if the kernel refuses the socket, reports nothing and descriptor() is -1 with errno
@@ -30,7 +30,8 @@ public:
     };
     Online drain();
 
-    // The CPU of an online uevent: "online@/devices/system/cpu/cpu3", followed by KEY=VALUE strings.
+    // The CPU in an uevent such as "online@/devices/system/cpu/cpu3", which KEY=VALUE strings follow. nullopt for
+    // others.
     static std::optional<int> parse(std::string_view uevent);
 
 private:
@@ -46,7 +47,7 @@ public:
         std::function<void(pid_t pid, pid_t tid)> exited;    // called for each thread
         // The process called exec at this time (CLOCK_MONOTONIC).
         std::function<void(pid_t, uint64_t time_ns)> on_exec;
-        // A thread of the process has a new name, by exec (is_exec) or by prctl.
+        // A thread of the process has a new name, set by exec (is_exec) or by prctl.
         std::function<void(pid_t, std::string_view name, bool is_exec)> named = {};
         std::function<void()> lost; // records were lost: rescan everything
     };
@@ -84,30 +85,31 @@ private:
     void drain(Ring& ring);
 
     Handlers handlers_;
-    Fd epoll_; // hotplug_ and all rings
+    Fd epoll_; // waits for hotplug_ and all rings
     CpuHotplug hotplug_;
     std::map<int, Ring> rings_; // by CPU
     std::vector<uint8_t> scratch_;
 };
 
-// Derives exits of processes from exits of threads. A process has exited when its last thread has, which may be another
-// thread than the main one (pthread_exit).
+// Derives exits of processes from exits of threads. A process has exited when its last thread has exited. That need not
+// be the main thread (pthread_exit).
 class ProcessExits {
 public:
     enum class Exit : uint8_t {
         thread,
-        main_thread, // other threads still run
-        replaced,    // the main thread; another thread called exec() and has its id now
+        main_thread, // the main thread exited, and other threads still run
+        replaced,    // another thread called exec() and now has the id of the main thread, which exited
         process,
     };
 
     // Classifies an exit record (PERF_RECORD_EXIT). Records of different CPUs may arrive out of order.
     Exit thread_exited(pid_t pid, pid_t tid);
 
-    // Call it after an exec. Returns true if the main thread had exited, and the calling thread has replaced it.
+    // Call it after an exec. Returns true if the main thread had exited before, so that the thread that called exec
+    // replaced it.
     bool executed(pid_t pid);
 
-    // Processes without a main thread that have exited, but whose exit record was lost.
+    // Processes that exited after their main thread, but whose exit record was lost.
     std::set<pid_t> drain_unreported();
 
 private:

@@ -104,8 +104,8 @@ Stat read_stat(pid_t pid, const char* file)
             .cpu_ns = time_ns(user_time) + time_ns(system_time)};
 }
 
-// Reads a file that needs the memory of the process. For an exited main thread it is empty or unreadable, so another
-// thread is read.
+// Reads a file that shows memory of the process. If the main thread has exited, its file is empty or unreadable, so the
+// file of another thread is read.
 std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t max = max_proc_file)
 {
     auto text = read_proc(pid, file, max);
@@ -131,7 +131,7 @@ std::string decode_path(std::string_view text)
     return path;
 }
 
-// start-end perms offset major:minor inode [spaces path]
+// Format of a line: start-end perms offset major:minor inode [spaces path]
 std::optional<Mapping> parse_mapping(std::string_view line)
 {
     Mapping m;
@@ -255,7 +255,8 @@ std::optional<uint64_t> owner_of(pid_t pid)
 
 std::string cgroup_lines(pid_t pid)
 {
-    // Through a running thread: for an exited main thread, the file shows the root cgroup (v1) or its last one (v2).
+    // Read from a running thread. If the main thread has exited, its file shows the root cgroup (v1) or its last one
+    // (v2).
     return read_proc(running_thread(pid).value_or(pid), "cgroup").value_or("");
 }
 
@@ -364,7 +365,7 @@ std::string thread_activity(pid_t pid, pid_t tid)
                                    : state == 'D'                 ? "waits for a device or file"
                                    : state == 'T' || state == 't' ? "is stopped"
                                                                   : "";
-    // "0" if the thread runs or the kernel hides the symbol.
+    // wchan is "0" if the thread runs or the kernel hides the symbol.
     const std::string in = state == 'S' || state == 'D' ? read_proc(pid, (folder + "/wchan").c_str()).value_or("") : "";
     return std::string(words) + (in.empty() || in == "0" ? "" : " in " + in);
 }
@@ -422,7 +423,7 @@ std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max)
     std::string text;
     std::array<char, page> buffer;
     while (text.size() < max) {
-        // Reads up to the end of the page, as the next one may be unmapped and the string may end before it.
+        // Reads only to the end of the page, because the string may end there and the next page may be unmapped.
         const uint64_t at = address + text.size();
         const size_t size = std::min<size_t>(page - at % page, max - text.size());
         if (!read_memory(pid, at, buffer.data(), size))

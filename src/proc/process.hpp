@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads /proc of a process. The process may exit during any call.
+// Functions that read /proc of a process. The process may exit during any call.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ bool mappings_are_refused(pid_t pid);
 // True if the process has memory: false for kernel threads and exited processes. The process cannot delay the call.
 bool has_memory(pid_t pid);
 
-// The environment that a process was started with: zero-terminated "NAME=VALUE" strings. At most as long as execve()
-// allows, as a process can make /proc show any part of its memory here (PR_SET_MM_MAP).
+// The environment that a process was started with: zero-terminated "NAME=VALUE" strings. Limited to the length that
+// execve() allows, because a process can make /proc show any part of its memory instead (PR_SET_MM_MAP).
 std::string environment(pid_t pid);
 
 // The command line of a process, with blanks between the words, up to 4 KiB. Empty if it has exited or has no memory.
@@ -81,7 +81,8 @@ constexpr uint64_t to_clock_tick(uint64_t ns)
     return ns - ns % 10'000'000;
 }
 
-// Start time of a process, in CLOCK_BOOTTIME nanoseconds, to_clock_tick(); 0 if it does not exist.
+// Start time of a process in CLOCK_BOOTTIME nanoseconds, with the resolution of to_clock_tick(); 0 if it does not
+// exist.
 uint64_t start_time_ns(pid_t pid);
 
 // CPU time of all threads of a process, exited ones included, in steps of 10 ms; 0 if it does not exist.
@@ -90,28 +91,28 @@ uint64_t cpu_time_ns(pid_t pid);
 // CPU and run-queue time of a thread since its start (schedstat).
 struct ThreadCpuTime {
     uint64_t used_ns = 0;
-    uint64_t waited_ns = 0; // ready to run, but without a CPU: all busy, or the cgroup is throttled
-    uint64_t turns = 0;     // timeslices: times that it was given a CPU
+    uint64_t waited_ns = 0; // ready to run, but without a CPU, because all are busy or the cgroup is throttled
+    uint64_t turns = 0;     // number of timeslices
 };
 
-// nullopt if the thread has exited, or without CONFIG_SCHED_INFO.
+// nullopt if the thread has exited, or if the kernel lacks CONFIG_SCHED_INFO.
 std::optional<ThreadCpuTime> thread_cpu_time(pid_t pid, pid_t tid);
 
 // Number of CPUs that a process may run on; 0 if it has exited.
 unsigned allowed_cpus(pid_t pid);
 
-// Start time of a thread; 0 if the thread or its process has exited, zombies included.
+// Start time of a thread; 0 if the thread has exited, even if it is still a zombie.
 uint64_t thread_start_time_ns(pid_t pid, pid_t tid);
 
 // The activity of a thread, for messages: "runs", "sleeps in futex_wait_queue", "is stopped". Empty if it has exited.
 std::string thread_activity(pid_t pid, pid_t tid);
 
-// A field of a stat file, by its number in proc(5), from 3 (state) on; empty if there is none. The name before it may
+// A field of a stat file, by its number in proc(5), from 3 (state) on; empty if there is none. Field 2, the name, may
 // contain any characters, so it ends at the last parenthesis.
 std::string_view stat_field(std::string_view stat, int number);
 
-// The value of the line "Key: VALUE" of a status file; empty if there is none. Ignores the first line. The process name
-// in it cannot fake another line, as the kernel escapes newlines.
+// The value of the line "Key: VALUE" of a status file; empty if there is none. Ignores the first line, which has the
+// process name. The name cannot fake another line, because the kernel escapes newlines.
 std::string_view status_value(std::string_view status, std::string_view key);
 
 // The process that a thread id belongs to (Tgid of /proc/TID/status); nullopt if there is none.
@@ -123,10 +124,10 @@ std::optional<pid_t> parent_of(pid_t pid);
 // True if the process runs under a seccomp filter (Seccomp: 2 in its status).
 bool has_seccomp_filter(pid_t pid);
 
-// Reads memory of a process; page faults may bring pages in. Returns false if not all of it could be read.
+// Reads memory of a process, and may fault pages in. Returns false if not all of it could be read.
 bool read_memory(pid_t pid, uint64_t address, void* to, size_t size);
 
-// A zero-terminated string of at most max bytes from the memory of a process; nullopt if unreadable.
+// A zero-terminated string of at most max bytes from the memory of a process; nullopt if the memory is unreadable.
 std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max);
 
 } // namespace gpusnoop

@@ -21,7 +21,7 @@ namespace {
 
 struct ThreadExit {
     bool is_exiting = false; // has exited, or is about to lose its memory and files
-    uint64_t threads = 0;    // threads of its process, including exited ones that are still listed
+    uint64_t threads = 0;    // number of threads of its process, including exited ones that are still listed
 };
 
 // nullopt if there is no such thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running threads of a process, through which it can be read. After the main thread has exited (pthread_exit) while
+// Running threads of a process, through which /proc can be read. If the main thread has exited (pthread_exit) and
 // others run, /proc/PID no longer shows memory, files, root and namespaces (exit_mm() and others in kernel/exit.c), but
 // /proc/TID of another thread does.
 #pragma once
@@ -46,7 +46,8 @@ public:
     ThreadRegisters(const ThreadRegisters&) = delete;
     ThreadRegisters& operator=(const ThreadRegisters&) = delete;
 
-    // Registers of all threads of these processes. Those of a running thread are from its last entry into the kernel.
+    // Registers of all threads of these processes. For a thread that is running, these are from its last entry into the
+    // kernel.
     std::vector<thread_registers> read(const std::set<pid_t>& processes);
 
 private:

@@ -11,15 +11,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto recheck_interval = 1s; // whether a blocked process still has its process id
-// Limits of the tables. Beyond them, entries are dropped, which unblocks processes or forgives again.
+constexpr auto recheck_interval = 1s; // between checks that a blocked process still has its process id
+// Limits of the tables. If one is exceeded, entries are dropped: processes are unblocked, or forgiven once more.
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
-// Time for which files may block helpers.
+// Time for which files of one user, or of all users, may block helpers.
 constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
 
-// The time to count as slow. Most files are read within a few milliseconds.
+// Ignores short times, because most files are read within a few milliseconds.
 Blame::Clock::duration slow_part(Blame::Clock::duration took)
 {
     return took > 250ms ? took : Blame::Clock::duration::zero();
@@ -54,7 +54,8 @@ bool Blame::is_blocked(pid_t process)
             return true;
         known->second.checked = now;
         const uint64_t start = start_time_ns(process);
-        if (start == 0 || start == known->second.start) // 0: it has exited, but its files may still be requested
+        // 0: the process has exited, but questions about it may still be sent
+        if (start == 0 || start == known->second.start)
             return true;
         blocked_.erase(known);
     }

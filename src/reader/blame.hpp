@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tracks processes and users whose files make helpers hang, crash or wait. The first crash over a file of a process is
-// forgiven, as it may have another cause. The next one blocks the file or the process and is a strike against its user.
-// Eight strikes block the user.
+// forgiven, because it may have another cause. The next one blocks the file or the process, and counts as a strike
+// against its user. Eight strikes block the user.
 #pragma once
 
 #include "reader/wait_budget.hpp"
@@ -24,27 +24,28 @@ public:
     using FileKey = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them; zeros: no file
     static constexpr unsigned strikes_max = 8;
 
-    // consequence: for a blocked process; user_consequence: for a blocked user, if it differs. report: receives the
-    // messages; default: warn().
+    // consequence: end of the message about a blocked process, such as "its kernels have no names". user_consequence:
+    // end of the message about a blocked user; empty: the same as consequence. report: receives the messages; default:
+    // warn().
     explicit Blame(std::string consequence, std::string user_consequence = {},
                    std::function<void(std::string)> report = {});
 
-    // The user of the process. After its exit known only if this was called before; else 0.
+    // The user of the process. Returns 0 for an exited process, unless this was called before its exit.
     uint64_t user_of(pid_t process);
 
     bool is_blocked(pid_t process);
-    // Returns true for the first crash over this file of the process.
+    // Call it after a crash. Returns true if it was the first crash over this file of the process.
     bool forgive(pid_t process, const FileKey& file = {});
     // Blocks the process. Returns false if it is already blocked.
     bool block(pid_t process);
     // Counts a strike against the user, and reports the process unless it has exited. what: the file or other item that
-    // the helper was lost over. why: the kind of loss.
+    // the helper was reading. why: the kind of loss.
     void strike(pid_t process, uint64_t user, std::string_view what, std::string_view why);
 
-    // Records that files of the user blocked a helper for this time.
+    // Records that files of the user blocked a helper for the time `took`.
     void blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now);
-    // Returns true if the user's files block helpers for long; other users then have priority. so_far: time of the
-    // current block, not yet recorded.
+    // Returns true if the user's files block helpers for long; other users then have priority. so_far: time for which a
+    // helper has been blocked now, which is not recorded yet.
     bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const;
 
 private:
@@ -56,10 +57,10 @@ private:
     std::string consequence_, user_consequence_;
     std::function<void(std::string)> report_;
     std::map<pid_t, Blocked> blocked_;
-    std::map<pid_t, uint64_t> users_; // by process, exited ones included
+    std::map<pid_t, uint64_t> users_; // by process, including exited ones
     std::set<std::pair<pid_t, FileKey>> forgiven_;
     std::map<uint64_t, unsigned> strikes_;    // by user
-    TimeAccounts<uint64_t> slow_of_user_{20}; // time for which helpers were blocked
+    TimeAccounts<uint64_t> slow_of_user_{20}; // recorded time for which helpers were blocked
     TimeAccounts<int> slow_of_all_{5};
 };
 

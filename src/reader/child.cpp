@@ -18,7 +18,7 @@
 namespace gpusnoop {
 namespace {
 
-// notice: write end of the inherited_ pipe, closed last.
+// notice: write end of the pipe inherited_, which is closed after all other inherited descriptors.
 [[noreturn]] void run(std::vector<int> descriptors, int notice, const std::function<void()>& work)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -50,7 +50,7 @@ void reap_left_behind()
 
 bool keep_only(const std::vector<int>& descriptors)
 {
-    // First moved above the target numbers, so that dup2() overwrites none of them.
+    // The descriptors are first moved above the target numbers, so that dup2() overwrites none of them.
     std::vector<int> high;
     for (int fd : descriptors)
         high.push_back(fcntl(fd, F_DUPFD, Child::first_fd + static_cast<int>(descriptors.size())));
@@ -78,8 +78,8 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     }
     inherited_ = Fd(ends[0]);
     Fd notice(ends[1]);
-    // The child blocks signals from the terminal. It is killed when its owner exits, which may be at once
-    // (ExitOnSignal).
+    // The child blocks signals from the terminal. It is killed when its owner exits, which a signal may cause at any
+    // time (ExitOnSignal).
     const sigset_t owner_signals = ending_signal_set();
     sigset_t before{};
     ::sigprocmask(SIG_BLOCK, &owner_signals, &before);
@@ -92,9 +92,9 @@ Child::Child(std::initializer_list<int> descriptors, const std::function<void()>
     wait_until_descriptors_closed(std::chrono::seconds(1)); // takes under 1 ms, except on a busy machine
 }
 
-// Until the child has closed its copies of our descriptors, a descriptor that we close stays open in the child. If
-// these are links to probes, the child detaches the probes when it exits or is killed, which is slow. So nothing
-// is closed while this waits.
+// A descriptor that we close while the child has a copy of it stays open in the child. If it is a link to probes, the
+// child would detach the probes at its exit, which is slow. So this waits until the child has closed its copies, and
+// closes nothing meanwhile.
 void Child::wait_until_descriptors_closed(std::chrono::milliseconds timeout)
 {
     pollfd copies{inherited_.get(), POLLIN, 0};
@@ -106,7 +106,7 @@ Child::~Child()
 {
     kill();
     wait_until_descriptors_closed(std::chrono::minutes(1));
-    // Limited, as a process that waits for a hung file system or device does not exit.
+    // Waits for a limited time, because a process that waits for a hung file system or device does not exit.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);
     reap_left_behind();

@@ -12,17 +12,18 @@
 
 namespace gpusnoop {
 
-// Keeps only these descriptors, renumbered from Child::first_fd on, and standard error. 0 and 1 become /dev/null; all
-// others are closed. Returns false if the limit of descriptors is too low.
+// Keeps standard error and these descriptors, which it renumbers from Child::first_fd on. 0 and 1 become /dev/null, and
+// all other descriptors are closed. Returns false if the limit of descriptors is too low.
 bool keep_only(const std::vector<int>& descriptors);
 
-// The child is killed when the object is destroyed or the thread that made it exits.
+// A child process. It is killed when the object is destroyed or when the thread that created it exits.
 class Child {
 public:
     static constexpr int first_fd = 3;
 
-    // work: has only these descriptors, renumbered from first_fd on, and standard error. The child exits with 0 after
-    // work, and with 1 if work throws. If a descriptor is invalid or fork() fails, ended() is true at once.
+    // work: runs in the child, with only standard error and these descriptors, renumbered from first_fd on. The child
+    // exits with 0 after work, and with 1 if work throws. If a descriptor is invalid or fork() fails, ended() is true
+    // at once.
     Child(std::initializer_list<int> descriptors, const std::function<void()>& work);
     ~Child();
     Child(const Child&) = delete;
@@ -30,7 +31,7 @@ public:
 
     // True once the child has exited. Never waits.
     bool ended();
-    bool succeeded() const { return succeeded_; } // it has exited with 0
+    bool succeeded() const { return succeeded_; } // the child has exited with 0
     void kill();
     // Returns true for a child that was killed and has not exited, for example because it hangs in a driver call.
     static bool is_left_behind(pid_t pid);
@@ -40,7 +41,7 @@ public:
 private:
     void wait_until_descriptors_closed(std::chrono::milliseconds timeout);
 
-    Fd inherited_; // pipe that ends once the child has closed its inherited descriptors; empty afterwards
+    Fd inherited_; // pipe that reaches its end once the child has closed its inherited descriptors; empty afterwards
     pid_t pid_ = -1;
     int error_ = 0;
     bool succeeded_ = false;

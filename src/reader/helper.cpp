@@ -70,7 +70,7 @@ std::optional<Message> Connection::receive()
         got.file = Fd(file);
     }
     const bool ended = size <= 0 || message.msg_flags & MSG_TRUNC;
-    closed_ |= ended; // a failed send sets it, too, although messages may be left to receive
+    closed_ |= ended; // also set by a failed send(), although messages may be left to receive
     if (ended)
         return std::nullopt;
     got.bytes = buffer_.substr(0, static_cast<size_t>(size));
@@ -96,7 +96,7 @@ Helper::Helper(const std::function<void(Task&)>& task)
     : status_(shared_page(status_max)), ends_(Connection::pair()), child_({ends_.theirs.get()}, [&] { run(task); }),
       connection_(std::move(ends_.ours))
 {
-    ends_.theirs = {}; // or we would not notice that the helper closed it
+    ends_.theirs = {}; // otherwise we would not notice when the helper closes its end
 }
 
 void Helper::run(const std::function<void(Task&)>& task) const
@@ -112,7 +112,7 @@ std::string Helper::status() const
 {
     if (!status_)
         return {};
-    std::string copy(status_.get(), status_max); // the helper may be changing it
+    std::string copy(status_.get(), status_max); // copied first, because the helper may be changing it
     copy.resize(std::min(copy.find('\0'), status_max - 1));
     return copy;
 }

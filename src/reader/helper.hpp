@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process for work that may hang, run out of memory or be attacked, with a channel for messages. Its status names
-// its current item, so that a hang or a crash can be blamed on it.
+// Child process for work that may hang, run out of memory or be attacked, with a channel for messages. It publishes the
+// item that it works on as its status, so that a hang or crash can be blamed on that item.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,7 +21,7 @@ struct Message {
     Fd file; // descriptor attached to the message, if any
 };
 
-// End of a socket pair that preserves message boundaries.
+// One end of a socket pair that preserves message boundaries.
 class Connection {
 public:
     static constexpr size_t message_max = 128 << 10; // bytes
@@ -36,7 +36,7 @@ public:
 
     // Returns false if the other end is closed or, with dont_wait, its buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
-    // Waits up to timeout. nullopt: no message, or the other end is closed (closed()).
+    // Waits up to timeout. nullopt if there is no message or the other end is closed, which closed() distinguishes.
     std::optional<Message> receive(std::chrono::milliseconds timeout);
     std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }
@@ -58,11 +58,11 @@ public:
     explicit Helper(const std::function<void(Task&)>& task);
 
     Connection& connection() { return connection_; }
-    pid_t pid() const { return child_.pid(); }                               // -1 if there is none
+    pid_t pid() const { return child_.pid(); }                               // -1 if it is not running
     int error() const { return ends_.error ? ends_.error : child_.error(); } // errno of a failed start; or 0
     bool ended() { return child_.ended(); }
     void kill() { child_.kill(); }
-    // The last status. Untrusted.
+    // The last status that the helper has set. Untrusted.
     std::string status() const;
 
 private:
@@ -78,8 +78,8 @@ private:
     Connection connection_;
 };
 
-// Main function of a helper that answers each Question with one structure, until its owner exits. answer: takes a
-// Question&.
+// Main function of a helper that answers each Question with one structure, until its owner exits. answer: called with a
+// Question&, returns that structure.
 template<class Question>
 void answer_each(Helper::Task& task, const auto& answer)
 {

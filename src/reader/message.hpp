@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialization of plain structures for messages between processes. The receiver validates everything, as a malicious
-// file may have taken over the sender.
+// Serialization of plain structures for messages between processes. The receiver validates everything, because a
+// malicious file may have taken over the sender.
 //
-// A template next to a structure lists its fields, for both directions:
+// A template next to each structure lists its fields, for writing and for reading:
 //     void fields(auto& each, same_as_const<Thing> auto& thing) { each(thing.name, thing.lines); }
 // Fields are numbers, strings and structures, and optionals, arrays and vectors of fields.
 #pragma once

@@ -16,19 +16,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds wait_step = 50ms; // between checks for an ending signal
-constexpr auto process_allowance = 3s;                // helper time for one process, as a burst
-constexpr auto user_allowance = 10s;                  // helper time for one user, as a burst
+constexpr auto process_allowance = 3s;                // helper time that one process may use in a burst
+constexpr auto user_allowance = 10s;                  // helper time that one user may use in a burst
 constexpr auto max_tick_gap = 1500ms; // polls are at most 1 s apart; after a longer gap, this process was stopped
 constexpr auto restart_interval = 1s; // between the starts of a helper
-// Start interval after consecutive deaths that no process is blamed for. An answer from a helper of this age resets the
-// count.
+// Interval between starts after consecutive deaths, if no process is blamed. An answer from a helper that has run for
+// this long resets the count of deaths.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
 // Up to this number of deaths, the next helper starts at once, so that other questions need not wait.
 constexpr unsigned quick_restarts_max = 8;
-constexpr auto second_helper_after = 50ms; // age of a question; others need not wait for a slow one
-constexpr long pending_of_user_max = 64;   // questions; leaves room for other users
-constexpr int messages_per_poll_max = 256; // a helper that was taken over could send without end
+constexpr auto second_helper_after = 50ms; // age of a pending question; other questions need not wait for a slow one
+constexpr long pending_of_user_max = 64;   // questions; leaves room for those of other users
+constexpr int messages_per_poll_max = 256; // a helper that malicious data has taken over could send without end
 
 // Reasons to replace a helper, for messages.
 constexpr std::string_view died = "the helper that read it has died";
@@ -69,7 +69,7 @@ bool Reader::may_start(const Process& process) const
            (service_.blames || !Child::is_left_behind(process.lost));
 }
 
-// Returns a process that can take a question, starting one if needed. Null if all are busy.
+// Returns a process that can accept a question, and starts one if needed. Null if all are busy.
 Reader::Process* Reader::free_process()
 {
     const auto now = service_.clock();
@@ -134,7 +134,7 @@ std::optional<Reader::Sent> Reader::send(pid_t about, std::string_view question,
         }
         if (!process->helper->connection().closed())
             return std::nullopt;
-        poll(*process); // applies answers from before its death
+        poll(*process); // applies answers that the helper sent before its death
         const bool was_idle = process->helper && process->pending.empty();
         lose(*process, std::string(died));
         if (!was_idle)
@@ -195,7 +195,8 @@ void Reader::poll()
 
 void Reader::poll(Process& process)
 {
-    // With service_.watch, idle helpers are polled, too: epoll reports their end over and over until they are replaced.
+    // With service_.watch, idle helpers are also polled, because epoll reports the death of one repeatedly until it is
+    // replaced.
     const auto has_news = [&] { return process.helper && (!process.pending.empty() || service_.watch); };
     for (int messages = 0; messages < messages_per_poll_max && has_news(); messages++) {
         auto message = process.helper->connection().receive(0ms);
@@ -218,7 +219,7 @@ void Reader::poll(Process& process)
     }
 }
 
-// Returns false if the message is invalid.
+// Applies a message to the first pending question. Returns false if the message is invalid.
 bool Reader::apply(Process& process, Message message)
 {
     if (process.pending.empty())
@@ -228,10 +229,10 @@ bool Reader::apply(Process& process, Message message)
     process.checked = Clock::now();
     charge(question, took);
     if (service_.apply) {
-        process.pending.pop_front(); // first, as apply() may ask another question
+        process.pending.pop_front(); // first, because apply() may ask another question
         if (!service_.apply(std::move(message))) {
             if (process.helper)
-                process.pending.push_front(question); // so that it is blamed
+                process.pending.push_front(question); // so that lose() blames its process
             return false;
         }
     } else {
@@ -252,7 +253,7 @@ bool Reader::has_share(const Question& question) const
                                 of_user_.used(question.user, now) < user_allowance);
 }
 
-// took: time between polls that found no answer. It excludes time in which this process was busy elsewhere.
+// took: time between polls that found no answer. This excludes time in which the tool's own process was busy elsewhere.
 void Reader::charge(const Question& question, Clock::duration took)
 {
     constexpr auto negligible = 5ms;

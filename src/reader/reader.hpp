@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool of sandboxed helpers that answer questions, mostly about processes. Callers wait within the loop's budget; a
-// later answer is applied when it arrives. A helper that hangs or dies is replaced, and the process that caused it is
-// blocked.
+// Pool of sandboxed helpers that answer questions, mostly about processes. Callers wait for an answer within the budget
+// of the tool's loop; a later answer is applied when it arrives. A helper that hangs or dies is replaced, and the
+// process that the question was about is blocked.
 #pragma once
 
 #include "reader/blame.hpp"
@@ -33,12 +33,13 @@ public:
         invalid, // malformed; the helper is replaced
     };
     struct Part {
-        uint64_t question; // as send() returned it
+        uint64_t question; // number that send() returned
         Message message;
         Connection& helper;
     };
     struct Loss {
-        uint64_t question = 0; // the helper's current question; 0: it was idle
+        uint64_t question = 0; // the question that the helper was answering; 0: it was idle
+        // process that the question is about; 0: none
         pid_t about = 0;
         uint64_t user = 0; // of that process
         bool died = false; // false: it hung or sent an invalid message
@@ -47,23 +48,25 @@ public:
     };
     // Definition of the helpers. Required: serve, and either apply or apply_part.
     struct Service {
-        std::optional<Sandbox> sandbox{};         // entered before serve; nullopt: none, or serve_in_sandbox()
+        // entered before serve; nullopt if there is none, or if serve enters it (serve_in_sandbox())
+        std::optional<Sandbox> sandbox{};
         std::function<void(Helper::Task&)> serve; // main function of the helper
         std::function<bool(Message)> apply{};     // applies an answer of one message; false if it is malformed
         std::function<Reply(Part)> apply_part{};  // applies a message of an answer that may have several
         std::function<void()> restarted{};        // called after a helper, its pending questions and its state are lost
-        std::function<bool(const Loss&)> lost{};  // called when a helper was lost; true: blame no process
+        // called when a helper was lost; returns true if no process is to blame
+        std::function<bool(const Loss&)> lost{};
         std::function<int(int descriptor)> watch{}; // adds a new helper to the caller's epoll; returns errno
-        std::string consequence{};                  // for a blocked process, such as "its kernels have no names"
-        std::string user_consequence{};             // for a blocked user, if it differs
-        std::function<void(std::string)> report{};  // default: warn()
+        std::string consequence{};      // for messages about a blocked process, such as "its kernels have no names"
+        std::string user_consequence{}; // for messages about a blocked user, if it differs
+        std::function<void(std::string)> report{}; // default: warn()
         std::function<Clock::time_point()> clock = Clock::now;
-        Clock::duration hang_timeout = default_hang_timeout; // since the last message
-        size_t processes = 1;                                // maximum; another one is started while all are slow
-        size_t questions = 128;                              // maximum pending per helper
-        bool limits_shares = true;                           // limits helper time per process and per user
-        // False: no process is blamed. Instead, after three consecutive deaths, a helper is started once a minute, and
-        // none while the previous one cannot be killed.
+        Clock::duration hang_timeout = default_hang_timeout; // maximum time without a message from a busy helper
+        size_t processes = 1;      // maximum number of helpers; another one is started if all are slow
+        size_t questions = 128;    // maximum number of pending questions per helper
+        bool limits_shares = true; // limits helper time per process and per user
+        // If false, no process is blamed. Instead, after three consecutive deaths, a helper is started at most once a
+        // minute, and not before the previous helper, which was killed, has exited.
         bool blames = true;
     };
 
@@ -82,7 +85,7 @@ public:
     Outcome ask_or_post(pid_t about, std::string_view question);
     // Returns true if the answer has been applied.
     bool ask(pid_t about, std::string_view question) { return ask_or_post(about, question) == Outcome::answered; }
-    // Does not wait. Returns false if the question was refused.
+    // Sends the question without waiting for the answer. Returns false if the question was refused.
     bool post(pid_t about, std::string_view question, int file = -1) { return send(about, question, file).has_value(); }
     struct Sent {
         uint64_t question; // counts up from 1
@@ -123,8 +126,8 @@ private:
         std::deque<Question> pending; // the helper works on the first one
         Clock::time_point started, checked;
         bool has_started = false;
-        pid_t lost = -1;          // previous helper
-        Clock::duration silent{}; // time without a message, for the first pending question
+        pid_t lost = -1;          // process id of the previous helper
+        Clock::duration silent{}; // time since the last message, while the first question is pending
     };
 
     Process* free_process();
@@ -148,14 +151,14 @@ private:
     uint64_t questions_ = 0; // sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // a loss that concerns no process was reported
+    bool reported_ = false; // a loss over a question about no process was reported
 
-    TimeAccounts<pid_t> of_process_{20}; // helper time
+    TimeAccounts<pid_t> of_process_{20}; // helper time used
     TimeAccounts<uint64_t> of_user_{5};
 };
 
 // Makes a Service::serve from a class that answers questions. The object is constructed before the sandbox is entered,
-// as the sandbox forbids memfds.
+// because the sandbox forbids memfds.
 template<class Search>
 std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
 {

@@ -49,15 +49,15 @@ rlim_t data_bytes()
     return fields[5] * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Switches to a user id that no other process has. Processes of the same user could stop or kill this one, and in a
-// container other processes may have the id 65534. Ids from 2^31 on are not assigned to users, as programs treat them
-// as negative.
+// Switches to a user id that no other process has, because processes with the same id could stop or kill this one. In a
+// container, other processes may have the usual id, 65534. Ids from 2^31 on are not assigned to users, because some
+// programs treat them as negative.
 void change_user()
 {
     if (geteuid() != 0)
         return;
     const auto own = uid_t{4'000'000'000} + static_cast<uid_t>(getpid());
-    constexpr uid_t overflow_id = 65534; // fallback in user namespaces, where the own id is not mapped
+    constexpr uid_t overflow_id = 65534; // fallback for user namespaces in which `own` is not mapped
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
     for (const uid_t user : {own, overflow_id})
         if (!setgroups(0, nullptr) && !setresgid(user, user, user) && !setresuid(user, user, user))
@@ -65,7 +65,8 @@ void change_user()
     _exit(1);
 }
 
-// Kills this process at any other system call. Has no effect if the kernel lacks seccomp.
+// Allows only the calls below and `more`. Any other system call kills this process. Has no effect if the kernel lacks
+// seccomp.
 void restrict_calls(std::span<const uint32_t> more)
 {
     // Needed by malloc, libelf, and reading from descriptors.
@@ -89,7 +90,7 @@ void restrict_calls(std::span<const uint32_t> more)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
-// For reading processes.
+// Capabilities and system calls for reading other processes.
 constexpr int reading_capabilities[] = {CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH};
 constexpr uint32_t reading_calls[] = {SYS_openat,           SYS_openat2,           SYS_statx,           SYS_recvmsg,
                                       SYS_sendmsg,          SYS_clock_gettime,     SYS_getpid,          SYS_getdents64,
@@ -109,7 +110,7 @@ Sandbox process_reading_sandbox(uint64_t memory_bytes)
 void enter_sandbox(const Sandbox& sandbox)
 {
     if (!sanitized)
-        dup2(STDOUT_FILENO, STDERR_FILENO); // /dev/null, see reader/child.hpp
+        dup2(STDOUT_FILENO, STDERR_FILENO); // standard output is /dev/null, see reader/child.hpp
     limit(RLIMIT_CORE, 0);
     if (sandbox.cpu_seconds)
         limit(RLIMIT_CPU, *sandbox.cpu_seconds);
@@ -122,7 +123,7 @@ void enter_sandbox(const Sandbox& sandbox)
     change_user();
     if (!keep_capabilities(sandbox.capabilities))
         _exit(1);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // again, as a change of the user clears it
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // set again, because the change of the user id clears it
     if (!sanitized)
         restrict_calls(sandbox.calls);
 }

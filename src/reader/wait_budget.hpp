@@ -11,8 +11,8 @@
 
 namespace gpusnoop {
 
-// Accounts of the time spent on processes or users, which control how much they take. Used time is given back
-// gradually, as a share of the elapsed time.
+// Accounts of the time spent on each process or user. As these control how much time they take, used time is given back
+// only gradually, as a share of the elapsed time.
 template<class Key>
 class TimeAccounts {
 public:
@@ -48,14 +48,14 @@ private:
     }
 
     int share_;
-    std::map<Key, Account> accounts_; // with used time
+    std::map<Key, Account> accounts_; // accounts whose used time is not zero
 };
 
 class WaitBudget {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // Time that the loop may wait for an answer about this process of this user. Zero or negative: none.
+    // Time that the loop may wait for an answer about this process of this user. Zero or negative: do not wait.
     Clock::duration left(pid_t process, uint64_t user, Clock::time_point now) const
     {
         return std::min({for_process - of_process_.used(process, now), for_user - of_user_.used(user, now),
@@ -70,7 +70,8 @@ public:
     }
 
 private:
-    // Bursts. A report may be 0.2 s late, and each limit leaves time for other processes and users.
+    // Limits of a burst, chosen so that a report is at most 0.2 s late, and that each limit leaves time for other
+    // processes and users.
 #ifdef __SANITIZE_ADDRESS__
     static constexpr int scale = 4; // helpers are several times slower
 #else
