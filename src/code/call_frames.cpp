@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t rows_max = 1 << 22; // libtorch has 400,000
 
-// Accepts register + offset only. PLT entries and functions that realign their stack use other expressions.
+// Accepts only register + offset as the base. PLT entries and functions that realign their stack use other expressions.
 bool read_base(Dwarf_Op* ops, size_t count, FrameRule& to)
 {
     if (count != 1)
@@ -101,7 +101,7 @@ std::optional<FrameRule> CallFrames::rule(uint64_t address) const
     for (const size_t number : R::kept)
         rule.registers[number] = read_saved(frame.get(), number);
     FrameRule::Saved& saved = rule.registers[R::return_address] = read_saved(frame.get(), R::return_address);
-    // On arm64 the return address may still be in its register, in a leaf function.
+    // In a leaf function on arm64, the return address may still be in its register.
     if (saved.kind == FrameRule::Saved::unchanged && R::return_address == R::ip)
         return std::nullopt;
     return rule;

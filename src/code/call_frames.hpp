@@ -18,7 +18,7 @@ namespace gpusnoop {
 
 // Registers needed for unwinding, indexed by DWARF number.
 struct FrameRegisters {
-#if defined(__aarch64__) // aadwarf64, 4.1, which has no number for the pc: 33 is ours
+#if defined(__aarch64__) // aadwarf64, 4.1. It assigns no number to the pc, so 33 is our own.
     static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
     static constexpr size_t return_pops = 0;     // bytes that a return pops from the stack
     static constexpr bool returns_signed = true; // return addresses may carry a signature (FEAT_PAuth)
@@ -41,7 +41,8 @@ struct FrameRegisters {
     }
 };
 
-// How to compute the caller's registers. If return_address is lost, there is no caller: the frame is a thread's first.
+// How to compute the caller's registers. If return_address is lost, there is no caller, because the frame is the
+// thread's first.
 struct FrameRule {
     // The caller's stack pointer is base_register + base_offset.
     size_t base_register = FrameRegisters::sp;
@@ -57,8 +58,8 @@ class CallFrames {
 public:
     explicit CallFrames(const Elf& elf); // elf must outlive this object
 
-    // Start of the function that contains this address, both as ELF virtual addresses. nullopt if the file has no
-    // entry.
+    // Start of the function that contains this address, both as ELF virtual addresses. nullopt if the search table has
+    // no function at or before the address.
     std::optional<uint64_t> function_start(uint64_t address) const;
 
     // The unwind rule at this address. nullopt if there is none, or if it uses DWARF expressions that compilers do not

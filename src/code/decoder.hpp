@@ -40,7 +40,7 @@ struct Code {
 // The statically known value of an argument, register or word.
 struct Argument {
     enum Kind : uint8_t { unknown, constant, loaded } kind = unknown;
-    uint64_t value = 0; // the constant, or the address that it is loaded from
+    uint64_t value = 0; // the constant, or the address from which the value is loaded
 
     bool operator==(const Argument&) const = default;
 };
@@ -48,24 +48,25 @@ struct Argument {
 struct Branch {
     enum Kind : uint8_t { call, call_through, jump_through } kind = call;
     uint64_t address = 0;
-    uint64_t next = 0;   // the address after it
-    uint64_t target = 0; // of a call; otherwise the address of the pointer to the target
+    uint64_t next = 0;   // address of the next instruction
+    uint64_t target = 0; // target of a call; for the other kinds, address of the pointer to the target
 
     bool operator==(const Branch&) const = default;
 };
 
-// A function that forwards its arguments with a tail call, through a pointer in a table that another function returns.
+// Describes a function that forwards its arguments by a tail call. It loads the pointer to its target from a table that
+// another function returns.
 struct Dispatch {
     uint64_t table_of = 0; // address of the function that returns the table
     uint32_t slot = 0;     // byte offset of the pointer in the table
-    // Bit masks of the argument registers (six on x86-64, eight on arm64): those preserved as a whole, and those whose
-    // lower 32 bits are preserved.
+    // Bit masks of the argument registers (six on x86-64, eight on arm64) that keep their entry values: in all 64 bits
+    // (whole), or at least in the lower 32 (low).
     uint8_t whole = 0, low = 0;
 
     bool operator==(const Dispatch&) const = default;
 };
 
-// An entry of such a table.
+// An entry that a function writes into such a table.
 struct Filled {
     uint64_t slot = 0; // byte offset
     Argument pointer;
@@ -73,7 +74,8 @@ struct Filled {
     bool operator==(const Filled&) const = default;
 };
 
-// Offsets of a chain of pointer loads. {0x88, 0x28}: load the pointer at offset 0x88, then the one at 0x28 behind it.
+// Offsets of a chain of pointer loads. {0x88, 0x28}: load the pointer at offset 0x88, then the pointer at offset 0x28
+// from where that points.
 using Path = std::vector<uint32_t>;
 
 // Returns the code at an address, enough for a small function; empty if there is none.
@@ -84,7 +86,7 @@ public:
     static constexpr size_t arguments_known = 5; // integers and pointers only
     using Arguments = std::array<Argument, arguments_known>;
 
-    // Longer than any instruction, so that code scanned in chunks with this overlap hides none.
+    // Overlap for scanning code in chunks. Longer than any instruction, so that each is complete in some chunk.
     static constexpr size_t overlap = 16;
 
     virtual ~Decoder() = default;
@@ -92,8 +94,8 @@ public:
     // Finds branches by byte patterns, without decoding all code. May report bytes that only look like a branch.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // Likewise find instructions that set the fifth argument to -1 (32 bits), and instructions that load an address:
-    // found(instruction, loaded address).
+    // Also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32 bits).
+    // addresses() finds instructions that load an address: found(instruction, loaded address).
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 
@@ -107,10 +109,11 @@ public:
     // The first call in this code, if no branch precedes it.
     virtual std::optional<Branch> first_call(const Code& code) const = 0;
 
-    // The jump through a pointer that ends a thunk, a function that does nothing else except a check.
+    // The jump through a pointer at the end of a thunk, a function that does nothing else, except for a check. nullopt
+    // if the function is not a thunk.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
-    // How the function forwards its arguments; nullopt if it does anything else.
+    // Describes how the function forwards its arguments; nullopt if it does anything else.
     virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
     // Entries that a function writes into a table on its first call, before it returns the table. Slots that are
     // written with two different pointers are left out. Empty for any other function.
@@ -119,11 +122,11 @@ public:
     // Offset of the 32-bit structure field that the function returns through a pointer argument; nullopt if there is no
     // such field or several.
     virtual std::optional<uint32_t> returned_field(const Code& code) const = 0;
-    // The 32-bit constant that the function returns through a pointer argument.
+    // The 32-bit constant that the function returns through a pointer argument; nullopt if there is none or several.
     virtual std::optional<uint32_t> returned_constant(const Code& code) const = 0;
 
     // The pointer chain from the first argument to the return value, if the function and its callees only follow that
-    // chain. Branches are taken for null checks.
+    // chain. Conditional branches are assumed to be null checks that are not taken.
     virtual std::optional<Path> path(const Code& code, const CodeAt& code_at) const = 0;
 
     // Length in bytes of the first instruction if a probe may be placed after it: it does not branch, cannot fault,

@@ -17,8 +17,8 @@ bool ends_straight_code(uint32_t word)
 
 } // namespace
 
-// Branch through a pointer: adrp xA; ldr xB, [xA, #O]; br or blr xB. In PLT stubs an add for the linker's resolver may
-// precede the branch.
+// A branch through a pointer has this form: adrp xA; ldr xB, [xA, #O]; br or blr xB. In PLT stubs, an add for the
+// linker's resolver may precede the branch.
 void Arm64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
     const Words words(code);

@@ -33,7 +33,8 @@ bool is_field(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
 }
 
-// May be overwritten at function entry: the flags, rax, r10 and r11 carry no argument that probes read.
+// True for registers that code at a function's entry may overwrite before the probe: the flags, rax, r10 and r11 carry
+// no argument that probes read.
 bool is_scratch(ZydisRegister reg)
 {
     if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)

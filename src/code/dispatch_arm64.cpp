@@ -20,7 +20,7 @@ constexpr size_t max_steps = 64;
 
 class Forwarder : public ForwarderState<32> {
 public:
-    // False if the instruction is not part of forwarding.
+    // Interprets an instruction. False if forwarding functions have no such instruction.
     bool follow(uint32_t word, uint64_t at);
     // Result if the function jumps to the pointer in this register.
     std::optional<Dispatch> result(size_t target) const
@@ -104,7 +104,7 @@ class Stores {
 public:
     // False for a backward branch or an unsupported store.
     bool follow(uint32_t word, uint64_t at);
-    // To be called before each instruction: merges the states of branches to it.
+    // Call it before each instruction. Merges the states at the branches to that instruction.
     void arrive(uint64_t at);
     bool reached() const { return reached_; }
     FilledTable::Return returned() { return table_.returned(state_.registers[0]); }
@@ -221,7 +221,7 @@ std::vector<Filled> Arm64::filled(const Code& code) const
 
 namespace {
 
-// A 32-bit access through a pointer from the caller: neither to the stack nor to a variable with a known address.
+// True for a 32-bit access through a pointer from the caller, and not to the stack or a variable with a known address.
 bool is_of_caller(const std::optional<Access>& access, const Registers& state)
 {
     constexpr size_t frame = 29;
@@ -241,7 +241,7 @@ size_t written_by(uint32_t word)
 // Registers that hold a structure's address plus an offset, for fields that are too far from its start for one load.
 class FarOffsets {
 public:
-    // words: the whole function, as such a register may be set anywhere in it.
+    // words: the whole function, because a register may be set anywhere in it.
     explicit FarOffsets(const Words& words)
     {
         for (size_t i = 0; i < words.size(); i++)

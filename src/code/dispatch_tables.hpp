@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets of exported functions that forward through a table: nearly all of libamdhip64 since ROCm 6.1. Every step is
-// verified in the file's code, not assumed.
+// Targets of exported functions that forward through a table, as nearly all of libamdhip64's do since ROCm 6.1. Every
+// step is verified in the file's code, not assumed.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -20,11 +20,11 @@
 
 namespace gpusnoop {
 
-// The value of a register relative to the first argument: a chain of loads, plus an offset. Shared by all instruction
-// sets.
+// Value of a register, as it is reached from the first argument: by a chain of loads, then by adding an offset. Used
+// for all instruction sets.
 struct PartialPath {
     static constexpr size_t max_steps = 64;
-    static constexpr int max_call_depth = 3; // calls within calls
+    static constexpr int max_call_depth = 3; // nested calls
     static constexpr int64_t max_offset = 4096;
     static constexpr size_t max_loads = 4;
 
@@ -63,7 +63,7 @@ struct TrackedValue {
         slot,      // a pointer loaded from the table
     } kind = unknown;
     size_t reg = 0;      // for entered
-    bool whole = false;  // all 64 bits, not only the lower 32
+    bool whole = false;  // the value is kept in all 64 bits, not only in the lower 32
     uint32_t offset = 0; // for slot: byte offset in the table
 
     bool operator==(const TrackedValue&) const = default;
@@ -86,7 +86,7 @@ public:
         return stack_ <= 0;
     }
 
-    // False for a store outside the function's own frame, as the caller's frame may hold arguments.
+    // False for a store outside the function's own frame, because the caller's frame may hold arguments.
     bool store(int64_t at, int64_t bytes, const TrackedValue& value)
     {
         if (at < stack_ || at + bytes > 0)
@@ -127,8 +127,8 @@ protected:
         return held_[number].kind == TrackedValue::entered && held_[number].reg == number;
     }
 
-    // The call of the function that returns the table: false if it is the second call. lost: registers that a call may
-    // change.
+    // Interprets the call of the function that returns the table. False if the code has already called a function.
+    // lost: registers that a call may change. returned: register of the return value.
     bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
     {
         if (table_of_)
@@ -164,11 +164,12 @@ protected:
     uint64_t table_of_ = 0;
 };
 
-// Stores of a function that fills a table on its first call and returns it. The code begins with the path of later
-// calls, which returns a pointer from memory. The first call sets that pointer after it has filled the table.
+// Tracks the stores of a function that fills a table on its first call and returns a pointer to the table. Its code
+// begins with the path of later calls, which loads that pointer from memory. The first call stores the pointer after it
+// has filled the table.
 class FilledTable {
 public:
-    // Storing two different values at one address makes it unknown.
+    // If two different values are stored at one address, the value there becomes unknown.
     void store(uint64_t address, const Argument& value)
     {
         const auto [place, is_new] = stored_.emplace(address, value);
@@ -177,8 +178,8 @@ public:
     }
 
     enum class Return { none, not_yet_filled, filled };
-    // The function returns `value`. none: the value is not loaded from memory, so this is no such function. filled: the
-    // pointer has been set, so the table is complete.
+    // Call it if the function returns `value`. none: the value is not loaded from memory, so the function does not fill
+    // a table. filled: the pointer to the table has been stored, so the table is complete.
     Return returned(const Argument& value)
     {
         if (!pointer_) {
@@ -215,7 +216,7 @@ public:
     explicit DispatchTables(const Elf& elf) : elf_(elf), image_(elf) {}
 
     struct Target {
-        uint64_t address = 0;       // of the function that receives the arguments
+        uint64_t address = 0;       // address of the function that receives the arguments
         uint8_t whole = 0, low = 0; // as in Dispatch
     };
     // nullopt if the function does anything but forward, or the table entry is unknown.

@@ -21,7 +21,7 @@ public:
         held_[rdi] = std::move(argument);
     }
 
-    // The return value as a path; nullopt if it is none, or the code does anything but follow it.
+    // The path to the return value. nullopt if there is none, or if the code does anything but follow a path.
     std::optional<PartialPath> run(const Code& code)
     {
         Instruction instruction;
@@ -114,7 +114,7 @@ class Forwarder : public ForwarderState<registers> {
 public:
     enum class Step { next, done, unsupported };
     Step follow(const Instruction& instruction, uint64_t next);
-    // After Step::done.
+    // Call it after Step::done.
     std::optional<Dispatch> result() const
     {
         return ForwarderState::result(target_, forwarded_registers, callee_saved);
@@ -270,7 +270,7 @@ Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
                                                         : Argument{};
 }
 
-// False for instructions other than known vector moves.
+// Interprets known vector moves. Returns false for other instructions.
 bool Stores::follow_vector(const Instruction& instruction, uint64_t next)
 {
     const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];

@@ -20,8 +20,8 @@ namespace gpusnoop {
 
 namespace {
 
-// Limits on allocations and scans caused by a hostile file, far above the sizes in the largest CUDA libraries. A table
-// that exceeds its limit is treated as absent.
+// Limits on the allocations and scans that a hostile file can cause, far above the sizes in the largest CUDA libraries.
+// A table that exceeds its limit is treated as absent.
 constexpr uint64_t max_table_symbols = 8 << 20;
 constexpr uint64_t max_symtab_strings = 512 << 20; // large C++ programs with debug information come close
 constexpr uint64_t max_other_section = 64 << 20;
@@ -52,7 +52,7 @@ size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
     return done;
 }
 
-// Checks the counts in the header before libelf allocates tables by them.
+// Checks the counts in the header, because libelf will allocate tables of these sizes.
 void check_header(const Fd& file, uint64_t file_size)
 {
     static const std::string hint = fmt::format("only 64-bit {} programs and libraries can be traced", host_elf.name);
@@ -72,7 +72,8 @@ void check_header(const Fd& file, uint64_t file_size)
         throw Error("ELF file for another machine (number " + std::to_string(header.e_machine) + ")", hint);
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
         throw Error("ELF file is neither a program nor a shared library");
-    // Linkers never write the extended forms (PN_XNUM; e_shnum 0 with the count elsewhere), which have no bound.
+    // Linkers never write the extended forms (PN_XNUM; e_shnum 0 with the count elsewhere), whose counts are not
+    // limited.
     if (header.e_phnum > max_segments || (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) ||
         (header.e_shoff != 0 && (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr))))
         throw Error("malformed ELF file (header tables)");
@@ -107,14 +108,14 @@ struct SymbolTable {
     std::span<const Elf64_Sym> symbols;
     std::string_view strings;
 
-    // Without "@VERSION", which linkers keep in .symtab; empty if longer than max.
+    // Name without "@VERSION", which linkers keep in .symtab; empty if longer than max.
     std::string_view name(const Elf64_Sym& symbol, size_t max) const
     {
         return string_at(strings, symbol.st_name, max, '@');
     }
 };
 
-// Sort key of a symbol. The first one at an address is the one to show.
+// Sort key of a symbol. The first symbol at an address is the one to show.
 struct Located {
     uint64_t address;
     uint32_t rank; // symbol_rank(), plus dynamic_rank for .dynsym
@@ -342,7 +343,8 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     for (const bool dynamic : {true, false}) {
         const SymbolTable& table = impl_->table(*this, dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
-            // An imported function whose address is taken is undefined, but has the address of its PLT entry.
+            // Skips undefined symbols, because an imported function whose address is taken has the address of its PLT
+            // entry.
             const Elf64_Sym& s = table.symbols[i];
             if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || s.st_shndx == SHN_UNDEF)
                 continue;

@@ -24,8 +24,9 @@ struct Symbol {
     bool function = false;    // true: FUNC; false: OBJECT. IFUNC symbols are skipped
 };
 
-// Preference among symbols with the same address; the lowest is shown. Functions come before objects, symbols with a
-// size before those without (assembly labels), and global names before weak ones (aliases) before local ones.
+// Rank of a symbol among those with the same address; the symbol with the lowest rank is shown. Functions come before
+// objects, symbols with a size before those without (assembly labels), and global names before weak ones (aliases)
+// before local ones.
 unsigned symbol_rank(const Elf64_Sym& symbol);
 
 // A range of the file and its ELF virtual address.
@@ -49,8 +50,8 @@ public:
     std::string build_id() const; // lower-case hex, or empty
     bool has_section(std::string_view name) const;
 
-    // Defined FUNC symbols of exactly these names from .dynsym and .symtab, any binding and visibility, that lie in
-    // an executable segment. Undefined symbols never match. One entry per (name, file offset).
+    // Defined FUNC symbols with exactly these names in .dynsym and .symtab, with any binding and visibility, if they
+    // lie in an executable segment. One entry per name and file offset.
     std::vector<Symbol> functions(std::span<const std::string_view> names) const;
 
     // Address range of the exported OBJECT symbol with this name; nullopt if there is none.
@@ -59,7 +60,8 @@ public:
     // Address range of a section; nullopt if there is none.
     std::optional<Part> section(std::string_view name) const;
 
-    // The FUNC or OBJECT symbol that starts exactly at this virtual address (.symtab before .dynsym).
+    // The FUNC or OBJECT symbol that starts exactly at this virtual address. Symbols of .symtab are preferred to those
+    // of .dynsym.
     std::optional<Symbol> symbol_at(uint64_t address) const;
 
     // File offset of a virtual address; nullopt if the file has no byte for it.

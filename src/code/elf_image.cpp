@@ -14,7 +14,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t block_size = 4096;
-constexpr size_t blocks_max = 512;             // per file, and hundreds of files may be open
+constexpr size_t blocks_max = 512;             // per file; limited because hundreds of files may be open
 constexpr uint64_t dynamic_max = 4096;         // entries; real files have about thirty
 constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;
@@ -150,7 +150,7 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
     std::unordered_map<uint64_t, uint64_t> found;
     if (addresses.empty())
         return found;
-    // The pointer is in the file for packed relative relocations (RELR) and for programs that are not relocated.
+    // For packed relative relocations (RELR), and in programs that are not relocated, the file contains the pointer.
     for (const uint64_t address : addresses)
         if (uint64_t value = 0; load(address, value) && value != 0)
             found[address] = value;
@@ -177,9 +177,11 @@ namespace {
 struct Fit {
     // The segment's pages include the whole mapping. mprotect() can split a mapping, but not extend it.
     bool covers = false;
-    // Less significant, because READ_IMPLIES_EXEC and mprotect() change permissions.
+    // The segment and the mapping are both executable, or neither is. Less significant, because READ_IMPLIES_EXEC and
+    // mprotect() change permissions.
     bool same_permission = false;
-    // The segment's bytes include the address. Decides between two segments with equal permissions that share a page.
+    // The segment's bytes include the address. Decides between two segments that share a page and have equal
+    // permissions.
     bool contains = false;
     auto operator<=>(const Fit&) const = default;
 };
@@ -216,7 +218,7 @@ namespace {
 constexpr uint64_t max_image_symbols = 1 << 20;
 constexpr uint64_t max_strings = 64 << 20;
 
-// The number of dynamic symbols is only known from the hash table.
+// Only the hash table shows the number of dynamic symbols.
 uint64_t count_by_hash(const ElfImage& file, uint64_t address)
 {
     const auto header = file.at<uint32_t>(address, 2); // number of buckets, number of symbols

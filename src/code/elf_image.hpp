@@ -25,7 +25,7 @@ class ElfImage {
 public:
     explicit ElfImage(const Elf& elf);
 
-    // Reads up to to.size() bytes; returns the number that the file has at this address.
+    // Reads up to to.size() bytes at this virtual address. Returns the number of bytes that the file has there.
     size_t read(uint64_t address, std::span<uint8_t> to) const;
 
     // A zero-terminated string; empty if it is longer than max bytes.
@@ -37,7 +37,8 @@ public:
     // For each name, the addresses (GOT entries) where the loader stores the address of that function.
     std::vector<std::vector<uint64_t>> slots(std::span<const std::string_view> names) const;
 
-    // The pointers at these addresses after relocation, with the file loaded at 0. Unknown ones are left out.
+    // The pointers at these addresses after relocation, as if the file were loaded at 0. Addresses whose pointer is
+    // unknown are left out.
     std::unordered_map<uint64_t, uint64_t> pointers(std::span<const uint64_t> addresses) const;
 
     // The value of a dynamic tag (DT_*).
@@ -70,8 +71,8 @@ private:
 
 // Load bias of a mapped file: process address minus ELF virtual address, for the segment mapped at `address`, which
 // lies within `mapping`. nullopt if no PT_LOAD segment contains the page. The file offset alone does not identify the
-// segment: lld and mold do not pad the file, so one page may hold the end of a segment and the start of the next. It is
-// then mapped once for each, at different biases.
+// segment: lld and mold do not pad the file, so one page may hold the end of a segment and the start of the next. That
+// page is then mapped once for each of the two segments, with different biases.
 std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Mapping& mapping, uint64_t address);
 
 // Dynamic symbols of a file without section headers (strip --strip-section-headers), read through PT_DYNAMIC as the

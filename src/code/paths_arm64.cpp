@@ -76,7 +76,7 @@ void Registers::move_immediate(uint32_t word)
     know(rd(word), word >> 31 ? value : static_cast<uint32_t>(value));
 }
 
-// Loads and stores other than 64-bit loads with an offset. Registers of vector accesses are not general registers.
+// Interprets loads and stores other than 64-bit loads with an offset. Vector loads write no general register.
 void Registers::access_memory(uint32_t word)
 {
     const bool vector = word & 1 << 26;
@@ -106,7 +106,7 @@ public:
         held_[0] = std::move(argument);
     }
 
-    // The return value as a path; nullopt if it is none, or the code does anything but follow it.
+    // The path to the return value. nullopt if there is none, or if the code does anything but follow a path.
     std::optional<PartialPath> run(const Code& code)
     {
         const Words words(code);

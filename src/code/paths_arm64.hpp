@@ -17,7 +17,7 @@ public:
     const Argument& operator[](size_t number) const { return values_[number]; }
     void follow(uint32_t word, uint64_t at);
     void set(size_t number, Argument value);
-    // Keeps only values that both have, for code that two branches lead to.
+    // Keeps only values that are equal in both. For code that can be reached from two places.
     void merge(const Registers& other);
 
     bool operator==(const Registers&) const = default;
@@ -45,8 +45,7 @@ public:
     std::optional<uint32_t> returned_field(const Code& code) const override;
     std::optional<uint32_t> returned_constant(const Code& code) const override;
     std::optional<Path> path(const Code& code, const CodeAt& code_at) const override;
-    // Probes are never moved: the kernel simulates the first instruction of all relevant functions, or no later one is
-    // better.
+    // Always 0, because on arm64 probes are placed only at the first instruction (attach/placement_arm64.cpp).
     size_t skippable_length(std::span<const uint8_t>) const override { return 0; }
 };
 

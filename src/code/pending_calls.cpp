@@ -73,10 +73,10 @@ std::span<const uint64_t> UnwoundStacks::of(int32_t number) const
 
 namespace {
 
-constexpr size_t thunk_bytes = 48; // size on arm64, where they are longest
+constexpr size_t thunk_bytes = 48; // size of a thunk on arm64, where thunks are longest
 
-// ELF virtual address of the pointer that the function jumps through; 0 if it is no thunk. Reads the file, because the
-// code in memory may contain a probe.
+// ELF virtual address of the pointer that the function jumps through; 0 if it is not a thunk. Reads the file, because
+// the code in memory may contain a probe.
 uint64_t slot_of(const Elf& elf, const Symbol& function)
 {
     const std::vector<uint8_t> code = elf.bytes(function.file_offset, thunk_bytes);
@@ -113,7 +113,7 @@ void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Cod
             for (const Symbol& symbol : elf.functions(names))
                 known->second.push_back({symbol.address, slot_of(elf, symbol), numbers.at(symbol.name)});
     }
-    // For aliases, the stack does not show which name was called: use the shortest.
+    // For aliases, the stack does not show which name was called, so the shortest name is used.
     const auto add = [&](uint64_t address, uint32_t number) {
         const auto [entry, is_new] = entries.emplace(address, number);
         if (!is_new && symbols_[number - 1].size() < symbols_[entry->second - 1].size())

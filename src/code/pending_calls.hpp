@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the CUDA calls that threads are in by unwinding their stacks, for calls that began before the probes were
+// Search for pending CUDA calls by unwinding the stacks of threads. It finds calls that began before the probes were
 // attached. Runs in a helper (reader/helper.hpp), because it reads data of other processes.
 //
-// A frame belongs to a call if its function is the exported one, or the one that the exported one jumps to: NVIDIA's
-// driver exports thunks of 30 bytes (up to release 575), which leave no frame. How the function was called does not
-// matter.
+// A frame belongs to a CUDA call if its function is an exported one, or the target of an exported thunk: up to release
+// 575, NVIDIA's driver exports thunks of 30 bytes, which jump to the function and leave no frame. It does not matter
+// how the function was called.
 #pragma once
 
 #include "code/process_image.hpp"
@@ -37,12 +37,12 @@ private:
     Modules modules_;
 };
 
-// Ids for stacks that helpers have unwound. They are larger than all stack ids of the BPF side.
+// Ids for stacks that helpers have unwound. They are larger than all stack ids that BPF programs use.
 class UnwoundStacks {
 public:
-    static bool is(int32_t number) { return number >= first; } // the id is of this kind
+    static bool is(int32_t number) { return number >= first; } // true for such an id
 
-    // addresses: innermost first. Negative if there are none, or if the table is full.
+    // addresses: innermost first. Returns a negative number if there are no addresses, or if the table is full.
     int32_t number_of(const std::vector<uint64_t>& addresses);
 
     std::span<const uint64_t> of(int32_t number) const;
@@ -69,7 +69,7 @@ public:
     PendingCallsAnswer answer(const PendingCallsQuestion& question);
 
 private:
-    // In one process: address of a function -> number of its probe row.
+    // For one process: address of a function -> number of its probe row.
     using Entries = std::map<uint64_t, uint32_t>;
 
     void add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries);

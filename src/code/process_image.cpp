@@ -20,7 +20,7 @@ constexpr size_t pages_max = 4096;
 
 } // namespace
 
-// Copies the vdso of this process into a file. Its memory image equals its ELF file.
+// Copies the vdso of this process into a file. The memory image of a vdso equals its ELF file.
 Modules::Modules()
 {
     const auto start = getauxval(AT_SYSINFO_EHDR);
@@ -92,8 +92,9 @@ void ProcessImage::use_copy(uint64_t address, std::string_view bytes)
     memcpy(copy_.data(), bytes.data(), copy_.size() * sizeof(uint64_t));
 }
 
-// Removes the signature of a return address (FEAT_PAuth). It occupies bits below 55 that no user address has: from 48
-// on, or from 52 on, depending on the kernel. The last mapping, near the vdso, bounds the addresses in use.
+// Removes the signature of a return address (FEAT_PAuth). The signature occupies bits that no user address has: from
+// bit 48 or 52 (depending on the kernel) up to bit 54. The end of the last mapping, near the vdso, shows how many bits
+// addresses use.
 std::optional<uint64_t> ProcessImage::return_address(uint64_t stack, std::optional<uint64_t> found) const
 {
     constexpr unsigned signed_below = 55;

@@ -29,7 +29,8 @@ class Modules {
 public:
     Modules();
 
-    // Null if the file cannot be opened or is no ELF file. All processes have the same vdso, so this process's is used.
+    // Null if the file cannot be opened or is not an ELF file. All processes have the same vdso, so that of the current
+    // process is used.
     std::shared_ptr<const Module> of(pid_t pid, const Mapping& mapping);
 
     // True if forget() should be called to close files.
@@ -54,7 +55,7 @@ public:
     // nullopt if no executable mapping contains the address.
     std::optional<Code> code_at(uint64_t address);
 
-    // From now on, word() reads only this copy of the memory at `address`.
+    // After this call, word() reads only this copy of the memory at `address`.
     void use_copy(uint64_t address, std::string_view bytes);
     bool read_past_copy() const { return asked_beyond_; } // a word after the end of the copy was requested
 
@@ -63,7 +64,7 @@ public:
     // An aligned word of the process's memory, or of the copy; nullopt if unreadable. Pages are cached.
     std::optional<uint64_t> word(uint64_t address);
 
-    // The real return address that a pending return probe has replaced. slot: as in thread_registers.
+    // Records the real return address, which a pending return probe has replaced. slot: as in thread_registers.
     void replace_return(uint64_t slot, uint64_t address)
     {
         replaced_returns_.insert_or_assign(slot + FrameRegisters::return_pops, address);

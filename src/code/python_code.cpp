@@ -10,7 +10,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Converts a Python string, with 1, 2 or 4 bytes per character, to UTF-8. Surrogates, which stand for bytes of paths
+// Converts a Python string, with 1, 2 or 4 bytes per character, to UTF-8. Surrogates, which represent bytes of paths
 // that are not UTF-8, are encoded unchanged; readers treat them as invalid.
 std::string text_of(const char* bytes, uint32_t size, uint8_t kind, bool& readable)
 {
@@ -70,7 +70,8 @@ std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack
 
 namespace {
 
-// 3.8, 3.9: pairs of increments of byte offset and line. A pair applies from the offset after its increment.
+// 3.8 and 3.9: pairs of an increment of the byte offset and an increment of the line. The new line applies from the new
+// offset on.
 std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
 {
     int64_t at = 0, line = table.first_line;
@@ -83,7 +84,8 @@ std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
     return line;
 }
 
-// 3.10 (PEP 626): pairs of a length in bytes and the line increment before it; -128: these bytes have no line.
+// 3.10 (PEP 626): pairs of a length in bytes and the line increment for these bytes. An increment of -128 means that
+// these bytes have no line.
 std::optional<int64_t> line_of_ranges(const LineTable& table, int64_t offset)
 {
     int64_t end = 0, line = table.first_line;
@@ -136,7 +138,8 @@ private:
     std::span<const uint8_t> rest_;
 };
 
-// 3.11 (PEP 657): entries for up to eight code units, with a line increment and columns, which are skipped.
+// 3.11 and later (PEP 657): each entry describes up to eight code units, by a line increment and columns. The columns
+// are skipped.
 std::optional<int64_t> line_of_locations(const LineTable& table, int64_t offset)
 {
     enum Kind : uint8_t { one_line_first = 10, one_line_last = 12, no_columns = 13, long_form = 14, no_line = 15 };

@@ -27,7 +27,7 @@ std::string_view code_file_name(std::string_view file);
 // Parses a record. nullopt if it is truncated.
 std::optional<PythonCode> read_python_code(std::span<const uint8_t> record);
 
-// The current line of a frame; nullopt if it has none or it is unknown.
+// The current line of a frame. nullopt if the frame has no line, or its line is unknown.
 std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack, const python_frame& frame);
 
 // A code object's line table (CPython's Objects/lnotab_notes.txt, locations.md).
@@ -37,8 +37,8 @@ struct LineTable {
     std::span<const uint8_t> bytes;
 };
 
-// Line of the instruction at this byte offset; the first line if negative (before the first instruction). nullopt if
-// the instruction has no line, or is beyond the table.
+// Line of the instruction at this byte offset. A negative offset is before the first instruction and has the first
+// line. nullopt if the instruction has no line, or is beyond the table.
 std::optional<int64_t> line_at(const LineTable& table, int64_t offset);
 
 } // namespace gpusnoop

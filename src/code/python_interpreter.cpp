@@ -24,13 +24,13 @@ namespace {
 // Limits for hostile processes. Real ones have a few interpreters and some hundred threads.
 constexpr unsigned interpreters_max = 64;
 constexpr unsigned threads_max = 1024;
-constexpr size_t keys = 32;           // in the first block of glibc's struct pthread
+constexpr size_t keys = 32;           // pthread keys in the first block of glibc's struct pthread
 constexpr size_t runtime_head = 1024; // bytes of _PyRuntime that contain _Py_DebugOffsets
 constexpr unsigned max_minor = 99;
 constexpr uint64_t function_max = 64;   // bytes of a function that only loads a word
 constexpr uint64_t runtime_max = 16384; // bytes of _PyRuntime that may contain the key
 
-// "libpython3.10.so.1.0", "python3.10"
+// Minor version in a file name such as "libpython3.10.so.1.0" or "python3.10".
 std::optional<unsigned> minor_of_name(std::string_view path)
 {
     const std::string_view name = base_name(path);
@@ -77,7 +77,7 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     return found;
 }
 
-// The program first. If it only loads libpython, it contains no runtime.
+// Searches the program first, then libpython. A program that only loads libpython contains no runtime.
 std::optional<Runtime> find_runtime(pid_t pid)
 {
     const std::vector<Mapping> code = code_mappings(pid);
@@ -99,8 +99,8 @@ struct KnownThread {
     uint64_t self, state; // pthread_self() and the address of its PyThreadState
 };
 
-// The keys that this code may read from the runtime. It may point to a Py_tss_t (1, then the key), or to the key
-// itself.
+// The keys that this code may read from the runtime. The code may contain the address of a Py_tss_t (the number 1, then
+// the key), or of the key itself.
 std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ThreadStorage& storage,
                                     const ReadMemory& read)
 {
@@ -117,7 +117,7 @@ std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const Th
     return found;
 }
 
-// Offset from pthread_self() of the value of the key that holds the thread state.
+// Offset, from pthread_self(), of the slot of the key that holds the thread state.
 std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
                                    const ThreadStorage& storage, const ReadMemory& read)
 {
@@ -134,7 +134,7 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     if (std::ranges::count_if(votes, [](size_t count) { return count != 0; }) > 1) {
         const std::array<bool, keys> read_by_code = keys_read_by(get_state, runtime, storage, read);
         for (size_t key = 0; key < keys; key++)
-            votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // more than all others
+            votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // so that these keys win
     }
     const auto most = std::ranges::max_element(votes);
     if (*most == 0 || std::ranges::count(votes, *most) > 1)
@@ -143,8 +143,8 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     return static_cast<int32_t>(storage.first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
 }
 
-// Offset from the thread pointer of the variable that holds the thread state. At least half of the threads must have
-// their state there: starting and exiting threads may not.
+// Offset, from the thread pointer, of the variable that holds the thread state. At least half of the threads must have
+// their state there. Threads that are starting or exiting may not have it.
 std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, const Code& get_state,
                                         const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {
@@ -159,8 +159,8 @@ std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, co
     return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? slot : std::nullopt;
 }
 
-// Offset from pthread_self() to the thread pointer, from the code of pthread_self(). Before glibc 2.34 it is in
-// libpthread, and libc's version only forwards the call.
+// Offset from pthread_self() to the thread pointer, found in the code of pthread_self(). Before glibc 2.34, that
+// function is in libpthread, and the one in libc only forwards the call.
 std::optional<uint16_t> find_self(pid_t pid)
 {
     if (!host_storage().thread_pointer)

@@ -2,12 +2,12 @@
 // The Python interpreter of a process: its version, and the location of each thread's PyThreadState.
 //
 // Up to 3.14, the pointer to a thread's state is stored with pthread_setspecific(); from 3.15 on, in a thread-local
-// variable. The runtime's pointer to the state that holds the GIL, and its thread-local copy, are not used: they are
-// null or belong to another thread while the GIL is released, as PyTorch and Triton do around a launch.
+// variable. The runtime's pointer to the state that holds the GIL, and its thread-local copy, are not used, because
+// they are null or belong to another thread while the GIL is released, as PyTorch and Triton do around a launch.
 //
-// The pthread key is found by comparing memory: the slot that contains each thread's own state. Several keys may match
-// (pybind11 has one in PyTorch); then the one that the code of PyGILState_GetThisThreadState() reads is used. For the
-// variable, its offset comes from that code, and memory must agree.
+// The pthread key is found by comparing memory: it is the key whose slot contains each thread's own state. If several
+// keys match (pybind11 has one in PyTorch), the key that the code of PyGILState_GetThisThreadState() reads is used. The
+// offset of the thread-local variable also comes from that code, and is then checked in memory.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -52,27 +52,27 @@ struct PythonCodeRange {
 };
 
 struct PythonInterpreter {
-    std::optional<python_layout> layout{}; // none: no Python, or one that is not supported
+    std::optional<python_layout> layout{}; // none: no Python, or an unsupported version
     PythonCodeRange code{};                // the interpreter's code
     PythonCodeRange loop{};                // _PyEval_EvalFrameDefault(); empty if it has no symbol
     std::string refused{};                 // why there is no layout; follows "its Python stacks are not followed: "
 };
 
-// Reads memory of a process. False unless all of it can be read.
+// Reads memory of a process. Returns false unless all of it can be read.
 using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
 // Searches the process's mapped files and memory. Throws Error if they cannot be read.
 PythonInterpreter find_interpreter(pid_t pid);
 
-// Offset from the thread pointer of the pointer to a thread's state. Compares memory with the runtime's thread lists;
-// nullopt if it is not found. get_state: code of PyGILState_GetThisThreadState(), possibly empty. self: offset from
-// pthread_self() to the thread pointer.
+// Offset, from the thread pointer, of the pointer to a thread's state. Found by comparing memory with the runtime's
+// thread lists; nullopt if that fails. get_state: code of PyGILState_GetThisThreadState(), possibly empty. self: offset
+// from pthread_self() to the thread pointer.
 struct PythonVersion;
 struct ThreadStorage;
 std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
 
-// Main loop of the helper that finds interpreters. A helper is used because data of other processes is read.
+// Main loop of the helper that finds interpreters. A helper is used because it reads data of other processes.
 void serve_python_search(Helper::Task& task);
 inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // memory limit of its sandbox
 

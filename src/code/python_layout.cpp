@@ -46,8 +46,8 @@ constexpr python_layout usual = {
     .self = 0,
 };
 
-// Frames are objects with an instruction index, names are not qualified, and code objects have no version. `check` is
-// the pointer to the line table instead, which is unique to each code object.
+// 3.8 to 3.10: frames are objects with an instruction index, names are not qualified, and code objects have no version.
+// `check` is instead the pointer to the line table, which is unique to each code object.
 constexpr python_layout until_3_10(uint8_t instruction)
 {
     python_layout layout = usual;
@@ -198,7 +198,7 @@ std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime)
 
 namespace {
 
-// mov %fs:OFFSET,%rax
+// Code: mov %fs:OFFSET,%rax
 std::optional<int32_t> variable_x86_64(const Code& code)
 {
     constexpr std::array<uint8_t, 5> load = {0x64, 0x48, 0x8b, 0x04, 0x25};
@@ -224,8 +224,8 @@ void places_x86_64(const Code& code, uint64_t object, const std::function<void(u
     }
 }
 
-// mrs x0, tpidr_el0; sub x0, x0, #SIZE; ret. glibc's struct pthread lies before the thread pointer; its size depends on
-// the version.
+// Code: mrs x0, tpidr_el0; sub x0, x0, #SIZE; ret. glibc's struct pthread lies before the thread pointer, and its size
+// depends on the version.
 std::optional<uint64_t> thread_pointer_arm64(const Code& code)
 {
     using namespace arm64;
@@ -247,7 +247,7 @@ std::optional<uint64_t> thread_pointer_arm64(const Code& code)
     return std::nullopt;
 }
 
-// mrs x0, tpidr_el0; add x0, x0, #HIGH, lsl #12; add x0, x0, #LOW; ldr x0, [x0]
+// Code: mrs x0, tpidr_el0; add x0, x0, #HIGH, lsl #12; add x0, x0, #LOW; ldr x0, [x0]
 std::optional<int32_t> variable_arm64(const Code& code)
 {
     using namespace arm64;

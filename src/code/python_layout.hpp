@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets in CPython's structures by version, from the headers of 64-bit release builds. From 3.13 on, the interpreter
-// publishes most of them in _Py_DebugOffsets, which takes precedence.
+// publishes most of them in _Py_DebugOffsets, whose values take precedence.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -29,8 +29,8 @@ struct PythonVersion {
 // nullopt if the version is not supported.
 std::optional<PythonVersion> python_version(unsigned minor);
 
-// Parses _Py_DebugOffsets. runtime: the first bytes of _PyRuntime. nullopt if it has none or they are invalid.
-// Free-threaded builds have them, too.
+// Parses _Py_DebugOffsets, which free-threaded builds have, too. runtime: the first bytes of _PyRuntime. nullopt if it
+// has no such offsets or they are invalid.
 struct PythonOffsets {
     PythonVersion version;
     bool free_threaded = false;
@@ -39,19 +39,19 @@ std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime);
 
 // Thread-local storage of glibc, and code that accesses it, per architecture.
 struct ThreadStorage {
-    // Offset from pthread_self() of the first block of keys (specific_1stblock of struct pthread). Unchanged since
+    // Offset, from pthread_self(), of the first block of keys (specific_1stblock of struct pthread). Unchanged since
     // glibc 2.21.
     uint64_t first_block;
 
-    // Offset from pthread_self() to the thread pointer, from the code of pthread_self(); nullopt if that code is not
-    // recognized. Null: both are equal.
+    // Finds the offset from pthread_self() to the thread pointer in the code of pthread_self(). Returns nullopt if that
+    // code is not recognized. Null if pthread_self() is the thread pointer.
     std::optional<uint64_t> (*thread_pointer)(const Code& code);
 
-    // Offset from the thread pointer of the thread-local variable that a function returns. Only for code in an
+    // Offset, from the thread pointer, of the thread-local variable that a function returns. Supports only code in an
     // executable, such as Debian's Pythons, not in a library.
     std::optional<int32_t> (*returned_variable)(const Code& code);
 
-    // All addresses that a function may read relative to an object. May report false ones.
+    // Calls found() for all addresses that a function may read relative to an object, and possibly for others.
     void (*places)(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found);
 };
 

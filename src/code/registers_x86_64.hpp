@@ -26,7 +26,7 @@ struct Instruction {
 
 bool decode(std::span<const uint8_t> bytes, Instruction& to);
 
-// Number of a general register or a part of one; nullopt for other registers.
+// Number of the general register that this is, or is a part of; nullopt for other registers.
 std::optional<size_t> number_of(ZydisRegister reg);
 
 bool is_memory_at_rip(const ZydisDecodedOperand& operand);

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Asks which calls threads are in. Answered by PendingCallSearch.
+// Asks which calls of threads are pending. Answered by PendingCallSearch.
 struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stack unwinder for threads of other processes, from registers and memory. A thread may run meanwhile, which can
-// produce nonsense: callers trust only a result that they get twice.
+// produce nonsense, so callers trust only a result that they get twice.
 #pragma once
 
 #include "code/call_frames.hpp"
@@ -25,7 +25,7 @@ struct StackFrame {
 // Registers of the thread in a question.
 FrameRegisters registers_of(const PendingCallsQuestion::Thread& thread);
 
-// At function entry: changes the registers to those of the caller after the return.
+// Changes the registers at a function's entry to those of its caller after the return.
 void unwind_entry(ProcessImage& image, FrameRegisters& registers);
 
 enum class FirstFrame : uint8_t {

@@ -96,7 +96,7 @@ constexpr uint64_t conditional_target(uint32_t word, uint64_t at)
     return at + (sign_extended(word >> 5 & ((1U << bits) - 1), bits) << 2);
 }
 
-// The next instruction is not executed after this one, only reached by branches.
+// True if execution never continues with the next instruction, which can then be reached only by branches.
 constexpr bool goes_elsewhere(uint32_t word)
 {
     return b.matches(word) || br.matches(word) || ret.matches(word) || ret_signed.matches(word);
@@ -105,7 +105,7 @@ constexpr bool goes_elsewhere(uint32_t word)
 // A load or store of one or two general registers of 4 or 8 bytes each, at base + offset.
 struct Access {
     bool loads = false;
-    unsigned bytes = 8; // of each
+    unsigned bytes = 8; // size of each register
     size_t count = 1;
     std::array<size_t, 2> numbers{};
     size_t base = 0;
