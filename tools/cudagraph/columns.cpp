@@ -112,8 +112,8 @@ constexpr F fields[] = {
     {{"GRAPHS", "live_graphs", Unit::count, 6},
      [](const C& c) { return unless_updated(c, in_summary(c)); },
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_graphs(g.who.images)); },
-     "Graphs and executable graphs that exist at the end of the interval. Of those older than the run, only "
-     "executable graphs that were launched or changed since tracing began are counted. With `--summary`."},
+     "Graphs and executable graphs that exist at the end of the interval. Those older than the run are counted only "
+     "if they are executable graphs that were launched or changed since tracing began. With `--summary`."},
     {{"EXECS", "live_execs", Unit::count, 6},
      in_summary,
      [](const K&, const G& g, const C& c) { return Cell(c.execs.live_execs(g.who.images)); }},

@@ -146,7 +146,7 @@ bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.map_at_least(std::bit_ceil(taken)); // not more than the table: both sizes are powers of two
+    table_.map_at_least(std::bit_ceil(taken)); // within the table, whose size is a power of two
     return taken;
 }
 

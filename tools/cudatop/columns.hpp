@@ -73,7 +73,7 @@ struct Context : CallContext<Settings> {
 
 // The JSON key of the column with this name (header or key). Throws UsageError if there is none.
 std::string column_key(std::string_view name);
-// True if rows are sorted in ascending order by this column unless the user reverses it: names, from A to Z.
+// True if this column is sorted in ascending order by default, as names are (from A to Z).
 bool is_ascending(std::string_view key);
 
 // The columns of all views, with their descriptions.

@@ -119,8 +119,8 @@ private:
         ByThread off_cpu;                      // asleep or blocked, outside waits
         uint64_t turns = 0;                    // how often these threads were given a CPU
         std::optional<unsigned> gpu_percent{}; // how busy the process's busiest GPU was, by NVML
-        std::optional<MachineLoad> load{};     // at the end of the interval, if a thread starved
-        std::set<uint32_t> callers{};          // ids of threads that made calls
+        std::optional<MachineLoad> load{}; // of the machine at the end of the interval; unset unless a thread starved
+        std::set<uint32_t> callers{};      // ids of threads that made calls
     };
 
     // How long a condition has lasted, ignoring short pauses.
@@ -143,13 +143,13 @@ private:
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // State at the end of the last interval.
-        std::optional<Waiting::Part> wait;  // the longest
-        std::string suspension;             // of the waiting thread
+        std::optional<Waiting::Part> wait;  // the longest unfinished wait
+        std::string suspension;             // why the thread in `wait` cannot run; empty: it can
         uint64_t suspended_ns = 0;          // sum of the intervals in `wait` that ended with the thread suspended
         uint64_t suspended_since_ns = 0;    // start of the wait that suspended_ns is about
         std::optional<bool> has_nccl;       // checked once per long wait
-        std::optional<driver_call> pending; // the longest
-        std::optional<StuckCall> stuck;     // the longest
+        std::optional<driver_call> pending; // the longest pending driver call
+        std::optional<StuckCall> stuck;     // the longest stuck call
         std::optional<uint64_t> free_bytes; // on the process's fullest GPU
     };
 

@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Where a column is shown by default. batch: on the screen and in tables (-b), which have room for 100 characters.
+// Outputs that show a column by default. batch: on the screen and in tables (-b), which have room for 100 characters.
 enum class Usual : uint8_t { no, screen, batch };
 
 struct TopField {

@@ -54,7 +54,7 @@ private:
     using Key = std::pair<std::string, std::string>; // name and place
     struct Group {
         std::deque<Life> lives; // in order of start
-        Verdict newest;         // process, name and owner of the newest life
+        Verdict newest;         // process, name and owner of the newest one
         Key key;
         uint32_t parent = 0;
     };

@@ -30,7 +30,7 @@ OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
             return {};
         return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
     }
-    // The row has only some calls of a process that is not on exactly one GPU: these calls' GPUs are known better.
+    // A row with only some calls of its process. Unless the process is on exactly one GPU, use the GPUs of these calls.
     if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
         return {GpuSource::context, group.devices, {}};
     return on;

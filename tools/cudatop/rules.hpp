@@ -57,7 +57,7 @@ struct Verdict {
     std::string name;  // of the process
     std::string owner; // its pod or container; empty: none
     std::string pod_namespace, pod, container;
-    uint32_t tid = 0; // the thread that it is about; 0: the whole process
+    uint32_t tid = 0; // the thread that the verdict is about; 0: the whole process
     const Rule* rule = nullptr;
     Severity severity = Severity::none;
     std::string words;

@@ -29,7 +29,7 @@ struct UnfinishedCall {
     bool earlier = false; // it began before tracing
 };
 
-// The process with the most launches among the others on a GPU of this process.
+// Another process that uses the same GPU: the one with the most launches.
 struct Neighbour {
     std::string gpu;    // as in the column GPU
     std::string name;   // command name, pid and owner
@@ -64,7 +64,7 @@ struct Signs {
     std::array<Failing, static_cast<size_t>(Calls::count)> failing;
     const Failing& failures(Calls calls) const { return failing[static_cast<size_t>(calls)]; }
 
-    uint64_t launches = 0;        // kernels and graphs; captured ones do not count
+    uint64_t launches = 0;        // launches of kernels and graphs, without captured ones
     uint64_t grids = 0;           // kernel launches whose number of blocks is known
     uint64_t small_grids = 0;     // grids with fewer than FEW_BLOCKS
     double small_seconds = 0;     // for how long most grids have been small

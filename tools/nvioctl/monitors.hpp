@@ -16,13 +16,13 @@ class Monitors {
 public:
     Monitors();
 
-    void note_call(const call_key& key); // to be called for each call, or row of calls
+    void note_call(const call_key& key); // call this for each call, or for each row of calls
 
     // True if the process has made no call that GPU work needs, and uses neither unified memory nor CUDA or graphics
     // libraries. False if that is not known (yet).
     bool only_polls(const ImageId& image);
 
-    // To be called regularly: receives late results, and detects a helper that hangs.
+    // Call this regularly: it receives late results, and detects a helper that hangs.
     void tick() { reader_.poll(); }
 
     void forget(const std::set<ImageId>& images);
