@@ -190,7 +190,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
         const auto now = ScanQueue::Clock::now();
         if (const auto search = second_driver_until_.find(pid); search != second_driver_until_.end())
             search->second = now + second_driver_window;
-        if (!found.held) // else the process itself has waited for the scan
+        if (!found.held) // scans of held processes are not rate-limited, because the process waits for the scan
             scan_queue_.scanned(pid, found.took, now);
         if (found.held && found.complete)
             options_.release(*found.held);

@@ -48,7 +48,7 @@ public:
                : nccl_         ? Library::nccl
                                : Library::runtime;
     }
-    // True if any file may contain the library, as it can be linked statically.
+    // True if any file may contain the library, because it can be linked statically.
     bool searches_all_files() const { return count_runtime_ || nccl_; }
     // True if a file of this name may contain functions to probe.
     bool may_have_probes(std::string_view path) const

@@ -168,9 +168,9 @@ bpf_program* Linker::program(const Hook& hook, std::string_view suffix) const
 void Linker::choose_programs(std::span<const Hook> hooks)
 {
     bpf_program* each = nullptr;
+    // Programs in other sections are chosen elsewhere.
     bpf_object__for_each_program (each, object_)
-        if (bpf_program__section_name(each) ==
-            std::string_view("uprobe")) // programs in other sections are chosen elsewhere
+        if (bpf_program__section_name(each) == std::string_view("uprobe"))
             bpf_program__set_autoload(each, false);
     const bool multi = tier_ == Tier::session || tier_ == Tier::multi;
     auto choose = [&](const Hook& hook, std::string_view suffix, int attach_type) {

@@ -28,8 +28,8 @@ struct Hook {
     bool returns = false;         // also needs return probes
     std::vector<unsigned> probes; // indices into the tool's probes
     bool always = true;           // false: attached on demand, by Attacher::attach_name_probes()
-    std::string_view
-        without{}; // message about the loss if the kernel refuses the program; empty: the tool cannot run without it
+    // Message about the loss if the kernel refuses the program; empty: the tool cannot run without it.
+    std::string_view without{};
     bool sampled = false;          // its calls may be sampled (Attacher::pause())
     std::string_view instead_of{}; // program of the hook that serves these probes if the kernel refuses this one
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Probe table of NCCL 2.3 to 2.31 and of RCCL, which has the same functions (nccl.h). If their spellings of a function
-// differ, both are listed.
+// differ, both are listed. A version number after a row is the first version that has the function.
 #include "attach/probe_table.hpp"
 
 namespace gpusnoop {

@@ -35,7 +35,7 @@ struct Refusal {
 
 std::string kernel_release(); // "6.12.1-amd64"
 
-// log: output of libbpf during the load, from version 1.1 on.
+// log: output of libbpf (1.1 or later) during the load.
 Refusal refusal_of(int error, std::string_view log);
 
 // Thrown if the kernel refuses an object. The caller may try a fallback.

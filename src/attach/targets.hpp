@@ -139,7 +139,7 @@ private:
     size_t next_path_check_ = 0;        // index of the next file to check
     std::set<pid_t> unreadable_;
     std::set<FileSearch::Key> unreadable_files_; // reported once each
-    bool open_limit_reported_ = false;           // limit of open files
+    bool open_limit_reported_ = false;           // the limit of open files is reported once
     bool found_all_ = false;                     // found_all() has returned
     int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
     Reader reader_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x86-64: functions that return a pointer reached from their argument, and functions that forward through a table
-// (exported by libamdhip64 since ROCm 6.1).
+// x86-64: functions that follow pointers from their argument and return the last one, and functions that forward
+// through a table (exported by libamdhip64 since ROCm 6.1).
 #include "code/dispatch_tables.hpp"
 #include "code/registers_x86_64.hpp"
 

@@ -173,7 +173,7 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
 
 namespace {
 
-// How well a segment matches a mapping, most significant criterion first.
+// Rates how well a segment matches a mapping. The most significant criterion comes first.
 struct Fit {
     // The segment's pages include the whole mapping. mprotect() can split a mapping, but not extend it.
     bool covers = false;
