@@ -29,9 +29,9 @@ void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
     gpus_.refresh(figures, host_root_, grants_.kubelet());
     grants_.refresh(gpus_, now_ns);
     by_owner_.clear();
-    for (const Given& given : grants_.all())
-        if (const MachineGpu* const gpu = gpus_.named(given.device))
-            by_owner_[owner_key(grants_.owner(given))].insert(gpu_of(*gpu));
+    for (const GrantedDevice& grant : grants_.all())
+        if (const MachineGpu* const gpu = gpus_.named(grant.device))
+            by_owner_[owner_key(grants_.owner(grant))].insert(gpu_of(*gpu));
     by_owner_.erase("");
 }
 
