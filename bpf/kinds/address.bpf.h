@@ -17,11 +17,11 @@ struct allocation {
 
 LPM_TRIE_MAP(allocations, 1 << 18, struct place_key, struct allocation);
 
-LPM_TRIE_MAP(physical_memory, 1 << 16, struct place_key, u64); /* -> enum memory */
+LPM_TRIE_MAP(physical_memory, 1 << 16, struct place_key, u64); /* handle -> enum memory */
 
 #define RANGE_BITS_BEFORE_ADDRESS 96
 
-LPM_TRIE_MAP(ranges, 1 << 20, struct range_key, u32); /* -> enum memory */
+LPM_TRIE_MAP(ranges, 1 << 20, struct range_key, u32); /* block of a range -> enum memory */
 
 INLINE struct address_space* address_space(struct task_struct* task, const struct image* image, bool first_call)
 {
@@ -29,7 +29,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task)));                  /* so that the front end cleans up after its exit */
+    introduce(image, cgroups_of(untrusted(task))); /* so that the front end cleans up after the process exits */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
@@ -41,8 +41,8 @@ struct range_walk {
     struct range_key key;
     u64 address;
     u64 end;
-    u32 memory; /* MEMORY_UNKNOWN: remove the range */
-    u32 blocks; /* so far */
+    u32 memory; /* MEMORY_UNKNOWN to remove the range */
+    u32 blocks; /* number of blocks so far */
 };
 
 static long next_block(u32 index, struct range_walk* walk)
@@ -66,9 +66,9 @@ static long next_block(u32 index, struct range_walk* walk)
     return 0;
 }
 
-#define RANGE_BLOCKS_MAX 128 /* no range has more blocks */
+#define RANGE_BLOCKS_MAX 128 /* more than any range has */
 
-/* Returns the number of blocks. */
+/* Sets the memory of a range, or removes the range. Returns its number of blocks. */
 VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory)
 {
     if (!start || !bytes || start->number + bytes < start->number)
@@ -82,13 +82,14 @@ VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory
     return walk.blocks;
 }
 
-/* A process gets a quarter of the ranges. Each allocation has at least one. */
+/* A process may use up to a quarter of the table of ranges. */
 INLINE bool has_room(const struct address_space* space)
 {
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-#define RANGES_OF_ALLOCATION 4 /* least charge per allocation; the table of ranges is larger by this factor */
+#define RANGES_OF_ALLOCATION                                                                                           \
+    4 /* minimum charged per allocation; `ranges` is larger than `allocations` by this factor */
 
 INLINE u64 entries_for(u32 blocks)
 {
@@ -134,9 +135,9 @@ static long unmap_range(u32 index, struct range_unmap* walk)
     return !bytes;
 }
 
-#define RANGES_UNMAPPED_MAX 4096 /* mappings that one call removes */
+#define RANGES_UNMAPPED_MAX 4096 /* maximum mappings removed per call */
 
-/* One call may remove several adjacent mappings. */
+/* Removes mappings. One call may unmap several adjacent ones. */
 INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
 {
     struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
@@ -152,11 +153,11 @@ enum memory_word {
     MEMORY_CALL_PITCH,
     MEMORY_CALL_HEIGHT,
     MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* the freed memory, to be restored if the call fails */
+    MEMORY_CALL_WAS, /* enum memory and size of the freed memory, which is restored if the call fails */
     MEMORY_CALL_WAS_BYTES,
 };
 
-/* Removes freed memory before the call: as soon as it is free, another thread may get the same address. */
+/* Removes freed memory before the call, because another thread may get the same address as soon as it is free. */
 INLINE int memory_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
@@ -205,7 +206,8 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* The memory at key->number after the call, and its size; MEMORY_UNKNOWN if the call does not change it. */
+/* Returns the kind of memory that is at key->number after the call, and its size; MEMORY_UNKNOWN if the call adds none.
+ */
 INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;
@@ -277,8 +279,8 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 
-/* True for memory that the process may access and that is not a device's: anonymous, or of a file. Reserved addresses
- * have no access rights, and what the driver maps belongs to its character devices. */
+/* Sets *host to 1 for a mapping of host memory: anonymous or of a regular file, and accessible. Reserved addresses have
+ * no access rights, and the mappings of a driver belong to its character devices. */
 static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
 {
     u64 mode = S_IFREG;
@@ -290,7 +292,8 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
     return 0;
 }
 
-/* Also false while another thread changes the mappings, because a program cannot wait for the lock. */
+/* True if an address is in host memory. False while another thread changes the mappings, because BPF programs cannot
+ * wait for the lock. */
 INLINE bool is_host_mapping(u64 address)
 {
     u64 host = 0;
@@ -299,7 +302,7 @@ INLINE bool is_host_mapping(u64 address)
     return host;
 }
 
-/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the call's function implies it. */
+/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the called function implies it. */
 VERIFIED_ONCE u32 memory_at(const struct image* owner, u64 address, u32 expected)
 {
     if (!owner)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Blocked threads: the reasons, files and stacks. */
+/* Blocked threads: reasons, files and stacks. */
 #ifndef GPUSNOOP_BLOCKS_BPF_H
 #define GPUSNOOP_BLOCKS_BPF_H
 
@@ -11,12 +11,12 @@
 #include "shared/histogram.h"
 #include "shared/thread_time.h"
 
-/* Why a thread blocks, by what the kernel knows when the thread leaves its CPU. No system call is hooked. */
+/* Why a thread blocks, as known to the kernel when the thread leaves its CPU. No system call is hooked. */
 
-const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* device majors of GPU drivers, a bit each */
+const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* major numbers of GPU drivers, a bit each */
 
-#define BY_DESCRIPTOR 0xfe /* depends on the kind of file that its first argument, a descriptor, refers to */
-#define BY_DEVICE 0xff
+#define BY_DESCRIPTOR 0xfe /* depends on the kind of file; the first argument is the descriptor */
+#define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a GPU driver's device, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
 #define __NR_futex_wait 455 /* 6.7 */
@@ -77,7 +77,7 @@ const __u8 reasons[512] = {
     [__NR_waitid] = TIME_CHILD,
     [__NR_clone] = TIME_CHILD,
     [__NR_clone3] = TIME_CHILD,
-#ifdef __NR_open /* arm64 has only the newer forms of these */
+#ifdef __NR_open /* arm64 lacks these older system calls */
     [__NR_poll] = TIME_POLL,
     [__NR_select] = TIME_POLL,
     [__NR_epoll_wait] = TIME_POLL,
@@ -90,7 +90,7 @@ const __u8 reasons[512] = {
 };
 
 #define STOPPED 0x800c       /* __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN */
-#define ANONYMOUS 0x09041934 /* ANON_INODE_FS_MAGIC: an eventfd, a timerfd, ... */
+#define ANONYMOUS 0x09041934 /* ANON_INODE_FS_MAGIC: eventfd, timerfd, ... */
 
 INLINE bool is_of_driver(struct inode* inode)
 {
@@ -117,7 +117,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
-/* System calls on a file whose first argument is the descriptor. */
+/* True for system calls on a file whose first argument is its descriptor. */
 INLINE bool has_descriptor(u64 number)
 {
     switch (number) {
@@ -132,7 +132,7 @@ INLINE bool has_descriptor(u64 number)
     return number < sizeof(reasons) && reasons[number] == BY_DESCRIPTOR;
 }
 
-/* Stopped by a debugger, by job control, or with its cgroup, whatever the thread was doing. */
+/* True if a debugger or job control has stopped the thread, or its cgroup is frozen. */
 INLINE bool is_stopped(struct task_struct* task)
 {
     if (task->__state & STOPPED)
@@ -170,9 +170,9 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
     return reason;
 }
 
-/* The file that a blocked thread waits for. It is read at the wake-up, when the thread is still in the system call. */
+/* The file that a blocked thread waits for. It is read when the thread is woken, and still in the system call. */
 
-/* NULL if the system call has no descriptor, or the thread is in none. */
+/* NULL if the thread is in no system call, or in one without a descriptor. */
 INLINE struct file* file_of_call(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
@@ -198,7 +198,7 @@ OWN_FRAME int read_file(struct task_struct* task, struct waker* waker)
     return 0;
 }
 
-/* Describes the block of a thread that is being woken. */
+/* Describes why the thread that is being woken was blocked. */
 INLINE void describe_block(struct task_struct* task, const struct thread_time* time, struct waker* waker)
 {
     waker->user_stack = time->user_stack;
@@ -209,10 +209,10 @@ INLINE void describe_block(struct task_struct* task, const struct thread_time* t
         read_file(task, waker);
 }
 
-/* Stacks of blocked threads: read when they leave their CPU, counted when they get one again. */
+/* Stacks of blocked threads. They are read when a thread leaves its CPU, and counted when it gets a CPU again. */
 
 const volatile bool stacks_of_blocks = false;
-const volatile bool count_blocks = false; /* count blocks by stack, in addition to reporting them in lines */
+const volatile bool count_blocks = false; /* count blocked time by stack, in addition to stacks in lines */
 
 /* 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
@@ -253,8 +253,8 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
     count->times++;
 }
 
-/* Time that threads wait for each file, counted when they get a CPU again, still in the system call or page fault; and
- * the bytes that they read from and write to disks. */
+/* Time that threads wait for each file, and the bytes that they read from and write to disks. A wait is counted when
+ * the thread gets a CPU again, and is still in the system call or page fault. */
 
 const volatile bool count_files = false;
 
@@ -301,8 +301,9 @@ static long note_mapping(struct task_struct* task, struct vm_area_struct* vma, s
     return 0;
 }
 
-/* The mapping of a page fault in progress, which cannot disappear. Neither a file nor anonymous means unknown: another
- * thread is changing the mappings, or the lock of the previous lookup on this CPU is not yet released. */
+/* The mapping of a page fault in progress; it cannot disappear during the fault. If the result is neither a file nor
+ * anonymous, it is unknown, because another thread is changing the mappings, or a previous lookup on this CPU has not
+ * released the lock yet. */
 INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
 {
     struct mapping mapping = {};
@@ -319,11 +320,11 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): for the disks below a stacked device; already counted */
+#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, which was counted */
 #define OPERATION 255 /* REQ_OP_MASK */
 
-/* Attached only if files are requested: hooks all disk I/O on the machine. Writeback is not done by the thread that
- * wrote, so it does not count. */
+/* Attached only if files are requested: hooks all disk I/O on the machine. Writeback is not counted, because other
+ * threads do it than those that wrote. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)
 {

@@ -9,13 +9,14 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
-const volatile bool distinguish_few_blocks = false; /* without shapes: distinguish grids of fewer than FEW_BLOCKS blocks */
+/* Without per_shape: count grids of fewer than FEW_BLOCKS blocks in rows of their own. */
+const volatile bool distinguish_few_blocks = false;
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* count the kernels that a graph launch starts */
 
-bool naming = false; /* runtime launches are tracked for now, to learn the names of handles */
+bool naming = false; /* set while runtime launches are tracked to learn the names of handles */
 
-const volatile __u32 often_launched = 0; /* number of the row that the program `often` is for */
+const volatile __u32 often_launched = 0; /* number of the row whose launches the program `often` handles */
 
 INLINE bool same_shape(const struct launch_shape* a, const struct launch_shape* b)
 {
@@ -72,7 +73,7 @@ INLINE u16 product_bucket(u64 x, u64 y, u64 z)
     return histogram_bucket(x * y * z);
 }
 
-/* Rounds up: the last block may be partly filled. */
+/* Rounds up, because the last block may be partly filled. */
 INLINE u32 blocks_of(u32 items, u32 block)
 {
     block = block ?: 1;
@@ -90,7 +91,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (row->kind == KIND_LAUNCH_LEGACY) {
         struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
         struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
-        /* cuLaunch() has no grid argument: 1 x 1. */
+        /* cuLaunch() has no grid argument; its grid is 1 x 1. */
         for (int i = 0; i < 3; i++)
             shape->grid[i] = shape->grid[i] ?: 1;
         if (legacy) {
@@ -105,7 +106,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (!per_shape)
         return;
     launch->key.launch.blocks = product_bucket(shape->grid[0], shape->grid[1], shape->grid[2]);
-    /* The block of a legacy function that was set before attach is unknown, not empty. */
+    /* If a legacy function's block was set before attach, it is unknown, not empty. */
     if (shape->block[0])
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
@@ -117,8 +118,8 @@ INLINE u64 few_or_many(u64 blocks)
     return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
 }
 
-/* Uses only what has been read anyway, so a grid in memory reads as 0, and so does one that lacks a dimension. No real
- * grid is 0. */
+/* Uses only words that have been read for other reasons. A grid in memory therefore reads as 0, which means unknown, as
+ * does a grid with a missing dimension; real grids have at least one block. */
 VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)
@@ -128,8 +129,8 @@ VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Marks launches under capture. With follow_graphs, adds kernels under capture to the graph being captured, and fills a
- * graph launch from the graph's nodes. */
+/* Marks launches under capture. With follow_graphs, adds kernels under capture to the graph being captured, and fills
+ * in the kernels of a graph launch from the graph's nodes. */
 VERIFIED_ONCE int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
@@ -159,7 +160,7 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
 {
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
-    /* Without shapes and streams, all arguments that matter are in registers, except the functions of a list. */
+    /* If shapes and streams are not needed, all needed arguments are in registers, except the functions of a list. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)
@@ -206,7 +207,7 @@ OWN_FRAME u64 gap_since_last(struct task_struct* task, const struct image* image
     return last && now > last ? now - last : 0;
 }
 
-/* True if the call is the driver call inside a runtime launch that counts. */
+/* True if the call is a driver call inside a runtime launch, and the latter is counted instead. */
 INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
                                const struct image* image)
 {
@@ -228,7 +229,7 @@ OWN_FRAME int read_launch_own_frame(struct pt_regs* ctx, u32 number, u64 block, 
 
 #define LIST_MAX 32 /* kernels in one multi-device launch: one per device */
 
-/* The call is in the thread's state, not on the stack: see HAS_LOOPS. */
+/* The call is kept in the thread's state, not on the stack: see HAS_LOOPS. */
 struct list_walk {
     struct pt_regs* ctx;
     const struct ended_call* call;
@@ -257,7 +258,7 @@ INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
         lose(LOSS_ROW, listed - count);
 }
 
-/* Like record_list(), at the entry if no return is needed. */
+/* Like record_list(), but at entry, if the return is not needed. */
 INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
 {
     struct open_call* open = keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);

@@ -9,13 +9,13 @@
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"
 
-/* How much of a runnable thread's time off a CPU is a wait for one, and how much of that is due to the quota of its
- * cgroup. The scheduler accounts for both, so no wake-up has to be traced. */
+/* How long a thread off the CPU was runnable, and how much of that time its cgroup was throttled. The scheduler
+ * accounts for both, so no wake-up has to be traced. */
 
 #define HAS_QUOTAS bpf_core_field_exists(struct cfs_rq, throttle_count)
 #define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* 6.6 */
 
-/* Time that a queue has been throttled since it exists. */
+/* Total time that a queue has been throttled. */
 INLINE u64 throttled_so_far(struct cfs_rq* queue)
 {
     u64 since = READ(queue, throttled_clock_self);
@@ -42,39 +42,39 @@ INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
     time->throttled_before = throttled_so_far(queue);
 }
 
-/* Time that the thread waited for a CPU. It either gets one now, which sched_info does not show yet
- * (sched_info_arrive() comes after the tracepoint), or has had one for some time. */
+/* Time that the thread waited for a CPU since begin_queueing(). If it gets a CPU just now, sched_info does not include
+ * this wait yet, because sched_info_arrive() is called after the tracepoint. */
 INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time)
 {
     u64 since = task->sched_info.last_queued, now = untrusted(task)->se.cfs_rq->rq->clock;
     return task->sched_info.run_delay - time->queued_before + (since && since < now ? now - since : 0);
 }
 
-/* For a thread that has a CPU: the time that it had none. */
+/* For a thread that has a CPU again: the time that it was off the CPU. */
 INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
 {
     return task->sched_info.last_arrival - time->clock_before;
 }
 
-/* The part of `queued_ns` that is due to the quota. */
+/* The part of `queued_ns` in which the thread was throttled. */
 INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 {
     if (!HAS_THROTTLED_TIME)
         return part == TIME_THROTTLED ? queued_ns : 0;
     s64 throttled = throttled_so_far((struct cfs_rq*)time->queue) - time->throttled_before;
-    if (throttled < 0) /* its cgroup was removed, and the memory reused */
+    if (throttled < 0) /* the queue's cgroup was removed, and its memory reused */
         return 0;
     return (u64)throttled < queued_ns ? throttled : queued_ns;
 }
 
-/* The threads whose time is divided, and how a thread changes from one part to another. */
+/* The tracked threads, and the change of a thread from one part to another. */
 
-const volatile bool follow_switches = true; /* false: only the scheduler's own account of a thread is read */
+const volatile bool follow_switches = true; /* if false, only the scheduler's own totals of a thread are read */
 
 MMAPABLE_ARRAY_MAP(thread_times, PLACES_MAX, struct thread_time);
 
-/* Number of tracked threads, by a hash of their id. For all other threads, a lookup here is the whole cost of the
- * scheduler's tracepoints. */
+/* Numbers of tracked threads, by a hash of their ids. For most other threads, the scheduler's tracepoints cost no more
+ * than a lookup here. */
 #define MARKS 4096 /* a power of two */
 __u32 marks[MARKS] = {};
 
@@ -88,7 +88,7 @@ INLINE void mark_thread(u32 tid, s32 change)
     __sync_fetch_and_add(&marks[tid & (MARKS - 1)], change);
 }
 
-/* NULL also if the thread found no free place. */
+/* NULL if the thread is not tracked, or found no free place. */
 INLINE struct thread_time* time_of(const struct thread_state* thread)
 {
     if (!thread || !thread->place)
@@ -131,9 +131,10 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 
 #define UP_TO_NOW (~0ULL)
 
-/* Changes some bits of a thread's current state. The time since the last change, but at most `at_most`, is added to the
- * part that the thread leaves, except for the time that it was queued for a CPU. The program that succeeds in replacing
- * the word adds the time: if programs can be preempted, the scheduler's tracepoint may interrupt another change. */
+/* Sets `bits` of a thread's current state to `to`. The time since the last change, but at most `at_most`, is added to
+ * the part that the thread leaves, except for `queued`, which is added to TIME_RUNQ and TIME_THROTTLED. Only a program
+ * that succeeds in replacing the word adds the time, because the scheduler's tracepoint may interrupt another change if
+ * programs can be preempted. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {

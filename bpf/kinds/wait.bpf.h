@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Host time spent in calls that wait for the device. Returned calls are counted by row. Calls in progress are in a
- * separate table, or a thread stuck in a wait would never be seen. */
+/* Host time spent in calls that wait for the device. Calls that have returned are counted by row. Calls in progress are
+ * in a separate table, because a thread stuck in a wait would otherwise never be reported. */
 #ifndef GPUSNOOP_WAIT_BPF_H
 #define GPUSNOOP_WAIT_BPF_H
 
@@ -12,11 +12,11 @@
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
 const volatile bool show_waiting = false;
-const volatile bool stacks_of_waits = false; /* sample stacks, independent of per_stack: see sample_stack() */
+const volatile bool stacks_of_waits = false; /* sample stacks even if per_stack is not set: see sample_stack() */
 
-/* Time of the last report. A call that began before it has been reported in part, so the front end reads the whole call
- * from its thread's place, where it is kept, and not from the table. The lowest bit alternates between reports, because
- * calls kept for the previous report are still being read. */
+/* Time of the last report. A call that began before it has been reported in part, so after its return it is kept at its
+ * thread's place, where the front end reads it, instead of being counted by row. The lowest bit alternates between
+ * reports, because the front end may still be reading calls that were kept for the previous report. */
 __u64 reported_ns = 0;
 
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
@@ -41,7 +41,7 @@ INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct 
     store_ordered(&place->now.since_ns, now);
 }
 
-/* True if a report fell into the call, so that the front end accounts for its time. */
+/* Returns true if a report was made during the call, so that the front end accounts for its time. */
 INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* ended)
 {
     struct waiting* place = place_of(thread);
@@ -62,10 +62,10 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
     return in_parts;
 }
 
-/* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because a stack costs more
- * than everything else that a wait does. So every long wait has a stack, and enough of the short ones. It is taken at
- * the return, when the duration is known: frame pointers lead to the same callers as at entry, but begin with the
- * caller. */
+/* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because reading a stack costs
+ * more than all other work on a wait. So every long wait has a stack, and so have enough short waits. The stack is read
+ * at the return, when the duration is known; frame pointers then lead to the same callers as at entry, except that the
+ * caller itself is at the instruction pointer. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;
@@ -131,7 +131,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)
         return 0;
-    /* Not a failure: the poll found the work unfinished. */
+    /* The poll has not failed: it found the work unfinished. */
     if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
         if (only_failed)
             return 0;

@@ -28,7 +28,7 @@ typedef _Bool bool;
 #endif
 
 #if defined(__TARGET_ARCH_x86)
-/* The context of a uprobe program: fixed by the architecture, not relocated. */
+/* The context of a uprobe program. The architecture defines its layout, so it is not relocated. */
 struct pt_regs {
     unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 } CONTEXT;
@@ -127,7 +127,7 @@ struct uprobes_state {
 };
 
 struct mm_struct {
-    unsigned long start_stack; /* of the first thread; its arguments and environment are above */
+    unsigned long start_stack; /* begin of the first thread's stack, below its arguments and environment */
     struct uprobes_state uprobes_state;
 };
 
@@ -144,10 +144,10 @@ struct kernfs_node {
     const char* name;
     u64 id; /* inode number of the directory; a union before 5.5 (67c0496e87d1) */
     unsigned short mode;
-    struct kernfs_iattrs* iattr; /* null: root owns it */
+    struct kernfs_iattrs* iattr; /* NULL if root owns the directory */
 };
 
-struct kernfs_node___6_15 { /* from 6.15 on, under RCU */
+struct kernfs_node___6_15 { /* the field's name from 6.15 on, when it is under RCU */
     struct kernfs_node* __parent;
 };
 
@@ -227,7 +227,7 @@ struct sched_entity {
 };
 
 struct sched_info {
-    unsigned long pcount;            /* times that the task got a CPU */
+    unsigned long pcount;            /* number of times that the task got a CPU */
     unsigned long long run_delay;    /* ns spent waiting for a CPU, without the current wait */
     unsigned long long last_arrival; /* last time that it got a CPU, by the queue's clock */
     unsigned long long last_queued;  /* begin of the current wait, by the queue's clock; 0: not waiting */
@@ -268,7 +268,7 @@ struct task_struct {
 };
 
 struct file___socket {
-    void* private_data; /* of a socket's file: the socket */
+    void* private_data; /* the socket, if the file is a socket's */
 };
 
 struct net_device {
@@ -315,7 +315,7 @@ struct task_struct___6_18 { /* from 6.18 on, tasks are throttled individually, w
 };
 
 struct trace_entry {
-    int pid; /* and other fields: eight bytes in total */
+    int pid; /* the struct has eight bytes, including fields that are not used here */
 };
 
 struct trace_event_raw_sys_enter {
@@ -349,7 +349,7 @@ struct bpf_iter__task_vma {
 
 #pragma clang attribute pop
 
-/* The kernel's configuration decides which of these exist, and their numbers. */
+/* The kernel's configuration determines which of these exist, and which numbers they have. */
 enum cgroup_subsys_id {
     cpuset_cgrp_id,
     cpu_cgrp_id,

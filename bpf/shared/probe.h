@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Rows of the probe table, which describe the arguments of probed functions. A call has the argument registers, then
- * the words of one block of memory (stack slots, or a structure that a register points to). An operand names a word and
- * a part of it. One program can read any row: launches read the whole block at once, other calls only the words that
- * they need. */
+/* Rows of the probe table, which describe the arguments of probed functions. The words of a call are its argument
+ * registers, then the words of one block of memory (stack slots, or a structure that a register points to). An operand
+ * names a word and a part of it. The same program can handle any row: for launches it reads the whole block at once,
+ * for other calls only the words that it needs. */
 #ifndef GPUSNOOP_PROBE_H
 #define GPUSNOOP_PROBE_H
 
@@ -11,22 +11,22 @@
 /* Probes on single processes can be replaced by probes on all processes while calls are in flight
  * (bpf/base/probe.bpf.h). */
 
-/* Bits of a probe's cookie above its row number: second attachment; number of the hook, which is one set of calls of a
- * tool. */
-#define COOKIE_SECOND 0x80000000u
-#define COOKIE_HOOK_SHIFT 32
+/* Bits of a probe's cookie above the row number. A hook is a set of functions to which a tool attaches the same
+ * programs. */
+#define COOKIE_SECOND 0x80000000u /* the probe belongs to the second attachment */
+#define COOKIE_HOOK_SHIFT 32      /* number of the hook */
 #define HOOKS_MAX 64
-/* A word that depends on the probed file. For CUDA and HIP, the number of the driver; for NCCL, the offset of the
- * identity in a communicator, divided by 8. */
-#define COOKIE_OF_DRIVER (1ULL << 39)
+/* A word that depends on the probed file: the number of the driver for CUDA and HIP; for NCCL, the offset / 8 of the
+ * rank in a communicator. */
+#define COOKIE_OF_DRIVER (1ULL << 39) /* the word is the number of a driver */
 #define COOKIE_WORD_SHIFT 40
 #define COOKIE_WORD_MAX ((1u << 24) - 1)
 
-/* The attachment that counts. */
+/* Which attachment counts. */
 enum attach_phase {
     ATTACH_FIRST = 0,
-    ATTACH_PENDING = 1, /* the first, while the second is being made */
-    ATTACH_BOTH = 2,    /* the second; the first counts what the second has not seen */
+    ATTACH_PENDING = 1, /* the first counts, while the second is being made */
+    ATTACH_BOTH = 2,    /* the second counts; the first counts hits that the second did not see */
     ATTACH_SECOND = COOKIE_SECOND,
 };
 
@@ -36,23 +36,23 @@ enum hit {
     HITS,
 };
 
-/* WORD_ZERO: an argument that the call does not have, and that reads as 0. */
+/* WORD_ZERO: word of an argument that the call does not have; reads as 0. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define ARGUMENT_REGISTERS 6
-#define WORD_ZERO 6 /* one of the words: a constant */
+#define WORD_ZERO 6 /* index of a constant among the words */
 #define WORDS_HAVE_CONSTANTS 1
 #else
 #define ARGUMENT_REGISTERS 8
-#define WORD_ZERO 64 /* not one of the words, which have no room for it */
+#define WORD_ZERO 64 /* above all words, which have no room for constants */
 #define WORDS_HAVE_CONSTANTS 0
 #endif
-#define WORD_ONE (WORD_ZERO + 1) /* an argument that the call does not have, and that reads as 1 */
+#define WORD_ONE (WORD_ZERO + 1) /* word of an argument that the call does not have; reads as 1 */
 #define WORD_BLOCK 8             /* first word of the block */
 #define BLOCK_WORDS_MAX 32
-#define LAUNCH_WORDS_MAX 8 /* of a block that is read at once; a power of two */
+#define LAUNCH_WORDS_MAX 8 /* words of a block that is read at once; a power of two */
 #define WORDS 16           /* registers, constants and a block that is read at once */
 
-/* Bits that control how a word is shifted to leave only the part (see operand_part). */
+/* Part of a word. The bits control how operand_part() shifts the word. */
 enum part {
     PART_WHOLE = 0,
     PART_LOW = 32,  /* 32-bit arguments: the upper half of a register or slot is undefined (psABI 3.2.3) */
@@ -84,27 +84,27 @@ enum argument {
     ARG_OUT,    /* pointer through which the call stores its result */
     ARG_NAME,   /* zero-terminated string */
     ARG_HANDLE, /* any other object of the call */
-    ARG_COUNT,  /* elements of a list */
+    ARG_COUNT,  /* number of elements of a list */
     ARG_DEVICE,
-    ARG_DESTINATION, /* of a copy; for a batch, the list of destinations */
+    ARG_DESTINATION, /* destination of a copy; for a batch, the list of destinations */
     ARG_SOURCE,
-    ARG_BYTES, /* or elements, or the width in bytes; for a batch, the list of sizes */
+    ARG_BYTES, /* bytes, elements, or width in bytes; for a batch, the list of sizes */
     ARG_HEIGHT,
     ARG_DEPTH,
     ARG_DIRECTION,        /* enum cudaMemcpyKind */
-    ARG_DESTINATION_TYPE, /* from the enumeration that the row selects (enum memory_types) */
+    ARG_DESTINATION_TYPE, /* value of the enumeration that the row selects (enum memory_types) */
     ARG_SOURCE_TYPE,
-    ARG_DESTINATION_HOST, /* the destination if its type is host */
+    ARG_DESTINATION_HOST, /* the destination, if its type is host memory */
     ARG_SOURCE_HOST,
-    ARG_DESTINATION_ARRAY, /* the destination is an array if this is not null */
+    ARG_DESTINATION_ARRAY, /* the destination if it is an array, else null */
     ARG_SOURCE_ARRAY,
-    ARG_ADDRESS,  /* of existing memory: to be registered, mapped or freed */
-    ARG_PITCH,    /* pointer through which the call stores the bytes per row */
-    ARG_LOCATION, /* enum CUmemLocationType */
-    ARG_FORMAT,   /* of an array's elements: enum CUarray_format, and the number of channels */
-    ARG_CHANNELS,
-    ARG_CHANNEL_BITS, /* pointer to the four widths of cudaChannelFormatDesc */
-    ARG_LEVELS,       /* of a mipmapped array */
+    ARG_ADDRESS,      /* address at which to register, map or free memory */
+    ARG_PITCH,        /* pointer through which the call stores the bytes per row */
+    ARG_LOCATION,     /* enum CUmemLocationType */
+    ARG_FORMAT,       /* format of an array's elements: enum CUarray_format */
+    ARG_CHANNELS,     /* number of channels of an array's elements */
+    ARG_CHANNEL_BITS, /* pointer to the four widths in cudaChannelFormatDesc */
+    ARG_LEVELS,       /* number of levels of a mipmapped array */
     ARG_GRAPH,
     ARG_CHILD,     /* a graph that becomes a node of another one */
     ARG_NODE_TYPE, /* enum CUgraphNodeType */
@@ -116,8 +116,8 @@ enum argument {
 enum probe_kind {
     KIND_NONE,
     KIND_LAUNCH,        /* one kernel; arguments in registers and stack slots, or in a config structure */
-    KIND_LAUNCH_LEGACY, /* block and shared memory were set before, by KIND_SHAPE */
-    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, one structure of the block's size each */
+    KIND_LAUNCH_LEGACY, /* calls of KIND_SHAPE have set block and shared memory before */
+    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, described by as many structures with the size of the block */
     KIND_LAUNCH_ITEMS,  /* the grid is in work items, not in blocks */
     KIND_GRAPH_LAUNCH,
     KIND_HOST_FUNC,
@@ -132,10 +132,10 @@ enum probe_kind {
     KIND_CONTEXT_SET,  /* ARG_HANDLE replaces the current context; 0: pops it */
     KIND_CONTEXT_PUSH, /* ARG_HANDLE becomes current, until it is popped or destroyed */
     KIND_CONTEXT_POP,
-    KIND_DEVICE_SET,    /* the thread's device becomes ARG_DEVICE (runtime), or that of the context ARG_HANDLE (HIP) */
-    KIND_COPY,          /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
-    KIND_COPY_BATCH,    /* ARG_COUNT copies, from lists of addresses and sizes */
-    KIND_COPY_BATCH_3D, /* ARG_COUNT structures of the block's size; one without ARG_COUNT */
+    KIND_DEVICE_SET, /* the thread's device becomes ARG_DEVICE (runtime), or the device of context ARG_HANDLE (HIP) */
+    KIND_COPY,       /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
+    KIND_COPY_BATCH, /* ARG_COUNT copies, from lists of addresses and sizes */
+    KIND_COPY_BATCH_3D, /* ARG_COUNT structures with the size of the block; one if there is no ARG_COUNT */
     KIND_WAIT,          /* the host waits for the device, or polls it */
     KIND_ALLOC, /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT, at least
                    ARG_BYTES x ARG_HEIGHT */
@@ -146,32 +146,32 @@ enum probe_kind {
     KIND_PHYSICAL_FREE,   /* releases ARG_HANDLE */
     KIND_MAP,             /* ARG_BYTES of physical memory ARG_HANDLE are mapped at ARG_ADDRESS */
     KIND_UNMAP,
-    KIND_CONTEXT_DESTROY, /* the context ARG_HANDLE, the primary context of ARG_DEVICE, or everything of HIP on the
-                             thread's device ends, with its memory */
+    KIND_CONTEXT_DESTROY, /* ends the context ARG_HANDLE, the primary context of ARG_DEVICE, or, for HIP, everything on
+                             the thread's device; frees its memory */
     KIND_CONTEXT_RELEASE, /* releases the primary context of ARG_DEVICE, which ends with its last holder */
     KIND_TRIM,            /* a pool frees memory that it keeps in reserve */
     KIND_INIT,            /* the first call of a process */
     KIND_GRAPH_NEW,       /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
-    KIND_GRAPH_NODE,    /* ARG_GRAPH gets a node, whose kind is in the row or in ARG_NODE_TYPE, or which is ARG_CHILD */
+    KIND_GRAPH_NODE,    /* adds a node to ARG_GRAPH: the graph ARG_CHILD, or of the kind in the row or ARG_NODE_TYPE */
     KIND_GRAPH_DESTROY, /* ARG_GRAPH is destroyed */
     KIND_GRAPH_INSTANTIATE, /* *ARG_OUT is an executable graph of ARG_GRAPH */
     KIND_GRAPH_UPLOAD,      /* the executable graph ARG_FUNC is uploaded */
     KIND_GRAPH_UPDATE,      /* ARG_FUNC is updated to ARG_GRAPH; if that fails, *ARG_OUT is the reason */
-    KIND_GRAPH_SET,         /* a node of ARG_FUNC gets other parameters */
+    KIND_GRAPH_SET,         /* changes the parameters of a node of ARG_FUNC */
     KIND_EXEC_DESTROY,      /* ARG_FUNC is destroyed */
     KIND_EVENT_RECORD,      /* ARG_HANDLE is recorded in ARG_STREAM */
     KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
     KIND_EVENT_DESTROY,     /* ARG_HANDLE is destroyed */
     KIND_STREAM_NEW,        /* *ARG_OUT is a stream */
     KIND_STREAM_DESTROY,    /* ARG_STREAM is destroyed */
-    KIND_COLLECTIVE,        /* by all ranks of the communicator ARG_HANDLE: ARG_BYTES elements of type ARG_FORMAT */
+    KIND_COLLECTIVE,        /* ARG_BYTES elements of type ARG_FORMAT, by all ranks of the communicator ARG_HANDLE */
     KIND_MESSAGE,           /* like KIND_COLLECTIVE, but between two ranks */
     KIND_GROUP_BEGIN,       /* later calls of this thread are enqueued when the group ends */
     KIND_GROUP_END,
     KIND_GROUP_DROP,   /* the group ends, and nothing is enqueued */
-    KIND_COMM_NEW,     /* *ARG_OUT is a communicator; with ARG_COUNT, that many */
+    KIND_COMM_NEW,     /* *ARG_OUT is a communicator; with ARG_COUNT, an array of them */
     KIND_COMM_DESTROY, /* ARG_HANDLE is destroyed */
-    KIND_COMM_QUERY,   /* state of ARG_HANDLE; *ARG_OUT, if there is one, is its error */
+    KIND_COMM_QUERY,   /* queries ARG_HANDLE; *ARG_OUT, if there is one, is its error */
     KINDS,
 };
 
@@ -199,10 +199,10 @@ enum memory {
     MEMORY_UNKNOWN,
     MEMORY_DEVICE,
     MEMORY_ARRAY,
-    MEMORY_MANAGED,  /* host or device, by the last access */
-    MEMORY_PINNED,   /* host */
-    MEMORY_PAGEABLE, /* host */
-    MEMORY_HOST,     /* pinned or pageable */
+    MEMORY_MANAGED,  /* in host or device memory, depending on the last access */
+    MEMORY_PINNED,   /* host memory */
+    MEMORY_PAGEABLE, /* host memory */
+    MEMORY_HOST,     /* host memory, pinned or pageable */
     MEMORIES,
 };
 
@@ -211,16 +211,16 @@ enum holding {
     HOLDING_NONE,
     HOLDING_DEVICE,
     HOLDING_ARRAY,
-    HOLDING_POOL, /* allocated in stream order */
+    HOLDING_POOL, /* memory allocated in stream order */
     HOLDING_VMM,  /* physical memory, mapped or not */
     HOLDING_MANAGED,
     HOLDING_PINNED,
-    HOLDING_REGISTERED, /* existing host memory, pinned */
-    HOLDING_IMPORTED,   /* memory of another process */
-    HOLDING_EXTERNAL,   /* memory of another API */
+    HOLDING_REGISTERED, /* existing host memory that was pinned */
+    HOLDING_IMPORTED,   /* memory imported from another process */
+    HOLDING_EXTERNAL,   /* memory imported from another API */
     HOLDING_RESERVED,   /* reserved addresses */
     HOLDING_MAPPED,     /* mapped addresses, whose memory counts elsewhere */
-    HOLDING_GRAPH,      /* memory of a graph's allocation node, which exists while the graph runs */
+    HOLDING_GRAPH,      /* memory allocated by a graph's node, which exists while the graph runs */
     HOLDING_POOL_OBJECT,
     HOLDING_MULTICAST,
     HOLDINGS,
@@ -245,13 +245,13 @@ enum wait {
     WAIT_VALUE, /* the stream waits, not the host */
     WAIT_COPY,  /* synchronous copies */
     WAIT_FREE,
-    WAIT_POLL, /* returns CUDA_ERROR_NOT_READY while the work is not done */
+    WAIT_POLL, /* does not block: returns CUDA_ERROR_NOT_READY while the work is not done */
     WAITS,
 };
 
 #define PROBE_ROWS_MAX 1024 /* per tool; a power of two */
 
-/* Enumerations of memory types, by their offset in a table of all of them. */
+/* Enumerations of memory types: the offset of each in a table that contains the values of all. */
 enum memory_types {
     TYPES_CUDA = 0,    /* CUmemorytype, up to 4 */
     TYPES_OPERAND = 8, /* CUmemcpy3DOperandType, up to 2 */
@@ -268,17 +268,17 @@ struct probe_row {
     __u8 per_thread_stream; /* _ptsz, _ptds: stream 0 is the calling thread's own */
     __u8 asynchronous;      /* the function returns before the work is done */
     __u8 element_bytes;     /* bytes per unit of ARG_BYTES */
-    __u8 direction;         /* DIRECTION_UNKNOWN: given by the arguments */
+    __u8 direction;         /* DIRECTION_UNKNOWN if the arguments determine it */
     __u8 memory;            /* enum memory that is allocated or freed */
     __u8 wait;
-    __u8 array_elements; /* if an array takes part, ARG_BYTES counts its elements, not bytes */
+    __u8 array_elements; /* if source or destination is an array, ARG_BYTES is in elements, not in bytes */
     __u8 holding;        /* enum holding that is allocated or freed */
-    __u8 out_offset;     /* from ARG_OUT to where the result is stored */
-    __u8 pitch_offset;   /* from ARG_PITCH to where the pitch is stored */
+    __u8 out_offset;     /* offset from ARG_OUT to the result */
+    __u8 pitch_offset;   /* offset from ARG_PITCH to the pitch */
     __u8 node;           /* enum graph_node */
-    __u8 often;          /* called more often than others, so a program may be for it alone */
-    __u8 counted_as;     /* enum probe_kind that tools count it as; all forms of launch are KIND_LAUNCH */
-    __u8 types;          /* enum memory_types of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
+    __u8 often;          /* called so often that it may have a program of its own */
+    __u8 counted_as;     /* enum probe_kind under which tools count it; KIND_LAUNCH for all forms of launch */
+    __u8 types;          /* enum memory_types that ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE have values of */
     struct operand args[ARGUMENTS];
 };
 
@@ -287,7 +287,7 @@ static inline __attribute__((always_inline)) int operand_present(__u8 word)
     return word != WORD_ZERO && word != WORD_ONE;
 }
 
-/* A word that was read at once, by its number. Without branches, like operand_part(). */
+/* One of the words that were read at once. Has no branches, like operand_part(). */
 static inline __attribute__((always_inline)) unsigned long long operand_word(const unsigned long long* words,
                                                                              unsigned number)
 {
@@ -300,8 +300,8 @@ static inline __attribute__((always_inline)) unsigned long long operand_word(con
     return word;
 }
 
-/* Without branches: a call has up to twelve arguments, and the verifier walks every path. The barriers keep clang from
- * turning the shifts into branches. */
+/* Has no branches, because a call has up to twelve arguments, and the verifier walks every path. The barriers keep
+ * clang from turning the shifts into branches. */
 static inline __attribute__((always_inline)) unsigned long long operand_part(unsigned long long word, __u8 part)
 {
     unsigned long long down = part >> 1 & 32, up = part & 32;

@@ -30,9 +30,8 @@ struct python_layout {
     __u64 start_ns; /* process start, CLOCK_BOOTTIME, rounded to clock ticks; needed because pids are reused */
     __s32 slot;     /* from the thread pointer to the thread's state */
     __u16 thread_id;
-    __u16 frame; /* in the state: the innermost frame, or a structure that points to it */
-    __u8
-        frame_in_cframe; /* in that structure: the innermost frame; PYTHON_NONE if `frame` points to the frame itself */
+    __u16 frame;          /* in the state: the innermost frame, or a structure that points to it */
+    __u8 frame_in_cframe; /* in that structure: innermost frame; PYTHON_NONE if `frame` is the frame */
     /* in a frame */
     __u8 code;
     __u8 previous;
