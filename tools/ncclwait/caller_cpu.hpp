@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU and run-queue time of calling threads (schedstat), which needs no probe.
+// CPU and run-queue time of the threads that make NCCL calls, read from schedstat. Needs no probe.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -18,17 +18,17 @@ using Caller = std::pair<ImageId, uint32_t>; // a thread of a process
 class CallerCpu {
 public:
     struct Share {
-        uint64_t covered_ns = 0; // since the thread was first read, or the last report
+        uint64_t covered_ns = 0; // from the last report, or the thread's first reading if that is later
         uint64_t used_ns = 0;
         uint64_t waited_ns = 0; // runnable, but without a CPU
     };
 
-    // To be called once a second, and before a report, with the threads that have called since the last report. A
+    // To be called once a second, and before a report, with the threads that have made calls since the last report. A
     // thread that exits keeps its last values.
     void read(std::span<const Caller> callers, uint64_t now_ns);
-    // nullopt: not known.
+    // nullopt if the thread has not been read twice.
     std::optional<Share> of(const Caller& caller) const;
-    // To be called after a report. Forgets threads that exited.
+    // To be called after a report. Forgets threads that have exited.
     void begin_interval();
 
 private:
@@ -45,14 +45,17 @@ private:
     std::map<Caller, Known> callers_;
 };
 
-// Decides when to scan the processes of a silent communicator. Most are idle, and their waits are traced while they are
-// scanned. So they are scanned for a few seconds, and again after pauses that double while nothing changes.
+// Decides when to scan the processes of a silent communicator. Most silent communicators are merely idle, and scans
+// need waits to be traced, which costs time. So each is scanned for a few seconds, and again after pauses that double
+// until something changes.
 class IdleScans {
 public:
-    static constexpr unsigned scans_in_a_row = 4; // a result arrives by the second scan, and two must agree
+    static constexpr unsigned scans_in_a_row =
+        4; // the first result arrives by the second scan, and two results must agree
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 
-    // To be called once a second for each silent communicator. waits: one of its threads is known to wait for the GPU.
+    // To be called once a second for each silent communicator. since_ns: the start of its silence. waits: true if one
+    // of its threads is known to wait for the GPU.
     bool is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns);
     // Forgets communicators that is_due() was not called for in this round: they are no longer silent.
     void end_round();
@@ -60,7 +63,7 @@ public:
 private:
     struct Silence {
         uint64_t since_ns = 0;
-        unsigned scanned = 0; // in a row
+        unsigned scanned = 0; // scans since the last pause
         uint64_t pause_ns = 0, until_ns = 0;
         bool asked = false;
     };

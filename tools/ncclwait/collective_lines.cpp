@@ -9,12 +9,13 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_pending_lines = 4096;      // of a communicator
-constexpr uint64_t max_wait_ns = 2'000'000'000; // for the next call of a rank, after its wait for the GPU
+constexpr size_t max_pending_lines = 4096; // per communicator
+constexpr uint64_t max_wait_ns =
+    2'000'000'000; // from a rank's wait for the GPU to its next call; after that, its arrival is complete
 
 } // namespace
 
-// Makes a line of the arrivals at the front of these ranks' queues.
+// Makes a line from the arrivals at the front of the ranks' queues.
 void Collectives::add_line(const std::vector<Rank*>& ranks, bool joined)
 {
     if (!detail_.lines || detail_.failed)
@@ -55,11 +56,11 @@ void Collectives::add_wait(Communicator& communicator, Rank& rank, const waited_
             }
 }
 
-// True if nothing more can be learned about a line. line: the first pending line of its communicator.
+// True if no later event can change the line, which must be the first pending line of its communicator.
 bool Collectives::is_followed(const Communicator& communicator, const Line& line, uint64_t now_ns)
 {
     const auto follows = [&](const RankArrival& arrival) {
-        const auto is_it = [&](const auto& other) { return other.rank == arrival.rank; };
+        const auto is_rank = [&](const auto& other) { return other.rank == arrival.rank; };
         const auto rank = std::ranges::find_if(
             communicator.ranks, [&](const Rank* one) { return one->identity.rank == static_cast<int>(arrival.rank); });
         if (rank == communicator.ranks.end() || (*rank)->left || !(*rank)->queue.empty())
@@ -67,7 +68,7 @@ bool Collectives::is_followed(const Communicator& communicator, const Line& line
         if (arrival.wait_ns && now_ns > arrival.ns + arrival.wait_ns + max_wait_ns)
             return true;
         return std::any_of(std::next(communicator.lines.begin()), communicator.lines.end(),
-                           [&](const Line& later) { return std::ranges::any_of(later.ranks, is_it); });
+                           [&](const Line& later) { return std::ranges::any_of(later.ranks, is_rank); });
     };
     return std::ranges::all_of(line.ranks, follows);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection of communicators that make no progress, from arrivals that wait for other ranks.
+// Detection of communicators that make no progress, by comparing the arrivals of their ranks.
 #include "tools/ncclwait/collectives.hpp"
 
 #include <algorithm>
@@ -9,11 +9,12 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t mismatches_max = 256;
-constexpr uint64_t min_matches = 64; // for aligned ranks: before that many matches, the alignment may be wrong
+// Mismatches of aligned ranks count only after this many matches in a row: until then, the alignment may be wrong.
+constexpr uint64_t min_matches = 64;
 
 } // namespace
 
-// number: counts from 0.
+// number: of the collective, counted from 0.
 Collectives::Ref Collectives::ref_of(const Rank& rank, int64_t number) const
 {
     const Communicator& communicator = communicators_.at(rank.communicator);
@@ -44,7 +45,7 @@ Collectives::RankArrival Collectives::arrival_at(const Rank& rank, const Arrival
             .stack = arrival.stack};
 }
 
-// arrival: at the collective; null if the rank has not entered it.
+// arrival: the rank's arrival at the stalled collective; null if it has not entered it.
 Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival) const
 {
     Member member;
@@ -70,8 +71,8 @@ Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival
     return member;
 }
 
-// Compares the arrivals at the front of all queues, which are one collective. A mismatch is reported once, until the
-// ranks match again.
+// Compares the arrivals at the front of all queues, which belong to the same collective. After a mismatch, further ones
+// are not reported until the ranks match again.
 void Collectives::compare_front(Communicator& communicator)
 {
     const std::vector<Rank*>& ranks = communicator.ranks;

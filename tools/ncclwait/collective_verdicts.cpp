@@ -71,7 +71,8 @@ std::string seconds_in_words(uint64_t ns)
 
 namespace {
 
-constexpr uint64_t place_timeout_ns = 3'000'000'000; // for the helper that finds the calls of threads
+constexpr uint64_t place_timeout_ns =
+    3'000'000'000; // how long to wait for the helper that finds the current calls of threads
 
 using Member = Collectives::Member;
 using Stall = Collectives::Stall;
@@ -81,7 +82,7 @@ uint64_t ago(uint64_t ns, uint64_t now_ns)
     return now_ns - std::min(now_ns, ns);
 }
 
-// "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all are.
+// "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all are seen.
 std::string unseen_ranks_text(const Collectives::Ref& ref)
 {
     return ref.here < ref.ranks
@@ -127,7 +128,7 @@ void CollectiveVerdicts::waited(const waited_record& wait)
 
 std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collectives, uint64_t now_ns)
 {
-    // Scans begin at half of the limit, so that their results are there in time.
+    // Scans begin at half of the limit, so that their results are available when it is reached.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
     std::set<pid_t> processes;
     std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // of the previous check
@@ -157,7 +158,7 @@ std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collective
             continue;
         if (is_missing && !reported.contains(communicator) && !is_activity_known(stall) &&
             ago(stall.since_ns, now_ns) < limit_ns_ + place_timeout_ns)
-            continue; // until the next check
+            continue; // retry at the next check
         CollectiveVerdict verdict = is_missing ? missing(std::move(stall), now_ns) : stuck(std::move(stall), now_ns);
         const Reported now{verdict.kind, verdict.stall.since_ns, verdict.ranks};
         const auto before = reported.find(communicator);
@@ -168,7 +169,7 @@ std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collective
     return verdicts;
 }
 
-// Watches the processes of a silent communicator, unless it is in a pause.
+// Watches the processes of a silent communicator, unless its scans are paused (IdleScans).
 void CollectiveVerdicts::watch_silent(const Stall& stall, uint64_t now_ns, std::map<uint32_t, uint64_t>& before)
 {
     const bool waits = std::ranges::any_of(stall.members, [this](const Member& member) {
@@ -181,8 +182,8 @@ void CollectiveVerdicts::watch_silent(const Stall& stall, uint64_t now_ns, std::
         silent_[member.image.pid] = before.try_emplace(member.image.pid, now_ns).first->second;
 }
 
-// A communicator is stuck if a thread of one of its ranks was in the same wait in two scans, and none of the process's
-// waits has returned since they are watched. Others are silent because they are idle or stopped.
+// A communicator is stuck if a thread of one of its ranks was in the same wait in two scans, and none of that process's
+// waits has returned since it was first watched. Otherwise its processes are merely idle or stopped.
 bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
 {
     return std::ranges::any_of(stall.members, [&](const Member& member) {
@@ -214,7 +215,7 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-// Why the thread that called the collective is stopped or frozen; empty: it is not.
+// Why the thread that called the collective is stopped or frozen; empty if it is neither.
 std::string CollectiveVerdicts::suspension_of(const Member& member) const
 {
     const uint32_t pid = member.image.pid;
@@ -299,9 +300,10 @@ CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
 
 namespace {
 
-constexpr int64_t shift_max = 128; // calls that a rank may be ahead when tracing begins
+constexpr int64_t shift_max = 128; // calls that one rank may be ahead of another when tracing begins
 constexpr int64_t waits_to_align = 4;
-constexpr double min_margin = 0.2, max_impossible = 0.5; // some waits are for other streams
+// Shares of calls. Even the right shift has impossible pairs, because some waits are for other streams.
+constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace
 
@@ -330,7 +332,7 @@ std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<con
                         static_cast<double>(impossible) / static_cast<double>(with_wait), shift});
     }
     if (fits.size() < 2)
-        return std::nullopt; // no alternative to compare it with
+        return std::nullopt; // there is no alternative to compare with
     const Fit best = *std::ranges::min_element(fits);
     const auto is_as_good = [&best](const Fit& fit) {
         return fit.unlike <= best.unlike + min_margin && fit.impossible <= best.impossible + min_margin;

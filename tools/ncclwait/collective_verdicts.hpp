@@ -17,12 +17,12 @@
 
 namespace gpusnoop {
 
-// Texts for sentences.
+// Phrases of messages.
 
 // "rank 5", "ranks 0-3,7"
 std::string ranks_in_words(std::span<const unsigned> ranks);
 
-// "AllReduce of 4 MiB (collective 61)", as far as known.
+// "AllReduce of 4 MiB (collective 61)", without the parts that are not known.
 std::string collective_in_words(const Collectives::Ref& ref, const Collectives::RankArrival& arrival);
 
 // "AllReduce of 1000 float32, sum": everything that must be the same in all ranks.
@@ -35,12 +35,12 @@ struct CollectiveVerdict {
     struct Activity { // of one rank
         std::string text{};
         ImageId image{};
-        std::vector<uint64_t> callers{}; // of its current call, the innermost first
+        std::vector<uint64_t> callers{}; // return addresses at its current call, innermost first
     };
     std::string_view kind; // "missing", "mismatch", "stuck", or "ras"
     Collectives::Stall stall;
     uint64_t time_ns = 0;        // CLOCK_MONOTONIC
-    std::vector<unsigned> ranks; // that are missing, or differ from most
+    std::vector<unsigned> ranks; // ranks that are missing, differ from most others, or are behind (RAS)
     std::string text;
     std::vector<Activity> activities{};
 };
@@ -56,7 +56,7 @@ public:
     std::vector<CollectiveVerdict> check(Collectives& collectives, uint64_t now_ns);
     // A wait for the GPU has returned, so its process makes progress.
     void waited(const waited_record& wait);
-    // True while a silent communicator is watched: it is stuck only if no wait returns, so waits must be traced.
+    // True while a silent communicator is watched. It is stuck only if no wait returns, so waits must be traced.
     bool needs_waits() const { return !silent_.empty(); }
 
 private:
@@ -80,14 +80,16 @@ private:
     ThreadPlaces places_;
     Suspensions suspensions_;
     IdleScans idle_scans_;
-    std::map<uint64_t, Reported> reported_;  // by communicator
-    std::map<uint32_t, uint64_t> silent_;    // start of watching, by process
-    std::map<uint32_t, uint64_t> waited_ns_; // last return of a wait, by process in silent_
+    std::map<uint64_t, Reported> reported_; // by communicator
+    std::map<uint32_t, uint64_t> silent_;   // time when watching a process began, by process id
+    std::map<uint32_t, uint64_t>
+        waited_ns_; // time when a wait last returned, by process id; only for processes in silent_
 };
 
-// Alignment of ranks whose calls were not counted from the start.
+// Alignment of ranks that made calls before tracing began.
 
-// One call of a rank. done_ns: when a wait for it returned; never: no wait is known.
+// One call of a rank. done_ns: time when a wait for the call returned, or `never` if no such wait is known. signature:
+// size and operation.
 struct Pattern {
     uint64_t ns, done_ns, signature;
     static constexpr uint64_t never = UINT64_MAX;

@@ -12,13 +12,13 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t arrivals_max = 1 << 16; // queued per rank
-constexpr size_t all_arrivals_max = 1 << 21;
+constexpr size_t arrivals_max = 1 << 16;     // queued per rank
+constexpr size_t all_arrivals_max = 1 << 21; // queued in all ranks
 constexpr size_t group_calls_max = 1 << 12;
-constexpr size_t max_rank_callers = 64; // threads of a rank
-constexpr size_t pattern_calls = 512;
-constexpr size_t calls_to_align = 16;                  // wait for this many, unless no more arrive
-constexpr int64_t unknown_position = int64_t{1} << 40; // of the first call of a rank that is older than the run
+constexpr size_t max_rank_callers = 64;                // threads of a rank
+constexpr size_t pattern_calls = 512;                  // compared to align ranks
+constexpr size_t calls_to_align = 16;                  // wait for this many, but only for two rounds
+constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first call of a rank that is older than the run
 
 } // namespace
 
@@ -72,7 +72,8 @@ void Collectives::learn(const comm_record& record)
     communicator.rounds = 0;
 }
 
-// Two jobs may have the same hash: then both have a rank of the same number, which belongs to another communicator.
+// Finds or adds the communicator of a rank. Two jobs may have the same hash: a communicator that already has a rank of
+// this number belongs to another job.
 Collectives::Communicator& Collectives::communicator_of(Rank& rank)
 {
     for (auto& [number, one] : communicators_) {
@@ -90,7 +91,7 @@ Collectives::Communicator& Collectives::communicator_of(Rank& rank)
     return added;
 }
 
-// After a lost call, the numbers of later calls are not known.
+// If the record of a call was lost, the numbers of later calls are not known.
 void Collectives::check_sequence(const collective_call& call)
 {
     Rank* const rank = find_rank(call.comm);
@@ -145,7 +146,7 @@ void Collectives::add(const collective_call& call)
     }
 }
 
-// The end of the outermost group enqueues all of the group's calls, or all of them fail.
+// When the outermost group ends, all of its calls are enqueued, or all of them fail.
 void Collectives::group_ends(const collective_call& end, bool dropped)
 {
     const auto found = groups_.find(end.tid);
@@ -195,7 +196,7 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
 {
     Rank* const rank = find_rank(call.comm);
     if (!rank)
-        return; // its record was lost, which is reported elsewhere
+        return; // the record of its creation was lost; losses are reported elsewhere
     Arrival arrival = arrival_of(*rank, call);
     if (rank->callers.size() < max_rank_callers)
         rank->callers.insert(call.tid);
@@ -229,7 +230,8 @@ void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
     rank.queue.push_back(arrival);
 }
 
-// alone: there is no other rank to join with, so the calls do not count as unjoined.
+// Empties the queue without joining its calls. alone: there is no other rank to join with, so they do not count as
+// unjoined.
 void Collectives::leave_unjoined(Rank& rank, bool alone)
 {
     for (; !rank.queue.empty(); rank.queue.pop_front(), rank.next++) {
@@ -239,7 +241,7 @@ void Collectives::leave_unjoined(Rank& rank, bool alone)
     }
 }
 
-// Gives up the positions of all ranks: they must be aligned again.
+// Discards the positions of all ranks, which must then be aligned again.
 void Collectives::lose_step(Communicator& communicator)
 {
     for (Rank* rank : communicator.ranks) {
@@ -257,7 +259,8 @@ void Collectives::forget(const ImageId& image)
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
-// A process may create any number of communicators and leave all but one rank of each idle.
+// Bounds the queues of all ranks together: a process may create any number of communicators, and call only one rank of
+// each.
 void Collectives::limit_memory()
 {
     size_t waiting = 0;
@@ -391,7 +394,8 @@ bool Collectives::align(Communicator& communicator, bool last)
     return true;
 }
 
-// Later calls may allow an alignment. Always returns false.
+// Keeps a bounded number of calls, because later ones may allow an alignment. Always returns false, as the result of
+// align().
 bool Collectives::retry_later(Communicator& communicator)
 {
     if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))
@@ -472,7 +476,7 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         rank->sums.clear();
     }
-    // Ranks that are still in a communicator have unfinished calls.
+    // A rank that has left stays in its communicator while calls of the communicator are not joined yet.
     std::erase_if(ranks_, [&](const auto& item) {
         const Rank& rank = *item.second;
         const auto found = communicators_.find(rank.communicator);

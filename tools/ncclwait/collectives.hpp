@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the NCCL calls of all ranks on this machine: which rank entered each collective last, and how late.
+// Joins the NCCL calls of all ranks on this machine, to find which rank entered each collective last, and how late.
 //
 // All ranks of a communicator issue the same collectives in the same order, so the n-th call of one rank belongs to the
 // n-th calls of the others. Each rank has a queue of arrivals; when no queue is empty, their fronts are one collective.
 // A rank whose creation was traced starts with call 0. An older one starts at an unknown position and is aligned with
 // another rank, such that their operations and sizes match and no wait for a call returned before the other rank
-// entered it. Timestamps cannot align ranks: a slow rank's call n may be closer to the others' call n+1.
+// entered that call. Timestamps cannot align ranks: a slow rank's call n may be closer in time to the others' call n+1.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -30,7 +30,8 @@
 
 namespace gpusnoop {
 
-// The kernel side's table of calls in flight. Entries of processes that were killed in a call must be removed here.
+// The kernel side's table of calls in flight. The kernel side removes an entry when its call returns; forget() removes
+// those of processes that were killed during a call.
 class FrontCalls {
 public:
     explicit FrontCalls(int fd) : calls_(fd, FRONT_CALLS) {}
@@ -64,14 +65,14 @@ class Collectives {
 public:
     struct Detail {
         bool per_thread = false, per_size = false, per_stream = false;
-        bool lines = false;   // collect lines of single collectives
-        bool failed = false;  // ... or of failed calls; group sums by result
+        bool lines = false;   // collect lines (-e)
+        bool failed = false;  // only failed calls have lines, and sums are grouped by result
         uint64_t unit_ns = 1; // unit of histograms of times
     };
     explicit Collectives(std::span<const Probe> probes, const Detail& detail) : probes_(probes), detail_(detail) {}
 
-    struct Part {                  // sums of one rank and operation since the last drain(), divided as in Detail
-        uint64_t communicator = 0; // a number that only this class uses
+    struct Part {                  // sums of one rank and operation since the last drain(), subdivided as in Detail
+        uint64_t communicator = 0; // internal number
         std::optional<uint64_t> hash{};
         ImageId image{};
         uint32_t tid = 0;
@@ -79,20 +80,19 @@ public:
         unsigned here = 0;                        // number of ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
-        std::optional<uint64_t> size;   // with per_size: calls move from this power of two up to twice as many bytes
+        std::optional<uint64_t> size;   // with per_size: bytes of a call, from this power of two to just under the next
         std::optional<uint64_t> stream; // with per_stream, for calls that take one
-        int result = 0;                 // with failed: of failed calls
-        std::set<uint32_t> callers;     // threads of the rank that made calls, of any operation
+        int result = 0;                 // with Detail::failed: result of the failed calls
+        std::set<uint32_t> callers;     // threads that called any operation of the rank
         CollectiveSums sums;
     };
 
-    // A collective of a communicator, and how much of the communicator is seen.
+    // Identifies a collective, and states how much of its communicator is seen.
     struct Ref {
         uint64_t communicator = 0, hash = 0;
         unsigned ranks = 0, here = 0;
         Joined joined = Joined::alone;
-        std::optional<uint64_t>
-            number{}; // of the collective, from 1 on; unknown if the communicator is older than the run
+        std::optional<uint64_t> number{}; // of the collective, from 1 on; nullopt if it was not counted from 1
     };
     // The arrival of a rank at a collective.
     struct RankArrival {
@@ -106,9 +106,9 @@ public:
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
         uint64_t wait_ns = 0; // the process's longest wait for the GPU before its next collective; 0: none
-        int32_t stack = -1;   // of the caller; negative: none
+        int32_t stack = -1;   // id of the caller's stack; negative: none
     };
-    // The arrivals of all ranks at one collective, in the order of ranks. A single arrival if it cannot be joined.
+    // The arrivals of all ranks at one collective, in the order of ranks; or a single arrival that cannot be joined.
     struct Line {
         Ref ref;
         bool joined = false;
@@ -117,11 +117,11 @@ public:
     };
     // A rank of a stalled communicator: its arrival at the stalled collective, or else at its last one.
     struct Member : RankArrival {
-        bool has_entered = false;            // the stalled collective
-        bool called = false;                 // any collective, as far as seen
+        bool has_entered = false;            // it has entered the stalled collective
+        bool called = false;                 // it has entered some collective since tracing began
         bool exited = false;                 // its process has exited
         bool destroyed = false;              // it has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of another communicator that its process has called since
+        std::optional<uint64_t> elsewhere{}; // hash of another communicator that its process has used since
         std::string_view operation_elsewhere{};
     };
     // A communicator that makes no progress, or whose ranks do not match.
@@ -133,7 +133,7 @@ public:
         };
         Kind kind = Kind::silent;
         Ref ref;
-        uint64_t since_ns = 0; // first arrival; of silent communicators, the last one
+        uint64_t since_ns = 0; // time of the first arrival; for silent communicators, of the last one
         std::vector<Member> members;
     };
 
@@ -142,25 +142,25 @@ public:
     void waited(const waited_record& wait);
     // The process of the kernel side's communicator with this number.
     std::optional<ImageId> image_of(uint32_t comm) const;
-    // True if some ranks must be aligned, for which waits must be traced.
+    // True if some ranks must be aligned, which requires tracing waits.
     bool needs_alignment() const;
-    // Threads of all ranks that have called since the last drain().
+    // Threads that have made calls since the last drain(), for all ranks.
     std::vector<Caller> callers() const;
     // To be called when a process has exited.
     void forget(const ImageId& image);
     // Joins the calls received so far. last: no more will follow.
     void join(bool last = false);
     std::vector<Part> drain();
-    // As of the last join(): communicators without progress since `before_ns`, and mismatches found since the last
-    // call.
+    // Communicators that have made no progress since `before_ns`, as of the last join(), and mismatches found since the
+    // last call of stalls().
     std::vector<Stall> stalls(uint64_t before_ns);
-    // The lines that are complete; last: all lines.
+    // Removes and returns the complete lines. last: also incomplete ones.
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
 
 private:
     struct SumKey { // within a rank
         uint16_t operation = 0;
-        uint8_t octave = 0; // of the size, from 1 on
+        uint8_t octave = 0; // bit width of the size, plus 1; 0: not grouped by size, or not known
         uint32_t tid = 0;
         std::optional<uint64_t> stream{};
         int result = 0;
@@ -175,7 +175,7 @@ private:
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
         bool sized = true;
-        uint64_t done_ns = UINT64_MAX; // return of a wait for it: by then all ranks had entered it
+        uint64_t done_ns = UINT64_MAX; // return of a wait for this collective: all ranks had entered it by then
         uint64_t wait_ns = 0;          // as in RankArrival
         int32_t stack = -1;            // as in RankArrival
 
@@ -191,28 +191,28 @@ private:
         comm_identity identity{};
         uint64_t communicator = 0;     // 0: not known
         bool made = false;             // its creation was traced
-        bool in_step = false;          // `next` is comparable with that of other ranks
-        bool left = false;             // it is destroyed, or its process has exited
-        bool destroyed = false;        // by its process
-        uint32_t sequence = 0;         // of its last call
+        bool in_step = false;          // `next` is comparable with other ranks' `next`
+        bool left = false;             // it has been destroyed, or its process has exited
+        bool destroyed = false;        // its process has destroyed it
+        uint32_t sequence = 0;         // sequence number of its last call
         int64_t next = 0;              // number of the call at the front of the queue
-        std::optional<Arrival> latest; // counted
+        std::optional<Arrival> latest; // last counted arrival, which may have left the queue
         std::deque<Arrival> queue;
         std::map<SumKey, CollectiveSums> sums;
-        std::set<uint32_t> callers; // threads, since the last drain()
+        std::set<uint32_t> callers; // threads that have made calls since the last drain()
     };
     struct Communicator {
         uint64_t hash = 0;
         std::vector<Rank*> ranks;
         unsigned rounds = 0; // calls of join() since the last new rank
-        size_t here = 0;     // maximum number of ranks since the last report
+        size_t here = 0;     // maximum number of ranks on this machine since the last report
         bool aligned = false;
         Joined joined = Joined::alone;
-        uint64_t matches_in_a_row = 0; // collectives
+        uint64_t matches_in_a_row = 0; // consecutive collectives with equal calls
         bool differs = false;          // the last collective did not match
         std::deque<Line> lines;        // pending
     };
-    struct Group { // of a thread
+    struct Group { // open group of a thread
         uint32_t pid = 0;
         unsigned depth = 0;
         std::vector<collective_call> calls;
@@ -254,7 +254,7 @@ private:
     uint64_t communicators_seen_ = 0;
     std::unordered_map<uint32_t, Group> groups_; // by thread
     std::vector<Stall> mismatches_;              // since the last stalls()
-    std::vector<Line> loose_lines_;              // of removed communicators, and of failures
+    std::vector<Line> loose_lines_;              // lines of removed communicators, and of failed calls
 };
 
 } // namespace gpusnoop

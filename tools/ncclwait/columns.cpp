@@ -49,7 +49,8 @@ bool has_last_calls(const G& g, const C& c)
     return c.of_ranks() || g.communicators.size() == 1;
 }
 
-// For a communicator: last calls of the rank that arrived last most often. For some of its ranks: their last calls.
+// Calls in which a rank arrived last. A row of a communicator counts those of its straggler; a row of ranks, those of
+// all its ranks.
 G::Late last_calls(const G& g, const C& c)
 {
     if (c.of_ranks() || g.communicators.size() > 1)
@@ -58,7 +59,7 @@ G::Late last_calls(const G& g, const C& c)
     return late ? late->second : G::Late();
 }
 
-// A collective counts once for a communicator, and once for each rank.
+// Counts a collective once in a row of a communicator, and once per rank in a row of ranks.
 uint64_t joined_calls(const G& g, const C& c)
 {
     return c.of_ranks() ? g.sums.joined : g.sums.last;
@@ -69,7 +70,7 @@ Cell if_joined(const G& g, uint64_t value)
     return g.sums.joined ? Cell(value) : Cell();
 }
 
-// Sum over the calling threads; nullopt: not known for any.
+// Sum over the calling threads; nullopt if not known for any of them.
 std::optional<CallerCpu::Share> cpu_of(const G& g, const C& c)
 {
     std::optional<CallerCpu::Share> sum;
@@ -103,7 +104,7 @@ Shown of_one_rank(const C& c)
     return c.settings.rank ? unless_failed<C, where>(c) : Shown::no;
 }
 
-// Figures over all ranks of a communicator: in text, only in its rows.
+// Columns over all ranks of a communicator. In text, they are shown only if no row has only some of the ranks.
 Shown of_all_ranks(const C& c)
 {
     return unless_failed<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
@@ -173,10 +174,8 @@ constexpr F fields[] = {
          return Cell(static_cast<uint64_t>(static_cast<double>(g.sums.bytes) / c.seconds));
      },
      "Bytes of these calls, counted like nccl-tests: elements times their size; for AllGather, ReduceScatter, "
-     "AlltoAll, "
-     "Gather and Scatter, times the number of ranks. This is not a bus bandwidth, because it is not seen when a call "
-     "is "
-     "executed."},
+     "AlltoAll, Gather and Scatter, times the number of ranks. This is not a bus bandwidth, because it is not seen "
+     "when a call is executed."},
     {{"BYTES", "bytes", Unit::bytes, 7}, unless_failed<C>, sum<&CollectiveSums::bytes>, "", extra},
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
      [](const C& c) {
@@ -194,8 +193,7 @@ constexpr F fields[] = {
      [](const C& c) { return c.of_ranks() ? unless_failed<C, Shown::text>(c) : Shown::no; },
      [](const K&, const G& g, const C&) { return as_joined(g, mean(g.sums.wait_ns, g.sums.joined)); },
      "Average time from a rank's arrival to the last rank's; in JSON, the sum over ranks. It is the GPU that waits, "
-     "not "
-     "the CPU in the call."},
+     "not the CPU in the call."},
     {{"", "wait_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C&) { return if_joined(g, g.sums.wait_ns); }},
@@ -236,8 +234,7 @@ constexpr F fields[] = {
          return as_joined(g, mean(late.ns, late.calls));
      },
      "Average time in these calls from the last but one arrival to the last: what the call would gain if that rank "
-     "were "
-     "on time. In JSON, the sum."},
+     "were on time. In JSON, the sum."},
     {{"", "late_ns", Unit::count},
      unless_failed<C, Shown::json>,
      [](const K&, const G& g, const C& c) { return if_joined(g, last_calls(g, c).ns); }},
@@ -245,11 +242,9 @@ constexpr F fields[] = {
      of_one_rank<Shown::text>,
      cpu_percent<&CallerCpu::Share::used_ns>,
      "Share of the time in which the rank's calling threads ran (CPU%), and in which they were runnable but had no "
-     "CPU, "
-     "because other threads used the CPUs or their cgroup was throttled (RUNQ%), with `--by rank`. Counted from a "
+     "CPU, because other threads used the CPUs or their cgroup was throttled (RUNQ%), with `--by rank`. Counted from a "
      "second or less after a thread's first call; may exceed 100 if several threads call. A late rank with a high "
-     "RUNQ% "
-     "is late because it lacks CPU time; `cudagap`(8) shows why."},
+     "RUNQ% is late because it lacks CPU time; `cudagap`(8) shows why."},
     {{"RUNQ%", "", Unit::percent, 5}, of_one_rank<Shown::text>, cpu_percent<&CallerCpu::Share::waited_ns>},
     {{"", "cpu_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::used_ns>},
     {{"", "run_queue_ns", Unit::count}, of_one_rank<Shown::json>, cpu_cell<&CallerCpu::Share::waited_ns>},

@@ -30,7 +30,7 @@ struct Settings {
     std::string sort = "wait_ns"; // JSON key or header of a column
     bool events = false;          // a line per collective
     bool failed = false;          // only calls that failed
-    std::string measure;          // of the histogram; empty: none
+    std::string measure;          // name of the measure of histograms; empty: no histograms
     Measure histogram_of = Measure::none;
     uint64_t stalled_ns = 10'000'000'000; // minimum duration of a stall
     std::optional<uint32_t> ras_port;     // of NCCL's RAS service, if it is used
@@ -59,7 +59,7 @@ struct CollectiveGroup {
     std::optional<unsigned> ranks, here, device;
     std::set<Joined> joined;
     std::set<std::string_view> operations;
-    std::map<unsigned, Late> late; // by rank
+    std::map<unsigned, Late> late; // calls in which a rank arrived last, by rank
     std::set<Caller> callers;
     CollectiveSums sums;
 };
@@ -72,9 +72,9 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0; // that the table covers
+    double seconds = 0; // covered by the table
     const CallerCpu& cpu;
-    bool errors = false, unjoined = false; // the table has some
+    bool errors = false, unjoined = false; // the table has such calls
 
     const WhoView& who() const { return settings.view.who; }
     // True if a row may have only some of a communicator's ranks.
@@ -84,7 +84,7 @@ struct Context {
     }
 };
 
-// Shown only with -x, whose rows are of failed calls.
+// Shown only with -x, whose rows count failed calls.
 template<class C, Shown where>
 Shown where_failed(const C& c)
 {
@@ -97,7 +97,7 @@ inline constexpr std::string_view about_ranks = "Ranks seen on this machine, of 
                                                 "are not seen, the rank that all wait for may "
                                                 "be on another machine.";
 
-// Prints the groups as one table, sorted as the settings say. frames: the stack below a row.
+// Prints the groups as one table, in the order of Settings::sort. frames: returns the stack to print below a row.
 void print_groups(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns,
                   const std::function<Frames(const CollectiveGroup&)>& frames);
 
@@ -124,11 +124,11 @@ struct RankLine {
 };
 using RankLines = CallEvents<RankLine, Context>;
 std::span<const Field<Context, RankLine>> line_fields();
-// frames: the stack below a line.
+// frames: returns the stack to print below a line.
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
                 const std::function<Frames(const Collectives::RankArrival&)>& frames);
 
-// below: one line per rank with its activity.
+// below: lines to print below the verdict, with the activity of ranks.
 std::vector<Column> verdict_columns();
 void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);

@@ -176,7 +176,7 @@ bool NcclWait::tick(Output& output)
         collectives_->drain();
         forget_shown();
     }
-    // Trace waits until it is known whether some jobs are older than the run, and while results need them.
+    // Waits are traced until it is known whether some jobs are older than the run, and while results need them.
     return ticks_++ < ticks_at_start || settings_.events || collectives_->needs_alignment() || verdicts_->needs_waits();
 }
 
@@ -193,7 +193,7 @@ void NcclWait::check_stalls(Output& output)
             print_verdict(output, verdict, context(0), activity_lines(verdict));
 }
 
-// With stacks, if -U is given.
+// The lines below a verdict: the activity of ranks, with stacks if -U is given.
 std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdict)
 {
     std::vector<std::string> lines;
@@ -206,7 +206,7 @@ std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdi
     return lines;
 }
 
-// The stack of the calls by which a rank made the others wait longest.
+// The call stack from which a rank made the others wait longest in total.
 Frames NcclWait::late_callers(const CollectiveGroup& group)
 {
     const auto& from = group.sums.late_from;

@@ -85,7 +85,7 @@ std::string rank_text(const RasRank& rank)
 }
 
 // Empty if the rank is not behind the others.
-std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& most)
+std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& max_counts)
 {
     if (rank.missing)
         return rank.dead           ? "is considered dead"
@@ -93,8 +93,8 @@ std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& m
                                    : "does not know the communicator";
     std::string text;
     for (const auto& [operation, count] : rank.counts)
-        if (count < most.at(operation))
-            text += fmt::format("{}{} of {} {}", text.empty() ? "has launched " : ", ", count, most.at(operation),
+        if (count < max_counts.at(operation))
+            text += fmt::format("{}{} of {} {}", text.empty() ? "has launched " : ", ", count, max_counts.at(operation),
                                 operation);
     return text;
 }
@@ -125,14 +125,14 @@ std::optional<std::vector<RasCommunicator>> parse_ras_report(std::string_view js
 
 RasFinding analyze(const RasCommunicator& communicator)
 {
-    std::map<std::string, uint64_t> most;
+    std::map<std::string, uint64_t> max_counts;
     for (const RasRank& rank : communicator.ranks)
         for (const auto& [operation, count] : rank.counts)
-            most[operation] = std::max(most[operation], count);
+            max_counts[operation] = std::max(max_counts[operation], count);
     RasFinding finding;
     std::vector<unsigned> failed;
     for (const RasRank& rank : communicator.ranks) {
-        const std::string problem = behind(rank, most);
+        const std::string problem = behind(rank, max_counts);
         if (!problem.empty()) {
             finding.ranks.push_back(rank.rank);
             finding.lines.push_back(fmt::format("{} {}", rank_text(rank), problem));
@@ -194,7 +194,7 @@ std::optional<RasClient::Answer> RasClient::poll(uint64_t now_ns)
 
 namespace {
 
-constexpr uint64_t pause_ns = 2'000'000'000; // between requests: each one goes to all hosts of the job
+constexpr uint64_t pause_ns = 2'000'000'000; // between requests, because each one is forwarded to all hosts of the job
 
 } // namespace
 
@@ -253,7 +253,7 @@ void RasVerdicts::apply(const std::vector<RasCommunicator>& report, uint64_t now
     }
 }
 
-// Repeats a warning only if the error has changed.
+// Warns only if the error differs from the last one.
 void RasVerdicts::warn_of_error(const std::string& why)
 {
     if (reported_ == why)

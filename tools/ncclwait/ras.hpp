@@ -17,17 +17,17 @@ namespace gpusnoop {
 
 struct RasRank {
     unsigned rank = 0;
-    std::string host{}; // its address in the job's network
-    int64_t pid = -1;   // on that host; -1: not known
+    std::string host{}; // address of its host in the job's network
+    int64_t pid = -1;   // process id on that host; -1: not known
     bool missing = false, unresponsive = false, dead = false;
-    int64_t error = 0;                        // asynchronous error of its communicator
-    std::map<std::string, uint64_t> counts{}; // by operation; empty for missing ranks
+    int64_t error = 0;                        // asynchronous error of its communicator, an ncclResult_t
+    std::map<std::string, uint64_t> counts{}; // launched collectives by operation; empty for missing ranks
     bool operator==(const RasRank&) const = default;
 };
 
 struct RasCommunicator {
     uint64_t hash = 0;
-    unsigned size = 0; // ranks
+    unsigned size = 0; // number of ranks, known or not
     std::vector<RasRank> ranks{};
     bool operator==(const RasCommunicator&) const = default;
 };
@@ -56,7 +56,7 @@ public:
     using Answer = LoopbackResponse; // text: JSON
 
     bool pending() const { return request_.pending(); }
-    // Unless it asks already.
+    // Sends a request, unless one is pending.
     void start(uint64_t now_ns) { request_.start(now_ns); }
     // To be called regularly; returns one answer per request.
     std::optional<Answer> poll(uint64_t now_ns);
@@ -65,11 +65,11 @@ private:
     LoopbackRequest request_;
 };
 
-// Verdicts by the RAS service on communicators that make no progress. Their ranks may be on other hosts, and they may
-// be stalled since before the run.
+// Verdicts from the RAS service on communicators that make no progress. Their ranks may be on other hosts, and the
+// stall may have begun before the run.
 class RasVerdicts {
 public:
-    // again_ns: a communicator whose report has not changed for this long gets a verdict.
+    // again_ns: a communicator with ranks that are behind gets a verdict if its report has not changed for this long.
     RasVerdicts(uint16_t port, uint64_t again_ns) : client_(port), port_(port), again_ns_(again_ns) {}
 
     // Requests a report on the communicator of a verdict.
@@ -90,11 +90,11 @@ private:
     uint16_t port_;
     uint64_t again_ns_;
     uint64_t next_ns_ = 0;                           // earliest time of the next request
-    unsigned initial_requests_ = 2;                  // remaining requests at the start: two are compared
+    unsigned initial_requests_ = 2;                  // left of the two at the start, whose answers are compared
     std::map<uint64_t, Collectives::Ref> wanted_;    // by hash, for the next request
     std::map<uint64_t, Collectives::Ref> requested_; // by hash, of the last request
     std::map<uint64_t, Status> statuses_;            // by hash, as of the last report
-    std::string reported_;                           // the last error
+    std::string reported_;                           // the last reported error
 };
 
 } // namespace gpusnoop

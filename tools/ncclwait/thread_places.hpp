@@ -18,24 +18,24 @@ namespace gpusnoop {
 
 class ThreadPlaces {
 public:
-    // Finds the probed calls of NCCL, and those that wait for the GPU.
+    // Finds calls of the NCCL functions in `probes`, and calls that wait for the GPU.
     explicit ThreadPlaces(std::span<const Probe> probes);
 
     // To be called once a second with all processes of interest; others are forgotten. Results are available at the
-    // next call.
+    // next scan.
     void scan(const std::set<pid_t>& processes, uint64_t now_ns);
 
     struct Place {
         const Probe* probe = nullptr;
-        uint64_t since_ns = 0; // the first of the consecutive scans that found the same call
-        unsigned scans = 0;    // number of these
-        std::vector<uint64_t> callers{};
+        uint64_t since_ns = 0;           // time of the first of the consecutive scans that found the same call
+        unsigned scans = 0;              // number of these scans
+        std::vector<uint64_t> callers{}; // return addresses, innermost first
 
         bool is_wait() const { return probe->library != Library::nccl; }
     };
     // Threads that are in a call, by thread id.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
-    // True if of() is complete: all other threads are in no such call.
+    // True if the process has been scanned: threads that of() does not list are in no such call.
     bool is_known(pid_t pid) const;
 
 private:

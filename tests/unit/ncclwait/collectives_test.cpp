@@ -260,7 +260,7 @@ TEST_CASE("ranks older than the run are aligned", "[collectives]")
     };
     SECTION("by their waits")
     {
-        // Tracing begins in the middle of a round: only the late rank's part of the first call is seen.
+        // Tracing begins in the middle of a round: only the late rank's call of the first collective is seen.
         job.call(ranks[2], 999'000);
         for (uint64_t n = 0; n < 100; n++)
             round(1'000'000 + n * 10'000);
@@ -381,7 +381,7 @@ TEST_CASE("a rank is missing from a collective that others have entered", "[coll
         CHECK(parts.at(0).sums.joined == 1);
         CHECK(parts.at(0).sums.unjoined == 2);
     }
-    SECTION("and no longer after it has entered it")
+    SECTION("but not after the rank has entered it")
     {
         job.call(b, 300);
         job.collectives.join();

@@ -66,13 +66,13 @@ TEST_CASE("the client reports why there is no answer", "[ras]")
     SECTION("endless")
     {
         const std::string much(1 << 16, ' ');
-        std::optional<RasClient::Answer> is;
-        for (int i = 0; i < 100 && !is; i++) {
+        std::optional<RasClient::Answer> received;
+        for (int i = 0; i < 100 && !received; i++) {
             service.send_text(much);
-            is = client.poll(0);
+            received = client.poll(0);
         }
-        REQUIRE(is);
-        CHECK(is->error == "its response is longer than 2 MiB");
+        REQUIRE(received);
+        CHECK(received->error == "its response is longer than 2 MiB");
     }
     SECTION("closed")
     {
