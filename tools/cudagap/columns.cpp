@@ -23,11 +23,10 @@ constexpr bool is_call(size_t part)
 
 constexpr std::string_view about_parts =
     "The parts explained under `DESCRIPTION`: in text as a share of WALL(s), in JSON in nanoseconds. JSON has all "
-    "parts "
-    "(the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, ONCPU%, READY% and "
-    "OFFCPU% count time in calls, too: on a CPU; runnable, but waiting for a CPU or throttled; and neither. They add "
-    "up to known_wall_ns, the wall time of the threads whose schedstat could be read (up to 4096 per report). The "
-    "kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
+    "parts (the two for interrupts only with `--interrupts`), and they add up to wall_ns. With `--cheap`, ONCPU%, "
+    "READY% and OFFCPU% count time in calls, too: on a CPU; runnable, but waiting for a CPU or throttled; and neither. "
+    "They add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up to 4096 per report). "
+    "The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
 
 // A part as a share of the time of all threads of the row.
 template<size_t part>

@@ -53,8 +53,7 @@ constexpr Field<C, K, G> fields[] = {
      by_disks<&G::read_bytes>,
      "Block I/O issued by these threads, whether they waited for it or not, including readahead and file system "
      "metadata. Writeback by the kernel is not included; writes caused by fsync are. `-` if the file system is not on "
-     "a "
-     "local disk."},
+     "a local disk."},
     {{"WRITTEN", "written_bytes", Unit::bytes, 7}, always<C>, by_disks<&G::written_bytes>},
     {{"", "device", Unit::count},
      json_only<C>,

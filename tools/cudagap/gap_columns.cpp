@@ -132,9 +132,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              return name.empty() ? Cell() : Cell(std::string(name));
          },
          "What ended the longest block: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` "
-         "(sent "
-         "by a timer or I/O; for one sent by a thread, it is `thread`); `interrupt` (of the network, another timer, or "
-         "another device)."},
+         "(sent by a timer or I/O; for one sent by a thread, it is `thread`); `interrupt` (of the network, another "
+         "timer, or another device)."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
@@ -165,8 +164,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.running}) : Cell(); },
          "Runnable threads when the gap ended, and the number of CPUs that they share: the CPUs (of the first 512) "
-         "that "
-         "the thread may use."},
+         "that the thread may use."},
         {{"", "cpus", Unit::count},
          json_only<C>,
          [](const L& l, const C&) { return l.call.cpus ? Cell(uint64_t{l.call.cpus}) : Cell(); }},

@@ -143,8 +143,7 @@ constexpr F fields[] = {
      always<C>,
      used<&Used::launches>,
      "Launches of kernels and graphs on all devices, without captured ones. Launches and copies are counted at entry, "
-     "so "
-     "failed calls count, too."},
+     "so failed calls count, too."},
     {{"GRAPHKERN", "graph_kernels", Unit::count, 9},
      always<C>,
      used<&Used::graph_kernels>,
