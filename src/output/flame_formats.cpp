@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 namespace {
 
-// A table's default metric is the first of these that it has as a column.
+// A table's default metric is the first one in this list for which it has a column.
 constexpr Weight weights[] = {
     {"live_bytes", "bytes held"},
     {"blocked_ns", "time blocked outside of calls"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON output: one object per line, whose "type" tells the kind of line. As long as the schema number stays the same,
+// JSON output: one object per line, with the kind of line as "type". As long as the schema number stays the same,
 // fields are added but never removed or changed.
 #include "base/clock.hpp"
 #include "base/text.hpp"

@@ -16,8 +16,8 @@ namespace gpusnoop {
 class CallSample {
 public:
     // work_ns, in all functions: CPU time that the process has used so far, without the time spent in probes. Wall time
-    // would bias the estimate: windows begin and end only while the process has a CPU, so time spent waiting for one
-    // would be missed. The constructor's work_ns is the start of the sampling; earlier calls are counted elsewhere.
+    // would bias the estimate: if the process has to wait for CPUs, windows tend to begin and end while it is running.
+    // The constructor's work_ns is the start of the sampling; earlier calls are counted elsewhere.
     explicit CallSample(uint64_t work_ns) : since_ns_(work_ns) {}
 
     void open(uint64_t work_ns) { opened_ns_ = work_ns; }

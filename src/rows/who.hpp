@@ -151,7 +151,7 @@ public:
     static void add_columns(std::vector<Column>& columns, bool in_text);
 
     // Sets the cells from row[at] on, and returns the index after them. If process and cgroups are the same as in the
-    // last call, the row's cells are left as they are, so most events cost only a comparison.
+    // last call, keeps the row's cells, so most events cost only a comparison.
     size_t fill(Row& row, size_t at, const ImageId& image, const cgroups& ids);
 
 private:

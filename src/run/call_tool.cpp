@@ -18,10 +18,11 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t spilled_max = 32'768; // rows of calls for which the kernel's table had no room
-constexpr size_t exited_max = 16'384;  // exited processes with rows of their own; more are merged into one row
+constexpr size_t spilled_max = 32'768; // limit for rows of calls that did not fit into the kernel side's table
+// number of exited processes that keep rows of their own; if there are more, their rows are merged
+constexpr size_t exited_max = 16'384;
 
-// Maps whose keys begin with an image; no object has all of them.
+// Maps whose keys begin with an image (an executed program of a process). A BPF object has only some of them.
 constexpr const char* maps_by_image[] = {
     "captures",      "capturing_streams", "captured_events", "contexts",      "primaries",
     "legacy_shapes", "correlated",        "graphs",          "execs",         "address_spaces",
@@ -97,7 +98,7 @@ RunPlan CallTool::begin_plan()
     if (!options.columns.empty() && (s.events || s.histogram()))
         throw UsageError("--columns is for tables: leave out -e and -H, or --columns");
     s.apply(options);
-    s.latency |= s.events && !options.trace.empty(); // a bar of the timeline needs a duration
+    s.latency |= s.events && !options.trace.empty(); // the timeline needs durations
     shows_rows_ = !s.events;
     RunPlan plan{.traced = {}, .noun = {}, .counts_runtime = s.runtime, .lines = s.events};
     plan.replay.emplace();
@@ -130,7 +131,7 @@ RunPlan CallTool::finish_plan(RunPlan plan)
     return plan;
 }
 
-// Rejects what cannot be computed from a sample of the calls.
+// Rejects options that --max-overhead cannot be combined with.
 void CallTool::check_ceiling(const RunPlan& plan) const
 {
     if (settings_.events)
@@ -172,7 +173,7 @@ void CallTool::configure(const Filters&)
     size_tables();
 }
 
-// Variables of call.bpf.h, which every such object includes.
+// Sets the variables of call.bpf.h, which all tools that count calls include.
 void CallTool::configure_calls() const
 {
     const CallView& view = settings_.view;
@@ -191,7 +192,7 @@ void CallTool::configure_calls() const
     bpf_.set("count_runtime", settings_.runtime);
 }
 
-// Sizes the maps, and sets the sizes that the BPF programs need as constants.
+// Sets the sizes of maps, also in the constants from which the BPF programs know them.
 void CallTool::size_tables() const
 {
     const CallView& view = settings_.view;
@@ -272,7 +273,7 @@ void CallTool::print_line(Output& output, const call_event& event)
     lines_->print(output, std::move(line), below);
 }
 
-// Passes rows on early: a second may bring more of them than memory allows.
+// If there are many rows, passes them on before the next tick, to limit memory.
 void CallTool::spill(const call_event& event)
 {
     table_->add(event);
@@ -318,8 +319,8 @@ bool CallTool::tick(Output&)
     return false;
 }
 
-// Called at each tick (after process exits are noted, before their state is erased), before each report, and at the
-// edges of sampling windows.
+// Called at each tick (between noting exits of processes and erasing their state), before each report, and at the start
+// and end of each sampling window.
 void CallTool::read_rows()
 {
     if (!settings_.events)
@@ -329,7 +330,7 @@ void CallTool::read_rows()
 
 void CallTool::pass_on(std::span<const CallDelta> deltas)
 {
-    std::set<ImageId> seen; // a process may have thousands of rows
+    std::set<ImageId> seen; // looks up each process only once, as it may have thousands of rows
     for (const CallDelta& delta : deltas) {
         const bool is_new = seen.insert(delta.key.image).second;
         if (is_new)
@@ -337,7 +338,8 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
         if (settings_.view.who.thread)
             processes_->thread_name(delta.key.image, delta.key.tid);
         if (is_new && options_.writes_json())
-            processes_->command_line(delta.key.image); // cached: unreadable once the process has exited
+            // caches it, because it cannot be read after the process has exited
+            processes_->command_line(delta.key.image);
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
         if (held_ && part_of(delta.key) == CallPart::memory)
@@ -348,7 +350,8 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
     }
 }
 
-// Removes exited processes' rows from the kernel at the next read_rows(); names and labels stay until they are printed.
+// Makes the next read_rows() remove the rows of exited processes from the kernel side's table. Names and labels are
+// kept until the rows are printed.
 std::vector<ImageId> CallTool::retire_processes()
 {
     std::vector<ImageId> exited = processes_->extract_exited(leaving_);
@@ -386,7 +389,7 @@ void CallTool::forget_processes()
 {
     if (exited_.empty())
         return;
-    const int held_bytes_fd = bpf_.fd("held_bytes"); // kept until now, as its peaks are printed
+    const int held_bytes_fd = bpf_.fd("held_bytes"); // erased only now, because its peaks were printed in the report
     for (const ImageId& id : exited_) {
         stacks_->forget(id);
         const image image = id;

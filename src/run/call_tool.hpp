@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base class of tools that count calls: shared options, and the path of a row from the kernel's table to the output.
-// The tool itself defines the calls and their columns.
+// Base class of tools that count calls: their shared options, and the processing of rows from the kernel side's table
+// to the output. The tool itself defines which calls are counted, and its columns.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -33,54 +33,55 @@ public:
     void load() override;
     bool tick(Output& output) override;
     void record(Output& output, const RingRecord& record) override;
-    // New calls of a row. Called once a second while the process runs, and before each report.
+    // Called with the new calls of each row, once a second and before each report.
     virtual void delta(const CallDelta&) {}
-    // Drops the state of exited processes whose rows have been printed.
+    // Drops the state of exited processes, after their rows were printed.
     virtual void forget(const std::set<ImageId>&) {}
 
 protected:
-    // Key fields that the tool always needs, whatever the user groups by.
+    // Key fields that the tool always needs, independent of --by.
     struct KeyParts {
         bool thread = false;
         bool stack = false;
     };
-    // settings: a member of the tool; not read before the tool's constructor runs.
+    // settings: may be a member of the tool, since this constructor does not read it.
     CallTool(const ToolSpec& spec, CallSettings& settings) : CallTool(spec, settings, KeyParts()) {}
     CallTool(const ToolSpec& spec, CallSettings& settings, KeyParts key_parts)
         : Tool(spec), settings_(settings), key_parts_(key_parts)
     {}
 
-    // --by, -e, -H, --api, -s. by, measures: values of --by and -H that only this tool has.
+    // Adds --by, -e, -H, --api, -s and related options. by, measures: the tool's own values of --by and -H.
     void add_call_options(const std::string& by, const std::string& by_default, const std::string& measures,
                           bool by_stream = true);
-    // -l MIN_US. what: plural noun for --help, "waits".
+    // Adds -l MIN_US. what: plural noun for --help, such as "waits".
     void add_least(std::string_view what, uint64_t& least_ns);
-    // --max-overhead, for tools with programs that can be sampled.
+    // Adds --max-overhead, for tools whose calls can be sampled.
     void add_ceiling();
 
-    // The first and the last step of plan(): checks the shared options; derives the rest of the plan. Both throw
-    // UsageError.
+    // First and last step of a tool's plan(). begin_plan() checks the shared options, and finish_plan() derives the
+    // rest of the plan from them. Both throw UsageError.
     RunPlan begin_plan();
     RunPlan finish_plan(RunPlan plan);
-    // " of 5ms or longer", for RunPlan::noun; empty if least_ns is 0.
+    // Text such as " of 5ms or longer", for RunPlan::noun; empty if least_ns is 0.
     static std::string at_least(uint64_t least_ns, std::string_view more = "longer");
     // The layers selected by --api.
     Layers counted() const;
-    // "failed copies (driver and runtime)" from "copies", for the banner and RunPlan::noun.
+    // Turns "copies" into "failed copies (driver and runtime)", as the options require, for the banner and
+    // RunPlan::noun.
     std::string traced(std::string_view what) const;
-    // Results or durations of counted calls are shown.
+    // True if results or durations of calls are shown.
     bool follows_calls() const { return settings_.latency || options_.failed_only; }
-    // Stacks are kept: for all calls (-U), or for calls that the tool selects.
+    // True if stacks are recorded, either for all calls (-U) or for calls that the tool selects.
     bool keeps_stacks() const { return options_.user_stacks || key_parts_.stack; }
-    // Entries of the table of Python stacks; 0 if stacks are not kept or the kernel cannot walk Python frames.
+    // Size of the table of Python stacks; 0 if stacks are not recorded, or this kernel cannot walk Python frames.
     uint32_t python_places() const;
 
-    std::span<const LineField> line_fields_{};   // columns of -e
-    std::function<bool(CallLine&)> fill_line_{}; // adds the tool's own data to a line; returns false to skip the line
-    bool shows_rows_ = true;                     // reports have rows of calls
-    std::optional<bool> shows_maxima_;           // rows show the longest duration; nullopt: if durations are measured
+    std::span<const LineField> line_fields_{};   // the tool's columns of -e
+    std::function<bool(CallLine&)> fill_line_{}; // adds the tool's data to a line; returns false to skip the line
+    bool shows_rows_ = true;                     // reports contain rows of calls
+    std::optional<bool> shows_maxima_; // whether rows show the longest duration; nullopt: yes if durations are measured
 
-    // For print(): calls since the last report, and the context of their table. settings: the tool's own.
+    // For use in print(): the calls since the last report, and the context of the table that shows them.
     std::span<const CallDelta> calls();
     template<class Settings>
     CallContext<Settings> call_context(const Settings& settings, uint64_t interval_ns)
@@ -90,19 +91,19 @@ protected:
                 probes_,     [this](const CallKey& key, const WhoSeen&) { return row_frames(key); }};
     }
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
-    // The line of the user's program that made a call, or the function: "dataset.py:88 Loader.__getitem__".
+    // The line of the user's program that made a call, "dataset.py:88 Loader.__getitem__", or only the function.
     std::string calling_line(const ImageId& image, int32_t stack, uint64_t caller);
     std::set<int32_t> keep_stacks(const std::set<int32_t>& stacks) { return stacks_->keep(stacks); } // see UserStacks
     UnwoundStacks& found_stacks() { return found_stacks_; }
 
     Processes& processes() { return *processes_; }
-    // Exited processes that forget() has not been called for: until the next report, or the next tick if no rows are
-    // shown.
+    // Exited processes whose state is kept until forget(), which is called after the next report, or at the next tick
+    // if the tool shows no rows.
     const std::set<ImageId>& exited() const { return exited_; }
 
     Holdings holdings_;                    // for tools that track allocations
     std::optional<HeldTable> held_;        // for tools that track allocations
-    std::function<void()> before_erase_{}; // called before the kernel's state of exited processes is erased
+    std::function<void()> before_erase_{}; // called before the kernel side's state of exited processes is erased
 
 private:
     void check_ceiling(const RunPlan& plan) const;
@@ -118,7 +119,7 @@ private:
     std::vector<ImageId> retire_processes();
     void erase_state(std::span<const ImageId> exited);
     void forget_processes();
-    Frames row_frames(const CallKey& key); // empty unless rows are grouped by stack
+    Frames row_frames(const CallKey& key); // stack to print below a row; empty unless rows are grouped by stack
 
     CallSettings& settings_;
     KeyParts key_parts_;

@@ -16,7 +16,7 @@ namespace {
 
 struct OptionGroup {
     std::string_view title;
-    std::vector<std::string_view> options; // long names, of all tools
+    std::vector<std::string_view> options; // long names of options, including those that only some tools have
 };
 
 const OptionGroup groups[] = {
@@ -40,13 +40,13 @@ const OptionGroup groups[] = {
 constexpr size_t width = 100;
 constexpr size_t text_column = 30;
 
-// "pid" of "-p,--pid".
+// Returns "pid" for "-p,--pid".
 std::string_view long_name_of(const ListedOption* option)
 {
     return std::string_view(option->names).substr(option->names.find("--") + 2);
 }
 
-// Appends an entry of --help: the term, and its text wrapped beside it, or below it if the term is long.
+// Appends an entry of --help: the term, with its text beside it, or below it if the term is long. Wraps the text.
 void explain(std::string& out, std::string_view term, std::string_view text)
 {
     std::string line(term);
@@ -69,7 +69,7 @@ void explain(std::string& out, std::string_view term, std::string_view text)
     out += line + '\n';
 }
 
-// "  -p, --pid PID[,PID]"; an option without a letter is indented to match.
+// Returns "  -p, --pid PID[,PID]". Long names are aligned, also of options without a letter.
 std::string with_type(const ListedOption& option)
 {
     const size_t comma = option.names.find(',');
@@ -84,7 +84,7 @@ std::string with_type(const ListedOption& option)
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options)
 {
-    // Programs that take an interval trace, and can start a program; the others read files.
+    // Tools that take an interval are tracers, and can start a program. Other tools read files.
     const bool traces = std::ranges::find(arguments, "INTERVAL", &ListedArgument::name) != arguments.end();
     std::string usage = traces ? " [INTERVAL [COUNT]] [-- PROGRAM [ARG...]]" : "";
     if (!traces)
@@ -161,11 +161,11 @@ std::chrono::nanoseconds time_argument(std::string_view what, std::string_view t
 
 namespace {
 
-// CLI11 2.4 requires that names of arguments and long options differ, so arguments get this prefix, which users never
-// see.
+// Prefix of the internal names of positional arguments, because CLI11 2.4 does not allow an argument and a long option
+// to have the same name.
 constexpr std::string_view argument_prefix = "argument-";
 
-// CLI11 drops the message of exceptions that are not its own.
+// Converts exceptions of the handler to CLI11's, because CLI11 drops the messages of others.
 template<class Value>
 std::function<void(const Value&)> checked(std::function<void(const Value&)> handler)
 {
@@ -178,14 +178,14 @@ std::function<void(const Value&)> checked(std::function<void(const Value&)> hand
     };
 }
 
-// Without a description, which CLI11 would print in its messages.
+// Range check without a description, which CLI11 would add to its messages.
 template<class T>
 CLI::Validator within(CommandLine::Range<T> range)
 {
     return CLI::Range(range.least, range.most).description("");
 }
 
-// "--pid, --tid"
+// List of all long names, "--pid, --tid, ..."
 std::string options_of(const CLI::App& app)
 {
     std::string all;
@@ -211,7 +211,7 @@ CLI::Option* CommandLine::listed(const std::string& names, const std::string& ty
                                  CLI::Option* option)
 {
     options_.push_back({names, type, help});
-    return type.empty() ? option : option->type_name(type); // messages name it, too
+    return type.empty() ? option : option->type_name(type); // also shown in error messages
 }
 
 void CommandLine::flag(const std::string& names, const std::string& help, bool& given)
@@ -249,7 +249,7 @@ void CommandLine::texts(const std::string& names, const std::string& type, const
         for (const std::string& text : texts)
             handler(text);
     };
-    // The word after the value is the first argument, not a second value.
+    // Takes one value only, so that the next word is the first positional argument.
     listed(names, type, help, app_->add_option_function(names, checked(handle_all)))->allow_extra_args(false);
 }
 
@@ -302,7 +302,8 @@ void CommandLine::parse(int argc, char** argv)
     } catch (const CLI::CallForVersion&) {
         throw Answer(name_ + " " GPUSNOOP_VERSION "\n");
     } catch (const CLI::ParseError& error) {
-        // CLI11 rejects the value before the option: for "--colour red" it would complain about red.
+        // CLI11 checks positional arguments before options: for an unknown option "--colour red" it would complain
+        // about red.
         for (int i = 1; i < argc; i++) {
             const std::string word(argv[i]), option = word.substr(0, word.find('='));
             if (option.size() > 2 && option.starts_with("--") && !app_->get_option_no_throw(option))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of command lines, and the text of --help. Only command_line.cpp includes CLI11, which is slow to compile.
+// Command line parser, and the text of --help. Only command_line.cpp includes CLI11, because it is slow to compile.
 #pragma once
 
 #include "base/options.hpp"
@@ -19,10 +19,10 @@
 
 namespace gpusnoop {
 
-// An option as --help lists it. Its group and place are in command_line.cpp.
+// An option as listed by --help. command_line.cpp defines its group and position.
 struct ListedOption {
     std::string names; // "-p,--pid"
-    std::string type;  // placeholder of the value, "PID"; empty for a flag
+    std::string type;  // placeholder of the value, such as "PID"; empty for a flag
     std::string text;
 };
 
@@ -31,27 +31,28 @@ struct ListedArgument {
     std::string text;
 };
 
-// The text of --help: examples first, then options in the groups and order of the man pages, at most 100 columns wide.
-// An option that has no group in command_line.cpp is listed under "Other".
+// The text of --help, at most 100 columns wide: examples, then options in the groups and order of the man pages.
+// Options without a group in command_line.cpp are listed under "Other".
 std::string help_text(std::string_view tool, std::string_view summary, std::string_view examples,
                       std::span<const ListedArgument> arguments, std::span<const ListedOption> options);
 
-// Parsers of numbers, sizes and times on a command line. The whole text must be a value in the range, else they throw
-// UsageError.
+// Parsers of numbers, sizes and times on the command line. They throw UsageError unless the whole text is a value in
+// the given range; its message begins with `what`.
 
 template<class T>
 T number_argument(std::string_view what, std::string_view text, T least, T most)
 {
     const auto value = parse_number<T>(text);
-    if (!value || !(*value >= least && *value <= most)) // a NaN is neither
+    if (!value || !(*value >= least && *value <= most)) // false for NaN, too
         throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
     return *value;
 }
 
-// Bytes: "500M", "1.5G".
+// Parses a size such as "500M" or "1.5G" to bytes.
 uint64_t size_argument(std::string_view what, std::string_view text, uint64_t least, uint64_t most);
 
-// Units of time_argument(): a number is followed by one of these names (250ms, 1.5m), or is in the default unit.
+// Units that may follow the number in time_argument(), as in 250ms or 1.5m. A number without a unit is in the default
+// unit.
 struct TimeUnit {
     std::string_view name;
     std::chrono::nanoseconds length;
@@ -62,10 +63,10 @@ inline constexpr TimeUnit time_units[] = {
     {"d", std::chrono::hours(24)},
 };
 
-// In the largest unit that gives a whole number: "10ms", "7d".
+// Text of a time in the largest unit that gives a whole number, such as "10ms" or "7d".
 std::string duration_text(std::chrono::nanoseconds time);
 
-// usual: the default unit, "s" or "us".
+// Parses a time. usual: the default unit, "s" or "us".
 std::chrono::nanoseconds time_argument(std::string_view what, std::string_view text, std::string_view usual,
                                        std::chrono::nanoseconds least, std::chrono::nanoseconds most);
 
@@ -78,8 +79,8 @@ class Option;
 
 namespace gpusnoop {
 
-// Names are in the form of CLI11, "-l,--least", and must be unique. type: placeholder of the value in --help. parse()
-// stores the values.
+// Options of a program. Option names have the form "-l,--least", and must be unique. type: placeholder of the value in
+// --help. The values are stored by parse(), or passed to handlers by it.
 class CommandLine {
 public:
     using Handler = std::function<void(const std::string& text)>; // throws UsageError
@@ -103,22 +104,23 @@ public:
               std::optional<std::string>& value);
     void text(const std::string& names, const std::string& type, const std::string& help, const Handler& handler);
 
-    // May be given several times: handler is called for each value, which is not split at commas.
+    // An option that may be given several times. The handler is called for each value; values are not split at commas.
     void texts(const std::string& names, const std::string& type, const std::string& help, const Handler& handler);
-    // Separated by commas.
+    // An option whose value is a comma-separated list.
     void list(const std::string& names, const std::string& type, const std::string& help,
               std::vector<std::string>& values);
 
     void number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                 Range<int> range);
-    // The number may be omitted, which means `usual`.
+    // An option whose number may be omitted; the option alone means `usual`.
     void number_or_none(const std::string& names, const std::string& type, const std::string& help,
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 
     // A positional argument.
     void argument(const std::string& name, const std::string& help, const Handler& handler);
 
-    // Rejects a shared option that makes no sense for this tool: removes it from --help; giving it prints why.
+    // Makes parse() reject a shared option that this tool does not support, with `why` as the message, and removes it
+    // from --help.
     void refuse(const std::string& long_name, const std::string& why);
 
     // Replaces the --help text of a shared option.
@@ -127,7 +129,7 @@ public:
     // Throws UsageError, and Answer for --help and --version.
     void parse(int argc, char** argv);
 
-    // Long names of the options that were given: "--pid".
+    // Long names of the options that the user gave, such as "--pid".
     std::vector<std::string> given() const;
 
 private:

@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds time_for_files(10);
 
-// Bytes of memory that the kernel charges for a BPF map or program of this process.
+// Memory in bytes that the kernel charges for a BPF map or program.
 uint64_t charged(int fd)
 {
     constexpr size_t max = 4096;
@@ -66,7 +66,7 @@ Json programs_of(const bpf_object* object)
         if (fd >= 0 && bpf_prog_get_info_by_fd(fd, &info, &size) == 0)
             programs.push_back({{"name", bpf_program__name(program)},
                                 {"instructions", bpf_program__insn_cnt(program)},
-                                {"verified", info.verified_insns}, // 0 before 5.16
+                                {"verified", info.verified_insns}, // 0 on kernels before 5.16
                                 {"bytes", charged(fd)}});
     }
     return programs;
@@ -104,7 +104,7 @@ Json ways_of_attaching()
     return ways;
 }
 
-// Adds the files that a run would probe now, and the complaints about files that it cannot probe.
+// Adds the files that a run would probe now, and complaints about files that cannot be probed.
 void add_files(Json& all, const InfoOf& of)
 {
     Targets targets(of.probes, of.plan.counts_runtime);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --info: the features of this machine, and how a tool would use them with the given options.
+// Output of --info: the features of this machine, and how the tool would use them with the given options.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,12 +19,12 @@ struct bpf_object;
 
 namespace gpusnoop {
 
-// A run that has loaded its BPF object and attached nothing.
+// State of a run that has loaded its BPF object and attached nothing.
 struct InfoOf {
     std::string_view tool;
     const Options& options;
     const bpf_object* object;
-    std::optional<Tier> tier; // nullopt: no user-space probes
+    std::optional<Tier> tier; // nullopt if the tool has no user-space probes
     const RunPlan& plan;
     std::span<const Probe> probes;
     const Scope& scope;
@@ -32,7 +32,8 @@ struct InfoOf {
     KernelHooks* kernel_hooks; // may be null
 };
 
-// Text, or a line of JSON with -j. Takes a second or two: it tries each way of attaching, and queries NVML.
+// Returns text, or a line of JSON with -j. Takes one or two seconds, because it tries each way of attaching and queries
+// NVML.
 std::string info(const InfoOf& of);
 
 } // namespace gpusnoop

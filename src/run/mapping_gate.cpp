@@ -45,9 +45,10 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Longer than the 3 s after which a helper that hangs on a file is killed; the tool then releases the process.
+// Longer than the 3 s after which a helper that hangs on a file is killed, upon which the tool releases the waiting
+// process.
 constexpr auto hold_timeout = 10s;
-constexpr size_t held_max = 256; // each costs the tool a descriptor
+constexpr size_t held_max = 256; // each held process costs the tool a descriptor
 
 struct Order {
     bool open = false;
@@ -59,8 +60,9 @@ void fields(auto& each, same_as_const<Order> auto& o)
     each(o.open, o.id);
 }
 
-// The first system call of a new program: in ld.so, or in the libc of a static program (__tls_init_tp of glibc,
-// __init_tp of musl). By then the libraries it is linked to are mapped, and none of their code has run.
+// A system call that each new program makes early, in ld.so or, if it is static, in its libc (__tls_init_tp of glibc,
+// __init_tp of musl). At that time the libraries that the program is linked with are mapped, but none of their code has
+// run.
 constexpr uint32_t first_call = SYS_set_tid_address;
 
 std::vector<sock_filter> filter_of(bool holds_exec)
@@ -92,13 +94,14 @@ std::vector<sock_filter> filter_of(bool holds_exec)
     return program;
 }
 
-// Returns the listener, or an empty Fd with errno set.
+// Returns the filter's listener, or an empty Fd with errno set.
 Fd install_filter(bool holds_exec)
 {
     std::vector<sock_filter> program = filter_of(holds_exec);
     const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-    // Without SPEC_ALLOW, kernels before 5.16 slow the program down by mitigations (2f46993d83ff). WAIT_KILLABLE_RECV
-    // (5.19, c2aa2dfef243): a signal does not interrupt a held call, so the call is not restarted.
+    // SPEC_ALLOW prevents speculation mitigations, with which kernels before 5.16 slow down programs that have a filter
+    // (2f46993d83ff). WAIT_KILLABLE_RECV (5.19, c2aa2dfef243) prevents signals from interrupting a held call, which
+    // would then be restarted.
     constexpr uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     for (const uint64_t more : {uint64_t{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV}, uint64_t{0}}) {
         const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | more, &filter);
@@ -145,7 +148,7 @@ private:
     std::map<uint64_t, Held> held_;
 };
 
-// Waits for the listener that the child sends once it is released. False: there will be none.
+// Waits for the child to send the filter's listener after its release. Returns false if there will be no listener.
 bool Gatekeeper::take_listener()
 {
     auto message = child_.receive();
@@ -187,7 +190,8 @@ void Gatekeeper::serve()
             if (either[1].revents)
                 obey();
             expire();
-        } catch (const std::bad_alloc&) { // stop holding, as if the tool had exited: calls still need answers
+            // holds no more processes, as if the tool had exited, but continues to answer their calls
+        } catch (const std::bad_alloc&) {
             open();
             tool_ = Connection(Fd());
         }
@@ -203,13 +207,13 @@ void Gatekeeper::hold_or_answer()
     bool held = false;
     try {
         held = !open_ && held_.size() < held_max && hold(call);
-    } catch (const std::bad_alloc&) { // not held
+    } catch (const std::bad_alloc&) { // the call is not held
     }
     if (!held)
         answer(call.id);
 }
 
-// False if the process need not wait.
+// Returns false if the process need not wait.
 bool Gatekeeper::hold(const seccomp_notif& call)
 {
     MappingGate::Event event{.id = call.id, .tid = static_cast<pid_t>(call.pid), .path = {}, .file = {}};
@@ -237,7 +241,7 @@ void Gatekeeper::answer(uint64_t id) const
     ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer); // fails if the thread was killed
 }
 
-// Carries out the tool's orders. Opens the gate if the tool has exited.
+// Carries out the tool's orders. If the tool has exited, opens the gate.
 void Gatekeeper::obey()
 {
     while (const auto message = tool_.receive(0ms)) {
@@ -250,7 +254,7 @@ void Gatekeeper::obey()
     if (!tool_.closed())
         return;
     open();
-    if (!filter_is_unused()) // else keep the connection: the tool waits for the `ended` event
+    if (!filter_is_unused()) // otherwise the connection is needed for the `ended` event, for which the tool waits
         tool_ = Connection(Fd());
 }
 
@@ -277,16 +281,19 @@ void Gatekeeper::expire()
     }
 }
 
-// Body of the gatekeeper process. It outlives the tool, and ignores signals sent to the tool or the program.
+// Main function of the gatekeeper process. It may outlive the tool, so it blocks all signals and has a session of its
+// own.
 [[noreturn]] void keep_gate(const MappingGate::Policy& policy, int tool, int child)
 {
-    constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH}; // for descriptors in /proc
+    // for reading the descriptors of other processes in /proc
+    constexpr int capabilities[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH};
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, nullptr);
-    prctl(PR_SET_NAME, "gpusnoop-gate"); // so that killing the tool by name spares it
+    // another name than the tool's, so that killing the tool by name does not kill the gatekeeper
+    prctl(PR_SET_NAME, "gpusnoop-gate");
     setsid();
-    try { // keep no other descriptor of the tool or the program open
+    try { // all other descriptors of the tool and the program are closed
         if (keep_only({tool, child}) && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0 && chdir("/") == 0 &&
             keep_capabilities(capabilities))
             Gatekeeper(policy, Connection(Fd(Child::first_fd)), Connection(Fd(Child::first_fd + 1))).serve();
@@ -313,10 +320,10 @@ MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
 
 MappingGate::~MappingGate()
 {
-    const bool exited = closed(); // before the shutdown below, only the gatekeeper's exit closes its end
+    const bool exited = closed(); // the gatekeeper's end is closed only if it has exited, as the shutdown follows below
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
-    constexpr auto patience = 1s;            // an answer takes less than a millisecond
-    while (!ended_ && next_within(patience)) // an exited gatekeeper may have left its last message unread
+    constexpr auto patience = 1s;            // an answer normally takes less than a millisecond
+    while (!ended_ && next_within(patience)) // even an exited gatekeeper may have left a last message
         ;
     if (ended_ || exited)
         waitpid(gatekeeper_, nullptr, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gate that holds a started program and its descendants in mmap() of an executable file until the file has its probes.
-// A seccomp filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) stops the calls, and a separate process, the
-// gatekeeper, answers them. The gatekeeper lives as long as the filter, even if the tool is killed: without a listener
-// mmap() would fail with ENOSYS.
+// Holds a started program and its descendants in mmap() of an executable file until the file has its probes. A seccomp
+// filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) blocks the mmap() calls, and a separate process, the gatekeeper,
+// lets them continue. The gatekeeper runs as long as any process has the filter, even if the tool is killed, because
+// mmap() would fail with ENOSYS without a listener.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,45 +21,48 @@ namespace gpusnoop {
 class MappingGate {
 public:
     struct Policy {
-        std::function<bool(std::string_view path)> holds{}; // the file may need probes; called in the gatekeeper
-        bool holds_exec = false; // also hold a new program before its first instruction: it may need probes itself
+        // true if the file may need probes; called in the gatekeeper
+        std::function<bool(std::string_view path)> holds{};
+        // also hold each new program before its own code runs, because the program file itself may need probes
+        bool holds_exec = false;
     };
-    // Forks the gatekeeper. It inherits this process's mappings, so create the gate before any BPF map.
+    // Forks the gatekeeper. The gatekeeper inherits this process's mappings, so create the gate before any BPF map.
     explicit MappingGate(const Policy& policy);
-    // The gatekeeper ends, unless processes with the filter are left: then it stays to answer them.
+    // The gatekeeper exits once no process with the filter is left.
     ~MappingGate();
     MappingGate(const MappingGate&) = delete;
     MappingGate& operator=(const MappingGate&) = delete;
 
-    // Call in the child before its exec: installs the filter for good. If the kernel refuses (no CAP_SYS_ADMIN, or
-    // another listener exists), next() reports it and nothing is held. False: the program cannot start, because the
-    // gatekeeper has just ended.
+    // Call in the child before its exec. Installs the filter, which cannot be removed. If the kernel refuses the filter
+    // (no CAP_SYS_ADMIN, or another listener exists), next() reports that, and nothing is held. Returns false if the
+    // program cannot start because the gatekeeper has exited.
     bool enter();
-    // Call in the parent after the fork: closes the child's end.
+    // Call in the parent after the fork. Closes the child's end of the connection.
     void forked() { for_child_ = Fd(); }
 
     enum class What : uint8_t {
-        mapping, // a process waits to map a file; Event::file is open (O_PATH)
+        mapping, // a process waits in mmap() of a file; Event::file is that file, opened with O_PATH
         exec,    // a process waits at the start of a new program
-        expired, // a process waited too long to map this file, and was released
-        refused, // the kernel refused the filter: no process will wait
-        ended,   // the gatekeeper ended: no process with the filter is left
+        expired, // a process waited too long in mmap() of this file, and was released
+        refused, // the kernel refused the filter, so no process will wait
+        ended,   // the gatekeeper exited, because no process with the filter is left
     };
     struct Event {
         What what = What::mapping;
-        uint64_t id = 0;  // for release()
+        uint64_t id = 0;  // argument for release()
         pid_t tid = 0;    // the waiting thread
-        std::string path; // as /proc shows it, " (deleted)" included
-        int error = 0;    // errno of the refusal
+        std::string path; // as shown in /proc, including " (deleted)"
+        int error = 0;    // for `refused`: the kernel's errno
         Fd file;
     };
-    // The next event; nullopt: none is pending. Never waits.
+    // The next event; nullopt if none is pending. Never waits.
     std::optional<Event> next() { return next_within({}); }
     int descriptor() const { return to_gatekeeper_.descriptor(); } // readable when an event is pending
     bool closed() const { return to_gatekeeper_.closed(); }        // no more events will arrive
 
-    void release(uint64_t id); // lets the process continue; ignored if it has exited or was released
-    void open();               // permanently: releases all waiting processes and holds no more
+    // lets the waiting process continue; does nothing if it has exited or was released before
+    void release(uint64_t id);
+    void open(); // releases all waiting processes, and holds none from now on
 
 private:
     std::optional<Event> next_within(std::chrono::milliseconds longest);

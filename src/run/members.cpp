@@ -29,7 +29,7 @@ void Family::forked(pid_t child, pid_t parent)
 {
     for (const pid_t pid : descendants_.on_fork(child, parent))
         adopt(pid);
-    // A child inherits its parent's mappings.
+    // The child has inherited its parent's mappings.
     if (attacher_ && descendants_.contains(child) && (strangers_.erase(child) || attacher_->attached_to(parent)))
         attacher_->scan(child);
 }
@@ -55,7 +55,7 @@ void Family::exited(pid_t pid)
         leaving_.insert(pid);
 }
 
-// False while the process still has its memory.
+// Returns false while the process still has its memory.
 bool Family::forget_if_exited(pid_t pid)
 {
     if (has_memory(pid))
@@ -98,7 +98,7 @@ void Members::mapped(pid_t pid)
         family_->stranger_mapped(pid);
 }
 
-// A child is in scope if its parent is, and inherits the mappings.
+// A child is in scope if its parent is, and inherits its parent's mappings.
 void Members::forked(pid_t pid, pid_t parent)
 {
     if (family_)
@@ -110,7 +110,7 @@ void Members::forked(pid_t pid, pid_t parent)
         attacher_->scan(pid);
 }
 
-// A renamed process keeps its mappings, but has not been scanned yet.
+// A process that enters the scope by being renamed has mappings that were not scanned yet.
 void Members::named(pid_t pid, std::string_view name, bool is_exec)
 {
     if (!attacher_ || !scope_.named())
@@ -144,7 +144,7 @@ void Members::forget_leaving()
 {
     std::erase_if(leaving_, [this](pid_t pid) {
         if (has_memory(pid))
-            return false; // since 6.16 do_exit() reports an exit before it releases the memory
+            return false; // since 6.16, do_exit() reports the exit before it releases the memory
         attacher_->forget(pid);
         if (scope_.named())
             scope_.named()->remove(pid);
@@ -152,7 +152,7 @@ void Members::forget_leaving()
     });
 }
 
-// Finds processes that were moved into the cgroup. Others are noticed when they map a library or are forked.
+// Finds processes that were moved into the cgroup. Other new members are noticed when they are forked or map a library.
 void Members::find_moved_in()
 {
     if (!scope_.cgroup())

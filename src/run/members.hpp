@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks processes that enter or leave the scope during a run: by name (-n), by cgroup (-c), or as children of a
-// program that the tool started. New ones are scanned for CUDA libraries; exited ones are forgotten.
+// Tracks processes that enter or leave the scope during a run: by name (-n), by cgroup (-c), or as descendants of a
+// program that the tool started. Scans new processes for CUDA libraries, and forgets exited ones.
 #pragma once
 
 #include "who/processes.hpp"
@@ -12,7 +12,7 @@
 #include <sys/types.h>
 #include <vector>
 
-// A started program and all its descendants, which become targets as they are forked.
+// A started program and its descendants, which become targets when they are forked.
 struct bpf_object;
 
 namespace gpusnoop {
@@ -25,15 +25,15 @@ public:
     Family(Scope& scope, const bpf_object* object, Attacher* attacher);
 
     static constexpr uint32_t targets_max = 16384;
-    // Sizes target_pids; call between open and load.
+    // Sizes the map target_pids. Call between open and load.
     static void make_room(bpf_object* object);
 
     void forked(pid_t child, pid_t parent);
-    // A process that is not a target so far has mapped a CUDA library.
+    // Call if a process that is not a target has mapped a CUDA library.
     void stranger_mapped(pid_t pid);
     void exited(pid_t pid);
     void tick();   // once a second
-    void rescan(); // forks may have been missed
+    void rescan(); // call if fork events may have been lost
 
 private:
     void adopt(pid_t pid);
@@ -44,8 +44,9 @@ private:
     int target_pids_;
     pid_t first_;
     Descendants descendants_;
-    std::set<pid_t> strangers_; // processes that may turn out to be descendants, once their fork is reported
-    std::set<pid_t> leaving_;   // exited, but may still have their memory
+    // non-targets that mapped a CUDA library; they may be descendants whose fork is not reported yet
+    std::set<pid_t> strangers_;
+    std::set<pid_t> leaving_; // exited processes that may still have their memory
     bool warned_limit_ = false;
 };
 
@@ -62,14 +63,14 @@ public:
     // object: loaded. attacher: null without user-space probes. started: the tool started the target program.
     Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started);
 
-    void mapped(pid_t pid); // a CUDA library
+    void mapped(pid_t pid); // call if the process has mapped a CUDA library
     void forked(pid_t pid, pid_t parent);
     void named(pid_t pid, std::string_view name, bool is_exec);
     void exited(pid_t pid);
     void tick(); // once a second
 
-    std::set<pid_t> exits_missed() const; // cgroup members that have exited since the last scan
-    void rescan();                        // events of MappingWatch may have been lost
+    std::set<pid_t> exits_missed() const; // cgroup members at the last scan that have exited since
+    void rescan();                        // call if events of MappingWatch may have been lost
 
     std::vector<pid_t> users() const; // processes in scope that map a probed library
 
@@ -81,7 +82,7 @@ private:
     Attacher* attacher_;
     std::optional<Family> family_;
     std::set<pid_t> members_; // processes in the cgroup at the last scan
-    std::set<pid_t> leaving_; // exited, but may still have their memory
+    std::set<pid_t> leaving_; // exited processes that may still have their memory
 };
 
 } // namespace gpusnoop

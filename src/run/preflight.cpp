@@ -35,8 +35,9 @@ std::string first_line(const char* path)
     return line;
 }
 
-// Capabilities that together replace CAP_SYS_ADMIN in an unprivileged container: for probes by uprobe_multi (6.6), for
-// reading other processes' mappings, and for helpers that run under their own user ids.
+// Capabilities that suffice without CAP_SYS_ADMIN, in an unprivileged container. CAP_BPF and CAP_PERFMON are needed for
+// probes by uprobe_multi (6.6), CAP_SYS_PTRACE to read other processes' mappings, and CAP_SETUID and CAP_SETGID for
+// helpers with user ids of their own.
 constexpr std::pair<int, std::string_view> without_sys_admin[] = {
     {CAP_BPF, "CAP_BPF"},       {CAP_PERFMON, "CAP_PERFMON"}, {CAP_SYS_PTRACE, "CAP_SYS_PTRACE"},
     {CAP_SETUID, "CAP_SETUID"}, {CAP_SETGID, "CAP_SETGID"},
@@ -60,7 +61,7 @@ void check_capabilities()
 void preflight(bool confidential)
 {
     check_capabilities();
-    // Root of a user namespace has the capability there, not over the kernel.
+    // Root of a user namespace has capabilities in that namespace only.
     std::istringstream map(first_line("/proc/self/uid_map"));
     uint64_t inside = 0, outside = 0, count = 0;
     if (map >> inside >> outside >> count && count != UINT32_MAX)
@@ -69,12 +70,12 @@ void preflight(bool confidential)
     if (access("/sys/kernel/btf/vmlinux", R_OK))
         throw Error("this kernel has no BTF (/sys/kernel/btf/vmlinux): " + errno_text(errno),
                     "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, like that of every current distribution");
-    // Task storage exists since 5.11 (4cf1bc1f1045), cookies since 5.15 (82e6b1eee6a8). Checked first: the kernel's
-    // refusal of maps and programs would not name the reason.
+    // BPF cookies exist since 5.15 (82e6b1eee6a8), and task storage since 5.11 (4cf1bc1f1045). Checked here, because
+    // the kernel would refuse maps and programs without naming the reason.
     if (libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, nullptr) == 0)
         throw Error(fmt::format("this kernel ({}) is too old: it has no cookies for probes", kernel_release()),
                     "Linux 5.15 or newer is needed");
-    // In this mode tracefs is empty, and before 6.2 there is no other way to read kernel memory.
+    // In confidentiality mode tracefs is empty, and before 6.2 there is no other way to read kernel memory.
     if (confidential && best_tier() > Tier::multi)
         throw Error(fmt::format("this kernel ({}) is locked down in confidentiality mode, and is too old to be traced "
                                 "in that mode",
@@ -91,13 +92,14 @@ void preflight(bool confidential)
 
 void drop_capabilities()
 {
-    // For tracing; reading /proc and the kernel log; saving cudatop's files for the user behind sudo; raising limits
-    // (descriptors, memory for perf events); helpers under their own user ids; making writers of probed files wait.
+    // Needed for tracing, for reading /proc and the kernel log, for saving cudatop's files as the user who ran sudo,
+    // for raising limits (descriptors, memory for perf events), for helpers with user ids of their own, and for file
+    // leases on probed files.
     constexpr int needed[] = {
         CAP_SYS_ADMIN,       CAP_BPF,    CAP_PERFMON,      CAP_SYS_PTRACE,   CAP_CHECKPOINT_RESTORE,
         CAP_DAC_READ_SEARCH, CAP_SYSLOG, CAP_DAC_OVERRIDE, CAP_SYS_RESOURCE, CAP_IPC_LOCK,
         CAP_SETUID,          CAP_SETGID, CAP_KILL,         CAP_LEASE};
-    keep_capabilities(needed); // a failure is harmless
+    keep_capabilities(needed); // a failure does no harm
 }
 
 namespace {
@@ -113,12 +115,12 @@ void need(size_t descriptors)
 
 } // namespace
 
-// O_PATH: reads and writes fail with EBADF, as on a closed descriptor.
+// Opens with O_PATH, so that reads and writes fail with EBADF, as on a closed descriptor.
 void hold_closed_streams()
 {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)open("/", O_PATH); // gets the lowest free descriptor, which is this one
+            (void)open("/", O_PATH); // returns the lowest free descriptor, which is this one
 }
 
 void raise_descriptor_limit()
@@ -128,17 +130,19 @@ void raise_descriptor_limit()
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    constexpr size_t least = 32; // for start-up alone: /proc, BTF, feature probes
+    constexpr size_t least = 32; // needed during start-up for /proc, BTF and feature probes
     need(least);
 }
 
-// Counts the object's maps and programs, not open descriptors: some libbpf versions (1.4) have opened some by now.
+// Computed from the object's maps and programs, not from open descriptors, because some versions of libbpf (1.4) have
+// opened a few already.
 void check_descriptors(const bpf_object* object, size_t processes)
 {
-    // Streams, timers, signals, helpers' sockets, file watches and libbpf's links: 27 once the first file is attached.
-    // Attacher keeps another 16 free.
+    // For streams, timers, signals, helpers' sockets, file watches and libbpf's links (27 after attaching to the first
+    // file), plus 16 that Attacher keeps free.
     constexpr size_t others = 44;
-    size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus()); // MappingWatch
+    // one per CPU for MappingWatch
+    size_t needed = others + processes + static_cast<size_t>(libbpf_num_possible_cpus());
     const bpf_map* map = nullptr;
     bpf_object__for_each_map (map, object)
         needed++;
@@ -167,7 +171,7 @@ try {
         text += fmt::format("kept {} of running processes\n", count(events.of_running, "uprobe event"));
     return text;
 } catch (const Error& error) {
-    verbose(error.what()); // without tracefs, no run can have left events in it
+    verbose(error.what()); // without tracefs, there are no events that a run could have left behind
     return {};
 }
 
@@ -182,7 +186,7 @@ std::string clean_cache()
 
 std::string clean_up()
 {
-    preflight(false); // in a pid namespace, running processes would look exited
+    preflight(false); // rejects a pid namespace, in which running processes would seem to have exited
     const std::string text = clean_events() + clean_cache();
     return text.find("removed") == std::string::npos ? text + "nothing to remove\n" : text;
 }

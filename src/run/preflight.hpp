@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks before anything is loaded, each with its own error message; process-wide setup; --clean.
+// Checks and process-wide setup before anything is loaded, and --clean.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace gpusnoop {
 
-// Throws Error if tracing cannot work: not root, kernel too old or without BTF, inside a pid namespace. confidential:
-// see attach/refusal.hpp.
+// Throws Error if tracing cannot work: without root, inside a pid namespace, or on a kernel that is too old or has no
+// BTF. confidential: whether the kernel is locked down in confidentiality mode (attach/refusal.hpp).
 void preflight(bool confidential);
 
-// Drops all capabilities that no run needs, because the tool reads untrusted data.
+// Drops the capabilities that no run needs, because the tool reads untrusted data.
 void drop_capabilities();
 
 } // namespace gpusnoop
@@ -20,19 +20,20 @@ struct bpf_object;
 
 namespace gpusnoop {
 
-// Reserves the descriptors of closed standard streams, or a file opened later would receive their output.
+// Reserves the descriptors of closed standard streams. Otherwise, output to such a stream would be written to a file
+// that is opened later and gets its number.
 void hold_closed_streams();
 
-// Raises the soft limit to the hard limit. Throws Error if even that is too low for any tool.
+// Raises the soft limit on open files to the hard limit. Throws Error if even that is too low for any tool.
 void raise_descriptor_limit();
 
-// Throws Error if the limit is too low for the object's maps and programs, and the watched processes. Call between open
-// and load.
+// Throws Error if the limit on open files is too low for the object's maps and programs and for this number of watched
+// processes. Call between open and load.
 void check_descriptors(const bpf_object* object, size_t processes);
 
-// --clean: removes what killed runs left in the system, and returns a line about each kind. That is the uprobe events
-// of --attach tracefs and unfinished files in the cache of kernel names; the kernel frees everything else. Keeps what
-// belongs to a running process. Throws Error without the necessary privileges.
+// --clean: removes remains of killed runs, and returns a line about each kind. These are uprobe events of --attach
+// tracefs, and unfinished files in the cache of kernel names; the kernel frees everything else. Keeps anything that
+// belongs to a running process. Throws Error if privileges are missing.
 std::string clean_up();
 
 } // namespace gpusnoop

@@ -60,8 +60,9 @@ constexpr std::array<LossText, LOSSES> texts = [] {
     return t;
 }();
 
-// Runs that the kernel skipped: programs on tracepoints and kprobes do not run on a CPU while a system call of any
-// process reads or changes a map there (bpf_disable_instrumentation()). The kernel counts skipped runs since 5.12.
+// Number of program runs that the kernel skipped. Programs on tracepoints and kprobes do not run on a CPU while a
+// system call of any process accesses a BPF map there (bpf_disable_instrumentation()). The kernel counts skipped runs
+// since 5.12.
 uint64_t runs_skipped(const bpf_object* object)
 {
     uint64_t skipped = 0;
@@ -138,7 +139,7 @@ Cost::Share Cost::since_last(double seconds)
 
 namespace {
 
-// At least two digits: "250 ms", "2.5 s", "90 s".
+// Text of a length of time, such as "250 ms", "2.5 s" or "90 s".
 std::string length_text(std::chrono::nanoseconds length)
 {
     const double seconds = std::chrono::duration<double>(length).count();
@@ -147,7 +148,7 @@ std::string length_text(std::chrono::nanoseconds length)
     return fmt::format("{} s", seconds < 10 ? std::round(seconds * 10) / 10 : std::round(seconds));
 }
 
-// "processes 1, 2 and 3"
+// Text such as "processes 1, 2 and 3", or "7 processes" if there are many.
 std::string processes_text(const std::vector<pid_t>& pids)
 {
     constexpr size_t named_max = 4;
@@ -176,7 +177,7 @@ std::string whose(const EmptyReport& report, const Options& options)
     return text;
 }
 
-// The likely reason, as the end of the sentence; empty if none is known.
+// End of the sentence: the likely reason for the empty report; empty if unknown.
 std::string reason(const EmptyReport& report, const Options& options)
 {
     if (report.driver_missing && !report.users)

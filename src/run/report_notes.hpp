@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes that accompany a report: losses (bpf/shared/loss.h), the overhead of tracing, and why a report is empty.
+// Information that accompanies a report: losses (bpf/shared/loss.h), the overhead of tracing, and the reason why a
+// report is empty.
 #pragma once
 
 #include "attach/calibrate.hpp"
@@ -23,13 +24,13 @@ namespace gpusnoop {
 
 class Losses {
 public:
-    // object: loaded; has the map `losses`.
+    // object: must be loaded and have the map `losses`.
     explicit Losses(const bpf_object* object);
 
-    // Losses since the last call, without those of count 0.
+    // Losses since the last call of this function, without those whose count is 0.
     std::vector<Loss> since_last();
-    uint64_t sum() const;                                             // losses of all kinds since the start
-    void add(loss what, uint64_t count) { added_.at(what) += count; } // losses detected in user space
+    uint64_t sum() const;                                             // total of all losses since the start
+    void add(loss what, uint64_t count) { added_.at(what) += count; } // adds losses detected in user space
 
 private:
     std::array<uint64_t, LOSSES> read() const;
@@ -39,15 +40,15 @@ private:
     std::array<uint64_t, LOSSES> seen_{}, added_{};
 };
 
-// Overhead of tracing per interval: CPU time of the probes in the traced processes, and of this program.
+// Overhead of tracing per interval: CPU time that probes take in the traced processes, and CPU time of this program.
 class Cost {
 public:
-    // hits_fd: the kernel side's counts of probe hits. The cost of one hit is measured in the background.
+    // hits_fd: map in which the kernel side counts probe hits. The cost of a hit is measured in the background.
     Cost(int hits_fd, Tier tier) : hits_fd_(hits_fd), per_hit_(tier) {}
 
     struct Share {
         double hits_per_second = 0;
-        std::optional<double> probes_percent; // of one CPU; nullopt: not measured yet, or cannot be measured
+        std::optional<double> probes_percent; // of one CPU; nullopt if not measured yet, or not measurable
         std::optional<double> own_percent;    // of one CPU; nullopt in the first interval
     };
     Share since_last(double seconds);
@@ -59,20 +60,21 @@ private:
     uint64_t own_ns_ = 0;
 };
 
-// Facts for the sentence that replaces an empty report: were there processes that could have made a call?
+// Facts for the sentence that is printed instead of an empty report, mainly whether any process could have made a call.
 struct EmptyReport {
-    std::string_view noun{}; // singular of the counted thing: "launch"
+    std::string_view noun{}; // singular of the counted events, such as "launch"
     std::chrono::nanoseconds length{};
-    std::string cgroup{};          // name of the cgroup filter; empty: none
-    std::optional<size_t> users{}; // processes in scope that map a driver; nullopt: irrelevant to this tool
-    bool named_alone = false;      // the only filter is a name (-n)
-    bool some_unreadable = false;  // some processes could not be scanned, so there may be more users
-    size_t unreadable_files = 0;   // CUDA libraries that could not be opened
-    bool target_ended = false;     // the single target has exited
-    bool driver_missing = false;   // no GPU driver is loaded in the kernel
+    std::string cgroup{}; // the cgroup filter; empty if there is none
+    // processes in scope that map a driver; nullopt if that does not matter for this tool
+    std::optional<size_t> users{};
+    bool named_alone = false;     // true if the only filter is a name (-n)
+    bool some_unreadable = false; // true if some processes could not be scanned, so there may be more users
+    size_t unreadable_files = 0;  // CUDA libraries that could not be opened
+    bool target_ended = false;    // true if the only target has exited
+    bool driver_missing = false;  // true if no GPU driver is loaded in the kernel
 };
 
-// "no launch by process 1234 in 5 s; it maps no CUDA driver"
+// The sentence, such as "no launch by process 1234 in 5 s; it maps no CUDA driver".
 std::string sentence(const EmptyReport& report, const Options& options);
 
 } // namespace gpusnoop

@@ -37,7 +37,7 @@ bool Lines::drain(uint64_t end, const Handler& handler, std::chrono::steady_cloc
     while (taken_ != end) {
         const volatile line& place = array_[1 + taken_ % places_];
         if (load_acquire(place.published) != taken_ + 1)
-            return false; // still being written: the next drain() reads it
+            return false; // the line is still being written; the next drain() will read it
         const call_event event = const_cast<const call_event&>(place.event);
         if (++taken_ % 256 == 0)
             publish_taken();
@@ -50,7 +50,8 @@ bool Lines::drain(uint64_t end, const Handler& handler, std::chrono::steady_cloc
 
 void Lines::publish_taken()
 {
-    store_release<__u64>(positions().consumed, taken_); // after all reads of the lines
+    // a release store, so that the lines are read before they may be overwritten
+    store_release<__u64>(positions().consumed, taken_);
 }
 
 Ring::Ring(bpf_object* object, Handler handler)
@@ -65,7 +66,8 @@ Ring::Ring(bpf_object* object, Handler handler)
 
 bool Ring::drain(std::chrono::nanoseconds longest)
 {
-    const uint64_t end = lines_ ? lines_->sent() : 0; // first, as the ring has the names that these lines need
+    // read before the ring, so that the ring then contains the names that these lines need
+    const uint64_t end = lines_ ? lines_->sent() : 0;
     const Time until = std::chrono::steady_clock::now() + longest;
     consume(until);
     return left_ > 0 || (lines_ && lines_->drain(end, handler_, until));
@@ -86,13 +88,14 @@ void Ring::consume(Time until)
     if (!left_)
         return;
     until_ = until;
-    if (ring_buffer__consume(ring_.get()) >= 0) // 0 or more: all consumed; on_record() stops it otherwise
-        left_ = 0;                              // on_record() does not see discarded records
+    if (ring_buffer__consume(ring_.get()) >= 0) // all records were consumed, as on_record() did not stop
+        left_ = 0; // set here, because on_record() is not called for records that the kernel side discarded
     if (failure_)
         std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// libbpf has already counted the record as consumed when this returns; a negative result ends ring_buffer__consume().
+// Called by libbpf for each record. Even if it returns a negative value, which ends ring_buffer__consume(), libbpf
+// counts the record as consumed.
 int Ring::on_record(void* self, void* record, size_t size)
 {
     auto& ring = *static_cast<Ring*>(self);

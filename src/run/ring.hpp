@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of the records that the kernel side sends: a ring buffer, and the lines of -e. They drain for a limited time,
-// as records may arrive faster than they can be printed.
+// Readers of the records that the kernel side sends: a ring buffer, and the lines of -e. Draining is limited in time,
+// because records may arrive faster than they can be printed.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -17,26 +17,28 @@
 
 namespace gpusnoop {
 
-// Lines of -e (bpf/base/call.bpf.h), read in the order in which they were sent.
+// Reader of the lines of -e (bpf/base/call.bpf.h), in the order in which they were sent.
 class Lines {
 public:
     using Handler = std::function<void(const void* record, size_t size)>;
 
-    // Number of lines that fit into this much memory.
+    // Number of lines that fit into this amount of memory.
     static uint32_t places_in(uint64_t bytes);
-    // Mask of the number of pending lines: the bits are all 0 about each time another eighth of the places has filled.
+    // Mask for the number of pending lines. The masked bits are all 0 each time that about another eighth of the places
+    // has been filled.
     static uint64_t wake_bits(uint32_t places);
 
-    // map: descriptor of the map, which has this many places. Throws Error.
+    // map: descriptor of the map of lines. places: number of lines that it can hold. Throws Error.
     Lines(int map, uint32_t places);
 
-    uint64_t sent() const; // number of lines sent so far
-    // Passes lines before number `end` to the handler. Stops at a line that is still being written, or at the time
-    // `until`; returns true in the latter case if lines are left.
+    uint64_t sent() const; // number of lines sent since the start
+    // Passes lines to the handler, up to line number `end` (exclusive). Stops early at a line that is still being
+    // written, or at the time `until`. Returns true if lines are left because the time was up.
     bool drain(uint64_t end, const Handler& handler, std::chrono::steady_clock::time_point until);
 
 private:
-    // Called once per many lines: each write of the counter slows down the traced threads, which read it.
+    // Publishes the number of lines read, for the kernel side. Called only once per many lines, because each write of
+    // the counter slows down the traced threads that read it.
     void publish_taken();
     struct PublishOnReturn {
         explicit PublishOnReturn(Lines& lines) : lines_(lines) {}
@@ -53,14 +55,16 @@ private:
 class Ring {
 public:
     using Handler = std::function<void(const void* record, size_t size)>;
-    // Reads the maps `ring` and `lines` of the object. Throws Error.
+    // The object must have a map `ring`, and may have a map `lines`. Throws Error.
     Ring(bpf_object* object, Handler handler);
 
-    int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); } // readable if records are pending
+    // readable if records are pending in the ring buffer
+    int descriptor() const { return ring_buffer__epoll_fd(ring_.get()); }
 
-    // Passes on the records pending at the time of the call, for at most this long. Returns true if some are left.
+    // Passes the currently pending records to the handler, for at most this time. Returns true if some of them are
+    // left.
     bool drain(std::chrono::nanoseconds longest = std::chrono::milliseconds(20));
-    // Discards the pending records and returns their number.
+    // Discards all pending records, and returns their number.
     size_t drop();
 
 private:
@@ -77,8 +81,8 @@ private:
     Handler handler_;
     std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
-    std::exception_ptr failure_; // thrown by handler_; must not pass through libbpf
-    size_t left_ = 0;            // remaining bytes of the records pending when drain() began
+    std::exception_ptr failure_; // exception of handler_, which must not propagate through libbpf
+    size_t left_ = 0;            // bytes not read yet of the records that were pending when drain() began
     Time until_;
 };
 

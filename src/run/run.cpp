@@ -30,9 +30,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t remarks_max = 64; // in each record of what is attached
+constexpr size_t remarks_max = 64; // maximum number of remarks to print with each line about attached probes
 
-// Adds keys to a set of the kernel side.
+// Adds keys to a BPF map that is used as a set.
 template<class Key>
 void fill(bpf_object* object, const char* map, const std::vector<Key>& keys, std::string_view what)
 {
@@ -66,7 +66,7 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
-    std::vector<SideOutput> beside = side_outputs(); // errors must be printed before a screen opens
+    std::vector<SideOutput> beside = side_outputs(); // created first, as errors must be printed before a screen opens
     output_ = options_.folded           ? make_folded_output(options_)
               : plan_.hooks.make_output ? plan_.hooks.make_output()
                                         : make_output(options_);
@@ -75,7 +75,7 @@ void Run::run()
     try {
         trace();
     } catch (...) {
-        end_tool(); // closes the screen before the error is printed, and before the slow detach
+        end_tool(); // closes the screen before the error is printed and the slow detach begins
         throw;
     }
 }
@@ -110,7 +110,7 @@ void Run::trace()
     watch_gate();
     watch_targets();
     set_timers();
-    malloc_trim(0); // memory that loading and attaching used
+    malloc_trim(0); // frees memory that was used for loading and attaching
     started_ns_ = clock_ns(CLOCK_MONOTONIC);
     const uint64_t attached_ns = clock_ns(CLOCK_BOOTTIME);
     const Running running{.loop = *loop_,
@@ -123,21 +123,21 @@ void Run::trace()
     tool_.begin(running);
     for (const auto& begin : plan_.hooks.begin)
         begin(running);
-    announce(); // before release(), so that nothing it triggers is missed
+    announce(); // before release(), so that no event is missed
     if (program_)
         program_->release(plan_.screen);
     try {
         loop_->run();
         if (program_ && program_->gate())
-            program_->gate()->open(); // the program must not wait while the last report is printed
+            program_->gate()->open(); // lets the program continue while the last report is printed
         finish();
     } catch (const OutputStalled&) {
-        warn_of(losses_->since_last()); // not yet reported
+        warn_of(losses_->since_last()); // losses that no report contains
         throw;
     }
 }
 
-// True once the run should end, even if the loop has not noticed yet.
+// True if the run should end, even if the loop has not noticed yet.
 bool Run::is_over() const
 {
     if (loop_ && loop_->stopped())
@@ -148,7 +148,7 @@ bool Run::is_over() const
     return scope_.cgroup() ? scope_.cgroup()->is_removed() : targets_ended();
 }
 
-// True if all processes of -p have exited, or have released their memory and so can make no calls.
+// True if all processes of -p have exited, or have released their memory and so make no more calls.
 bool Run::targets_ended() const
 {
     return !scope_.pids().empty() && std::ranges::all_of(scope_.pidfds(), [](const auto& target) {
@@ -157,8 +157,9 @@ bool Run::targets_ended() const
     });
 }
 
-// Decides whether to stop waiting for the reader of the output. During the run it may block, as the kernel side keeps
-// counting. After the run it may be slow, but not blocked for 2 s. After a signal, output gets 500 ms.
+// Decides whether to stop waiting for the reader of the output. During the run, the reader may block for any time,
+// because the kernel side continues to count. After the run, it may be slow, but not block for 2 s. After a signal, it
+// has 500 ms in total.
 bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
     if (attacher_)
@@ -187,20 +188,21 @@ void Run::attach()
         duration_floor_ns_ = duration_floor_ns(attacher_->tier());
     watch_mappings();
     if (scope_.named()) {
-        scope_.named()->rescan(); // loading has taken a while
+        scope_.named()->rescan(); // names may have changed while programs were loaded
         verbose("only processes with a thread of that name get probes (-n)");
     }
-    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // calls count from the first attached file on
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // calls are counted from the first attached file on
     progress("Searching for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_at_start();
     if (opened_.kernel_hooks)
         opened_.kernel_hooks->hook_new_drivers();
-    // With -n, or probes per process, a process that starts later may make calls before it gets its probes.
+    // With -n, or with probes per process, a process that starts later may make calls before it has probes.
     const bool all_seen = !attacher_ || (!scope_.named() && (!plan_.by_process || program_));
     if (opened_.switches.traced_since && all_seen)
-        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME); // 1: the program has not run yet
-    tick(); // attaches the naming probes, as kernels that are already loaded have no names yet
+        // 1: a started program has made no calls yet
+        *opened_.switches.traced_since = program_ ? 1 : clock_ns(CLOCK_BOOTTIME);
+    tick(); // attaches the naming probes, to learn the names of kernels that are loaded already
 }
 
 void Run::announce()
@@ -232,7 +234,7 @@ void Run::check_libraries()
         warn(remarks_.emplace_back(attacher_->unscanned()));
     if (!attacher_->in_use()) {
         const std::vector<std::string>& complaints = attacher_->complaints();
-        // Fatal only with -p: without it, a fake library of one process must not end the run for all others.
+        // Only fatal with -p: otherwise, a fake library of one process would end the run for all processes.
         if (!complaints.empty() && !scope_.pids().empty())
             throw Error(
                 fmt::format("CUDA libraries were found, but not one function in them can be probed: {}",
@@ -240,14 +242,16 @@ void Run::check_libraries()
                 "check that root can read the library, that it is neither damaged nor stripped, and that this kernel "
                 "supports this way of attaching (--attach)");
         waiting_ = !program_; // a started program has not run yet
-        const std::string who = scope_.cgroup()  ? "no process of cgroup " + scope_.cgroup()->argument() + " has loaded a"
+        const std::string who = scope_.cgroup()
+                                    ? "no process of cgroup " + scope_.cgroup()->argument() + " has loaded a"
                                 : scope_.named() ? "no process whose name contains '" + options_.comm + "' has loaded a"
                                 : scope_.pids().empty() ? "no process has loaded a"
                                                         : "the process has loaded no";
         if (waiting_ && attacher_->unscanned().empty() && !attacher_->unreadable_files())
             warn(waiting_message_ = fmt::format("{} {} yet; waiting for one", who, attacher_->library()));
     }
-    // Even root cannot read the mappings of a few processes, such as init of a nested container: no warning for those.
+    // No warning with CAP_SYS_PTRACE: even root cannot read the mappings of a few processes, such as init of a nested
+    // container.
     if (const size_t unreadable = attacher_->unreadable(); unreadable && !has_capability(CAP_SYS_PTRACE))
         warn(fmt::format("without CAP_SYS_PTRACE the mappings of {} processes cannot be read: CUDA libraries that only "
                          "they use are not traced",
@@ -282,7 +286,7 @@ std::string Run::attached() const
                      : "nothing";
 }
 
-// Prints new complaints: why a file could not be probed, once per file.
+// Prints new complaints, which state why a file could not be probed; there is one per file.
 void Run::report_complaints()
 {
     const std::vector<std::string>& complaints = attacher_->complaints();
@@ -290,7 +294,7 @@ void Run::report_complaints()
         warn(complaints[complaints_shown_]);
 }
 
-// Reports files that were overwritten. Returns true if there were any.
+// Prints remarks about files that were overwritten. Returns true if there were any.
 bool Run::report_remarks()
 {
     const std::vector<std::string> remarks = attacher_->drain_remarks();
@@ -302,7 +306,7 @@ bool Run::report_remarks()
     return !remarks.empty();
 }
 
-// Attaches to libraries that were mapped since the last call.
+// Attaches to libraries that were mapped since the last attach_waiting().
 void Run::attach_waiting()
 {
     if (!attacher_)
@@ -331,11 +335,11 @@ void Run::watch_processes()
         loop_->watch(attacher_->descriptor(), [this] { attach_waiting(); });
     auto drain = [this] { more_records_ = ring_->drain(); };
     loop_->watch(ring_->descriptor(), drain);
-    // Records arrive without a wake-up (bpf/base/common.bpf.h), so poll. Lines of -e are printed promptly; other
-    // records are needed by the next report, which drains them itself.
+    // Polls, because the kernel side sends most records without a wake-up (bpf/base/common.bpf.h). Lines of -e should
+    // be printed promptly; other records are needed only for the next report, which drains the ring itself.
     loop_->every(plan_.lines ? 100ms : 150ms, [this, drain] {
         drain();
-        attach_waiting(); // libraries whose scan was postponed
+        attach_waiting(); // attaches to libraries whose scan was postponed
     });
     loop_->every(1s, [this] {
         if (const auto& cgroup = scope_.cgroup(); cgroup && cgroup->is_removed()) {
@@ -363,7 +367,7 @@ void Run::watch_targets()
         loop_->watch(fd.get(), [this, pid = target, descriptor = fd.get()] {
             loop_->remove(descriptor);
             if (!scope_.on_exit(pid))
-                return loop_->stop(); // the last report comes before detaching
+                return loop_->stop(); // the last report is printed before detaching
             bpf_map_delete_elem(bpf_object__find_map_fd_by_name(opened_.object, "target_pids"), &pid);
             if (attacher_)
                 attacher_->forget(pid);
@@ -386,8 +390,8 @@ void Run::set_timers()
 void Run::tick()
 {
     if (loop_)                    // output has started
-        ring_->drain();           // read an exited process's records before its exit is applied
-    if (loop_ && targets_ended()) // leave their state: the last report shows what they held
+        ring_->drain();           // reads an exited process's records before its exit is processed
+    if (loop_ && targets_ended()) // keeps their state, because the last report shows the memory that they held
         return loop_->stop();
     const bool arm = tool_.tick(*output_);
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {
@@ -402,7 +406,8 @@ void Run::tick()
     if (!attacher_ || arm == attacher_->name_probes_attached())
         return;
     if (arm) {
-        // Finds runtimes in libraries that were mapped after the driver. Not needed at the start, right after a scan.
+        // Finds CUDA runtimes in libraries that were mapped after the driver. Not needed at the start, when all
+        // processes have just been scanned.
         if (loop_)
             attacher_->scan_all();
         *opened_.switches.naming = true;
@@ -418,7 +423,7 @@ void Run::report()
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
     if (plan_.hooks.before_print)
         plan_.hooks.before_print();
-    ring_->drain(); // rows of processes that began meanwhile need the names that are in the ring
+    ring_->drain(); // the rows of new processes may need names that are still in the ring
     const uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
     tool_.print(*output_, wall_ns, now - interval_began_ns_);
     if (plan_.hooks.after_print)
@@ -453,7 +458,7 @@ void Run::end_report(uint64_t wall_ns, uint64_t length_ns)
         wall_ns);
 }
 
-// After a signal, does not print all of a full buffer.
+// Prints the records that are left. After a signal, stops after 300 ms, even if the buffer is not empty.
 void Run::drain_rest()
 {
     if (!ring_->drain(signals_.arrived() ? 300ms : std::chrono::hours(1)))
@@ -463,7 +468,7 @@ void Run::drain_rest()
     output_->lost({&unread, 1});
 }
 
-// Prints the results before detaching, which takes a while: Ctrl-C must look instant.
+// Prints the last results before the slow detach, so that Ctrl-C seems to act at once.
 void Run::finish()
 {
     drain_rest();

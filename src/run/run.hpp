@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a tool, from the parsed command line to the last report: load, attach, loop, report.
+// A run of a tool, after its command line was parsed: load, attach, loop, report.
 #pragma once
 
 #include "attach/attach.hpp"
@@ -27,7 +27,7 @@ class StartedProgram;
 
 class Run {
 public:
-    // program: the started program (-- PROGRAM), or null. Throws Error if a target does not exist.
+    // program: the program to start (-- PROGRAM), or null. Throws Error if a target does not exist.
     Run(Tool& tool, Options& options, RunPlan plan, EndingSignals& signals, StartedProgram* program)
         : tool_(tool), options_(options), plan_(std::move(plan)), signals_(signals), program_(program), scope_(options),
           probe_plan_(plan_probes(plan_.programs)), opened_(tool.opened())
@@ -70,7 +70,7 @@ private:
     void end_report(uint64_t wall_ns, uint64_t length_ns);
     void finish();
     void end_tool();
-    void progress(std::string_view step); // a slow step begins
+    void progress(std::string_view step); // announces a slow step
     void drain_rest();
     std::vector<SideOutput> side_outputs() const;
     bool is_over() const;
@@ -84,13 +84,14 @@ private:
     StartedProgram* program_;
     Scope scope_;
     std::unique_ptr<Output> output_;
-    ProbePlan probe_plan_;             // without return probes if they would kill targets
-    bool returns_ = true;              // return probes are safe
-    bool together_ = true;             // load programs in parallel
-    const Opened& opened_;             // the tool's BPF object
-    std::vector<std::string> remarks_; // programs that the kernel refused, and files that were overwritten
+    ProbePlan probe_plan_; // contains no return probes if they would kill targets
+    bool returns_ = true;  // true if return probes do not kill targets
+    bool together_ = true; // load programs in parallel
+    const Opened& opened_; // the tool's BPF object
+    // sentences about programs that the kernel refused, and files that were overwritten
+    std::vector<std::string> remarks_;
     std::optional<Attacher> attacher_;
-    std::optional<uint64_t> duration_floor_ns_; // the probes' own share of each measured duration
+    std::optional<uint64_t> duration_floor_ns_; // probe overhead included in each measured duration
     std::optional<Members> members_;
     std::optional<Losses> losses_;
     std::optional<Ring> ring_;
@@ -98,11 +99,11 @@ private:
     ProcessExits exits_;
     std::optional<Loop> loop_;
     size_t complaints_shown_ = 0;
-    bool gate_explained_ = false; // the user knows why no process waits at the gate
-    bool waiting_ = false;        // for a process that loads a probed library, or for a GPU driver
+    bool gate_explained_ = false; // a warning has explained why no process waits at the gate
+    bool waiting_ = false;        // waiting for a process that loads a probed library, or for a GPU driver
     std::string waiting_message_;
-    bool more_records_ = false;                          // the last drain left some
-    std::optional<std::chrono::nanoseconds> over_since_; // since when the run is over and its output blocked
+    bool more_records_ = false;                          // the last drain has left records in the ring
+    std::optional<std::chrono::nanoseconds> over_since_; // when the run was over and its output began to block
     uint64_t started_ns_ = 0;
     uint64_t interval_began_ns_ = 0;
     uint64_t reports_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading of a tool's programs, and the fallbacks if the kernel refuses some.
+// Loading of a tool's BPF programs, and the fallbacks if the kernel refuses some of them.
 #include "attach/programs.hpp"
 #include "base/error.hpp"
 #include "bpf/shared/probe.h"
@@ -29,7 +29,7 @@ size_t programs_to_load(bpf_object* object)
     return count;
 }
 
-// Shrinks a table that this run does not use.
+// Minimizes the size of a table that this run does not use.
 void leave_empty(bpf_object* object, const char* name)
 {
     if (bpf_map* table = bpf_object__find_map_by_name(object, name))
@@ -38,7 +38,7 @@ void leave_empty(bpf_object* object, const char* name)
 
 } // namespace
 
-// Return probes kill none of the targets.
+// True if return probes kill none of the targets.
 bool Run::returns_are_safe() const
 {
     if (!scope_.pids().empty() && std::ranges::none_of(scope_.pids(), has_seccomp_filter))
@@ -46,7 +46,7 @@ bool Run::returns_are_safe() const
     return !return_probes_break_seccomp();
 }
 
-// Return probes kill no process at all.
+// True if return probes kill no process at all.
 bool Run::returns_are_safe_for_all() const
 {
     if (std::ranges::none_of(probe_plan_.hooks, &Hook::returns))
@@ -58,7 +58,7 @@ bool Run::returns_are_safe_for_all() const
     }
 }
 
-// Removes return probes from the plan if they would kill a target.
+// Removes the return probes from the plan if they would kill a target.
 void Run::leave_out_harmful_returns()
 {
     returns_ = probe_plan_.probes.empty() || returns_are_safe();
@@ -74,19 +74,19 @@ void Run::leave_out_harmful_returns()
     std::erase_if(probe_plan_.hooks, [](const Hook& hook) { return hook.returns; });
 }
 
-// Loads the tool, falling back to another tier or fewer programs when the kernel refuses one. Throws LoadError when
+// Loads the tool's programs. If the kernel refuses one, tries another tier or fewer programs. Throws LoadError if
 // nothing is left to try.
 bpf_object* Run::load()
 {
     const bool forced = !options_.attach.empty() && !probe_plan_.probes.empty();
     const Tier best = probe_plan_.probes.empty() ? Tier::perf : best_tier();
     const Tier tier = forced ? tier_from_name(options_.attach) : best;
-    if (tier < best) // a clear error, instead of the verifier's message about some program
+    if (tier < best) // reported here, because the verifier's message would be about some program
         throw Error(fmt::format("this kernel cannot attach by {}", tier_name(tier)),
                     "leave out --attach: the best way that works is then chosen");
     LoadPlan plan(tier, forced);
     bool guarded = false;
-    together_ = !options_.info; // --info describes the programs as libbpf loads them
+    together_ = !options_.info; // --info describes the programs as loaded by libbpf
     for (;;) {
         signals_.check();
         try {
@@ -105,7 +105,7 @@ bpf_object* Run::load()
             verbose(error.what());
             attacher_.reset();
             if (std::exchange(together_, false))
-                continue; // loading one by one shows which program was refused, and why
+                continue; // loading them one by one shows which program is refused, and why
             if (!plan.step(error.refusal(), probe_plan_.hooks))
                 throw LoadError(plan.cause());
         }
@@ -128,7 +128,8 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     if (filters.v1 == CONTROLLER_NONE)
         filters.v1 = v1_controller(cgroup_mounts(options_.host_root));
     tool_.prepare(probe_plan_.probes, filters);
-    for (const std::string& program : plan.programs_left_out()) // overrides the tool's own choice of programs
+    // after prepare(), to override the tool's choice of programs
+    for (const std::string& program : plan.programs_left_out())
         bpf_program__set_autoload(bpf_object__find_program_by_name(object, program.c_str()), false);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "ring"), options_.ring_mb << 20);
     if (!filters.cgroups)
@@ -145,11 +146,11 @@ bpf_object* Run::load_as(const LoadPlan& plan, bool guarded)
     return object;
 }
 
-// Scans processes while the verifier runs. The scan is on this thread, because helpers end with the thread that created
-// them.
+// Loads the programs on another thread, and scans processes meanwhile. The scan runs on this thread, because helpers
+// end when the thread that created them ends.
 void Run::load_programs()
 {
-    // `deferred`: without a thread, the programs load in get() below.
+    // `deferred`: if no thread can be created, the programs are loaded in get() below.
     auto loaded = std::async(std::launch::async | std::launch::deferred, [this] { tool_.load_programs(together_); });
     if (attacher_ && scope_.is_unfiltered() && !options_.info) {
         watch_mappings();
@@ -160,16 +161,17 @@ void Run::load_programs()
     loaded.get();
 }
 
-// Creates the attacher, and decides which filters the BPF programs apply. Called between open and load.
+// Creates the attacher, and determines which filters the BPF programs must apply. Called between open and load.
 Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    // perf events and tracefs place breakpoints per address space, so a forked child inherits them.
+    // The programs must also filter by pid with perf events and tracefs: their breakpoints belong to an address space,
+    // so a forked child inherits them.
     const bool has_pids = !scope_.pids().empty();
     const bool filter_pids = has_pids && (tier > Tier::multi || !filter_at_attach || scope_.grows());
     if (!filter_at_attach)
-        scope_.named().reset(); // all processes get the probes anyway, so no call can be missed
+        scope_.named().reset(); // all processes get probes anyway, so no call can be missed
     attacher_.emplace(
         object, probe_plan_.probes, plan.hooks(probe_plan_.hooks), scope_,
         Attacher::Options{

@@ -12,7 +12,7 @@
 
 namespace gpusnoop {
 
-// The gate: processes of the started program that wait to map a file until it has its probes.
+// Service of the gate at which processes of the started program wait to map a file until it has its probes.
 
 void Run::watch_gate()
 {
@@ -26,7 +26,7 @@ void Run::serve_gate()
     std::vector<MappingGate::Event> events;
     while (auto event = gate.next())
         events.push_back(std::move(*event));
-    mapping_watch_->drain(); // so that the forks of all waiting processes are known
+    mapping_watch_->drain(); // learns the forks of all waiting processes
     for (MappingGate::Event& event : events)
         serve(std::move(event));
     attach_waiting();
@@ -67,9 +67,9 @@ void Run::serve(MappingGate::Event event)
     }
 }
 
-// Events of processes during a run: mappings, forks, execs, renames and exits.
+// Handlers of process events during a run: mappings, forks, execs, renames and exits.
 
-// Begins before the first scan, so that no process that appears during it is missed.
+// Called before the first scan, so that processes that start during the scan are not missed.
 void Run::watch_mappings()
 {
     if (mapping_watch_)
@@ -116,7 +116,7 @@ void Run::on_exec(pid_t pid, uint64_t time_ns)
     if (exits_.executed(pid) && attacher_)
         attacher_->main_thread_replaced(pid);
     if (loop_)
-        ring_->drain(); // the process may have made calls just before its exec
+        ring_->drain(); // reads the calls that the process made just before its exec
     if (plan_.hooks.on_exec)
         plan_.hooks.on_exec(pid, time_ns);
     tool_.on_exec(pid, time_ns);
@@ -126,7 +126,8 @@ void Run::on_exit(pid_t pid)
 {
     if (attacher_)
         attacher_->remove_user(pid);
-    // The exit of the last target ends the run: keep its state, as the last report shows what it held.
+    // The exit of the last target ends the run. Its state is kept, because the last report shows the memory that it
+    // held.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid)) {
         if (plan_.hooks.on_exit)
             plan_.hooks.on_exit(pid);

@@ -75,11 +75,11 @@ int failed(std::string_view why, std::string_view hint = {})
 {
     warn(why);
     if (!hint.empty())
-        print_stderr(fmt::format("hint: {}\n", printable(hint))); // it may name containers
+        print_stderr(fmt::format("hint: {}\n", printable(hint))); // escaped, because it may contain names of containers
     return 1;
 }
 
-// body may set the name once it is known.
+// Runs body, and turns its exceptions into messages and exit statuses. body may set `name` once it is known.
 int run_guarded(std::string_view& name, const std::function<int(EndingSignals&)>& body)
 {
     hold_closed_streams();
@@ -92,9 +92,9 @@ int run_guarded(std::string_view& name, const std::function<int(EndingSignals&)>
             return 0;
         }
     } catch (const Interrupted&) {
-        return 0; // nothing to report yet
+        return 0; // interrupted before tracing began
     } catch (const OutputClosed&) {
-        return 0; // the reader has closed the pipe, as head does
+        return 0; // the reader of stdout has closed it, as head does
     } catch (const UsageError& error) {
         warn(error.what());
         print_stderr(fmt::format("Try '{} --help'.\n", name));
@@ -117,7 +117,7 @@ int run_reader(std::string_view name, const std::function<int()>& body)
 {
     set_tool_name(name);
     return run_guarded(name, [&](EndingSignals& signals) {
-        signals.unblock(); // no cleanup is needed, so a signal may kill it
+        signals.unblock(); // signals may kill this program, since it needs no cleanup
         return body();
     });
 }
@@ -132,7 +132,7 @@ int run_tool(int argc, char** argv, const std::function<std::unique_ptr<Tool>()>
             name = tool->spec().name;
             run(argc, argv, *tool, signals, program);
         } catch (const OutputClosed&) {
-            // the reader has closed the pipe; the program still runs
+            // tracing ends, but the started program continues
         }
         return program && program->released() ? program->wait(signals) : 0;
     });

@@ -19,9 +19,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr double margin = 0.9;      // aims below the ceiling, as the call rate varies between windows
-constexpr double min_share = 0.001; // so that windows still contain calls
-constexpr double max_step = 4;      // largest factor between consecutive shares
+constexpr double margin = 0.9;      // aims below the ceiling, because call rates differ between windows
+constexpr double min_share = 0.001; // so that windows contain some calls
+constexpr double max_step = 4;      // largest factor by which the share changes at once
 
 } // namespace
 
@@ -32,8 +32,9 @@ void DutyCycle::add(double sampled, double others, double share_of_time)
     if (is_whole() && cost + fixed <= ceiling_)
         return;
     const double allowed = std::max(ceiling_ * margin - fixed, 0.0);
-    const double always = cost / std::max(share_of_time, min_share);  // cost if they were always attached
-    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process gets a whole share
+    // cost of the sampled probes if they were always attached
+    const double always = cost / std::max(share_of_time, min_share);
+    const double wanted = always > 0 ? allowed / always : 2 / margin; // an idle process gets all its probes
     if (is_whole())
         share_ = wanted;
     else
@@ -45,11 +46,11 @@ namespace {
 
 constexpr uint64_t ms = 1'000'000;
 constexpr uint64_t default_period_ns = 250 * ms;
-constexpr uint64_t max_period_ns = 500 * ms; // so that every report of 1 s has a window
+constexpr uint64_t max_period_ns = 500 * ms; // so that every report of 1 s contains a window
 constexpr uint64_t min_window_ns = 3 * ms;   // attaching and detaching take a millisecond each
-constexpr uint64_t timer_ns = 1 * ms;        // steps due within this time are done together
+constexpr uint64_t timer_ns = 1 * ms;        // steps that are due within this time are done together
 
-// CPU time of all threads in ns; 0 if the process has exited.
+// CPU time of all threads of a process in ns; 0 if it has exited.
 uint64_t cpu_time_of(uint32_t pid)
 {
     clockid_t clock{};
@@ -129,7 +130,7 @@ void Sampling::mark(const Process& process, std::map<uint32_t, Sampled>& in)
         in[pid] = process.sample->accuracy();
 }
 
-// Ends the sampling of a process whose last calls have been read.
+// Ends the sampling of a process. Its last calls must have been read.
 void Sampling::end(Process& process)
 {
     if (process.sample->is_open())
@@ -158,7 +159,7 @@ void Sampling::on_timer()
     set_timer();
 }
 
-// New processes start with all their probes attached.
+// Updates the list of processes. The sampled probes of a new process are attached at first.
 void Sampling::track_users()
 {
     std::map<pid_t, std::set<uint32_t>> users;
@@ -179,8 +180,8 @@ void Sampling::track_users()
     }
 }
 
-// Opens or closes a window. Counts are read at each edge: after the probes are attached, before they are detached, and
-// when the process has exited.
+// Opens or closes a window. Counts are read each time: at the start after attaching the probes, at the end before
+// detaching them, and when the process has exited.
 void Sampling::step(pid_t group, Process& process)
 {
     const bool opens = !process.has_ended && process.sample && !process.sample->is_open();
@@ -188,7 +189,8 @@ void Sampling::step(pid_t group, Process& process)
         return;
     if (opens)
         probes_.resume(group);
-    settings_.read_rows(); // on opening, discards calls counted while the probes were being attached
+    // before a window opens, this discards calls that were counted while probes were being attached
+    settings_.read_rows();
     if (process.has_ended)
         end(process);
     else if (opens)
@@ -234,7 +236,8 @@ void Sampling::open(Process& process)
     process.due_ns = now() + std::max(window_ns, min_window_ns);
 }
 
-// Ends a window, or a period with all probes, and decides from the measured cost whether and how long to pause.
+// Ends a window, or a period in which all probes were attached. Decides from the measured cost whether to detach the
+// sampled probes, and for how long.
 void Sampling::close(pid_t group, Process& process)
 {
     const bool whole = !process.sample;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// --max-overhead: keeps the probes' share of each process's CPU time below a ceiling. Above it, probes of calls that
-// can be sampled are attached in time windows only, and the counts of the windows are scaled up.
+// Sampling for --max-overhead, which keeps the probes' share of each process's CPU time below a ceiling. If the share
+// is higher, the probes of calls that can be sampled are attached only in time windows, and the counts from these
+// windows are scaled up.
 #pragma once
 
 #include "attach/calibrate.hpp"
@@ -18,18 +19,20 @@
 
 namespace gpusnoop {
 
-// Share of the time in which a process has its sampled probes, so that all probes cost it no more than a ceiling.
+// Controller for the share of time in which the sampled probes are attached to a process, such that the cost of all its
+// probes stays below a ceiling.
 class DutyCycle {
 public:
-    // ceiling: highest cost of the probes, relative to the process's CPU time without them.
+    // ceiling: maximum cost of the probes, relative to the process's CPU time without probes.
     explicit DutyCycle(double ceiling) : ceiling_(ceiling) {}
 
-    // For the next period; 1: always.
+    // Share of the next period in which the sampled probes should be attached; 1 means always.
     double share() const { return share_; }
     bool is_whole() const { return share_ >= 1; }
 
-    // Adds a measurement since the last call. sampled, others: cost of the sampled and of the permanent probes,
-    // relative to the CPU time that the process used. share_of_time: in which the sampled probes were attached.
+    // Adds a measurement of the time since the last call. sampled, others: cost of the sampled probes and of the
+    // permanent probes, relative to the CPU time used by the process. share_of_time: share of that time in which the
+    // sampled probes were attached.
     void add(double sampled, double others, double share_of_time);
 
 private:
@@ -40,35 +43,35 @@ private:
 class Sampling {
 public:
     struct Settings {
-        double percent;                  // ceiling: of the CPU time that a process uses
-        std::vector<std::string> hooks;  // Hook::program of the sampled hooks
-        std::function<void()> read_rows; // calls absorb() with everything counted so far
+        double percent;                  // the ceiling, in percent of the CPU time that a process uses
+        std::vector<std::string> hooks;  // the sampled hooks, by Hook::program
+        std::function<void()> read_rows; // must call absorb() with all calls counted so far
     };
-    // running.probes: present. object: loaded.
+    // running.probes must be set. object must be loaded.
     Sampling(const Running& running, const bpf_object* object, Settings settings);
     Sampling(const Sampling&) = delete;
     Sampling& operator=(const Sampling&) = delete;
 
-    // Takes counted calls. Returns true if they are of a sample: drain() then returns them scaled.
+    // Accepts counted calls. Returns true if their process is being sampled; drain() then returns them, scaled up.
     bool absorb(const CallDelta& delta);
-    // Estimates for the time since the last call.
+    // Returns estimated calls since the last drain().
     std::vector<CallDelta> drain();
-    // Processes for which the last drain() returned estimates, by pid.
+    // Accuracy of the estimates of the last drain(), by pid; contains only processes that were sampled.
     const std::map<uint32_t, Sampled>& sampled() const { return sampled_; }
 
 private:
-    struct Process { // or all processes, if they share their probes
+    struct Process { // a process, or all processes if they share their probes
         explicit Process(double ceiling) : cycle(ceiling) {}
         DutyCycle cycle;
-        std::optional<CallSample> sample;  // set while its calls are sampled
-        std::map<uint32_t, uint64_t> pids; // and their CPU time at the last update of cpu_ns
-        uint64_t cpu_ns = 0;               // this and the following: since the process was first seen
-        uint64_t hits = 0, other_hits = 0; // of sampled and of permanent probes
+        std::optional<CallSample> sample;  // set while calls are sampled
+        std::map<uint32_t, uint64_t> pids; // pids, and their CPU time at the last update of cpu_ns
+        uint64_t cpu_ns = 0;               // CPU time since the process was first seen
+        uint64_t hits = 0, other_hits = 0; // hits of sampled and of permanent probes, also since then
         struct Moment {
             uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
         };
-        Moment window, period;  // at their start
-        uint64_t traced_ns = 0; // wall time of the period in which the sampled probes were attached
+        Moment window, period;  // state at the start of the current window and period
+        uint64_t traced_ns = 0; // wall time within the period in which the sampled probes were attached
         uint64_t due_ns = 0;
         bool reported = false;
         bool has_ended = false;
@@ -95,10 +98,10 @@ private:
     Settings settings_;
     ProbeCostMeter probe_;
     ProgramTimes programs_;
-    std::map<pid_t, Process> processes_; // by group
+    std::map<pid_t, Process> processes_; // by PausableProbes::group_of()
     std::vector<CallDelta> ended_rows_;  // last estimates of processes that are no longer sampled
     std::map<uint32_t, Sampled> ended_sampled_;
-    std::map<uint32_t, Sampled> sampled_; // of the last drain()
+    std::map<uint32_t, Sampled> sampled_; // result of the last drain()
     Fd timer_;
 };
 

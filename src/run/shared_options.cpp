@@ -25,22 +25,22 @@ std::chrono::nanoseconds seconds(std::string_view what, std::string_view text)
     return time_argument(what, text, "s", 10ms, 240h);
 }
 
-// "session, multi, tracefs or perf"
+// Text such as "session, multi, tracefs or perf".
 std::string one_of(std::span<const std::string_view> names)
 {
     return fmt::format("{} or {}", joined(names.first(names.size() - 1), ", "), names.back());
 }
 
-// An interval that looks like a program: the user has forgotten the -- before it.
+// Rejects an interval that looks like a program, before which the user forgot "--".
 void refuse_program(std::string_view text)
 {
-    const bool a_number = !text.empty() && text.find_first_of("0123456789") <= 1; // ".5", "-1", too
+    const bool a_number = !text.empty() && text.find_first_of("0123456789") <= 1; // also ".5" and "-1"
     if (!a_number && (text.find('/') != text.npos || text.size() > 3))
         throw UsageError(
             fmt::format("an interval must be a time, not '{0}'; to start a program and trace it: -- {0}", text));
 }
 
-// A process name given to -p: points to -n.
+// Rejects a process name given to -p, with a hint to -n.
 void refuse_name(std::string_view text)
 {
     constexpr std::string_view no_name = "0123456789+-. ";
@@ -60,7 +60,7 @@ void add_shared_options(CommandLine& line, Options& o, std::span<const std::stri
                         std::string_view without_interval)
 {
     line.texts("-p,--pid", "PID[,PID]", "only these processes", [&o](const std::string& text) {
-        // Not split by CLI11, which would ignore an empty entry.
+        // Splits the list itself, because CLI11 would ignore empty entries.
         for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
             end = text.find(',', at);
             const std::string_view one = std::string_view(text).substr(at, end - at);
@@ -206,7 +206,7 @@ void check_replay(const CommandLine& line, const Options& options)
         throw UsageError("--at is a time in a recording: add --replay FILE");
     if (options.replay.empty())
         return;
-    // Nothing is traced, measured or written, so only options that affect the display apply.
+    // Nothing is traced, measured or written, so only options that affect the display are allowed.
     constexpr std::string_view shown[] = {"--replay",  "--at",        "--by",       "--sort",   "--rows",
                                           "--columns", "--timestamp", "--names",    "--batch",  "--filter",
                                           "--tree",    "--no-config", "--interval", "--verbose"};

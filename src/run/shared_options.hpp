@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that all tools share. An option letter means the same in every tool.
+// Options that all tools share. An option letter has the same meaning in every tool.
 #pragma once
 
 #include "base/options.hpp"
@@ -12,7 +12,8 @@ namespace gpusnoop {
 
 class CommandLine;
 
-// Call before the tool adds its own options. ways: values of --attach, best first.
+// Call before the tool adds its own options. ways: values of --attach, best first. without_interval: text of --help
+// about reports without INTERVAL.
 void add_shared_options(CommandLine& line, Options& options, std::span<const std::string_view> ways,
                         std::string_view without_interval);
 
@@ -22,10 +23,10 @@ void add_name_options(CommandLine& line, NameOptions& options);
 // For tools that export metrics.
 void add_metrics_options(CommandLine& line, MetricsOptions& options);
 
-// For tools without stacks: rejects all flame graph options.
+// Rejects all flame graph options, for tools without stacks.
 void refuse_flame_options(CommandLine& line, std::string_view why);
 
-// Called after parsing. They throw UsageError if options conflict.
+// Call after parsing. They throw UsageError if options conflict.
 void check_replay(const CommandLine& line, const Options& options);
 void check_shared_options(const Options& options);
 

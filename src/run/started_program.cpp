@@ -31,7 +31,7 @@ int status_of_error(int error)
     return error == ENOENT ? not_found : not_executable;
 }
 
-// 0, or why the file cannot be executed.
+// errno that states why the file cannot be executed; 0 if it can.
 int execution_error(const std::string& path)
 {
     struct stat st {};
@@ -42,7 +42,8 @@ int execution_error(const std::string& path)
     return access(path.c_str(), X_OK) ? errno : 0;
 }
 
-// Throws CannotStart if the program cannot be executed: before the slow loading, so that a typo is reported at once.
+// Throws CannotStart if the program cannot be executed. Called before the slow loading, so that a typing error is
+// reported at once.
 void check_executable(const std::string& name)
 {
     if (name.find('/') != std::string::npos) {
@@ -68,7 +69,7 @@ void check_executable(const std::string& name)
                           : "give its path; sudo sets its own PATH");
 }
 
-// Closes the placeholders that hold_closed_streams() has opened.
+// Closes the descriptors that hold_closed_streams() reserved.
 void close_held_streams()
 {
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -94,15 +95,15 @@ Identity identity_of(const UserAccount& account)
     return {account, groups_of(HostFiles("/").read("etc/group").value_or(""), account)};
 }
 
-// Switches to the user permanently. Returns 0 or an errno. Sets the groups first, as that needs a capability that is
-// lost with the user id.
+// Switches to the user permanently. Returns 0 or an errno. Groups are set first, because setting the user id drops the
+// capability that is needed for that.
 int become(const Identity& to)
 {
     const UserAccount& account = to.account;
     if (setgroups(to.groups.size(), to.groups.data()) || setresgid(account.gid, account.gid, account.gid) ||
         setresuid(account.uid, account.uid, account.uid))
         return errno;
-    // Securebits may keep the capabilities.
+    // Depending on securebits, capabilities may have been kept, so they are dropped explicitly.
     if (account.uid != 0 && (!keep_capabilities({}) || setresuid(0, 0, 0) == 0))
         return EPERM;
     setenv("HOME", account.home.c_str(), 1);    // NOLINT(concurrency-mt-unsafe): the only thread
@@ -112,7 +113,7 @@ int become(const Identity& to)
     return 0;
 }
 
-// The child between fork and exec. Enters the gate before it changes identity, as the gate needs CAP_SYS_ADMIN.
+// The child from fork to exec. It enters the gate before it changes its user, because the gate needs CAP_SYS_ADMIN.
 [[noreturn]] void run_child(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
                             const std::optional<Identity>& identity)
 {
@@ -127,7 +128,7 @@ int become(const Identity& to)
     close_held_streams();
     if (how == without_terminal)
         detach_from_terminal();
-    int error = EIO; // the gatekeeper has exited
+    int error = EIO; // used if the gatekeeper has exited
     if (!gate || gate->enter())
         error = identity ? become(*identity) : 0;
     if (!error) {
@@ -182,7 +183,7 @@ StartedProgram::~StartedProgram()
 void StartedProgram::release(bool silent)
 {
     const char how = silent ? without_terminal : with_terminal;
-    send(to_child_.get(), &how, 1, MSG_NOSIGNAL); // fails if the child was killed, which wait() reports
+    send(to_child_.get(), &how, 1, MSG_NOSIGNAL); // fails if the child was killed, which wait() will report
     released_ = true;
 }
 

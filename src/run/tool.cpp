@@ -22,11 +22,12 @@ std::unique_ptr<Output> make_output(const Options& options)
 
 namespace {
 
-// Variables that every BPF object takes from the shared headers.
+// Sets the variables that every BPF object has from shared headers.
 void configure_shared(const BpfObject& bpf, const Options& options, const Filters& filters)
 {
     bpf.set<uint32_t>("ring_wake_shift",
-                      static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3); // an eighth
+                      // an eighth of the ring
+                      static_cast<uint32_t>(std::countr_zero(uint64_t{options.ring_mb} << 20)) - 3);
     bpf.set("stack_of_cpu", filters.guarded);
     bpf.set("target_tid", static_cast<uint32_t>(options.tid));
     bpf.set("filter_pids", filters.pids);
@@ -41,7 +42,7 @@ void configure_shared(const BpfObject& bpf, const Options& options, const Filter
     bpf.set("target_comm_mask", mask);
 }
 
-// Variables of BPF objects with user-space probes; does nothing for others.
+// Sets the variables of BPF objects with user-space probes; does nothing for others.
 void configure_probes(const BpfObject& bpf, std::span<const Probe> probes, const Filters& filters)
 {
     const std::span<std::byte> rows = bpf.variable("probe_rows");

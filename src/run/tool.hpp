@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base class of the tools, and the data that a tool and its run exchange.
+// Base class of all tools, and the data that a tool exchanges with its run.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -37,33 +37,33 @@ class UserStacks;
 // Filters and limits that the BPF programs must apply themselves.
 struct Filters {
     Tier tier = Tier::session;
-    bool returns = true;                    // return probes kill no target
-    bool pids = false;                      // filter by pid: the probes are not limited to the targets
-    bool pids_of_second = false;            // filter by pid in the system-wide attachment only (Attacher)
-    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy that identifies a process, if one is mounted
+    bool returns = true;                    // return probes may be used, as they kill no target
+    bool pids = false;                      // filter by pid, because other processes have the probes, too
+    bool pids_of_second = false;            // filter by pid only in the programs of system-wide probes (Attacher)
+    cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy by which processes are identified, if one is mounted
     bool cgroups = false;
-    bool cgroups_v1 = false;             // the filter's cgroups are in the v1 hierarchy
-    bool guarded = false;                // programs run on a per-CPU stack, so they must not be preempted
+    bool cgroups_v1 = false;             // the cgroup filter refers to the v1 hierarchy
+    bool guarded = false;                // disable preemption, because programs run on a per-CPU stack
     std::vector<std::string> left_out{}; // hooks whose programs the kernel refused
 
     bool has(std::string_view hook) const { return std::ranges::find(left_out, hook) == left_out.end(); }
 };
 
-// User-space probes that can be removed from a process and restored (Attacher).
+// User-space probes that can be removed from a process and attached again (Attacher).
 struct PausableProbes {
     Tier tier;
-    std::function<pid_t(pid_t pid)> group_of; // the process, or 0 if all processes share their probes
-    std::function<void(pid_t group)> pause;   // removes the probes of sampled programs
+    std::function<pid_t(pid_t pid)> group_of; // the process itself, or 0 if all processes share their probes
+    std::function<void(pid_t group)> pause;   // removes the sampled probes
     std::function<void(pid_t group)> resume;
 };
 
-// Services of a run for its tool.
+// Services that a run provides to its tool.
 struct Running {
     Loop& loop;                                // the tool may add descriptors and timers
-    uint64_t since_ns;                         // CLOCK_BOOTTIME when all running processes had their probes
+    uint64_t since_ns;                         // CLOCK_BOOTTIME at which all running processes had their probes
     std::function<void()> report;              // prints a report now
-    std::function<std::string()> attached;     // "589 functions in 2 files, session"
-    std::function<uint64_t()> lost;            // losses of all kinds since the start
+    std::function<std::string()> attached;     // text such as "589 functions in 2 files, session"
+    std::function<uint64_t()> lost;            // total of all losses since the start
     std::function<std::vector<pid_t>()> users; // processes in scope that map a probed library
     std::optional<PausableProbes> probes{};    // nullopt if the tool has no user-space probes
 };
@@ -71,80 +71,86 @@ struct Running {
 // Constant properties of a tool.
 struct ToolSpec {
     std::string_view name;
-    std::string_view summary;                                          // one sentence, for --help
-    std::string_view examples;                                         // a few lines, for --help
-    BpfObject (*open)() = nullptr;                                     // its BPF object: BpfObject::open<S>
-    std::span<const std::string_view> attach_names = tier_names;       // values of --attach
-    std::string_view without_interval = "if omitted: one, at the end"; // --help: reports printed without INTERVAL
-    uint32_t ring_mb = 8;                                              // default of --ring-mb
-    // The price of tracing without return probes, for tools that can.
+    std::string_view summary;                                    // one sentence, for --help
+    std::string_view examples;                                   // a few lines, for --help
+    BpfObject (*open)() = nullptr;                               // opens the tool's BPF object; BpfObject::open<S>
+    std::span<const std::string_view> attach_names = tier_names; // values of --attach
+    // for --help: which reports are printed without INTERVAL
+    std::string_view without_interval = "if omitted: one, at the end";
+    uint32_t ring_mb = 8; // default of --ring-mb
+    // For tools that can trace without return probes: the consequences of doing so.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
-    // The kernel refused a program. May throw an Error with the reason and a hint; otherwise the run tries other tiers.
+    // Called if the kernel refused a program. May throw an Error with the reason and a hint; otherwise, the run tries
+    // other tiers.
     void (*explain)(const LoadError& error, bpf_object* object) = nullptr;
 };
 
-// Optional hooks; most tools leave them empty.
+// Optional functions of a tool; most are empty.
 struct RunHooks {
-    std::function<std::unique_ptr<Output>()> make_output{}; // replaces text or JSON on standard output
-    std::function<void(EndingSignals&)> replay{};           // replaces printing the tables of a recording
-    std::function<void(std::string_view step)> progress{};  // a slow step begins: "Loading 40 programs ..."
-    // Called in this order once all probes are attached, just before the loop runs.
+    std::function<std::unique_ptr<Output>()> make_output{}; // creates the output that replaces text or JSON on stdout
+    std::function<void(EndingSignals&)> replay{}; // called for --replay, instead of printing the recorded tables
+    // called when a slow step begins, with a text such as "Loading 40 programs ..."
+    std::function<void(std::string_view step)> progress{};
+    // Called in this order when all probes are attached, just before the event loop runs.
     std::vector<std::function<void(const Running&)>> begin{};
-    // A process called exec, or exited. Called before the functions of Tool.
+    // Called when a process has called exec or has exited, before Tool::on_exec() and Tool::on_exit().
     std::function<void(pid_t pid, uint64_t time_ns)> on_exec{};
     std::function<void(pid_t pid)> on_exit{};
     std::function<void()> before_print{}; // reads the kernel side's counts
     std::function<void(Output&)> after_print{};
-    // The last report follows. Completing its data may take at most this long.
+    // Called before the last report, to complete its data within this time.
     std::function<void(std::chrono::milliseconds)> before_last_report{};
-    std::function<void()> check_results{}; // after the last report; throws Error if a result was not written
-    std::function<void()> end{};           // no report follows, but a slow detach does
-    // Kernel names that a report needed but the ring buffer had no room for, since the last call (KernelNames).
+    // called after the last report; throws Error if a result could not be written
+    std::function<void()> check_results{};
+    std::function<void()> end{}; // called when no report will follow, before the slow detach
+    // Number of kernel names, since the last call, that reports needed but that were lost because the ring buffer was
+    // full (KernelNames).
     std::function<uint64_t()> names_lost{};
 };
 
-// A run as its options define it.
+// Parameters of a run, derived from the options.
 struct RunPlan {
-    std::string traced;              // for the banner: "kernel launches"
-    std::string noun;                // of that: "launch", for "no launch in 5 s"
-    std::vector<Program> programs{}; // empty: no user-space probes
-    bool durations = false;          // shows durations, so the probes' share of them is measured and shown
-    bool needs_returns = false;      // results are useless without return probes
-    bool by_process = false;         // probes can be paused one process at a time (Attacher::pause())
-    bool counts_runtime = false;     // counts runtime calls; otherwise they only provide kernel names
-    // Default of INTERVAL; nullopt: one report, at the end.
+    std::string traced;              // traced events, for the banner: "kernel launches"
+    std::string noun;                // singular of that, for "no launch in 5 s": "launch"
+    std::vector<Program> programs{}; // empty if there are no user-space probes
+    bool durations = false;      // durations are shown, so the probe overhead that they include is measured and printed
+    bool needs_returns = false;  // results are useless without return probes
+    bool by_process = false;     // probes can be paused one process at a time (Attacher::pause())
+    bool counts_runtime = false; // runtime calls are counted; otherwise, they only provide kernel names
+    // Default of INTERVAL; nullopt means a single report at the end.
     std::optional<std::chrono::nanoseconds> usual_interval{};
     std::optional<std::chrono::nanoseconds> usual_duration{}; // default of -d
     std::string nvml_library{};                               // see NvmlFigures
-    bool screen = false;                                      // the tool draws on the terminal itself
-    bool lines = false;                 // prints lines, not tables; an empty result is reported once, at the end
-    std::optional<ReplayView> replay{}; // how --replay shows recordings; nullopt: not supported
+    bool screen = false;                                      // the tool draws a screen on the terminal
+    bool lines = false; // the tool prints lines, not tables; an empty result is reported once, at the end
+    std::optional<ReplayView> replay{}; // how --replay shows recordings; nullopt if not supported
     RunHooks hooks{};
 };
 
-// Variables of the BPF programs that a run sets while they are attached. Null if the object lacks the variable.
+// Variables of the BPF programs that a run changes while they are attached. Null if the object has no such variable.
 struct Switches {
-    __u32* attach_phase = nullptr;     // which of two attachments counts (bpf/shared/probe.h)
-    __u64* forwarding_files = nullptr; // drivers that share a process (bpf/base/probe.bpf.h)
-    __u64* traced_since = nullptr;     // CLOCK_BOOTTIME since which no call was missed; 0: unknown
-    bool* naming = nullptr;            // the on-demand naming programs are attached
+    __u32* attach_phase = nullptr; // which of two sets of probes counts calls (bpf/shared/probe.h)
+    // bit mask of drivers that share a process with another driver (bpf/base/probe.bpf.h)
+    __u64* forwarding_files = nullptr;
+    __u64* traced_since = nullptr; // CLOCK_BOOTTIME since when no call was missed; 0 if unknown
+    bool* naming = nullptr;        // true while the on-demand naming programs are attached
 };
 
 // A BPF object before it is loaded.
 struct Opened {
     bpf_object* object = nullptr;
     Switches switches{};
-    KernelHooks* kernel_hooks = nullptr; // kernel functions that the tool hooks itself
-    std::vector<std::string> remarks{};  // features that this kernel lacks, one sentence each
+    KernelHooks* kernel_hooks = nullptr; // hooks on kernel functions; null if the tool has none
+    std::vector<std::string> remarks{};  // sentences about features that this kernel lacks
 };
 
-// A record from the ring buffer, or a line of -e.
+// A record from the ring buffer, or a record of a line (-e).
 struct RingRecord {
     uint32_t type; // RECORD_*
     const void* data;
     size_t size;
 
-    // Null if the record is of another type.
+    // The record's data if the record has the type `wanted`, else null.
     template<class T>
     const T* as(uint32_t wanted) const
     {
@@ -152,8 +158,8 @@ struct RingRecord {
     }
 };
 
-// A tool's constructor adds its options to command_line(). Everything else is a hook: a virtual function, or an entry
-// of RunHooks. An override also calls the function of its base class.
+// A tool's constructor adds the tool's options to command_line(). The run calls the virtual functions below, and the
+// functions in RunHooks. An override must also call the function of its base class.
 class Tool {
 public:
     explicit Tool(const ToolSpec& spec);
@@ -161,32 +167,34 @@ public:
     Tool(const Tool&) = delete;
     Tool& operator=(const Tool&) = delete;
 
-    // Checks the options. Throws UsageError if they conflict.
+    // Called after parsing: checks the options, and returns the plan. Throws UsageError if options conflict.
     virtual RunPlan plan() = 0;
-    // Before loading: sets constants and map sizes of the object, and fills opened_. Throws Error.
+    // Called before loading: sets constants and map sizes of the BPF object, and fills opened_. Throws Error.
     virtual void configure(const Filters& filters) = 0;
-    // After loading, before attaching: creates the readers of the maps. Throws Error.
+    // Called after loading and before attaching: creates the readers of maps. Throws Error.
     virtual void load();
-    // Once a second, and once before tracing begins. Returns true while the on-demand naming probes should be attached.
+    // Called once a second, and once before tracing begins. Returns true if the on-demand naming probes should be
+    // attached.
     virtual bool tick(Output&) { return false; }
-    // A record of the tool's own types.
+    // Called with each record whose type is specific to the tool.
     virtual void record(Output&, const RingRecord&) {}
     // Prints the report of the interval that ends now.
     virtual void print(Output& output, uint64_t wall_ns, uint64_t interval_ns) = 0;
 
-    // Called by the run.
+    // Functions below are called by the run.
     const ToolSpec& spec() const { return spec_; }
     const Options& parse(int argc, char** argv);
     void open();
     const Opened& opened() const { return opened_; }
-    void prepare(std::span<const Probe> probes, const Filters& filters); // configures the object
-    // Loads the programs into the kernel; runs on a thread of its own. together: see load_in_parallel(). Throws Error.
+    void prepare(std::span<const Probe> probes, const Filters& filters); // configures the BPF object
+    // Loads the programs into the kernel. Called on a thread of its own. together: see load_in_parallel(). Throws
+    // Error.
     void load_programs(bool together);
     void begin(const Running& running);
-    void receive(Output& output, const void* record, size_t size); // from the ring
+    void receive(Output& output, const void* record, size_t size); // handles a record from the ring buffer
     // time_ns: CLOCK_MONOTONIC of the exec.
     void on_exec(pid_t pid, uint64_t time_ns);
-    // The last thread of a process has exited. Its rows are still to be printed.
+    // Called when the last thread of a process has exited. The process's rows are still to be printed.
     void on_exit(pid_t pid) { leaving_.insert(static_cast<uint32_t>(pid)); }
     // Processes whose exit event was lost.
     std::set<pid_t> exits_missed() { return processes_->exited(); }
@@ -198,19 +206,19 @@ protected:
     Options options_;
     BpfObject bpf_;
     Opened opened_;
-    std::span<const Probe> probes_; // call_key::function is an index here, plus 1
-    WaitBudget wait_budget_;        // shared by all helpers of the tool
+    std::span<const Probe> probes_; // call_key::function is an index into this list, plus 1
+    WaitBudget wait_budget_;        // limit on waiting time, shared by all helpers of the tool
     std::optional<Processes> processes_;
-    UserStacks* user_stacks_ = nullptr; // set by the load() of tools that read stacks
+    UserStacks* user_stacks_ = nullptr; // set by load() of tools that read stacks
     std::optional<Running> running_;    // set while tracing
-    std::set<uint32_t> leaving_;        // pids that have exited but may still have their memory
+    std::set<uint32_t> leaving_;        // pids of exited processes that may still have their memory
 
 private:
     const ToolSpec& spec_;
-    std::unique_ptr<CommandLine> command_line_; // until it is parsed
+    std::unique_ptr<CommandLine> command_line_; // null after parse()
 };
 
-// The default output: text or JSON on standard output.
+// The default output: text or JSON on stdout.
 std::unique_ptr<Output> make_output(const Options& options);
 
 } // namespace gpusnoop
