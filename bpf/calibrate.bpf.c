@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Measures the probe's part of a measured duration: the time between entry and return of a function that does nothing,
- * taken as the tools take it. */
+/* Measures how much probes add to a measured duration: the time from entry to return of a function that does nothing,
+ * measured as in the tools. */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -11,10 +11,10 @@ __u64 entered = 0;
 __u32 taken = 0;
 __u64 samples[CALIBRATION_SAMPLES] = {};
 
-/* Attaching by tracefs needs this map, as in base/probe.bpf.h, although there is one probe only. */
+/* The tracefs tier needs this map (base/probe.bpf.h), although there is only one probe. */
 PREALLOCATED_HASH_MAP(rows_by_place, 4, u64, u32);
 
-/* Attached once, so always active. */
+/* There is one attachment, so the probe always counts. */
 INLINE bool is_idle(struct pt_regs* ctx)
 {
     return false;

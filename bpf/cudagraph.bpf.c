@@ -7,11 +7,11 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile __u32 often_launched = 0;    /* number of the row that the program `often` is for */
+const volatile __u32 often_launched = 0;    /* number of the row whose launches the program `often` handles */
 const volatile bool count_launches = false; /* launches of kernels outside graphs */
-const volatile bool measure_nodes = false;  /* nodes of launched graphs, instead of the duration */
+const volatile bool measure_nodes = false;  /* histogram of the nodes of launched graphs, instead of durations */
 
-/* Gets the task itself. Passed as an argument, it would make callers exceed 512 bytes of stack (before 6.13). */
+/* Has no argument for the current task, because callers would then exceed 512 bytes of stack (before 6.13). */
 OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
     if (!call)
@@ -24,7 +24,7 @@ OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 
     return 0;
 }
 
-/* A graph that is launched under capture becomes a child graph. */
+/* A graph that is launched under capture becomes a child of the graph being captured. */
 INLINE void add_child(const struct kept_call* kept)
 {
     struct capture* capture = capture_numbered(&kept->call.key.image, kept->capture);
@@ -64,7 +64,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
             key->flags |= CALL_RECORDED;
             kept.capture = number;
             if (!need_return)
-                add_child(&kept); /* even if it will fail */
+                add_child(&kept); /* even if the launch will fail */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -134,7 +134,7 @@ OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
     struct graph_exec* exec = words.exec ? exec_of(&key->image, words.exec) : 0;
     if (exec)
         key->subject = exec->number;
-    if (!only_failed) /* with only_failed, the return of a success is not handled */
+    if (!only_failed) /* with only_failed, returns of successful calls are not handled */
         graph_destroy_begins(&key->image, key->kind, &words);
     keep_words(&kept, &words);
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
@@ -158,7 +158,7 @@ INLINE void send_exec_ended(const struct image* image, const struct graph_exec* 
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Fills in the graph or executable graph of the call, and its nodes. */
+/* Fills in the call's graph or executable graph, and its nodes. */
 INLINE struct graph_exec* describe(struct call* call, const struct graph_words* words)
 {
     const struct image* image = &call->key.image;
@@ -179,7 +179,7 @@ INLINE struct graph_exec* describe(struct call* call, const struct graph_words* 
     return exec;
 }
 
-/* Returns the duration of the capture. */
+/* Handles the end of a capture, and returns the duration of the capture. */
 OWN_FRAME u64 capture_ended(const struct call_key* key, struct graph_words* words, u64 now)
 {
     return key && words ? follow_capture_end(&key->image, words, key->result, now) : 0;
@@ -269,7 +269,7 @@ INLINE void count_direct_launch(struct pt_regs* ctx, struct task_struct* task)
     count_graph(&kept.call, 0, 0, 0);
 }
 
-/* Calls that become nodes while their stream is under capture. */
+/* Calls that become graph nodes if their stream is under capture. */
 INLINE int node_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Launches, copies, waits and memory by process and device, in total only. */
+/* Totals of launches, copies, waits and memory, by process and device. */
 
 /* Twice the default: a synchronous copy is both a copy and a wait, and a free may wait too. */
 #define OPEN_CALLS 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls of NCCL. */
+/* NCCL calls. */
 #include "kinds/nccl.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

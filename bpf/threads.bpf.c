@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Registers of the threads of selected processes, as the kernel has saved them. No thread is stopped or changed. */
+/* User registers of all threads of selected processes, as saved by the kernel. No thread is stopped or changed. */
 #include "shared/kernel.h"
 
 #include "base/machine.bpf.h"
@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define WANTED_MAX 4096
 
-/* Selected processes, by id. */
+/* Ids of the selected processes. */
 HASH_MAP(wanted, WANTED_MAX, u32, u32);
 
 SEC("iter/task")

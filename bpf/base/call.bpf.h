@@ -167,8 +167,7 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
 }
 
-/* Hash of the image and cgroups last introduced on this CPU. Most lines come from the same process as the line before.
- */
+/* Hash of the image and cgroups last introduced on this CPU. Most lines have the same process as the line before. */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
 /* Sends the process of a line to the front end (introduce()), unless it is the last one introduced on this CPU. */

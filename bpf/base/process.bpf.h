@@ -124,8 +124,7 @@ INLINE u32 naming_user(struct kernfs_node* node)
 }
 
 /* Appends the name of a directory and moves to its parent; returns 1 at the end. If the path is too long, the names
- * nearest to the root are kept: they identify the owner, and users may add levels without limit below their own cgroup.
- */
+ * nearest to the root are kept: they identify the owner, and users may add any number of levels below their cgroup. */
 static long next_name(u32 index, struct path_walk* walk)
 {
     struct kernfs_node* node = walk->node;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Python frames of a thread, read from its interpreter's memory. The front end finds the layout of that memory
- * (src/code/python_interpreter.cpp). A frame is recorded as two addresses, of its code and instruction. The name and
- * line table of code are sent to the front end when the code is first seen: it is running then, so its memory is valid.
- */
+ * (src/code/python_interpreter.cpp). A frame is recorded as two addresses, of its code and instruction. Name and line
+ * table of code are sent to the front end when the code is first seen: it is running then, so its memory is valid. */
 #ifndef GPUSNOOP_PYTHON_BPF_H
 #define GPUSNOOP_PYTHON_BPF_H
 

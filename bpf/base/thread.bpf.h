@@ -282,8 +282,7 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* True if another call of the same part is open around this one. open_call() has already closed calls that were left.
- */
+/* True if another call of the same part is open around `call`. open_call() has already closed calls that were left. */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;

@@ -206,8 +206,7 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* Returns the kind of memory that is at key->number after the call, and its size; MEMORY_UNKNOWN if the call adds none.
- */
+/* Returns the kind and size of the memory that the call adds at key->number; MEMORY_UNKNOWN if it adds none. */
 INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;

@@ -181,8 +181,7 @@ INLINE struct file* file_of_call(struct task_struct* task)
     return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
 }
 
-/* Reads the names of the file and its folder from directory entries. Building a path could take long, and takes locks.
- */
+/* Reads the names of a file and its folder from directory entries. Building a path may be slow, and takes locks. */
 INLINE void read_names(struct file* from, char* file, char* folder)
 {
     struct dentry* entry = from ? READ(from, f_path.dentry) : 0;

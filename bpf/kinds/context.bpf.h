@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Contexts and the current device of each thread, and the programs for calls that change what later calls mean. */
+/* Contexts and the current device of each thread, and the programs for calls that change the meaning of later calls. */
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
@@ -9,10 +9,10 @@
 #include "kinds/state.bpf.h"
 #include "shared/call.h"
 
-/* The device that a thread works on. Contexts are created on a device, and each thread has a current one. Contexts and
- * threads from before attach are unknown until the thread switches. */
+/* The device that a thread works on. A context is created on a device, and each thread has a current context. The
+ * contexts of threads from before attach are unknown until the thread changes its context. */
 
-#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set a device that could not be identified */
+#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set a device that is unknown */
 
 struct context {
     u32 device; /* ordinal + 1 */
@@ -46,7 +46,7 @@ INLINE void context_current(const struct image* image, struct thread_state* thre
     thread->context = handle;
 }
 
-/* HIP's contexts are devices: hipCtxCreate() returns the device, hipCtxPopCurrent() and hipCtxDestroy() leave the
+/* HIP's contexts are devices: hipCtxCreate() returns the device; hipCtxPopCurrent() and hipCtxDestroy() leave the
  * thread's device unchanged and free nothing (hip_context.cpp of ROCm 5.7 to 7). */
 INLINE void hip_device_current(const struct image* image, struct thread_state* thread, u64 handle)
 {
@@ -54,7 +54,7 @@ INLINE void hip_device_current(const struct image* image, struct thread_state* t
     *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNKNOWN;
 }
 
-/* Ordinal + 1 of the device that the thread has set, or of the first device. 0 unknown. */
+/* Ordinal + 1 of the device that the thread has set, or of the first device if it has set none; 0: unknown. */
 INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
 {
     u32 device = *device_by(thread, LAYER_HIP);
@@ -75,13 +75,13 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
 {
     u64 handle = 0;
     if (thread->depth && --thread->depth < CONTEXTS_BELOW)
-        /* opaque(): compilers from 22 on know the depth from the line above, and would omit the mask that 6.1 needs. */
+        /* opaque(): clang 22 and later infer the bound from the line above, and omit the mask that kernel 6.1 needs. */
         handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
     context_current(image, thread, handle);
 }
 
-/* The context that ends together with memory that the thread allocates now. For HIP, the device, whose handle is its
- * ordinal + 1. NULL if unknown. */
+/* The context that owns memory which the thread allocates now. For HIP this is the device, whose handle is its ordinal
+ * + 1. NULL if unknown. */
 INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -95,8 +95,8 @@ INLINE struct context* context_of_memory(const struct image* image, struct task_
     return context_of(image, handle);
 }
 
-/* The primary context of a device, shared by the whole process, and its number of holders. The entry stays when the
- * context ends, because another thread may be about to retain it again. */
+/* The primary context of a device, shared by the whole process, and its number of holders. The entry is kept when the
+ * context ends, because another thread may be about to retain the context again. */
 struct primary {
     u64 context;
     u64 holders;
@@ -115,7 +115,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
-    if (!context || context->device != device + 1) /* the handle belonged to another context, whose end was not seen */
+    if (!context || context->device != device + 1) /* the handle belonged to a context whose end was not seen */
         context_made(image, handle, device);
     if (!primary) {
         lose(LOSS_STATE, 1);
@@ -125,11 +125,11 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     __sync_fetch_and_add(&primary->holders, 1);
 }
 
-/* Creation and destruction of streams, and the end of contexts. Handles are reused. */
+/* Creation and destruction of streams, and the end of contexts, after which their handles are reused. */
 
 enum life_word {
     LIFE_ARGUMENT = FOLLOWED_ROW + 1,
-    LIFE_CAPTURE, /* number of the capture that a stream is part of */
+    LIFE_CAPTURE, /* number of the capture that the stream is in */
 };
 
 INLINE u32 life_argument(const volatile struct probe_row* row)
@@ -155,7 +155,7 @@ INLINE int life_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Whether the call ends a context, and its handle, 0 if unknown. */
+/* Returns true if the call ends a context. Sets *handle to the context's handle, or to 0 if unknown. */
 INLINE bool is_context_ending(const struct followed* at, const struct image* image, u64 argument, u64* handle)
 {
     const volatile struct probe_row* row = at->row;
@@ -168,7 +168,7 @@ INLINE bool is_context_ending(const struct followed* at, const struct image* ima
     *handle = primary && primary->holders ? primary->context : 0;
     if (row->kind == KIND_CONTEXT_DESTROY)
         return true;
-    /* A process from before tracing may have other holders. */
+    /* In a process that is older than tracing, there may be other holders. */
     return primary && is_fully_traced(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
@@ -205,10 +205,10 @@ INLINE int life_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(life, life_entry_body, life_return_body)
 
-/* Calls that change what later calls mean: names, captures, contexts. One program for all of them, shared by the tools;
- * the front end chooses the functions that it is attached to. */
+/* Calls that change the meaning of later calls: names, captures, contexts. All tools use the same program for them; the
+ * front end chooses the functions to which it is attached. */
 
-/* Legacy launches use the block and shared memory that were set on the function before. */
+/* Block and shared memory of a function, set by earlier calls, which its legacy launches use. */
 struct legacy_shape {
     u32 block[3];
     u32 smem;

@@ -7,12 +7,12 @@
 #include "kinds/address.bpf.h"
 #include "kinds/context.bpf.h"
 
-const volatile bool per_memory =
-    false; /* distinguish pinned and pageable memory; the call itself may give only host memory */
-const volatile bool measure_rate = false; /* rates instead of durations */
+/* Look up whether host memory is pinned or pageable, even if the call already says that it is host memory. */
+const volatile bool per_memory = false;
+const volatile bool measure_rate = false; /* histogram of rates instead of durations */
 
-/* In megabytes per second, which are bytes per microsecond. Calls that return before the copy is done have no rate.
- * Sets never have one: all of them return early, whatever their name. */
+/* Bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is done have no
+ * rate. Sets have none, because all of them may return early, even if they are not named asynchronous. */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
@@ -54,7 +54,7 @@ INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
         record_copy_in_table(call, entry_ns, duration_ns);
 }
 
-/* Constant tables instead of branches: see base/verifier.bpf.h. */
+/* The tables that follow replace branches: see base/verifier.bpf.h. */
 struct ends {
     u8 source;
     u8 destination;
@@ -66,8 +66,8 @@ static const volatile struct ends ends_of_direction[DIRECTIONS] = {
     [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
 };
 
-/* By enum cudaMemcpyKind or hipMemcpyKind; with 4, the addresses decide. HIP's 1024, between devices without compute
- * units (6.0), is at index 8. */
+/* By enum cudaMemcpyKind or hipMemcpyKind. For kind 4 (default), the addresses decide. HIP's kind 1024 (6.0: between
+ * devices, without compute units) is at index 8. */
 static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
                                                   DIRECTION_D2D, [8] = DIRECTION_D2D};
 
@@ -76,7 +76,8 @@ INLINE u32 direction_by_number(u32 kind)
     return direction_of_kind[(kind | kind >> 7) & 15];
 }
 
-/* By enumeration (enum memory_types). For numbers missing here, unified and managed memory, the address decides. */
+/* By the values of all enumerations in enum memory_types. For values that are missing here (unified and managed
+ * memory), the address decides. */
 static const volatile u8 memory_of_type[TYPES] = {
     [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
     [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
@@ -114,7 +115,7 @@ INLINE void set_ends(const volatile struct probe_row* row, struct call_key* key,
         key->copy.memory = copy_memory(source, destination);
 }
 
-/* The arguments of one end of a copy, by number. */
+/* Numbers (enum argument) of the arguments that describe one end of a copy. */
 struct end {
     u32 address;
     u32 host_address;
@@ -122,7 +123,7 @@ struct end {
     u32 array;
 };
 
-/* The memory of an array, or of a pointer by its type; `expected` if the type does not decide. */
+/* Kind of memory of an array, or of a pointer by its type argument; `expected` if the type does not decide. */
 INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
                           u32 expected)
 {
@@ -149,7 +150,7 @@ INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct prob
     return memory_at(image, *address, memory);
 }
 
-/* Reads direction, memory and addresses of a copy. */
+/* Reads direction, kinds of memory and addresses of a copy. */
 INLINE void read_ends(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
 {
     struct call_key* key = &call->key;
@@ -176,7 +177,7 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
     u64 bytes = read_argument(arguments, row, ARG_BYTES);
     u64 height = read_argument(arguments, row, ARG_HEIGHT);
     u64 depth = read_argument(arguments, row, ARG_DEPTH);
-    /* The element size of an array was given when it was created. */
+    /* The size of an array's elements is unknown here: it was given when the array was created. */
     bool in_elements = false;
     if (row->array_elements) {
         u64 arrays =
@@ -200,7 +201,7 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Reads everything of a call except what it copies; NULL if the call does not count. */
+/* Begins a copy, and reads everything but its sizes, direction and addresses. NULL if it does not count. */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
@@ -254,8 +255,8 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX (1 << 20) /* no batch has more; a call with a larger count fails */
-#define BATCH_MAX 4096      /* copies of one call that are read one by one */
+#define COUNT_MAX (1 << 20) /* limit for copies in a batch; larger counts are wrong, so such calls fail */
+#define BATCH_MAX 4096      /* number of copies in a call that are read one by one */
 
 /* The arguments of a batch, and the copy that is being counted. In task storage, not on the stack: see HAS_LOOPS. */
 struct batch {
@@ -279,7 +280,7 @@ struct batch_walk {
     const struct ended_call* call;
 };
 
-/* Reads an element of a batch's lists. */
+/* Reads one element from the lists of a batch. */
 INLINE void read_listed(struct arguments* arguments, const volatile struct probe_row* row,
                         const struct copy_lists* lists, u32 index, struct call* call)
 {
@@ -304,7 +305,7 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
-/* True if something was unreadable. */
+/* Reads one copy of a batch. True if a part of it was unreadable. */
 OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
 {
     if (!batch || !kept)
@@ -327,13 +328,13 @@ static long record_batched(u32 index, struct batch_walk* walk)
     const struct kept_call* kept = walk->call->kept;
     const volatile struct probe_row* row = probe_row(kept->row);
     struct call* call = &walk->batch->element;
-    u64 duration = opaque(index ? 0 : walk->call->duration_ns); /* the duration of the call counts once */
+    u64 duration = opaque(index ? 0 : walk->call->duration_ns); /* count the call's duration only once */
     u32 left = kept->count - index;
     __builtin_memset(call, 0, sizeof(*call));
     call->key = kept->call.key;
     if (index)
         call->key.duration = BUCKET_NONE;
-    u32 last = !left || index >= BATCH_MAX; /* not bool, which would add a branch */
+    u32 last = !left || index >= BATCH_MAX; /* not bool, because that would add a branch */
     if (last) {
         call->key.copy.direction = row->direction;
         call->copy.sized = !left;
@@ -358,7 +359,7 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* False if the call does not count. */
+/* Reads what all copies of a batch have in common. False if the call does not count. */
 OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
                           struct open_call* room)
 {
@@ -380,7 +381,7 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
     return 1;
 }
 
-/* The call is kept in the thread's state from the beginning: the stack has no room for it. */
+/* The call is kept in the thread's state from the beginning, because the stack has no room for it. */
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -423,8 +424,8 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
-/* Ends runtime calls that nothing else sees return, if both layers are counted. A copy may take several driver calls,
- * so none of them is known to be the last. */
+/* Ends runtime calls that have no other return probe, if both layers are counted. Their end cannot be inferred from
+ * driver calls: a copy may make several, and which one is the last is unknown. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
     return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());

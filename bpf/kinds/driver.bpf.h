@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls into GPU drivers: how they are counted, and where they are hooked. */
+/* Calls into GPU drivers: their counting and their hooks. */
 #ifndef GPUSNOOP_DRIVER_BPF_H
 #define GPUSNOOP_DRIVER_BPF_H
 
@@ -8,26 +8,26 @@
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 
-/* Calls into GPU drivers, from entry to return, however they are hooked. */
+/* Counting calls from entry to return, independent of how they are hooked. */
 
 const volatile bool keep_recent = false; /* keep the last calls of each process */
 
 #define REQUEST_SIZE_MAX 0x3fff
 
-/* Device numbers as in i_rdev -> enum driver_node, and NODE_BY_FUNCTION. Filled by the front end, again when a driver
- * is loaded. */
+/* Device number (as in i_rdev) -> enum driver_node, possibly with NODE_BY_FUNCTION. Filled by the front end, and again
+ * when a driver is loaded. */
 PREALLOCATED_HASH_MAP(nodes, 1024, u32, u8);
 
 PREALLOCATED_HASH_MAP(command_layouts, 1024, struct command_key, struct command_layout);
 
 PREALLOCATED_HASH_MAP(size_layouts, 256, struct size_key, struct size_layout);
 
-/* By thread id. Not in task storage, because the front end shows calls that never return. */
+/* Calls in flight, by thread id. Not in task storage, because the front end reports calls that never return. */
 HASH_MAP(in_flight, 16384, u32, struct driver_call);
 
 LRU_HASH_MAP(recent, 1024, u32, struct recent_calls);
 
-/* Global, because the stack is too small. */
+/* Zeros for a new entry. Global, because the stack has no room for them. */
 struct recent_calls no_recent_calls = {};
 
 INLINE u8 node_of(u32 device)
@@ -40,7 +40,8 @@ INLINE u8 node_of(u32 device)
     return node ? *node : NODE_NONE;
 }
 
-/* A command, as listed in the tables. A struct of a size that no known driver uses still begins like the known ones. */
+/* A command, as listed in the tables. If no known driver has a command with this size, the command's number is looked
+ * up without the size, because larger structs begin with the same fields. */
 struct known_command {
     struct command_key key;
     struct command_layout* layout; /* NULL if unknown */
@@ -65,7 +66,7 @@ INLINE bool read_u32(u64 address, u32* value)
     return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
 }
 
-#define XFER_REQUEST 0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: wraps a command whose size does not fit in its number */
+#define XFER_REQUEST 0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: wraps a command whose size does not fit in an ioctl code */
 
 struct xfer {
     u32 command;
@@ -73,8 +74,8 @@ struct xfer {
     u64 argument;
 };
 
-/* Reads the command and its subject from the caller's struct. A page that has not been touched yet is unreadable until
- * the driver has accessed it. */
+/* Reads the command and its subject from the caller's struct. A page of it that was never touched is unreadable until
+ * the driver has accessed it, so this is tried again at the return. */
 INLINE void read_command(struct driver_call* call)
 {
     struct call_key* key = &call->key;
@@ -97,7 +98,7 @@ INLINE void read_command(struct driver_call* call)
     }
 }
 
-/* Only an ioctl has a request and an argument. False if the call is not traced. */
+/* request, argument: of an ioctl, else 0. Returns false if the call is not traced. */
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -126,7 +127,8 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
-    /* A kretprobe tracks a limited number of calls at once (10, or two per CPU), and does not report the others. */
+    /* A kretprobe tracks a limited number of calls at once (10, or two per CPU), and does not report the returns of
+     * others. */
     if (bpf_map_lookup_elem(&in_flight, &tid))
         lose(LOSS_RETURN, 1);
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
@@ -155,7 +157,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
     key->driver.outcome = OUTCOME_STATUS;
 }
 
-/* Reads the number of bytes that the call is about; false if there is none, or it is unreadable. */
+/* Reads the size that the command's struct contains. False if it contains none, or is unreadable. */
 INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
 {
     struct known_command known = known_command(key);
@@ -192,7 +194,7 @@ INLINE void keep_recent_call(const struct call_key* key, u64 now, u64 duration_n
             return;
     }
     if (calls->image.pid != pid || calls->image.serial != key->image.serial) {
-        /* New, or the pid was reused. */
+        /* The entry is new, or the pid was reused. */
         calls->image = key->image;
         calls->count = 0;
     }
@@ -235,11 +237,11 @@ INLINE void end_driver_call(s64 returned)
         add(&stats->v[MEMORY_BYTES], call.memory.bytes);
 }
 
-/* Hooks: the drivers' own functions, or the system calls that lead to them. */
+/* Hooks on the drivers' own functions, or on the system calls that lead to them. */
 
 /* --- the drivers' functions -------------------------------------------------------------------------------------- */
 
-/* ioctl(file, request, argument), mmap(file, area); open(inode, file), release(inode, file). */
+/* The functions are ioctl(file, request, argument), mmap(file, area), open(inode, file) and release(inode, file). */
 INLINE void begin_function(void* ctx, u8 entry, u64 first, u64 request, u64 argument)
 {
     struct inode* inode = (struct inode*)first;
@@ -271,7 +273,7 @@ int function_return(struct pt_regs* ctx)
     return 0;
 }
 
-/* The kernel verifies such a program for one function, so each function has its own. */
+/* An fentry or fexit program is verified for one function of the kernel, so each function needs its own program. */
 #define FUNCTION(NAME, ENTRY, SECOND, THIRD, RETURNED)                                                                 \
     SEC("fentry")                                                                                                      \
     int NAME##_entry(u64* ctx)                                                                                         \
@@ -304,7 +306,7 @@ DRIVER(uvm_tools)
 DRIVER(kfd)
 DRIVER(amdgpu)
 
-/* --- system calls, where the functions cannot be hooked ---------------------------------------------------------- */
+/* --- system calls, if the functions cannot be hooked ----------------------------------------------------------- */
 
 /* Device number of a descriptor of the calling process; 0 if it is not a device node. */
 INLINE u32 device_of(u64 descriptor)
@@ -335,7 +337,7 @@ SYSTEM_CALL(ioctl, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_IOCTL, (u32)c
 SYSTEM_CALL(close, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_CLOSE, 0, 0))
 SYSTEM_CALL(mmap, begin_system_call(ctx, (u32)ctx->args[4], ENTRY_MMAP, 0, 0))
 
-/* Return of all three. */
+/* Return of these three system calls. */
 SEC("tracepoint")
 int call_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -345,7 +347,8 @@ int call_exit(struct trace_event_raw_sys_exit* ctx)
     return 0;
 }
 
-/* A device is known only after it was opened: failed attempts are not seen, and opening has no duration. */
+/* An open call is counted at its return, because the device is unknown before. So failed attempts are not seen, and the
+ * call has no duration. */
 SEC("tracepoint")
 int open_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -356,14 +359,14 @@ int open_exit(struct trace_event_raw_sys_exit* ctx)
     return 0;
 }
 
-/* --- errors of a GPU --------------------------------------------------------------------------------------------- */
+/* --- errors of GPUs ---------------------------------------------------------------------------------------------- */
 
 /* Offsets in the record of the tracepoint nvidia:nvidia_dev_xid, from its format. */
 const volatile __u32 xid_device_offset = 0;
 const volatile __u32 xid_number_offset = 0;
 const volatile __u32 xid_text_offset = 0;
 
-/* Reads a string of a tracepoint, whose place is stored in the record. */
+/* Reads a string from a tracepoint's record. The word at `at` contains the string's offset in its lower half. */
 INLINE void read_record_text(void* ctx, u32 at, char* text, u32 size)
 {
     u32 location = kernel_word(ctx + at);

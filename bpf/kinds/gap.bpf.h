@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time between launches, and time in calls as parts of a thread's time. */
+/* Gaps between launches, and time in calls as parts of a thread's time. */
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
@@ -10,7 +10,7 @@
 #include "shared/gap.h"
 #include "shared/histogram.h"
 
-/* Time between calls that launch, in parts: in histograms by its length, or as one record each. */
+/* Gaps between launching calls, divided into parts: in histograms by length, or as one record per gap. */
 
 const volatile bool count_gaps = false;
 const volatile bool emit_gaps = false;
@@ -24,9 +24,9 @@ HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 /* 1 entry if gaps are not per stream. */
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
-/* Words of an open call, about its launch. */
-#define LAUNCHES 1 /* number of its row; 0: it launches nothing, or is inside another call */
-#define LAUNCHED 2 /* handle, for lines */
+/* Words of an open call that describe its launch. */
+#define LAUNCHES 1 /* number of the call's row; 0: it launches nothing, or is inside another call */
+#define LAUNCHED 2 /* handle, if gaps are reported as lines */
 #define STREAM 3   /* stream, if gaps are per stream */
 
 INLINE bool wants_gaps(void)
@@ -58,7 +58,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
     return bpf_map_lookup_elem(&stream_gaps, &key);
 }
 
-/* Only the gap's own thread writes to it and to its counts. */
+/* Needs no atomic operations: only the gap's own thread writes to the gap and to its counts. */
 OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -109,7 +109,7 @@ INLINE void fill_wakers(struct gap_record* record)
 #define CPUS_MAX 512
 
 struct running_count {
-    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU; leads to the CPU's own */
+    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU, from which that of the CPU is read */
     const u64* mask;        /* allowed CPUs, including offline ones */
     u32 running;
     u32 cpus;
@@ -132,7 +132,7 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* Read as a word: its type changes in 7.3, and the verifier allows no index on it. */
+        /* Read as a word, because its type changes in 7.3, and the verifier allows no index on it. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -168,7 +168,7 @@ INLINE void send_gap(const struct open_period* gap, const struct thread_time* ti
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* The gap's length is the sum of its parts. Time that is added to them meanwhile counts in the next gap. */
+/* The gap's length is the sum of its parts. If time is added to a part while this runs, it counts in the next gap. */
 OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -197,7 +197,7 @@ INLINE void forget_gap(const struct thread_state* thread)
 
 bool naming = false; /* as in launch.bpf.h */
 
-#define AROUND 0 /* word of an open call: the call bits of the thread before it */
+#define AROUND 0 /* word of an open call: the call bits of the thread's state before the call */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -240,7 +240,7 @@ INLINE u64 handle_of_launch(struct pt_regs* ctx, const volatile struct probe_row
     return row->kind == KIND_LAUNCH_LIST ? 0 : register_argument(ctx, row, ARG_FUNC);
 }
 
-/* False if unreadable. For a list, the stream of its first launch. */
+/* Reads the call's stream; for a list, the stream of its first launch. False if unreadable. */
 INLINE bool read_stream(struct pt_regs* ctx, const volatile struct probe_row* row, u64* stream)
 {
     struct arguments arguments;
@@ -311,7 +311,7 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* NCCL calls of a thread that uses CUDA. Their time does not count as a part, but a later wait may be for them. */
+/* NCCL calls by a thread that uses CUDA. They are not a part of its time, but a later wait may be a wait for them. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

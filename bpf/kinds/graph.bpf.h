@@ -7,13 +7,13 @@
 #include "base/share.bpf.h"
 #include "kinds/state.bpf.h"
 
-/* Nodes of graphs, known from the calls that build them, and executable graphs. */
+/* Executable graphs, and the nodes of graphs as known from the calls that build them. */
 
 HASH_MAP(graphs, 65536, struct handle_number, struct graph);
 
 HASH_MAP(execs, 65536, struct handle_number, struct graph_exec);
 
-__u64 graphs_made = 0; /* and executable graphs */
+__u64 graphs_made = 0; /* number of graphs and executable graphs so far */
 
 INLINE struct graph* graph_of(const struct image* image, u64 handle)
 {
@@ -29,8 +29,8 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-/* During a destroying call, the handle may already be reused. So the entry moves to a key made of its number, which no
- * handle looks like. */
+/* While a call destroys a graph, the handle may already be reused. So the entry moves to a key made from the graph's
+ * number, which differs from all handles. */
 INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};
@@ -43,7 +43,7 @@ INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 
     bpf_map_delete_elem(map, &key);
 }
 
-/* After the call: deletes the entry, or gives it back its handle if the call failed. */
+/* After the call: deletes the entry, or, if the call failed, moves it back to its handle. */
 INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool destroyed)
 {
     struct handle_number destroying = destroying_key(image, number);
@@ -73,7 +73,7 @@ INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
         to->unknown = 1;
 }
 
-/* The nodes of a graph; unknown if it was made before tracing began. */
+/* The nodes of a graph; unknown if the graph was made before tracing began. */
 INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
 {
     struct graph* graph = graph_of(image, handle);
@@ -82,7 +82,7 @@ INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
     return (struct graph_nodes){.unknown = 1};
 }
 
-/* enum CUgraphNodeType */
+/* By enum CUgraphNodeType. */
 static const volatile u8 node_of_type[16] = {NODE_KERNEL, NODE_COPY, NODE_SET, NODE_HOST};
 #define NODE_TYPE_GRAPH 4
 
@@ -123,7 +123,7 @@ INLINE struct graph_exec* exec_made(const struct image* image, u64 handle, u64 g
     return new_exec(image, handle, &new);
 }
 
-/* Also tracks executable graphs that were instantiated before tracing began. */
+/* Returns an executable graph, and starts tracking it if it was instantiated before tracing began. */
 INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
 {
     struct graph_exec* exec = exec_of(image, handle);
@@ -166,15 +166,16 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
         has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
 }
 
-/* Calls that make graphs, executable graphs or captures. Their process is introduced first: see capture_begin(). */
+/* True for calls that make graphs, executable graphs or captures. Their process is introduced first: see
+ * capture_begin(). */
 INLINE bool makes_graphs(u32 kind)
 {
     return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
            kind == KIND_GRAPH_INSTANTIATE;
 }
 
-/* A capture becomes a graph or extends one, whose handle is then in words->graph. Returns the duration of the capture;
- * 0 if its begin was not seen. */
+/* Handles the end of a capture, which becomes a graph or extends one. Puts the graph's handle into words->graph.
+ * Returns the duration of the capture; 0 if its begin was not seen. */
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
@@ -184,7 +185,7 @@ INLINE u64 follow_capture_end(const struct image* image, struct graph_words* wor
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else if (!ended.graph) /* else the graph is older than tracing, and these are not all of its nodes */
+        else if (!ended.graph) /* else the graph is older than tracing, and its other nodes are unknown */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -197,7 +198,7 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
-/* Before a destroying call. words->child is unused in it, and keeps the number of the graph. */
+/* Before a call that destroys a graph. Stores the graph's number in words->child, which such a call does not use. */
 INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
     struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;
@@ -210,7 +211,7 @@ INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct gra
         words->child = graph ? graph->number : 0;
 }
 
-/* Applies a successful call. `number`: of the executable graph that it is about. */
+/* Applies a successful call. `number`: number of the executable graph in words->exec. */
 INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
                               struct graph_words* words, u64 number, u64 now, u64 took_ns)
 {
@@ -244,7 +245,7 @@ INLINE void follow_graph_call(const struct image* image, const volatile struct p
     }
 }
 
-/* After a destroying call. If it failed, the entry gets its handle back. */
+/* After a call that destroys a graph. */
 INLINE void graph_destroy_ends(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
                                bool destroyed)
 {
@@ -271,10 +272,10 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
     add_kind_sums(stats, sums);
 }
 
-const volatile bool count_graphs = false; /* count captures and instantiations, besides tracking them */
+const volatile bool count_graphs = false; /* count captures and instantiations in addition to tracking them */
 
-/* Counts a call, which is built in the words of its open call: before 6.2 the key has to be in a map, not in a caller's
- * memory. The words are no longer needed. */
+/* Counts a call. It is built in the words of the open call, which are no longer needed, because before 6.2 the key must
+ * not be in the memory of a calling function. */
 OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)
@@ -291,13 +292,14 @@ OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 nu
     return 0;
 }
 
-/* State that an open call keeps, after its row. */
+/* State in the words of an open call, after the row's number. */
 struct followed_graph {
     struct graph_words words;
     u64 exec; /* number of the executable graph */
 };
 
-_Static_assert(sizeof(struct followed_graph) <= (OPEN_CALL_WORDS - 1) * 8, "kept in an open call");
+_Static_assert(sizeof(struct followed_graph) <= (OPEN_CALL_WORDS - 1) * 8,
+               "struct followed_graph must fit into an open call");
 
 INLINE int follow_entry_body(struct pt_regs* ctx)
 {

@@ -8,16 +8,15 @@
 #include "kinds/context.bpf.h"
 #include "shared/holding.h"
 
-/* Table of live allocations: a hash, which takes 16 bytes per possible entry, and a trie for entries that the hash has
- * no room for. The trie takes memory only for entries that exist, but more for each, and more time. The front end sets
- * both capacities. */
+/* Live allocations are in a hash, which takes 16 bytes per possible entry, and, if that is full, in a trie. The trie
+ * takes memory only for existing entries, but more per entry, and is slower. The front end sets both capacities. */
 
 HASH_MAP(held, HELD_IN_HASH, struct held_key, struct held);
 
 LPM_TRIE_MAP(held_beyond, 1, struct place_key, struct held);
 
-const volatile bool holds_beyond = false; /* the trie may be used */
-__u64 held_since_full = 0;                /* the trie has been used; until then it is not searched */
+const volatile bool holds_beyond = false; /* true if the trie may be used */
+__u64 held_since_full = 0;                /* nonzero if the trie has been used; otherwise it is not searched */
 
 INLINE struct held_key held_key(const struct image* image, u64 number, u32 space)
 {
@@ -40,7 +39,7 @@ VERIFIED_ONCE int find_held(struct held_key* place, struct held* entry)
     return 1;
 }
 
-/* False if it is not there, or another thread was faster. */
+/* Removes an entry. False if there is none, or another thread has removed it first. */
 VERIFIED_ONCE int remove_held(struct held_key* place)
 {
     if (!place)
@@ -52,7 +51,7 @@ VERIFIED_ONCE int remove_held(struct held_key* place)
     return holds_beyond && held_since_full && !bpf_map_delete_elem(&held_beyond, &beyond);
 }
 
-/* flags: BPF_NOEXIST or BPF_ANY. Returns 0 or a negative error number. */
+/* Adds an entry. flags: BPF_NOEXIST or BPF_ANY. Returns 0 or a negative error number. */
 VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags)
 {
     if (!place || !entry)
@@ -69,9 +68,9 @@ VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags
     return bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
 }
 
-/* Sums of live allocations. They must be right at all times: a peak cannot be reconstructed later. */
+/* Sums of live allocations. They must always be correct, because a peak cannot be reconstructed later. */
 
-const volatile bool follow = true; /* false: calls are counted, but allocations are not tracked */
+const volatile bool follow = true; /* if false, calls are counted, but allocations are not tracked */
 
 HASH_MAP(held_bytes, 16384, struct image, struct held_bytes);
 
@@ -80,13 +79,13 @@ struct context_number {
     u32 number;
 };
 
-/* Memory that ends with a context. */
+/* Sums of memory that is freed with its context. */
 struct context_held {
     u64 bytes; /* device memory */
     u64 entries;
 };
 
-/* Live contexts only. */
+/* Sums of live contexts. */
 HASH_MAP(context_bytes, 16384, struct context_number, struct context_held);
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
@@ -99,7 +98,7 @@ INLINE struct held_bytes* bytes_of(const struct image* image)
     return bpf_map_lookup_elem(&held_bytes, image);
 }
 
-#define PEAK_TRIES 8 /* attempts, as other threads may raise it too */
+#define PEAK_TRIES 8 /* attempts to raise the peak, because other threads may raise it at the same time */
 
 INLINE void add_bytes(struct held_bytes* bytes, u64 more)
 {
@@ -113,7 +112,7 @@ INLINE void add_bytes(struct held_bytes* bytes, u64 more)
     }
 }
 
-/* Subtracts everything that an ended context held. The front end deletes its entries later. */
+/* Subtracts all memory of a context that has ended. The front end deletes the context's entries later. */
 INLINE void subtract_context(const struct image* image, const struct context_held* less)
 {
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
@@ -171,7 +170,7 @@ INLINE void uncount_held(const struct image* image, const struct held* entry)
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
     struct shared_taken* all = all_taken();
     if (!bytes || !all || (entry->context && !in_context))
-        return; /* it was subtracted with its context */
+        return; /* the entry was subtracted with its context */
     __sync_fetch_and_add(&all->entries[SHARED_HELD], -1);
     u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
     __sync_fetch_and_add(&bytes->entries, -1);
@@ -199,7 +198,7 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* The address is allocated again, so a free was missed: reports and uncounts the old allocation. */
+/* Reports and uncounts the old allocation at an address that is allocated again, because its free was missed. */
 INLINE void forget_missed_free(struct held_key* key)
 {
     struct held old = {};
@@ -247,7 +246,8 @@ OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place,
     return 0;
 }
 
-/* Fills a free from its allocation, so that it counts in the same row. Lines keep the fields of their own call. */
+/* Fills a free with fields of its allocation, so that both count in the same row. In lines, a free keeps its own
+ * caller, cgroups, thread, stack and function. */
 INLINE void fill_from_held(struct call* call, const struct held* entry)
 {
     struct call_key* key = &call->key;
@@ -267,7 +267,7 @@ INLINE void fill_from_held(struct call* call, const struct held* entry)
     call->memory.sized = entry->bytes != 0;
 }
 
-/* The inverse, if the call has failed. */
+/* The inverse of fill_from_held(), used if the free has failed. */
 INLINE struct held held_from_call(const struct call* call)
 {
     const struct call_key* key = &call->key;
@@ -285,15 +285,15 @@ INLINE struct held held_from_call(const struct call* call)
     };
 }
 
-/* Physical memory lives as long as it has a handle or a mapping. Allocators release the handle as soon as they have
- * mapped the memory, or keep it longer. */
+/* Physical memory exists as long as it has a handle or a mapping. Some allocators release the handle as soon as they
+ * have mapped the memory; others keep it longer. */
 
-/* Driver's handle -> our number. The driver may reuse a handle while the memory is still mapped. */
+/* The driver's handle -> our number of the memory. The driver may reuse a handle while the memory is still mapped. */
 LPM_TRIE_MAP(physical_handles, 1 << 18, struct place_key, u64);
 
 struct physical {
-    s64 references; /* of the handle */
-    s64 mappings;
+    s64 references; /* number of references to the handle */
+    s64 mappings;   /* number of mappings */
 };
 
 LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
@@ -301,9 +301,9 @@ LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
 /* Address of a mapping -> our number of the mapped memory. */
 LPM_TRIE_MAP(mappings, 1 << 18, struct place_key, u64);
 
-__u64 physicals_made = 0;
+__u64 physicals_made = 0; /* also the last number assigned */
 
-/* Returns our number of new physical memory; 0 if there is no room. */
+/* Numbers new physical memory. Returns the number; 0 if there is no room. */
 INLINE u64 new_physical(const struct image* image, u64 handle)
 {
     u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
@@ -340,7 +340,7 @@ OWN_FRAME int forget_handle(const struct image* image, u64 handle)
     return bpf_map_delete_elem(&physical_handles, &key);
 }
 
-/* A release has failed: restores the reference, and the handle. */
+/* Undoes a release that has failed: restores the reference and, if necessary, the handle. */
 INLINE void restore_handle(const struct image* image, u64 handle, u64 number)
 {
     struct place_key key = place_key(*image, 0, handle);
@@ -356,13 +356,13 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
     struct physical* physical = physical_of(image, number);
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
     if (!physical)
-        return; /* made before tracing began */
+        return; /* the memory is older than tracing */
     __sync_fetch_and_add(&physical->mappings, 1);
     if (PUT_SHARED(&mappings, SHARED_MAPPINGS, &key, &number))
         lose(LOSS_STATE, 1);
 }
 
-/* Removes a mapping. Returns our number of the memory if this freed it, else 0. */
+/* Removes a mapping. If that frees the memory, returns the number we gave it, else 0. */
 OWN_FRAME u64 drop_mapping(const struct image* image, u64 address)
 {
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
@@ -383,7 +383,7 @@ OWN_FRAME int forget_physical(const struct image* image, u64 number)
     return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
 }
 
-/* Contexts that end, and the memory that ends with them. */
+/* The end of contexts, and of the memory that they own. */
 
 INLINE int context_end_return_body(struct pt_regs* ctx)
 {

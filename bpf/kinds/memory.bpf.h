@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Allocations and frees, counted by row, and matched with each other. */
+/* Allocations and frees, which are counted by row and matched with each other. */
 #ifndef GPUSNOOP_MEMORY_BPF_H
 #define GPUSNOOP_MEMORY_BPF_H
 
@@ -7,9 +7,9 @@
 #include "kinds/context.bpf.h"
 #include "kinds/holding.bpf.h"
 
-/* Size of an allocation: bytes, rows, or elements of an array. */
+/* Size of an allocation: in bytes, in rows with a pitch, or in elements of an array. */
 
-/* By enum CUarray_format: bytes per channel. 0: a format of blocks or planes, whose size does not follow from this. */
+/* Bytes per channel, by enum CUarray_format; 0: a format in blocks or planes, whose size is not computed. */
 static const volatile u8 bytes_of_format[64] = {
     [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
 };
@@ -29,7 +29,7 @@ INLINE u64 bytes_of_element(struct arguments* arguments, const volatile struct p
 
 #define LEVELS_MAX 32
 
-/* The size by the descriptor; the driver rounds up. */
+/* Computes an array's size from its descriptor. The driver may allocate more, because it rounds up. */
 INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe_row* row, u64* bytes)
 {
     u64 element = bytes_of_element(arguments, row);
@@ -51,8 +51,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Reads the size of an allocation. Allocations with a pitch round their rows up later: for these, returns the number of
- * rows. */
+/* Reads the size of an allocation. If it has a pitch, which the driver chooses later, returns the number of rows, else
+ * 0. */
 INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0, rows = 0;
@@ -73,11 +73,11 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
     return opaque(rows);
 }
 
-/* Counting. A table holds all live allocations, so each free finds its allocation and counts in its row; the difference
- * of both is what the row holds. */
+/* Counting. Each free finds its allocation in the table of live allocations, and counts in the allocation's row. So the
+ * live memory of a row is the difference between its allocations and its frees. */
 
-const volatile bool stacks_of_allocations = false; /* independent of per_stack */
-const volatile bool measure_lifetime = false;      /* instead of the duration */
+const volatile bool stacks_of_allocations = false; /* read stacks even if per_stack is not set */
+const volatile bool measure_lifetime = false;      /* histogram of lifetimes instead of durations */
 
 OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entry_ns, u64 duration_ns)
 {
@@ -110,13 +110,14 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
     return 0;
 }
 
-/* By enum CUmemLocationType: 1 is a device, 2 to 4 are the host. A pool of host memory stays a pool. */
+/* The kind of physical memory, by enum CUmemLocationType: 1 is a device, 2 to 4 are the host. Other kinds of
+ * allocations do not change. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
     return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
 }
 
-/* The device that a thread allocates on, by its current context. */
+/* The device on which a thread allocates, which is that of its current context. */
 INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -129,7 +130,7 @@ INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, 
     return (u8)((context ? context->device : *device_by(thread, layer)) - 1);
 }
 
-/* Reads the stream if it is needed. True if the call is recorded into a graph, not executed. */
+/* True if the call is recorded into a graph, not executed. Also reads the stream if rows are per stream. */
 INLINE bool is_captured(struct arguments* arguments, const volatile struct probe_row* row, struct call_key* key)
 {
     if (!row->asynchronous || !(captures_open || per_stream))
@@ -190,7 +191,7 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
     return keep_call(ctx, task, &kept, now) ? 0 : 1;
 }
 
-/* Reads the call's results: address or handle, and the pitch. False if unreadable. */
+/* Reads the results of a call: the address or handle, and the pitch. False if unreadable. */
 INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
 {
     struct memory_call* memory = &kept->call.memory;
@@ -233,7 +234,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
     if (!key->result && key->kind == KIND_ALLOC) {
         bool readable = read_results(row, kept);
         if (readable && !memory->address)
-            return 0; /* an empty allocation by the runtime: nothing to track */
+            return 0; /* the runtime has allocated 0 bytes, so there is nothing to track */
         u64 place = readable ? place_made(row, kept) : 0;
         if (place)
             track_held(task, &kept->call, place, bpf_ktime_get_ns());
@@ -249,7 +250,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
 
-/* Removes an allocation before the call: as soon as it is free, another thread may get the same address. */
+/* Removes an allocation before the call, because another thread may get the same address as soon as it is free. */
 INLINE int free_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -271,7 +272,7 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     struct held entry = {};
     if (follow && find_held(&place, &entry)) {
         fill_from_held(&kept.call, &entry);
-        /* A graph's memory is allocated again by each launch: only the graph's own free node frees it for good. */
+        /* Each launch of a graph allocates the graph's memory again, so only the graph's own free node ends it. */
         if (entry.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
@@ -333,7 +334,7 @@ OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
     return entry.bytes;
 }
 
-/* Removes an allocation and fills `call` from it. False if there was none. */
+/* Removes an allocation and fills `call` from it. False if there was no allocation. */
 OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
 {
     struct held entry = {};
@@ -344,8 +345,8 @@ OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* Removes an allocation and counts it as freed. `ended` describes what is the same for all allocations that the call
- * frees. False if there was none. */
+/* Removes an allocation and counts it as freed. `ended` has the fields that are common to all allocations freed by the
+ * call. False if there was no allocation. */
 OWN_FRAME int count_freed(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
@@ -377,8 +378,8 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     else
         kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
     if (row->kind == KIND_PHYSICAL_FREE && follow) {
-        /* Before the call, as with addresses: once the last reference is released, another thread may get the same
-         * handle. */
+        /* Done before the call, because another thread may get the same handle as soon as the last reference is
+         * released. */
         u64 number = number_of_handle(&key->image, kept.call.memory.address);
         struct physical* physical = physical_of(&key->image, number);
         if (physical && __sync_fetch_and_add(&physical->references, -1) == 1)
@@ -391,7 +392,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Physical memory has no handle and no mapping any more. */
+/* Counts physical memory as freed, which has no handle and no mapping any more. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;
@@ -412,7 +413,7 @@ INLINE void finish_release(struct task_struct* task, struct ended_call* ended)
         return;
     }
     if (physical && !key->result)
-        return; /* one reference fewer, of several or of memory that stays mapped, is not a free */
+        return; /* not a free: the memory has other references or is still mapped */
     struct held_key place = held_key(&key->image, number, SPACE_PHYSICAL);
     bool known = number && describe_held(&place, &ended->kept->call);
     if (!known && !ended->kept->is_wanted)
@@ -427,7 +428,7 @@ struct unmap_walk {
     u64 end;
 };
 
-/* Skips entries younger than the call: another thread has mapped the addresses since. */
+/* Removes one mapping. Skips mappings younger than the call, which another thread has made at the same addresses. */
 static long unmap_next(u32 index, struct unmap_walk* walk)
 {
     struct ended_call* ended = walk->ended;
@@ -439,7 +440,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     if (since_ns < ended->entry_ns) {
         ended->kept->call.memory.address = walk->address;
         count_freed(walk->task, ended, &place);
-        ended->kept->call.key.duration = BUCKET_NONE; /* the duration of the call counts once */
+        ended->kept->call.key.duration = BUCKET_NONE; /* count the call's duration only once */
         u64 number = drop_mapping(image, walk->address);
         if (number)
             count_physical_freed(walk->task, ended, number);
@@ -448,7 +449,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     return 0;
 }
 
-#define MAPPINGS_MAX (1 << 16) /* mappings that one call removes */
+#define MAPPINGS_MAX (1 << 16) /* maximum mappings removed per call */
 
 INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
 {

@@ -10,8 +10,9 @@
 
 #define OUTERMOST_DISTANCE_MAX (64 << 10)
 
-/* True if the thread is further up its stack than where its outermost call began: it has left the call without a return
- * (longjmp, exception). Not if it is far away: a signal handler may have its own stack. */
+/* True if the thread's stack pointer is above that at the entry of its outermost call, so that it has left the call
+ * without returning (longjmp, exception). If the distance is large, the thread may be in a signal handler with its own
+ * stack. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
     u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
@@ -34,8 +35,8 @@ OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
     time->faults = task->maj_flt - time->faults_before;
     begin_queueing(task, time);
     u32 off = TIME_OTHER;
-    /* A thread that was woken meanwhile may have lost its state, but then it is TASK_WAKING, not 0, until the thread is
-     * on a CPU again. */
+    /* If the thread was woken in the meantime, its state has changed, but to TASK_WAKING; it is 0 only when the thread
+     * is on a CPU again. */
     if (preempted || !task->__state) {
         time->preempted++;
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
@@ -81,7 +82,8 @@ int BPF_PROG(waking, struct task_struct* task)
     return 0;
 }
 
-/* Attached only for lines or files, and if the kernel has it: it hooks every page fault on the machine. */
+/* Attached only if lines or files are requested and the kernel has this tracepoint, because it hooks every page fault
+ * on the machine. */
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(faulted, unsigned long address)
 {
@@ -104,7 +106,7 @@ int BPF_PROG(exited, struct task_struct* task)
     return 0;
 }
 
-/* If a thread other than the main one calls exec, it takes the id of the main thread. */
+/* tid: the thread's id before the exec. A thread other than the main one gets the main thread's id. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct* task, int tid)
 {
@@ -114,8 +116,8 @@ int BPF_PROG(executed, struct task_struct* task, int tid)
     return 0;
 }
 
-/* Hardware interrupts and softirqs while a thread has a CPU. Attached only on request: they hook every interrupt on the
- * machine. */
+/* Hardware interrupts and softirqs while a thread has a CPU. Attached only on request, because this hooks every
+ * interrupt on the machine. */
 
 OWN_FRAME int begin_interrupt(u32 part)
 {
@@ -136,7 +138,7 @@ OWN_FRAME int begin_interrupt(u32 part)
     return 0;
 }
 
-/* A softirq can be interrupted by a hardware interrupt, but not the other way round. */
+/* A hardware interrupt can interrupt a softirq, but not the other way round. */
 OWN_FRAME int end_interrupt(u32 part)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -162,7 +164,7 @@ OWN_FRAME int end_interrupt(u32 part)
     }
 
 /* clang-format off */
-INTERRUPT(irq_handler, TIME_HARDIRQ) /* of devices; the following ones have their own vectors on x86 */
+INTERRUPT(irq_handler, TIME_HARDIRQ) /* devices; on x86, the following interrupts have their own vectors */
 INTERRUPT(local_timer, TIME_HARDIRQ)
 INTERRUPT(reschedule, TIME_HARDIRQ)
 INTERRUPT(call_function, TIME_HARDIRQ)

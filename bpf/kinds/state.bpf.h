@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* State that calls leave for later calls: names of kernels, and captures of streams. */
+/* State that calls set for later calls: names of kernels, and captures of streams. */
 #ifndef GPUSNOOP_STATE_BPF_H
 #define GPUSNOOP_STATE_BPF_H
 
@@ -12,7 +12,7 @@
 #include "shared/histogram.h"
 #include "shared/names.h"
 
-/* Kernel names, seen once per kernel, not per launch. */
+/* Kernel names. They are seen once per kernel, not at each launch. */
 
 INLINE void fill_name(struct name_record* record, const struct name_record* from, s32 length, u32 capacity)
 {
@@ -22,8 +22,8 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Records kept outside the ring buffer: all that did not fit, and registrations while it is half full. The front end
- * drains them when it needs a name, and sets the capacity if names are shown. */
+/* Records kept outside the ring buffer: those that did not fit, and registrations while it is half full. The front end
+ * drains this map when it needs a name. If names are shown, it sets the capacity. */
 HASH_MAP(unsent_names, 1, struct handle_number, struct name_record);
 
 INLINE void keep_unsent(const struct name_record* from)
@@ -31,7 +31,7 @@ INLINE void keep_unsent(const struct name_record* from)
     struct handle_number key = {.image = from->image, .number = from->handle};
     struct name_record record;
     fill_name(&record, from, 0, 0);
-    /* The text of a lookup belongs to the caller, and may be invalid by then. */
+    /* The text of a lookup belongs to the caller, and may be invalid when the front end reads it. */
     if (record.source == NAME_LOOKUP)
         record.name_address = 0;
     if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
@@ -40,8 +40,8 @@ INLINE void keep_unsent(const struct name_record* from)
 
 enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
 
-/* Sends one record with a name of at most `bytes`. If the name is not in memory, the front end reads it, and is woken
- * at once because the process may exit; the same goes for the symbol of a host stub. */
+/* Sends one record with a name of at most `bytes`. If the name's page is not in memory, the front end reads the name;
+ * it is woken at once, because the process may exit. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
@@ -61,7 +61,8 @@ enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
         outcome;                                                                                                       \
     })
 
-/* Most names are short, those of template kernels take kilobytes, and a burst of thousands must fit in the ring. */
+/* Tries several sizes: most names are short, names of template kernels take kilobytes, and thousands of names must fit
+ * in the ring buffer. */
 INLINE void send_name(const struct name_record* from)
 {
     enum sending outcome = SEND_NAME(from, 128);
@@ -73,8 +74,8 @@ INLINE void send_name(const struct name_record* from)
         keep_unsent(from);
 }
 
-/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays in place as long as
- * its kernel is registered, so in such a burst it is read later, if at all. */
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays in place while its
+ * kernel is registered, so names of such a burst are read later, and only if needed. */
 INLINE void send_registration(const struct name_record* from)
 {
     if (ring_is_half_full())
@@ -91,14 +92,15 @@ INLINE void send_alias(const struct name_record* from)
         return;
     }
     fill_name(record, from, 0, 0);
+    /* The reader is woken at once, so that it can read a host stub's symbol before the process exits. */
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Handles whose runtime handle has been sent. A lost entry is only sent again. */
+/* Driver handles -> runtime handle that was sent for them. If an entry is evicted, it is only sent again. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
-/* Records that a driver handle and `runtime_func` are one kernel, because one was launched inside the other's launch.
- */
+/* Records that a driver handle and `runtime_func` are the same kernel, because a driver launch was made inside the
+ * runtime launch. */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
     struct handle_number key = {.image = *image, .number = handle};
@@ -110,7 +112,7 @@ INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
     send_alias(&record);
 }
 
-/* Matching of runtime launches to driver launches: it gives driver handles the names of runtime functions. */
+/* Matching of runtime launches to driver launches, from which driver handles get the names of runtime functions. */
 
 INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
@@ -132,7 +134,7 @@ INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
         correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
 }
 
-/* Tracks runtime launches while only driver launches are counted. Attached just long enough to learn names. */
+/* Tracks runtime launches while only driver launches are counted. Attached only until names are learned. */
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -142,36 +144,37 @@ INLINE int mark_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Streams under capture: a launch there is recorded into a graph, not executed. */
+/* Streams under capture. Launches into them are recorded into a graph, not executed. */
 
 #define STREAM_PER_THREAD 2 /* CU_STREAM_PER_THREAD */
 
 struct stream_key {
     struct image image;
     u64 stream;
-    u64 thread; /* for a thread's own stream: thread id and start time, as ids are reused; else 0 */
+    u64 thread; /* for a thread's own stream: thread id and start time, because ids are reused; else 0 */
 };
 
 /* A capture, which may spread to several streams. */
 struct capture {
     u64 begun_ns;
     u64 graph;  /* handle of the graph that it extends; 0: a new one */
-    u64 stream; /* on which it began, and must end */
+    u64 stream; /* stream on which it began, and must end */
     struct graph_nodes nodes;
 };
 
 HASH_MAP(captures, 16384, struct handle_number, struct capture);
 
-/* The capture of a stream, by number. If that has ended, the stream is in none. Not LRU: one process would evict the
- * streams of others, and what they record would count as executed. */
+/* Stream -> number of its capture. If that capture has ended, the stream is in no capture. This is not an LRU map,
+ * because one process would evict streams of others, whose recorded calls would then count as executed. */
 HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 
-/* The capture that an event was recorded in. A stream that waits for the event joins the capture. */
+/* Event -> number of the capture in which it was recorded. A stream that waits for the event joins the capture. */
 HASH_MAP(captured_events, 16384, struct handle_number, u64);
 
 __u64 captures_begun = 0; /* also the last number assigned */
-__u64 captures_open = 0;  /* while 0, launches skip the lookup; the front end subtracts captures of exited processes */
-__u64 swept_ns = 0;       /* time of the last cleanup of ended captures */
+__u64 captures_open =
+    0; /* number of open captures; if 0, lookups are skipped. The front end subtracts those of exited processes */
+__u64 swept_ns = 0; /* time of the last cleanup of ended captures */
 
 #define SWEEP_PAUSE_NS 1000000000ULL
 
@@ -216,7 +219,7 @@ INLINE bool under_capture(const struct image* image, u64 stream)
     return capture_of(image, stream) != 0;
 }
 
-/* False if it has already ended. */
+/* False if the capture has already ended. */
 INLINE bool forget_capture(const struct image* image, u64 number)
 {
     struct handle_number key = {.image = *image, .number = number};
@@ -248,14 +251,14 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
-/* Callers introduce the process first, so that the front end cleans up at its exit, even if none of its calls counts.
- */
+/* Callers introduce the process first, so that the front end cleans up at its exit, even if none of its calls is
+ * counted. */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);
     u64* before = bpf_map_lookup_elem(&capturing_streams, &key);
     if (before)
-        forget_capture(image, *before); /* its end was not seen */
+        forget_capture(image, *before); /* an older capture, whose end was not seen */
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
     struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
@@ -268,14 +271,14 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
 }
 
-/* A capture can be ended only on the stream that began it and, unless it is relaxed, by the same thread. Otherwise it
- * continues: CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, WRONG_THREAD. */
+/* True if an attempt to end a capture failed and the capture continues. It has to be ended on the stream that began it
+ * (else CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) and, unless it is relaxed, by the same thread (else WRONG_THREAD). */
 INLINE bool is_still_capturing(s32 result)
 {
     return result == 903 || result == 908;
 }
 
-/* Ends the capture of a stream, on all of its streams, and copies it to *ended. False if there was none. */
+/* Ends the capture that a stream is in, for all streams, and copies it to *ended. False if the stream is in none. */
 INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
 {
     u64 number = capture_number(image, stream);
@@ -289,8 +292,8 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
     return true;
 }
 
-/* Before a stream is destroyed: its handle may be reused before the call returns. Returns the number of the capture
- * that it leaves, 0 for none. */
+/* Called before a stream is destroyed, because its handle may be reused before the call returns. Returns the number of
+ * the capture that the stream leaves; 0: none. */
 INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
 {
     struct stream_key key = stream_key(image, stream);
@@ -300,7 +303,8 @@ INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
     return number;
 }
 
-/* After the call. A capture whose first stream was destroyed cannot be ended, so it is forgotten. */
+/* Called after the call that destroys a stream. A capture whose first stream was destroyed cannot be ended, so it is
+ * forgotten. */
 INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 number, bool destroyed)
 {
     struct stream_key key = stream_key(image, stream);
@@ -311,7 +315,7 @@ INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 numbe
         forget_capture(image, number);
 }
 
-/* A stream was created. An older one with this handle may have ended with its context, unseen. */
+/* Called after a stream was created. An older stream with the same handle may have ended unseen, with its context. */
 INLINE void stream_created(const struct image* image, u64 stream)
 {
     u64 number = captures_open ? stream_destroy_begins(image, stream) : 0;
@@ -347,7 +351,7 @@ INLINE void event_destroyed(const struct image* image, u64 event)
         DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
-/* FORGET: compilers from 22 on compare only the lower half of the word, but use all of it. */
+/* FORGET() is needed because clang 22 and later compare only the lower half of the word, but use all of it. */
 INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
     FORGET(node);
@@ -355,7 +359,7 @@ INLINE void add_node(struct capture* capture, u64 node, u32 n)
         __sync_fetch_and_add(&capture->nodes.count[node], n);
 }
 
-/* Events, by which streams join captures. */
+/* Events, through which streams join captures. */
 
 INLINE int event_body(struct pt_regs* ctx)
 {

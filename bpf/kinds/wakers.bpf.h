@@ -7,7 +7,7 @@
 #include "kinds/blocks.bpf.h"
 #include "shared/gap.h"
 
-/* Threads that get a CPU again. */
+/* Threads that get a CPU again after they were off the CPU. */
 
 OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
                           u64 at_most)
@@ -23,9 +23,9 @@ OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* t
     return 0;
 }
 
-/* Catches up on a thread that has a CPU although no switch was seen. A kernel need not run programs at each switch:
- * 6.18 of a Firecracker guest does not when it switches away from some of the guest's own threads, and does not count
- * them as skipped. The scheduler's account of the thread has the time of the switch. */
+/* Corrects the state of a thread that has a CPU although no switch was seen. A kernel may skip programs at a switch:
+ * 6.18 in a Firecracker guest does so when it switches away from some of the guest's own threads, and does not count
+ * that as skipped. The scheduler's own record of the thread contains the time of the switch. */
 INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
@@ -51,15 +51,15 @@ INLINE void end_time(struct task_struct* task, u32 tid)
     switch_part(time, TIME_OFF_BITS | TIME_CALL_BITS, TIME_ENDED, 0, UP_TO_NOW);
 }
 
-/* Causes of wake-ups: another thread, the thread's own timeout, a signal, or an interrupt. */
+/* Causes of wake-ups: another thread, a timeout of the blocked thread, a signal, or an interrupt. */
 
 enum timer_kind {
     TIMER_HIGH_RESOLUTION,
-    TIMER_WHEEL, /* in softirq; a high-resolution timer may interrupt it */
+    TIMER_WHEEL, /* runs in a softirq, which a high-resolution timer may interrupt */
     TIMER_KINDS,
 };
 
-/* Timers whose functions are running on this CPU; 0: none. */
+/* Address of the timer of each kind whose function is running on this CPU; 0: none. */
 PERCPU_ARRAY_MAP(expiring_timers, TIMER_KINDS, u64);
 
 INLINE int begin_expiry(u32 kind, u64 timer)
@@ -107,7 +107,8 @@ INLINE bool is_on_stack_of(struct task_struct* task, u64 address)
     return address >= (u64)woken->stack && address < (u64)regs_of(task);
 }
 
-/* A system call with a timeout has its timer on the thread's stack (hrtimer_sleeper, process_timer). */
+/* True if an expiring timer has woken the thread. The timer of a system call with a timeout is on the thread's kernel
+ * stack (hrtimer_sleeper, process_timer). */
 INLINE bool has_timed_out(struct task_struct* task)
 {
     return is_on_stack_of(task, expiring_timer(TIMER_HIGH_RESOLUTION)) ||
@@ -117,7 +118,7 @@ INLINE bool has_timed_out(struct task_struct* task)
 #define PF_EXITING 0x4
 #define PF_KTHREAD 0x200000
 
-/* "ksoftirqd/0"; "ktimers/0" runs timers with PREEMPT_RT. */
+/* True for "ksoftirqd/0", and for "ktimers/0", which runs timers with PREEMPT_RT. */
 INLINE bool runs_softirqs(struct task_struct* task)
 {
     static const char softirqs[8] = "ksoftirq", timers[8] = "ktimers/";
@@ -126,8 +127,8 @@ INLINE bool runs_softirqs(struct task_struct* task)
     return task->flags & PF_KTHREAD && (name[0] == *(const u64*)softirqs || name[0] == *(const u64*)timers);
 }
 
-/* True if an interrupt causes the wake-up, and not the system call or user code of the current thread, which it has
- * interrupted. The kernel's interrupts run on a per-CPU stack, and then the program's context is on that stack. */
+/* True if an interrupt causes the wake-up, not the current thread's system call. Interrupts run on a per-CPU stack, on
+ * which the program's context then is. */
 INLINE bool is_interrupt(void* ctx, struct task_struct* task)
 {
     if (!task->pid || !is_on_stack_of(task, (u64)ctx) || runs_softirqs(task))
@@ -145,7 +146,8 @@ INLINE unsigned int flags_of_device(struct dst_entry* to)
     return READ(to, dev, flags);
 }
 
-/* True if the current system call sends over loopback: a softirq delivers these packets before the call returns. */
+/* True if the current system call sends over loopback. A softirq delivers such packets before the call returns, so the
+ * sender is the waker. */
 INLINE bool sends_over_loopback(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
@@ -168,8 +170,8 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* Parts in which a thread can be the waker. A block on a device counts as a wait for the device, whatever wakes the
- * thread. */
+/* Parts of the blocked thread in which another thread can be the waker. In the others, the thread is said to wait for a
+ * device, whatever wakes it. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
@@ -184,12 +186,12 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
     return has_signal(blocked_task) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
 }
 
-/* Threads that wake threads that use CUDA, and what delayed them. A waker is tracked from its first wake-up on, and so
- * are threads that wake wakers, up to WAKERS steps back. */
+/* Threads that wake CUDA threads, and causes of their delays. A waker is tracked from the first time that it wakes such
+ * a thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA thread. */
 
 const volatile bool follow_wakers = false;
 
-/* Current gaps of threads. 1 entry if gaps are not requested, or are per stream. */
+/* Current gap of each thread, by place. 1 entry if gaps are not requested, or are per stream. */
 ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
 /* 1 entry if wakers are not requested. */
@@ -206,7 +208,7 @@ INLINE struct open_period* gap_of(const struct thread_state* thread)
     return bpf_map_lookup_elem(&gaps, &place);
 }
 
-/* The time of a thread that uses CUDA, or of a tracked waker. */
+/* The time of a CUDA thread or of a tracked waker. */
 INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct task_struct* task)
 {
     struct thread_time* time = time_of(thread);
@@ -216,7 +218,7 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Reduces the parts to those of the period, and returns its length. */
+/* Ends a period. Replaces the totals at its begin by the time of each part within it, and returns its length. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
@@ -249,7 +251,7 @@ OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* The thread has woken a tracked thread, which is `steps` away from one that uses CUDA. */
+/* Handles that `task` has woken a tracked thread, which is `steps` wake-ups away from a CUDA thread. */
 OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
@@ -258,7 +260,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* it is nearer to a CUDA thread itself, so this does not end its period */
+        return 0; /* `task` is nearer to a CUDA thread itself, so this does not end its period */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);
@@ -272,7 +274,8 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* Keeps the longest block of a period: that is what the thread has waited for. */
+/* Ends the time that a thread was blocked. Only the longest blocked time of a period is kept, because it is the main
+ * reason for the period's length. */
 INLINE void end_block(void* ctx, struct task_struct* blocked_task, const struct thread_time* time,
                       struct period* period, u32 steps)
 {

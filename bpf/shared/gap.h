@@ -44,8 +44,7 @@ enum woken_by {
     WOKEN_BY_INTERRUPT, /* interrupt by a device, the network, or another timer */
 };
 
-/* The thread or event that woke a thread from its longest blocked time in a period, and the reason why it was blocked.
- */
+/* What woke a thread from its longest blocked time in a period, and why the thread was blocked. */
 struct waker {
     __u32 pid;
     __u32 tid;     /* 0: not woken by a thread, or not blocked */

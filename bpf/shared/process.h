@@ -33,8 +33,7 @@ enum cgroup_controller {
 #define CGROUP_ANY_USER                                                                                                \
     0xffffffff /* users other than the owner have write permission, so any user may create cgroups */
 
-/* Names from the innermost directory outwards, each with its zero. A name may contain anything but zeros and slashes.
- */
+/* Names from the innermost directory outwards, each with its zero. A name may contain any byte but zero and slash. */
 struct cgroup_path {
     __u32 bytes;
     __u32 complete;  /* the names reach the root */
@@ -51,8 +50,7 @@ struct image {
     __u32 serial; /* derived from start time and exec count */
 };
 
-/* Sent when an image is first seen in its cgroups, because process and cgroup may be gone before a report needs them.
- */
+/* Sent when an image is first seen in its cgroups, because process and cgroup may be removed before the next report. */
 struct process_record {
     __u32 type;   /* RECORD_PROCESS */
     __u32 ns_pid; /* pid in the innermost pid namespace; 0: unknown */

@@ -22,8 +22,7 @@ struct replaced_return {
 #define KEPT_REGISTERS 12 /* x19 to x30; x30 is the return address until a call changes it */
 #endif
 
-/* User registers of a thread when it last entered the kernel, by the system call that it is still in or an interrupt.
- */
+/* User registers of a thread when it last entered the kernel, by the system call in progress or an interrupt. */
 struct thread_registers {
     __u32 process;
     __u32 thread;
