@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for the call stacks of one report, at the chosen detail: whole stack, line or function. Stacks that would
-// print alike share a number.
+// Numbers for the call stacks in a report, at the chosen level of detail: whole stack, line or function. Stacks that
+// look the same at that level share a number.
 #pragma once
 
 #include "names/user_stacks.hpp"
@@ -26,7 +26,7 @@ public:
     int32_t number_of(const ImageId& image, int32_t stack, uint64_t caller);
     const Frames& frames(int32_t number) const { return frames_.at(static_cast<size_t>(number)); }
     const CodePlace& place(int32_t number) const { return places_.at(static_cast<size_t>(number)); }
-    void clear(); // restarts the numbering
+    void clear(); // drops all numbers
 
 private:
     By by_;
@@ -37,7 +37,7 @@ private:
     std::vector<CodePlace> places_;
 };
 
-// "dataset.py:88 Loader.__getitem__", or "dataset.py Loader.__getitem__" without a line; empty if unknown.
+// "dataset.py:88 Loader.__getitem__", or "dataset.py Loader.__getitem__" if the line is unknown; empty if all is.
 std::string line_text(const CodePlace& place);
 
 } // namespace gpusnoop

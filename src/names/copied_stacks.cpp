@@ -66,9 +66,9 @@ bool PendingCallHelper::apply(const Message& message)
 
 namespace {
 
-constexpr size_t queue_max = 1024; // copies of 8 KiB
+constexpr size_t queue_max = 1024; // copies of up to 8 KiB each
 
-// Compares the callers that both copies include.
+// Compares only the innermost callers, which both copies include.
 bool callers_differ(std::span<const uint64_t> first, std::span<const uint64_t> again)
 {
     const size_t both = std::min(first.size(), again.size());
@@ -153,7 +153,7 @@ const CopiedStacks::Stack* CopiedStacks::find(int32_t stack)
         const size_t before = queue_.size();
         send();
         if (queue_.size() == before)
-            break; // no question is left, or its process has used its share of helper time
+            break; // the queue is empty, or the process has used up its share of helper time
     }
     return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view stub_prefix = "__device_stub__";
 
-constexpr size_t demangler_max = 1024; // bytes; __cxa_demangle refuses longer names, as CUTLASS kernels often have
+constexpr size_t demangler_max = 1024; // bytes; __cxa_demangle refuses longer names, which CUTLASS kernels often have
 
 std::optional<std::string> demangle_short(const std::string& name)
 {
@@ -30,8 +30,9 @@ std::optional<std::string> demangle_short(const std::string& name)
     return text.get();
 }
 
-// Reads the scopes of a long name itself and passes the rest, with one-letter scopes, to the demangler. If the rest is
-// still too long, template arguments stay mangled: "cutlass::device_kernel<4TileI6half_t...>".
+// Demangles a name that is too long for the demangler: replaces its scopes by short placeholders, demangles that, and
+// puts the scopes back. If the name is still too long, its template arguments stay mangled:
+// "cutlass::device_kernel<4TileI6half_t...>".
 std::optional<std::string> demangle_long(std::string_view name)
 {
     constexpr size_t scopes_max = 26;

@@ -8,15 +8,15 @@
 
 namespace gpusnoop {
 
-// Bytes; longer names, and names whose demangled form is longer, stay mangled.
+// Limits in bytes of the mangled name and of the demangled name. Beyond them, names stay mangled.
 inline constexpr size_t mangled_max = 8 << 10;
 inline constexpr size_t readable_max = 64 << 10;
 
 // False if demangle() would return the name unchanged. Cheap, and safe in any process.
 bool may_be_mangled(std::string_view name);
 
-// A name that is not mangled is returned unchanged. Removes __device_stub__, the prefix of nvcc's and clang's host
-// stubs (_Z21__device_stub__vecaddPf).
+// Demangles a name, and removes __device_stub__, the prefix of the host stubs of nvcc and clang
+// (_Z21__device_stub__vecaddPf). A name that is not mangled is returned unchanged.
 std::string demangle(std::string_view name);
 
 } // namespace gpusnoop

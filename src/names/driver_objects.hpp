@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel names read from the driver's own objects (CUfunction). Their layout is undocumented: the name's offset is
-// learned, per driver build, from kernels whose names are known, and trusted once two kernels agree.
+// Kernel names read from the driver's own objects (CUfunction). The layout of the objects is undocumented, so the
+// name's offset is learned for each driver build from kernels whose names are known. It is trusted once two kernels
+// agree.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -24,21 +25,23 @@ public:
     // The driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
-    // True if the process has a kernel of this name: such a name found in an object confirms its offset, too.
+    // True if the process has a kernel with this name. Finding such a name in an object confirms the
+    // name's offset, too.
     using IsKernel = std::function<bool(const std::string& name)>;
 
-    // The (mangled) name in the object at `handle`; nullopt if the offset is unknown or the name there is no kernel's.
+    // The (mangled) name in the object at `handle`. nullopt if the offset is unknown, or if there is no kernel's name
+    // at the offset.
     std::optional<std::string> name(pid_t pid, const std::string& driver, uint64_t handle, const IsKernel& is_kernel);
 
-    // Trusted offsets, over all driver builds. When it grows, a handle without a name may have one.
+    // The number of trusted offsets, for all driver builds. When it grows, handles that had no name may have one.
     uint64_t offsets_known() const;
 
 private:
-    static constexpr size_t words = 16; // of the object that are searched
+    static constexpr size_t words = 16; // words of an object that are searched for the name
     using Object = std::array<uint64_t, words>;
 
     struct Offset {
-        std::set<size_t> names; // hashes of the names found there, at most names_needed
+        std::set<size_t> names; // hashes of the names found at the offset, at most names_needed
         bool trusted() const;
     };
 
@@ -47,8 +50,9 @@ private:
     std::map<std::string, std::array<Offset, words>> drivers_; // by build-id
 };
 
-// Kernel names read from HIP's own objects (hipFunction_t). Their layout is undocumented and differs between ROCm
-// versions: it is read from the machine code of hipKernelNameRef(), and trusted once two kernels agree.
+// Kernel names read from HIP's own objects (hipFunction_t). The layout of the objects is undocumented and differs
+// between ROCm versions, so it is derived from the machine code of hipKernelNameRef(). It is trusted once two kernels
+// agree.
 
 // The path from a hipFunction_t to the characters of its name; nullopt if the library's code does not show it.
 std::optional<Path> hip_name_path(const Elf& library);
@@ -64,17 +68,17 @@ public:
     // library is trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // The (mangled) name in the object at `handle`. It must be printable, and match the length in the object. nullopt
-    // if there is none, or while the path is not trusted.
+    // The (mangled) name in the object at `handle`. nullopt while the path is not trusted, or if the text that the path
+    // leads to is not printable or does not have the length stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
-    // Libraries whose paths are trusted. When it grows, a handle without a name may have one.
+    // The number of libraries whose paths are trusted. When it grows, handles that had no name may have one.
     uint64_t trusted_libraries() const;
 
 private:
     struct Known {
         Path path;              // empty: unknown
-        std::set<size_t> names; // hashes of the names found by it, at most names_needed
+        std::set<size_t> names; // hashes of the names that the path has led to, at most names_needed
         bool trusted() const;
     };
 

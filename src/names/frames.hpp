@@ -12,7 +12,7 @@ namespace gpusnoop {
 
 // The fields of one line.
 struct CodeFrame {
-    std::string_view language; // "python", "native"; empty: the line is a remark, not a frame
+    std::string_view language; // "python" or "native"; empty if the line is a remark instead of a frame
     std::string function;      // empty: unknown
     std::string file;          // the library or program of native code; empty: unknown
     std::optional<int64_t> line;

@@ -21,10 +21,10 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_open_files = 256;
-constexpr size_t seen_max = 65536; // then all files are examined again
-constexpr size_t wanted_max = 64;  // a process may map any number of files
+constexpr size_t seen_max = 65536; // when it is reached, all files are examined again
+constexpr size_t wanted_max = 64;  // queued scans; a process may map any number of files
 constexpr size_t max_registered_name = 16 << 10;
-constexpr uint64_t max_names_bytes = 32 << 20; // of all kernels of a file; PyTorch 2.6 has 8 MB
+constexpr uint64_t max_names_bytes = 32 << 20; // names of all kernels in a file; PyTorch 2.6 has 8 MB
 
 } // namespace
 
@@ -159,7 +159,7 @@ KernelSymbols KernelSymbols::of_this_kernel()
 
 const KernelSymbols::Symbol* KernelSymbols::find(uint64_t address) const
 {
-    constexpr uint64_t longest = 1 << 20; // bytes; an address further from a symbol is in code without a name
+    constexpr uint64_t longest = 1 << 20; // bytes; an address farther from a symbol does not belong to it
     const auto next = std::ranges::upper_bound(symbols_, address, {}, &Symbol::address);
     if (next == symbols_.begin() || address - std::prev(next)->address > longest)
         return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files mapped by processes, as sources of kernel names: their symbols, and the kernel registrations that a scan of
-// their code has found.
+// Files that processes map, as sources of kernel names: their symbols, and the kernel registrations that a scan has
+// found in their code.
 #pragma once
 
 #include "code/elf.hpp"
@@ -28,7 +28,7 @@ class KernelFile {
 public:
     explicit KernelFile(Fd file) : elf(std::move(file)), image(elf), build_id(elf.build_id()) {}
 
-    // The (mangled) name of the kernel that the stub at this address is registered for; empty if there is none.
+    // The (mangled) name of the kernel that is registered for the stub at this address; empty if there is none.
     std::string registered(uint64_t stub) const;
 
     // Hashes of the names of all registered kernels.
@@ -50,11 +50,11 @@ public:
     // Returns null if the file cannot be opened or is not an ELF file.
     KernelFile* open(pid_t pid, const Mapping& mapping);
 
-    // Returns null also if the file is not open yet.
+    // As open(), but also null if the file is not open yet.
     const KernelFile* known(const Mapping& mapping) const;
 
-    // Queues scans of the process's files that contain GPU code, each file once. before: called before a file is
-    // opened.
+    // Queues scans of those files of the process that contain GPU code and have not been scanned. before: called before
+    // a file is opened.
     void scan(pid_t pid, const std::vector<Mapping>& mappings, const std::function<void(const Mapping&)>& before);
 
     // The next file to scan, until scanned() is called for it; null if there is none.
@@ -66,14 +66,14 @@ public:
     // Stores the result of a scan. Returns true if the file registers kernels.
     bool scanned(const Key& key, Registrations registrations);
 
-    // Closes files that no process uses and that are no longer found at their path: their file system may be about to
+    // Closes files that no process uses and that no longer exist at their path, because their file system may have to
     // be unmounted. Files that still exist stay open, because the next process may map them.
     void close_unused();
 
 private:
     struct Known {
-        std::unique_ptr<KernelFile> file; // null: unusable
-        std::string path;                 // in the view of the first process that mapped it
+        std::unique_ptr<KernelFile> file; // null if the file is not an ELF file
+        std::string path;                 // as seen by the first process that mapped it
         std::set<pid_t> users;
         bool idle = false; // no process used it at the last check
     };
@@ -91,8 +91,8 @@ public:
     explicit KernelSymbols(std::istream& text);
     static KernelSymbols of_this_kernel();
 
-    // Innermost first. Frames up to __schedule() are left out, because they belong to the tracer. Addresses without a
-    // name are "0x..."; with kptr_restrict, that is all of them.
+    // The frames at these addresses, innermost first. Frames up to __schedule() are left out, because they belong to
+    // the tracer. Addresses without a name are shown as "0x..."; with kptr_restrict, no address has a name.
     std::vector<std::string> frames(std::span<const uint64_t> addresses) const;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelNames: name records from the BPF side, and the memory budget of names.
+// Part of KernelNames: name records from the kernel side, and the memory budget of names.
 #include "names/kernel_names.hpp"
 
 #include "names/demangle.hpp"
@@ -13,11 +13,11 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t entry_bytes = 112;     // per handle, without its name
-constexpr size_t asked_early_max = 256; // names per process that are read or demangled before they are needed
+constexpr size_t entry_bytes = 112;     // approximate memory per handle, without its name
+constexpr size_t asked_early_max = 256; // names per process that are read or demangled before a report needs them
 constexpr size_t readable_bytes_max = 8 << 20;
 
-// Key of the map of unsent records.
+// Key of the kernel side's map of unsent records.
 struct UnsentKey {
     ImageId image{};
     uint64_t handle = 0;
@@ -35,7 +35,7 @@ std::string name_of(const name_record& record, size_t size)
 
 } // namespace
 
-// Returns false if the budget is exceeded. The more memory other processes use, the less is left for each.
+// Returns false if that would exceed the budget. A process may use at most as much as all processes leave free.
 bool KernelNames::reserve(Process& process, size_t bytes)
 {
     if (process.bytes + bytes > bytes_max - std::min(bytes_, bytes_max))
@@ -115,7 +115,7 @@ void KernelNames::learn(const name_record& record, size_t size)
     Process& process = process_of(record.image);
     if (record.alias) {
         if (set_alias(process, record))
-            name(record.image, record.handle); // now, as the process may have exited by the time a report needs it
+            name(record.image, record.handle); // search now, as the process may exit before a report needs the name
         return;
     }
     std::string text = name_of(record, size);
@@ -150,7 +150,7 @@ void KernelNames::learn_text(const name_record& record, Process& process, std::s
     if (known) {
         known->asked = asked && known->name.is_mangled;
         known->awaited = false;
-        if (!asked && known->name.is_mangled) { // retried before the next report, which may be the last
+        if (!asked && known->name.is_mangled) { // retry soon, because the next report may be the last one
             process.mangled.insert(record.handle);
             retry_ = true;
         }
@@ -166,8 +166,9 @@ void KernelNames::set_readable(Process& process, Known& known, const std::string
     known.name.text = readable;
 }
 
-// The page of the name was not resident during the call; reading it from user space brings it in. The first
-// asked_early_max names are read at once, because the process may exit before they are needed.
+// Stores the address of a name that the kernel side could not read, because the name's page was not in memory. Reading
+// it from user space loads the page. The first asked_early_max names are read at once, because the process may exit
+// before they are needed.
 void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
 {
     drop_known(process, record.handle);

@@ -11,8 +11,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t unnamed_max = 4096; // handles per process: it may invent any number
-constexpr unsigned failures_max = 3; // then lookups stop until more is known
+constexpr size_t unnamed_max = 4096; // handles per process, as a process may invent any number
+constexpr unsigned failures_max = 3; // failed lookups of a handle, after which lookups stop until more is learned
 
 } // namespace
 
@@ -42,7 +42,7 @@ KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
     return process.unnamed.size() >= unnamed_max ? nullptr : &process.unnamed[handle];
 }
 
-// Asks the helper to demangle the name, and waits for it like for a lookup.
+// Asks the helper to demangle the name, and waits once for the answer, as for a lookup.
 void KernelNames::demangle(const ImageId& image, Process& process, uint64_t handle, Known& known)
 {
     if (known.asked && std::exchange(known.awaited, true))
@@ -63,7 +63,7 @@ void KernelNames::demangle(const ImageId& image, Process& process, uint64_t hand
         return;
     known.asked = false;
     if (reader_.is_blocked(static_cast<pid_t>(image.pid))) {
-        known.name.is_mangled = false; // never demangled
+        known.name.is_mangled = false; // give up: the name stays mangled
     } else {
         process.mangled.insert(handle);
         retry_ = true;
@@ -87,7 +87,7 @@ Reader::Outcome KernelNames::look_up(const ImageId& image, Process& process, uin
     return outcome;
 }
 
-// Reads the name if its address is known, else searches for the handle.
+// A question that reads the name if its address is known, or else searches for the handle.
 NameQuestion KernelNames::question_about(const ImageId& image, const Process& process, uint64_t handle)
 {
     const auto unread = process.unread.find(handle);
@@ -187,7 +187,7 @@ bool KernelNames::post(NameQuestion question, int file)
     return reader_.post(static_cast<pid_t>(question.image.pid), message_of(question), file);
 }
 
-// The helper may have been taken over by its input. Whatever it answers, it can only set a name.
+// The input of the helper may have taken it over, so an answer can do no more than set a name.
 bool KernelNames::apply(Message message)
 {
     auto answer = read_message<NameAnswer>(message.bytes);
@@ -203,7 +203,8 @@ bool KernelNames::apply(Message message)
     const auto unnamed = process.unnamed.find(answer->handle);
     const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
     if (answer->name.empty()) {
-        // A question about a text returns its source even if the text could not be read. The next lookup is a search.
+        // The answer to a question of kind `text` has a source even if the text could not be read. Then the next lookup
+        // is a search.
         const auto unread = process.unread.find(answer->handle);
         const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
         if (of_text)
@@ -232,7 +233,7 @@ void KernelNames::begin_scan(const ScanWanted& wanted, const Fd& file)
     else if (scanner_.begin(wanted.pid, file))
         scan_ = wanted;
     else if (scanner_.is_blocked(wanted.pid))
-        post_scan_result(wanted, {}); // else the helper asks again
+        post_scan_result(wanted, {}); // an empty result, so that the name helper does not request the scan again
 }
 
 void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations& found)
@@ -241,7 +242,7 @@ void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations
     post({.kind = NameQuestion::Kind::scanned, .device = wanted.device, .inode = wanted.inode}, file.get());
 }
 
-// Returns true if something was learned, so that unnamed handles may have a name now.
+// Processes the results of scans and lookups. Returns true if handles without a name may have one now.
 bool KernelNames::advance()
 {
     if (scan_ && scanner_.ended()) {
@@ -262,11 +263,11 @@ bool KernelNames::advance()
     return true;
 }
 
-// Handles that have failed failures_max times are skipped, so that the others get their turn.
+// Looks up handles without a name again, but not those whose lookups have failed failures_max times.
 void KernelNames::retry_unnamed()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;
-    retry_ = false; // set again if a question is refused
+    retry_ = false; // search() and demangle() set it again if the helper refuses a question
     for (auto& [image, process] : processes_) {
         std::vector<uint64_t> due;
         for (const auto& [handle, unnamed] : process.unnamed)
@@ -306,7 +307,7 @@ void KernelNames::finish(std::chrono::milliseconds patience)
     }
 }
 
-// The new helper has to learn everything again, so all lookups are retried.
+// A new helper has lost what the old one had learned, so all lookups are retried.
 void KernelNames::on_restart()
 {
     learned_more_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch handle -> kernel name. A handle is a CUfunction, a CUkernel, a runtime kernel handle, or the address of a host
-// stub. Names come from the calls that created the handle, and from the process's files and memory, which a helper
-// reads (name_search.hpp). Once a handle has a name, the name never changes.
+// stub. Names come from the calls that created the handle, and from the process's files and memory, in which a helper
+// searches for them (name_search.hpp). Once a handle has a name, it keeps the name.
 #pragma once
 
 #include "bpf/shared/names.h"
@@ -23,57 +23,55 @@ namespace gpusnoop {
 
 class KernelNames {
 public:
-    // cache_folder: for results of file scans (scan_cache.hpp); empty: none are kept. waits: see Reader.
+    // cache_folder: folder for the results of file scans (scan_cache.hpp); empty: no cache. waits: see Reader.
     explicit KernelNames(const std::string& cache_folder, WaitBudget* waits = nullptr);
     ~KernelNames();
     KernelNames(const KernelNames&) = delete;
     KernelNames& operator=(const KernelNames&) = delete;
 
-    // record: from the ring buffer, followed by its name. size: of both.
+    // record: a record in the ring buffer, followed by its name. size: bytes of record and name.
     void learn(const name_record& record, size_t size);
 
     // The map of records that did not fit in the ring buffer (bpf/kinds/state.bpf.h), and its capacity.
     void read_unsent_from(int map_fd) { unsent_fd_ = map_fd; }
     static constexpr uint32_t unsent_max = 65536;
 
-    // Handles, since the last call of this function, that have no name because its record did not fit in the ring
-    // buffer.
+    // The number of handles without a name whose record did not fit in the ring buffer. Each handle is counted once.
     uint64_t lost_since_last();
 
-    // nullopt while unknown. As a last resort, a helper searches the process's files and memory, which works only while
-    // the process runs: ask early. A name that the helper has not demangled yet is returned mangled.
+    // nullopt while the name is unknown. As a last resort, a helper searches the process's files and memory, which
+    // works only while the process runs, so call this early. Names that the helper has not demangled yet are mangled.
     std::optional<KernelName> name(const ImageId& image, uint64_t handle);
 
     // Scans the files of a target before it launches a kernel without a name.
     void expect(pid_t pid);
 
-    // To be called once a second. Starts scans of the files of processes that have launched kernels without names, and
-    // retries handles without a name once more is known, even if they are not launched again: the process may exit
-    // before the next report.
+    // To be called once a second. Starts scans of the files of processes that have launched kernels without names. Once
+    // more is known, retries all handles without a name, because a process may exit before the next report.
     void tick();
 
-    // To be called before the last report: waits for pending scans and answers, at most `patience`.
+    // Waits for pending scans and answers, at most `patience`. To be called before the last report.
     void finish(std::chrono::milliseconds patience);
 
     void forget(const ImageId& image);
 
-    // Approximate memory budget of all names. A process that exceeds what is left gets no more names: its kernels are
+    // Approximate memory budget of all names, in bytes. If a process has used up its share, its further kernels are
     // shown by handle. The names of other processes are kept.
     static constexpr size_t bytes_max = 96 << 20;
     size_t bytes() const { return bytes_; }
 
 private:
     struct Known {
-        KernelName name;         // empty: only the alias is known
+        KernelName name;         // empty if only the alias is known
         bool asked = false;      // the helper is demangling the name
-        bool awaited = false;    // a caller has waited for that
+        bool awaited = false;    // a caller has already waited for the demangled name
         uint64_t alias = 0;      // another handle of the same kernel
         bool correlated = false; // the alias comes from NAME_CORRELATED
     };
 
-    // The address of a name that has not been read from the process yet.
+    // A name that has not been read from the process yet.
     struct Unread {
-        uint64_t address = 0; // 0: it could not be read
+        uint64_t address = 0; // 0 if the name could not be read there
         NameSource source = NameSource::none;
         bool unsent = false; // the ring buffer had no room for the record
     };
@@ -89,12 +87,12 @@ private:
         std::unordered_map<uint64_t, Unnamed> unnamed;
         std::unordered_map<uint64_t, Unread> unread;
         std::set<uint64_t> mangled; // handles whose names are still to be sent to the helper for demangling
-        bool is_full = false;       // no more unnamed handles are accepted in this second
+        bool is_full = false;       // accepts no more unnamed handles until the next tick()
         size_t asked_early = 0;
         size_t bytes = 0; // charged to the budget
     };
 
-    static constexpr std::chrono::milliseconds retry_budget{50}; // per tick; the rest is retried in the next one
+    static constexpr std::chrono::milliseconds retry_budget{50}; // per tick; the next tick continues
 
     KernelName resolve(const ImageId& image, Process& process, uint64_t handle, int depth);
     KernelName search(const ImageId& image, Process& process, uint64_t handle);
@@ -129,15 +127,15 @@ private:
     void on_restart();
 
     std::map<ImageId, Process> processes_;
-    std::set<ImageId> with_unnamed_; // have launched kernels without names since the last tick
+    std::set<ImageId> with_unnamed_; // images that have launched kernels without names since the last tick
     ScanCache cache_;
-    std::optional<ScanWanted> scan_; // requested by the helper and running
+    std::optional<ScanWanted> scan_; // the running scan, which the name helper has requested
     Scanner scanner_;
-    uint64_t learned_ = 0;                                  // NameAnswer::learned of the last answer
-    bool learned_more_ = false;                             // learned_ has changed: failed lookups may succeed now
-    bool retry_ = false;                                    // lookups are due
-    size_t bytes_ = 0;                                      // of all processes
-    std::unordered_map<std::string, std::string> readable_; // by mangled name, for all processes
+    uint64_t learned_ = 0;                                  // NameAnswer::learned in the last answer
+    bool learned_more_ = false;                             // learned_ has changed, so failed lookups may succeed now
+    bool retry_ = false;                                    // retry_unnamed() has work to do
+    size_t bytes_ = 0;                                      // sum over all processes
+    std::unordered_map<std::string, std::string> readable_; // demangled names by mangled name, for all processes
     size_t readable_bytes_ = 0;
     int unsent_fd_ = -1;
     uint64_t lost_ = 0;

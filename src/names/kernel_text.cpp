@@ -17,11 +17,11 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int deepest_shown = 8;         // template arguments nested deeper are always <...>
-constexpr size_t shortest_argument = 18; // columns; a shorter piece of an argument is useless
+constexpr int deepest_shown = 8;         // template arguments that are nested deeper are always shown as <...>
+constexpr size_t shortest_argument = 18; // columns; a truncated argument shorter than this is useless
 constexpr std::string_view ellipsis = "...";
 constexpr size_t tag_columns = 5;
-constexpr size_t narrowest_tagged = 24; // columns; a tag would leave too little of a narrower name
+constexpr size_t narrowest_tagged = 24; // columns; in a narrower column, a tag would leave too little of the name
 
 bool starts_code_point(char c)
 {
@@ -33,7 +33,7 @@ size_t columns(std::string_view text)
     return static_cast<size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
 }
 
-// The byte where code point `column` starts.
+// The offset of the byte at which code point number `column` starts.
 size_t byte_at(std::string_view text, size_t column)
 {
     size_t at = 0;
@@ -43,7 +43,7 @@ size_t byte_at(std::string_view text, size_t column)
     return at;
 }
 
-// Cuts the middle, because both ends are distinctive: "triton_red_fused_native_lay...12".
+// Replaces the middle by "...", because both ends are distinctive: "triton_red_fused_native_lay...12".
 std::string cut_middle(std::string_view text, size_t width)
 {
     const size_t all = columns(text);
@@ -68,13 +68,13 @@ bool is_word(char c)
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || (c & 0x80);
 }
 
-// "operator<<", "operator()" and the like are words: they contain no brackets.
+// Length of the operator symbol after "operator", which is part of the word and not a bracket: "operator<<".
 size_t operator_length(std::string_view rest)
 {
     constexpr std::array<std::string_view, 14> symbols = {
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
     for (std::string_view symbol : symbols)
-        if (rest.starts_with(symbol)) // "operator< <int>" has a space
+        if (rest.starts_with(symbol)) // includes the space in "operator< <int>"
             return symbol.size() + (rest.substr(symbol.size()).starts_with(" <") ? 1 : 0);
     return 0;
 }
@@ -90,7 +90,7 @@ size_t word_length(std::string_view rest)
     return rest.substr(0, length) == "operator" ? length + operator_length(rest.substr(length)) : length;
 }
 
-// A hash of the whole name. It is the same in every run, and rarely the same for two kernels of one table.
+// A hash of the whole name. It is the same in every run, and rarely the same for two kernels in a table.
 std::string tag_of(std::string_view name)
 {
     uint32_t hash = 2166136261; // FNV-1a
@@ -107,11 +107,11 @@ public:
     std::string base() const;
 
 private:
-    // How much of a name is written.
+    // The parts of a name that are shown.
     struct Detail {
-        int depth = 0;               // template arguments nested deeper become <...>
-        bool scopes = true;          // the kernel's namespaces
-        bool argument_scopes = true; // namespaces in template arguments
+        int depth = 0;               // template arguments that are nested deeper become <...>
+        bool scopes = true;          // show the kernel's namespaces
+        bool argument_scopes = true; // show namespaces in template arguments
     };
 
     void tokenize(std::string_view name);
@@ -133,8 +133,8 @@ private:
     std::string_view text_;
     std::vector<Token> tokens_;
     bool is_parsed_ = false;
-    size_t first_ = 0, last_ = 0; // the tokens of the name, without return type and parameters
-    int depth_ = 0;               // of the deepest template argument
+    size_t first_ = 0, last_ = 0; // range of tokens [first_, last_) without return type and parameters
+    int depth_ = 0;               // nesting depth of the deepest template argument
 };
 
 ParsedKernelName::ParsedKernelName(std::string_view name) : text_(name)
@@ -161,7 +161,7 @@ void ParsedKernelName::tokenize(std::string_view name)
             length = 1;
             switch (name[0]) {
             case '<':
-                // After anything but a name, it means "less than".
+                // After a name, "<" opens template arguments; elsewhere it means "less than".
                 if (!tokens_.empty() && (tokens_.back().kind == Token::word || tokens_.back().text == "]"))
                     kind = Token::open;
                 break;
@@ -189,7 +189,7 @@ void ParsedKernelName::tokenize(std::string_view name)
     }
 }
 
-// Returns false if the brackets do not match, as in a name that was cut off.
+// Returns false if the brackets do not match, as in a truncated name.
 bool ParsedKernelName::pair_brackets()
 {
     std::vector<size_t> open;
@@ -218,7 +218,7 @@ bool ParsedKernelName::pair_brackets()
     return open.empty();
 }
 
-// The "::" after the parameters of an enclosing function, as in "f(int) const::{lambda()#1}". 0 if there is none.
+// Index of the "::" after an enclosing function, as in "f(int) const::{lambda()#1}"; 0 if there is none.
 size_t ParsedKernelName::after_function_scope(size_t open) const
 {
     size_t i = tokens_[open].partner + 1;
@@ -232,18 +232,18 @@ void ParsedKernelName::find_name()
     last_ = tokens_.size();
     for (size_t i = 0; i < tokens_.size(); ++i) {
         if (tokens_[i].kind == Token::space && !(i > 0 && tokens_[i - 1].text == "operator"))
-            first_ = i + 1; // the tokens before were the return type
+            first_ = i + 1; // the tokens before the space are the return type
         if (tokens_[i].kind != Token::open)
             continue;
         const size_t next = is_open(i, '(') ? after_function_scope(i) : 0;
-        // The first parenthesis of "(*f(int))(float)" and of "decltype (x)" does not open the parameters.
+        // The first parenthesis in "(*f(int))(float)" and in "decltype (x)" does not open the parameters.
         if (is_open(i, '(') && next == 0 && i > first_) {
             last_ = i;
             return;
         }
         i = next ? next - 1 : tokens_[i].partner;
     }
-    first_ = 0; // not a function: keep everything
+    first_ = 0; // not a function, so keep everything
 }
 
 std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int depth) const
@@ -262,7 +262,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
                 out.resize(path);
         } else if (is_open(i, '<')) {
             std::string inner = depth < detail.depth ? render(i + 1, token.partner, detail, depth + 1) : "...";
-            while (inner.ends_with(' ')) // "> >"
+            while (inner.ends_with(' ')) // of "> >"
                 inner.pop_back();
             out.append("<").append(inner).append(">");
             i = token.partner;
@@ -276,9 +276,9 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
             out += "}";
             i = token.partner;
         } else if (is_open(i, '(') && !keep_scopes && after_function_scope(i) != 0) {
-            if (out.ends_with("::operator()")) // redundant between two lambdas
+            if (out.ends_with("::operator()")) // redundant between nested lambdas
                 out.resize(out.size() - std::string_view("::operator()").size());
-            out.erase(argument, path - argument); // the function's return type
+            out.erase(argument, path - argument); // removes the function's return type
             path = argument;
             i = after_function_scope(i) - 1;
         } else {
@@ -292,10 +292,10 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
     return out;
 }
 
-// Keeps as many of the first template arguments as fit, then ", ...".
+// Keeps as many of the first template arguments as fit, followed by ", ...".
 std::string ParsedKernelName::leading_arguments(size_t width) const
 {
-    size_t list = last_; // the last template argument list of the name
+    size_t list = last_; // index of the "<" of the name's last template argument list
     for (size_t i = first_; i < last_; ++i) {
         if (is_open(i, '<'))
             list = i;
@@ -318,7 +318,8 @@ std::string ParsedKernelName::leading_arguments(size_t width) const
         }
     }
 
-    // Appends the arguments that fit to `head` and returns their number. With `cut`, a shortened one may follow.
+    // Appends the arguments that fit to `head` and returns their number. With `cut`, truncates long
+    // arguments.
     auto fill = [&](std::string& head, bool cut) {
         size_t count = 0;
         for (; count < arguments.size(); ++count) {
@@ -355,7 +356,7 @@ std::string ParsedKernelName::shorten(size_t width) const
     return shorten_further(width - tag_columns) + tag_of(text_);
 }
 
-// Drops template arguments, so that different kernels may get the same text.
+// Drops template arguments. Different kernels may then have the same text.
 std::string ParsedKernelName::shorten_further(size_t width) const
 {
     if (!is_parsed_)
@@ -367,7 +368,7 @@ std::string ParsedKernelName::shorten_further(size_t width) const
     return leading_arguments(width);
 }
 
-// The unqualified name without template arguments. A lambda keeps its enclosing function.
+// The name without namespaces and template arguments. A lambda keeps its enclosing function.
 std::string ParsedKernelName::base() const
 {
     std::string text = is_parsed_ ? render(first_, last_, {0, false, false}, 0) : std::string(text_);
@@ -380,7 +381,7 @@ std::string ParsedKernelName::base() const
 
 std::string shorten_kernel(std::string_view name, size_t width)
 {
-    // Compilers do not write longer names.
+    // Compilers do not generate longer names.
     constexpr size_t longest = 64 << 10;
     if (name.size() > longest)
         return cut_middle(name, width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shortens demangled kernel names for tables.
+// Shortened kernel names for tables.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 namespace gpusnoop {
 
 // Shortens a demangled kernel name to `width` columns: drops the return type and parameters, then replaces template
-// arguments by <...> from the inside out, then replaces the middle by "...". A name that has lost arguments or its
-// middle ends with "#" and four hex digits, a hash of the whole name, so that kernels stay distinguishable.
+// arguments by <...> from the inside out, then replaces the middle by "...". If arguments or the middle were dropped,
+// the result ends with "#" and four hex digits, a hash of the whole name, so that kernels stay distinguishable.
 std::string shorten_kernel(std::string_view name, size_t width);
 
-// The name without namespaces and template arguments; several kernels may share it.
+// The name without namespaces and template arguments. Several kernels may share it.
 std::string base_of_kernel(std::string_view name);
 
 // Options about kernel names, shared by all tools that show kernels.
@@ -21,7 +21,7 @@ struct NameOptions {
     std::string form = "short"; // "short", "full" or "base"
     bool no_cache = false;
 
-    std::string cache_folder() const; // for KernelNames
+    std::string cache_folder() const; // as expected by KernelNames
 };
 
 void check_name_options(const NameOptions& options); // throws UsageError

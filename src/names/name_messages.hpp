@@ -16,14 +16,14 @@
 
 namespace gpusnoop {
 
-// How a kernel's name was found, most certain first.
+// How a kernel's name was found. The most certain way comes first.
 enum class NameSource : uint8_t {
     lookup,       // the program looked the kernel up by this name, in a traced call
     registration, // the program's code registers this host stub under this name
     symbol,       // the symbol at the host stub's address
-    handle,       // the variable in which the program keeps a stub's handle (CUDA 13) contains this handle
-    correlation,  // the driver was called with this handle inside a runtime launch of a kernel with a known name
-    object,       // read from the driver's or HIP's own object for the kernel (driver_objects.hpp)
+    handle,       // the program keeps this handle in a variable that belongs to a host stub (CUDA 13)
+    correlation,  // the runtime passed this handle to the driver during a launch of a kernel whose name is known
+    object,       // read from an object of the driver or of HIP (driver_objects.hpp)
     none,
 };
 
@@ -39,16 +39,16 @@ struct KernelName {
     bool is_mangled = false; // a helper has not demangled it yet
 };
 
-inline constexpr size_t kernel_name_max = 16 << 10; // mangled
+inline constexpr size_t kernel_name_max = 16 << 10; // bytes of a mangled name
 
 struct NameQuestion {
     enum class Kind : uint8_t {
         kernel,  // find the name of `handle`
         text,    // read the name of `handle` at `address`
         name,    // demangle `name`
-        driver,  // demangle `name`, for which the driver has returned `handle`
+        driver,  // demangle `name`, and learn from it: the driver has returned `handle` for this name
         process, // queue scans of the process's files
-        scanned, // a scan of the file has ended; sent with a descriptor of its Registrations
+        scanned, // the scan of a file has ended; sent with a descriptor of the resulting Registrations
         tick,    // a second has passed
         forget,  // the image has ended
     };
@@ -57,9 +57,9 @@ struct NameQuestion {
     uint64_t handle = 0;
     uint64_t address = 0;
     std::string name{};
-    NameSource source = NameSource::none; // of the name or text
-    uint64_t device = 0, inode = 0;       // of the scanned file
-    bool scanner_is_free = false;         // the answer may ask for a scan
+    NameSource source = NameSource::none; // source of the name or text
+    uint64_t device = 0, inode = 0;       // the scanned file
+    bool scanner_is_free = false;         // the answer may request a scan
 };
 
 void fields(auto& each, same_as_const<NameQuestion> auto& q)
@@ -68,12 +68,12 @@ void fields(auto& each, same_as_const<NameQuestion> auto& q)
          q.scanner_is_free);
 }
 
-// A file to scan. Sent with a descriptor of it.
+// A file to scan. Sent with a descriptor of the file.
 struct ScanWanted {
     uint64_t device = 0, inode = 0;
     std::string build_id{};
     uint64_t file_size = 0;
-    pid_t pid = 0; // of a process that maps it
+    pid_t pid = 0; // a process that maps the file
 };
 
 void fields(auto& each, same_as_const<ScanWanted> auto& w)
@@ -86,9 +86,9 @@ struct NameAnswer {
     uint64_t handle = 0;
     std::string name{}; // demangled; empty: not found
     NameSource source = NameSource::none;
-    uint64_t name_hash = 0; // of the question's name
-    uint64_t learned = 0;   // changes when failed lookups may succeed now
-    std::optional<ScanWanted> wanted{};
+    uint64_t name_hash = 0;             // hash of the question's name
+    uint64_t learned = 0;               // if this changes, lookups that failed before may succeed
+    std::optional<ScanWanted> wanted{}; // requests a scan
 };
 
 void fields(auto& each, same_as_const<NameAnswer> auto& a)
@@ -100,7 +100,7 @@ struct StackQuestion {
     static constexpr size_t addresses_max = 128;
 
     ImageId image{};
-    std::vector<uint64_t> addresses{}; // empty: the image has ended
+    std::vector<uint64_t> addresses{}; // empty if the image has ended
     bool innermost = false;            // the first address is the innermost one
 };
 
@@ -113,14 +113,14 @@ struct StackAnswer {
     struct Frame {
         uint64_t address = 0;
         bool innermost = false;
-        bool lasting = false; // valid until the generation changes
-        std::string text{};   // empty: there is no code at the address
+        bool lasting = false; // the text is valid until the generation changes
+        std::string text{};   // empty if there is no code at the address
     };
-    static constexpr size_t text_max = 48 << 10; // bytes of all texts
+    static constexpr size_t text_max = 48 << 10; // total bytes of the texts
 
     ImageId image{};
     uint64_t generation = 0;     // changes with the image's mappings
-    std::vector<Frame> frames{}; // as many as fit, at least one
+    std::vector<Frame> frames{}; // the first frames of the question, as many as fit
 };
 
 void fields(auto& each, same_as_const<StackAnswer::Frame> auto& f)

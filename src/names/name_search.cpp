@@ -16,10 +16,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_mangled_name = 4096;    // longer names are cut
-constexpr size_t processes_max = 4096;       // then all are forgotten and read again
-constexpr size_t handles_max = 100000;       // per process: it may invent any number
-constexpr size_t variables_piece = 64 << 10; // variables within this range of addresses are read together
+constexpr size_t max_mangled_name = 4096;    // longer names are truncated
+constexpr size_t processes_max = 4096;       // when it is reached, all processes are forgotten and read again
+constexpr size_t handles_max = 100000;       // per process, as a process may invent any number
+constexpr size_t variables_piece = 64 << 10; // bytes of memory that are read at once to get the variables in them
 constexpr std::chrono::seconds variables_interval(1);
 
 pid_t pid_of(const ImageId& image)
@@ -108,7 +108,7 @@ KernelFile* NameSearch::open(const ImageId& image, const Mapping& mapping)
     return files_.open(pid_of(image), mapping);
 }
 
-// Handles that are host stubs: their file has a symbol or a registration for them.
+// Finds the name of a handle that is a host stub, for which its file has a symbol or a registration.
 NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process, uint64_t address)
 {
     const Mapping* const mapping = mapping_of(image, process, address);
@@ -123,7 +123,7 @@ NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process,
     return {};
 }
 
-// Handles from CUDA 13's __cudaGetKernel(), which the program keeps in a variable per stub.
+// Finds the name of a handle from CUDA 13's __cudaGetKernel(). The program keeps such handles in one variable per stub.
 NameSearch::Found NameSearch::by_variable(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto now = std::chrono::steady_clock::now();
@@ -167,7 +167,7 @@ void NameSearch::read_variables(const ImageId& image, Process& process)
     }
 }
 
-// Handles that are pointers to objects of the driver or of HIP.
+// Finds the name of a handle that points to an object of the driver or of HIP.
 NameSearch::Found NameSearch::by_object(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto is_kernel = [&](const std::string& name) {
@@ -201,7 +201,7 @@ KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool 
     return library != process.mappings.end() ? open(image, *library) : nullptr;
 }
 
-// The build-id of the process's driver; empty if it has none.
+// The build-id of the driver library that the process maps; empty if there is none.
 std::string NameSearch::driver_of(const ImageId& image, Process& process)
 {
     const KernelFile* const file = library_of(image, process, is_driver);

@@ -23,7 +23,7 @@ namespace gpusnoop {
 
 class NameSearch {
 public:
-    static constexpr uint64_t memory_bytes = 256 << 20; // limit of its sandbox
+    static constexpr uint64_t memory_bytes = 256 << 20; // memory limit of the sandbox
 
     // The helper's main loop: answers questions until its owner exits.
     void serve(Helper::Task& task);
@@ -31,12 +31,12 @@ public:
 private:
     struct Process {
         std::vector<Mapping> mappings;
-        std::unordered_map<uint64_t, uint64_t> stubs; // by runtime handle, read from variables of the program
-        std::optional<std::chrono::steady_clock::time_point> stubs_read;
+        std::unordered_map<uint64_t, uint64_t> stubs; // by runtime handle; read from variables of the program
+        std::optional<std::chrono::steady_clock::time_point> stubs_read; // time at which `stubs` was last read
     };
 
-    struct Found { // mangled
-        std::string name;
+    struct Found {
+        std::string name; // mangled
         NameSource source = NameSource::none;
     };
 
@@ -58,7 +58,7 @@ private:
     KernelFiles files_;
     DriverObjects objects_;
     HipObjects hip_objects_;
-    uint64_t learned_ = 0; // files in which scans have found kernels
+    uint64_t learned_ = 0; // number of files in which scans have found kernels
     Helper::Task* task_ = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels without names, and the schedule of the probes that only learn names. While attached, they cost each runtime
-// launch a second probe, so they are attached for one second at a time, and less and less often while nothing is
-// learned.
+// Kernels without names, and the schedule of the naming probes, which only learn names. While attached, they add a
+// second probe to each runtime launch. Therefore, they are attached for one second at a time, and less and less often
+// while nothing is learned.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -27,7 +27,8 @@ public:
             handles.insert(handle);
     }
 
-    // Adds the handle of a row of launches if it has no name. Runtime launches get their names without these probes.
+    // Adds the handle in a row of launches if the handle has no name. Handles of runtime launches are not added,
+    // because they get their names without the naming probes.
     void note(KernelNames& names, const call_key& key)
     {
         if (!key.subject || key.kind != KIND_LAUNCH)
@@ -55,7 +56,7 @@ public:
     }
 
 private:
-    static constexpr size_t handles_max = 4096; // per process, which may invent any number
+    static constexpr size_t handles_max = 4096; // per process, as a process may invent any number
 
     void erase(const ImageId& image, uint64_t handle)
     {
@@ -68,14 +69,14 @@ private:
 
 class NamingSchedule {
 public:
-    // To be called once a second, with the number of handles without a name. Returns true while the probes are to be
-    // attached.
+    // To be called once a second, with the number of handles without a name. Returns true if the probes should be
+    // attached until the next call.
     bool tick(size_t unnamed)
     {
         if (std::exchange(first_, false))
             return attached_ = true; // running programs looked up their kernels before tracing began
         if (unnamed == 0 || unnamed != last_unnamed_)
-            pause_ = shortest_pause; // something was learned, or there are new handles
+            pause_ = shortest_pause; // names were learned, or there are new handles
         last_unnamed_ = unnamed;
         if (unnamed == 0)
             return attached_ = false;

@@ -109,7 +109,7 @@ void PythonStacks::free_entries(const std::function<bool(int32_t, const python_s
         }
 }
 
-// The image has ended, so no thread has one of its stacks any more.
+// The image has ended, so the table entries of its stacks are not used any more.
 void PythonStacks::forget(const ImageId& image)
 {
     const auto first = codes_.lower_bound({image, 0, 0}), last = codes_.upper_bound({image, UINT64_MAX, UINT64_MAX});
@@ -155,7 +155,7 @@ std::optional<PythonStacks::Stack> PythonStacks::find(int32_t stack) const
     result.left_out = depth - shown;
     result.inner = std::min<size_t>(shown, PYTHON_INNER);
     for (size_t i = 0; i < shown; i++) {
-        // The entry has the innermost frames, followed by a ring of the outermost ones.
+        // The entry has PYTHON_INNER innermost frames, followed by a ring of PYTHON_OUTER outermost frames.
         const size_t number = i < result.inner ? i : i + result.left_out;
         const size_t at = number < PYTHON_INNER ? number : PYTHON_INNER + (number - PYTHON_INNER) % PYTHON_OUTER;
         result.frames.push_back(frame(kept, kept.frame[at]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python stacks that the BPF side has stored by id: the processes that have an interpreter, and their named frames. A
-// helper finds the interpreters (code/python_interpreter.hpp).
+// Python stacks that the kernel side has stored by id, as named frames. A helper finds the interpreters of processes
+// (code/python_interpreter.hpp).
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -27,7 +27,7 @@ struct PythonFrame {
     std::string function; // qualified since Python 3.11
     std::string file;     // as Python reports it; empty: unknown
     std::optional<int64_t> line;
-    bool from_c = false; // native code runs between this frame and the next inner one
+    bool from_c = false; // native code runs between this frame and the Python frame that it calls
 
     // "Model.forward (train.py:120)". Show it with printable().
     std::string text() const;
@@ -43,22 +43,22 @@ public:
     // known: the BPF variable pythons_known. waits: see Reader.
     PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr);
 
-    // Looks once for an interpreter in the process. With wait, waits for the result, within the budget.
+    // Searches the process once for an interpreter. With `wait`, waits for the result, within the budget.
     void track(pid_t pid, bool wait = false);
-    // To be called at least once a second: applies answers.
+    // Applies answers. To be called at least once a second.
     void tick() { reader_.poll(); }
     void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
-    // The process has exited or called exec.
+    // To be called when the process has exited or called exec.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Frees the table entries of all other stacks. Returns the native stacks of the kept ones.
+    // Frees the table entries of all other stacks. Returns the ids of the native stacks that belong to `stacks`.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     static bool is_python(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }
     struct Stack {
-        int32_t native = -1;
+        int32_t native = -1;             // id of the native stack; negative: none
         std::vector<PythonFrame> frames; // innermost first
-        size_t left_out = 0;             // frames that are missing after the first `inner`
+        size_t left_out = 0;             // number of frames that are missing after the first `inner` frames
         size_t inner = 0;
         std::string remark; // why frames are missing
     };
@@ -78,8 +78,8 @@ private:
         bool asked = false;
         PythonCodeRange code{}, loop{};
     };
-    using CodeKey =
-        std::tuple<ImageId, uint64_t, uint64_t>; // code address, and a checksum in case the address is reused
+    // Image, address of the code object, and a checksum of the object, because addresses are reused.
+    using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>;
 
     bool apply(const Message& message);
     void free_entries(const std::function<bool(int32_t number, const python_stack&)>& kept);

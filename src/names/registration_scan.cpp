@@ -12,20 +12,21 @@ namespace {
 constexpr uint64_t piece_size = 1 << 20;
 constexpr uint64_t searched_max = 1 << 30;     // bytes of code per pass; cuBLASLt 13.0 has 110 MB
 constexpr uint64_t decoded_max = 32 << 20;     // bytes in total
-constexpr uint32_t longest_window = 512;       // bytes between two calls of one function
-constexpr uint32_t first_window = 128;         // bytes before the first call
-constexpr uint64_t max_names_read = 128 << 20; // bytes in total; some names are read several times
+constexpr uint32_t longest_window = 512;       // maximum bytes between two calls of one function
+constexpr uint32_t first_window = 128;         // bytes before the first call that are decoded
+constexpr uint64_t max_names_read = 128 << 20; // bytes in total, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
 constexpr size_t targets_max = 64 << 10; // called functions, while one of them is being identified
-constexpr size_t trials = 64;            // calls that are examined to identify a function
-constexpr size_t candidates_max = 8;     // most called functions that are examined
+constexpr size_t trials = 64;            // calls per function that are examined to identify the function
+constexpr size_t candidates_max = 8;     // functions that are examined, those with the most calls
 
 // Argument numbers of __cudaRegisterFunction and __cudaGetKernel.
 constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// By API. HIP (5 to 7) needs only one function: its handles are variables, which the loader makes read-only.
+// The functions of each API. HIP 5 to 7 needs only one, because HIP's handles are variables themselves, which the
+// loader makes read-only.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };
@@ -39,9 +40,9 @@ bool is_kernel_name(std::string_view name)
     });
 }
 
-// The addresses by which a file's code calls a function.
+// The addresses through which a file's code calls a function.
 struct Target {
-    std::set<uint64_t> entries; // the function, or linker stubs that jump to it
+    std::set<uint64_t> entries; // the function itself, and linker stubs that jump to it
     std::set<uint64_t> slots;   // pointers to the function
 
     bool empty() const { return entries.empty() && slots.empty(); }
@@ -106,7 +107,7 @@ private:
     uint64_t names_read_ = 0;
 };
 
-// Visits all code in pieces that overlap by an instruction.
+// Visits all code in pieces. They overlap by the length of an instruction, so that none is missed.
 template<class Search>
 void Scan::each_piece(Search search) const
 {
@@ -159,8 +160,8 @@ std::optional<uint64_t> Scan::value(const Argument& argument) const
     return known != pointers_.end() ? std::optional(known->second) : std::nullopt;
 }
 
-// True if these may be the arguments of this function. Loaded pointers that are not known yet are accepted: they are
-// resolved later, all at once.
+// True if these may be the arguments of this function. Loaded pointers whose values are not known yet are accepted,
+// because all pointers are resolved together later.
 bool Scan::fits(Function function, const Decoder::Arguments& arguments)
 {
     const auto may_be = [&](size_t i, auto&& good) {
@@ -183,7 +184,7 @@ std::string Scan::name_at(uint64_t address)
     return name;
 }
 
-// previous: the address after the previous call, or 0.
+// previous: the address after the previous call; 0 if there is none.
 Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 {
     const auto attempt = [&](uint64_t window) -> std::optional<Site> {
@@ -198,8 +199,8 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
     if (previous != 0 && address - previous <= longest_window)
         if (const auto site = attempt(address - previous))
             return *site;
-    // Code can be decoded only forward, so every start is tried. A wrong start soon gets in step, or finds no
-    // arguments.
+    // Code can only be decoded forward, so every start is tried. Decoding from a wrong start soon synchronizes with the
+    // instructions, or finds no arguments.
     for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
         if (const auto site = attempt(window))
             return *site;
@@ -208,7 +209,7 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 
 std::vector<Site> Scan::sites_of(const Target& target, Function function)
 {
-    std::vector<std::pair<uint64_t, uint64_t>> calls; // and the addresses after them
+    std::vector<std::pair<uint64_t, uint64_t>> calls; // each the address of a call and the address after it
     if (!target.empty())
         each_piece([&](const Code& code) {
             decoder_.branches(code, [&](const Branch& b) {
@@ -217,7 +218,7 @@ std::vector<Site> Scan::sites_of(const Target& target, Function function)
             });
         });
     std::ranges::sort(calls);
-    calls.erase(std::unique(calls.begin(), calls.end()), calls.end()); // found twice where pieces overlap
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end()); // pieces overlap, so calls may be found twice
     std::vector<Site> sites;
     uint64_t previous = 0;
     for (const auto& [address, next] : calls) {
@@ -254,7 +255,7 @@ Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts
     return {};
 }
 
-// Without symbols, the function is recognized by an argument: calls pass -1 as the maximum of threads per block.
+// Finds the function in a file without symbols, by an argument: its calls pass -1 as the maximum of threads per block.
 Target Scan::find_register_function()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -270,7 +271,7 @@ Target Scan::find_register_function()
     return most_called(calls, register_function);
 }
 
-// Likewise: calls pass the addresses of a variable and of a registered stub.
+// Finds the function in a file without symbols, by its arguments: the addresses of a variable and of a registered stub.
 Target Scan::find_get_kernel()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -312,8 +313,8 @@ void Scan::read_kernels(const std::vector<Site>& sites)
     drop_repeated();
 }
 
-// A template kernel may be registered by each object that it was compiled into. A stub of two kernels (identical code
-// folded by the linker) is ambiguous and dropped.
+// Keeps one registration per stub. A template kernel may be registered by each object file that it was compiled into.
+// If a stub is registered for two kernels (because the linker has folded identical code), it is ambiguous and dropped.
 void Scan::drop_repeated()
 {
     std::ranges::stable_sort(found_.kernels, {}, &Registration::stub);
@@ -356,7 +357,7 @@ Registrations Scan::run()
     return std::move(found_);
 }
 
-// The argument values at the call site, read from this file.
+// The argument values at the call site, read from the file.
 std::optional<std::array<uint64_t, Decoder::arguments_known>> values_at(const ElfImage& image, const CallSite& site)
 {
     const auto arguments = arguments_at(image, host_decoder(), site);

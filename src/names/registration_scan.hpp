@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scan of a file's code for the calls that register kernels. The runtime may be linked dynamically, statically, or
-// statically and stripped. The file is untrusted: time and memory are bounded.
+// Scan of a file's code for the calls that register kernels. The runtime may be linked dynamically or statically, and
+// the file may be stripped. The file is untrusted, so time and memory are bounded.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -13,11 +13,11 @@
 
 namespace gpusnoop {
 
-// Empty if the file registers no kernels. Throws Error if it cannot be read.
+// Empty if the file registers no kernels. Throws Error if the file cannot be read.
 Registrations scan_registrations(const Elf& elf);
 
-// The name of a registration, read from the file. Empty if the code at its site does not register this stub, or if the
-// name cannot be a kernel's: registrations from another process or the cache are checked against the file.
+// The name of a registration, read from the file. Registrations come from another process or the cache, so they are
+// checked: empty if the code at the site does not register this stub, or if the name cannot be the name of a kernel.
 std::string registered_name(const ElfImage& image, const Registration& registration);
 
 // True if the code at the site stores the handle of this stub in this variable.

@@ -33,12 +33,12 @@ static void fields(auto& each, same_as_const<Registrations> auto& r)
 const Registration* Registrations::kernel(uint64_t stub) const
 {
     if (kernels.empty() || stub < kernels.front().stub || stub > kernels.back().stub)
-        return nullptr; // the most frequent case during a scan
+        return nullptr; // fast path, because this is the most frequent case during a scan
     const auto found = std::ranges::lower_bound(kernels, stub, {}, &Registration::stub);
     return found != kernels.end() && found->stub == stub ? &*found : nullptr;
 }
 
-static constexpr uint64_t magic = 0x3276'7367'6b75'7067; // to be changed with the layout
+static constexpr uint64_t magic = 0x3276'7367'6b75'7067; // change this when the layout changes
 
 std::string encode(const Registrations& registrations)
 {

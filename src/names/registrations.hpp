@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel registrations in a file's code: the names of host stubs, and the variables that keep their handles. Addresses
-// are the file's own virtual addresses.
+// Kernel registrations in a file's code: the names of host stubs, and the variables that keep the handles of stubs.
+// Addresses are the file's own virtual addresses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -34,10 +34,10 @@ struct HandleVariable {
 };
 
 struct Registrations {
-    std::vector<Registration> kernels;   // by stub
-    std::vector<HandleVariable> handles; // by variable
-    uint64_t sites = 0;                  // calls of __cudaRegisterFunction
-    uint64_t read = 0;                   // calls whose kernel is known; a kernel may be registered more than once
+    std::vector<Registration> kernels;   // sorted by stub
+    std::vector<HandleVariable> handles; // sorted by variable
+    uint64_t sites = 0;                  // number of calls of __cudaRegisterFunction or __hipRegisterFunction
+    uint64_t read = 0;                   // those calls whose arguments were found; several may register one kernel
 
     const Registration* kernel(uint64_t stub) const;
 };
@@ -48,12 +48,12 @@ std::string encode(const Registrations& registrations);
 // nullopt if encode() cannot have made these bytes. The addresses in them are not checked.
 std::optional<Registrations> decode_registrations(std::span<const char> bytes);
 
-// Serialized in an anonymous file (memfd); empty if it cannot be created.
+// Serializes to an anonymous file (memfd). Empty if the file cannot be created.
 Fd to_memfd(const Registrations& registrations);
 std::optional<Registrations> registrations_in(const Fd& file);
 
-// Upper bounds of what encode() produces.
-inline constexpr size_t registrations_max = 1 << 18; // entries; cuBLASLt 13.0 has 32,000
+// Upper bounds of the output of encode().
+inline constexpr size_t registrations_max = 1 << 18; // entries of each kind; cuBLASLt 13.0 has 32,000
 inline constexpr size_t encoded_max = 2 * registrations_max * (3 * sizeof(uint64_t) + sizeof(uint32_t)) + 64;
 
 } // namespace gpusnoop

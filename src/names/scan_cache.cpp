@@ -30,7 +30,7 @@ bool is_private(int fd, mode_t type)
     return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-// Empty without a build-id: nothing else identifies a file reliably.
+// Empty if there is no build-id, because nothing else identifies a file reliably.
 std::string file_name(std::string_view build_id, uint64_t file_size)
 {
     const bool hex =
@@ -43,7 +43,7 @@ Directory entries_of(int folder)
     return Directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
 }
 
-// Removes the oldest files until this many bytes fit.
+// Removes the oldest files until a file of `bytes` fits.
 void make_room(int folder, uint64_t bytes)
 {
     struct CachedFile {
@@ -109,7 +109,7 @@ std::optional<Registrations> ScanCache::find(std::string_view build_id, uint64_t
     return file && is_private(file.get(), S_IFREG) ? registrations_in(file) : std::nullopt;
 }
 
-// Several processes may write the same entry: each writes its own temporary file, and the last rename wins.
+// Several processes may write the same entry. Each writes its own temporary file, and the last rename wins.
 void ScanCache::keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const
 {
     const std::string name = file_name(build_id, file_size);
@@ -151,11 +151,11 @@ unsigned ScanCache::remove_unfinished() const
 namespace {
 
 constexpr std::chrono::seconds hang_timeout(30); // the disk may be slow
-constexpr uint64_t cpu_seconds = 5;              // cuBLASLt takes 1.3
-constexpr uint64_t memory_bytes = 256 << 20;     // more than the tool itself uses
+constexpr uint64_t cpu_seconds = 5;              // cuBLASLt takes 1.3 s
+constexpr uint64_t memory_bytes = 256 << 20;     // in addition to the memory that the tool itself uses
 constexpr uint32_t calls[] = {SYS_recvmsg, SYS_sendmsg};
 
-// An empty answer means that the file cannot be scanned.
+// Sends an empty answer if the file cannot be scanned.
 void serve(Helper::Task& task)
 {
     while (auto message = task.connection.receive()) {
@@ -197,7 +197,7 @@ Scanner::Scanner()
 
 bool Scanner::begin(pid_t about, const Fd& file)
 {
-    reader_.retire_idle(); // the CPU limit is for one file
+    reader_.retire_idle(); // a new helper for each file, because the CPU limit applies to a helper
     answer_.reset();
     is_busy_ = reader_.post(about, "scan", file.get());
     return is_busy_;

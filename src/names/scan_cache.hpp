@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache of scan results on disk, by build-id. Other users cannot write to it. Entries are validated all the same, and
-// each registration is checked against its file before use (registered_name()).
+// Cache of scan results on disk, by build-id. Although other users cannot write to it, entries are validated, and each
+// registration is checked against its file before use (registered_name()).
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,8 +18,8 @@ namespace gpusnoop {
 
 class ScanCache {
 public:
-    // folder: created with the first entry. If the path is empty, or if other users can access the folder, nothing is
-    // cached.
+    // folder: created when the first entry is written. If the path is empty, or if other users can access the folder,
+    // nothing is cached.
     explicit ScanCache(std::string folder) : path_(std::move(folder)) {}
 
     // $CACHE_DIRECTORY (systemd), else /var/cache/gpusnoop for root, else $XDG_CACHE_HOME/gpusnoop or
@@ -29,25 +29,26 @@ public:
     std::optional<Registrations> find(std::string_view build_id, uint64_t file_size) const;
     void keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const;
 
-    // Removes files that a process was writing when it was killed. Returns their number.
+    // Removes temporary files of killed processes. Returns the number of removed files.
     unsigned remove_unfinished() const;
 
-    static constexpr uint64_t size_max = 64 << 20; // bytes in the folder; beyond it, the oldest files are removed
+    // Limits of the folder, in bytes and files. Beyond them, the oldest files are removed.
+    static constexpr uint64_t size_max = 64 << 20;
     static constexpr size_t files_max = 4096;
 
 private:
-    Fd folder() const; // empty if it cannot be used
+    Fd folder() const; // empty if the folder cannot be used
 
     std::string path_;
 };
 
-// Scans files for kernel registrations, one at a time. The tracing thread cannot wait for a library of a gigabyte on a
-// slow disk, and the file is untrusted: a sandboxed helper scans it with a CPU limit, and its answer is validated.
+// Scans files for kernel registrations, one at a time, in a sandboxed helper with a CPU limit. The tracing thread
+// cannot wait for a library of a gigabyte on a slow disk, and the file is untrusted. The helper's answer is validated.
 class Scanner {
 public:
     Scanner();
 
-    // True if files of this process are not scanned any more.
+    // True if the files of this process are not scanned any more, because they have made helpers hang or crash.
     bool is_blocked(pid_t about) { return reader_.is_blocked(about); }
     // about: a process that maps the file. Returns false if no helper accepts the scan now.
     bool begin(pid_t about, const Fd& file);

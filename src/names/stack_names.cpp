@@ -13,15 +13,15 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_kept_names = 100'000; // of all images
-constexpr size_t max_kept_name = 1024;     // bytes; longer names are kept for a second only
+constexpr size_t max_kept_names = 100'000; // sum over all images
+constexpr size_t max_kept_name = 1024;     // bytes; longer names are kept for one second only
 constexpr size_t passing_max = 4096;       // per image
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
 {
     constexpr auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    for (const std::string_view prefix : {"cuda", "cu"}) // of a statically linked runtime
+    for (const std::string_view prefix : {"cuda", "cu"}) // the runtime may be linked statically
         if (function.size() > prefix.size() && function.starts_with(prefix) && is_upper(function[prefix.size()]))
             return true;
     return file.starts_with("(libcuda");
@@ -42,14 +42,14 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         return {};
     make_room();
     Image& known = images_[image];
-    // The helper does not read the mappings more often, either.
+    // Ask again once a second: the helper does not read the mappings more often.
     const auto now = std::chrono::steady_clock::now();
     if (now - known.passing_since >= passing_time || known.passing.size() >= passing_max) {
         known.passing.clear();
         known.awaited.clear();
         known.passing_since = now;
     }
-    // An answer may lack room for all names: ask again for the rest.
+    // If an answer has no room for all names, ask for the rest.
     for (size_t unknown = SIZE_MAX;;) {
         StackQuestion question{.image = image};
         size_t all = 0;
@@ -66,7 +66,7 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         }
     }
     std::vector<std::string> result;
-    size_t code = 1; // number of addresses up to the last one in code
+    size_t code = 1; // number of addresses up to the last address in code
     for (size_t i = 0; i < addresses.size(); i++) {
         const std::string* const text = known.find({addresses[i], i == 0});
         result.push_back(text && !text->empty() ? *text : fmt::format("{:#x}", addresses[i]));
@@ -85,7 +85,8 @@ const std::string* StackNames::Image::find(const Key& key) const
     return nullptr;
 }
 
-// The process may exit before the next call of frames(), so the question is sent now.
+// Sends a question without waiting for the answer. The next call of frames() would be too late, because the process may
+// exit before.
 void StackNames::ask_for_later(Image& image, const StackQuestion& question)
 {
     const auto key_of = [&](const uint64_t& address) {
@@ -116,9 +117,9 @@ bool StackNames::apply(const Message& message)
         return false;
     const auto found = images_.find(answer->image);
     if (found == images_.end())
-        return true; // forgotten in the meantime
+        return true; // the image was forgotten in the meantime
     Image& image = found->second;
-    // 0: the process had exited before this helper started.
+    // The generation is 0 if the process had exited before this helper started.
     if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
         image.lasting.clear();
     for (StackAnswer::Frame& frame : answer->frames) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolizer of user stack addresses: "symbol+0x1f (libfoo.so)". Lookups run in a helper (UserSymbols), because the
-// process controls the files; the names are cached here.
+// Symbolizer of user stack addresses: "symbol+0x1f (libfoo.so)". A helper looks the names up (UserSymbols), because the
+// process controls the files. The names are cached here.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -19,33 +19,33 @@ namespace gpusnoop {
 
 struct StackQuestion;
 
-// The function in these frames that called CUDA, shortened and with its file: "train::step (train)". Empty if it has no
-// name.
+// The function in these frames that called CUDA, shortened and with its file: "train::step (train)". Empty if the
+// function has no name.
 std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
 public:
     explicit StackNames(WaitBudget* waits = nullptr); // see Reader
 
-    // addresses: innermost first; all others are return addresses. An address without a name, or without one yet, is
-    // "0x...". Addresses after the last one in code are dropped: the stack walk has left the stack. The process
-    // controls the names: show them with printable().
+    // addresses: the innermost address, followed by return addresses. Addresses whose names are unknown, or not known
+    // yet, are shown as "0x...". Addresses after the last address in code are dropped, because the stack walk had left
+    // the stack. The process controls the names: show them with printable().
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
-    // To be called at least once a second: applies late answers, and replaces a helper that hangs.
+    // Applies late answers, and replaces a helper that hangs. To be called at least once a second.
     void tick() { reader_.poll(); }
 
     void forget(const ImageId& image);
 
 private:
-    using Key = std::pair<uint64_t, bool>; // address, and whether it is the innermost one
+    using Key = std::pair<uint64_t, bool>; // address, and whether it is the innermost address of a stack
     struct Image {
         const std::string* find(const Key& key) const;
 
-        uint64_t generation = 0;            // of its mappings (StackAnswer)
-        std::map<Key, std::string> lasting; // until the generation changes
-        std::map<Key, std::string> passing; // for a second: a file may be mapped there later
-        std::set<Key> awaited;              // sent to the helper without waiting, in the same second
+        uint64_t generation = 0;            // StackAnswer::generation
+        std::map<Key, std::string> lasting; // names that are kept until the generation changes
+        std::map<Key, std::string> passing; // names kept for one second only, as a file may be mapped there later
+        std::set<Key> awaited;              // addresses sent to the helper in this second, without waiting
         std::chrono::steady_clock::time_point passing_since;
     };
 

@@ -18,10 +18,11 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes together; meanwhile no calls are read
-constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // with five levels of page tables; 47 bits with four
+constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes; short, as no calls are read meanwhile
+constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // 56 bits with five levels of page tables, 47 with four
 
-// Stops at the first invalid address: in code without frame pointers, nothing after it belongs to the stack.
+// Appends addresses up to the first invalid one. If code has no frame pointers, the addresses after it do not belong to
+// the stack.
 template<class Address>
 void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
 {
@@ -32,8 +33,8 @@ void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walk
     }
 }
 
-// The callers in a copy are correct. If the copy ends before the stack does, frame pointers may continue from its last
-// caller.
+// The callers in a copy of the stack. If the copy ends before the stack does, the callers found by frame pointers
+// continue it, if they include its last caller.
 std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<const uint64_t> by_frame_pointers)
 {
     std::vector<uint64_t> all = copy.callers;
@@ -166,7 +167,7 @@ std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
     return native;
 }
 
-// Frees the table entries of all other stacks, so that the BPF side can reuse them.
+// Frees the table entries of the stacks that are not kept, so that the kernel side can reuse them.
 void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
 {
     window_stack found{};
@@ -193,7 +194,7 @@ void UserStacks::forget(const ImageId& image)
 }
 
 // The caller, followed by the return addresses that frame pointers lead to. The first entry of the kernel's trace is
-// skipped: it is the probed function itself, or the caller again.
+// skipped, because it is the probed function or the caller.
 std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t caller) const
 {
     std::vector<uint64_t> addresses;
@@ -217,8 +218,9 @@ std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t call
     return addresses;
 }
 
-// Each native frame of the interpreter loop is replaced by the Python frames that it runs, up to the next one that C
-// has called. Python frames without a native frame, because the copy of the stack ended earlier, are appended.
+// Replaces each native frame of the interpreter loop by the Python frames that it runs. A frame with from_c, unless it
+// is the first, belongs to the next outer loop. If the copy of the stack ends before all Python frames are shown, the
+// rest is appended.
 Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native)
 {
     Frames frames;
@@ -242,7 +244,7 @@ Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& 
         if (kind == PythonStacks::Native::loop)
             python(false);
         if (next == stack.frames.size() && !view_.native && kind != PythonStacks::Native::other && next)
-            break; // the other frames started the interpreter
+            break; // the remaining frames belong to the start of the interpreter
     }
     python(true);
     if (!stack.remark.empty())
@@ -250,7 +252,7 @@ Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& 
     return frames;
 }
 
-// Keeps the innermost frames, and adds the number of the others.
+// Keeps the innermost frames, and appends the number of dropped frames.
 void UserStacks::cut(Frames& frames) const
 {
     if (!view_.depth || frames.lines.size() <= view_.depth)
@@ -280,8 +282,8 @@ Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
     const auto python = python_ ? python_->find(stack) : std::nullopt;
     const int32_t walked = !PythonStacks::is_python(stack) ? stack : python ? python->native : -1;
     std::vector<uint64_t> native = by_frame_pointers(walked, caller);
-    // The BPF side copies a stack with Python frames under that stack's id. If the thread runs no Python, the copy was
-    // made earlier, under the id of its native stack.
+    // If a stack has Python frames, the kernel side has stored the copy under the id of that stack. If the thread runs
+    // no Python, the copy is stored under the id of the native stack.
     if (const CopiedStacks::Stack* const copy = copies_.find(walked >= 0 ? walked : stack);
         copy && (!kernel_.starts_in_probe || copy->callers.front() == caller))
         native = joined_callers(*copy, native);

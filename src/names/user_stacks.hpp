@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// User stacks that the BPF side has stored by id, as printable frames. Python frames replace those of the interpreter.
-// Native frames come from a copy of the stack or, without a copy, from frame pointers.
+// User stacks that the kernel side has stored by id, as printable frames. Python frames replace the interpreter's
+// native frames. Native frames come from a copy of the stack or, if there is no copy, from frame pointers.
 #pragma once
 
 #include "base/bpf_object.hpp"
@@ -43,20 +43,20 @@ struct CodePlace {
 
 class UserStacks {
 public:
-    // Maps and variables of the BPF side; -1: there is no such map.
+    // Maps and variables of the kernel side; -1: there is no such map.
     struct Kernel {
         int stacks = -1;
         int window_stacks = -1;
         std::optional<PythonStacks::Fds> python{}; // nullopt: Python is not followed
         volatile uint32_t* pythons_known = nullptr;
-        bool starts_in_probe = true; // stacks start in a probed function, whose caller is known without them
+        bool starts_in_probe = true; // stacks start in a probed function, whose caller is recorded separately
     };
-    // To be called before the programs are loaded. stacks: size of the table of Python stacks, a power of two; 0:
-    // Python is not followed and the table is not created.
+    // To be called before the programs are loaded. stacks: size of the table of Python stacks, a power of two. If 0,
+    // Python is not followed, and the table is not created.
     static void follow_python(const BpfObject& bpf, uint32_t stacks);
-    // The same for native stacks that are copied, each once.
+    // As follow_python(), for the table of native stacks, of which each is copied once.
     static void follow_windows(const BpfObject& bpf, uint32_t stacks);
-    // To be called after loading. stacks: the name of the map of the kernel's stack traces.
+    // To be called after loading. stacks: name of the map with the kernel's stack traces.
     static Kernel kernel_of(const BpfObject& bpf, const char* stacks);
     // True if the kernel has bpf_loop() (Linux 5.17).
     static bool can_follow_python();
@@ -65,24 +65,25 @@ public:
 
     // Finds the Python interpreters of targets (-p) before their calls are traced, and waits for each result.
     void begin(std::span<const pid_t> targets);
-    // The same for all running processes that may call; others are tracked from their first call on. wait: waits for
-    // all results together, up to 50 ms.
+    // Finds the interpreters of all running processes that may make traced calls. Other processes are tracked from
+    // their first call on. wait: waits for the results, up to 50 ms in total.
     void track(const std::vector<pid_t>& running, bool wait);
-    // record: from the ring buffer. Returns false if the caller has to handle it, too.
+    // record: a record in the ring buffer. Returns false if the caller must handle the record, too.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();
     uint64_t mismatches_since_last() { return copies_.mismatches_since_last(); } // see CopiedStacks
-    void on_exit(pid_t pid); // the process has exited or called exec; its stacks may still be shown
+    // To be called when the process has exited or called exec. Its stacks may still be shown.
+    void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Forgets all other stacks. Returns the native stacks that these include, which must be kept, too.
+    // Forgets all other stacks. Returns the ids of native stacks that belong to `stacks` and must be kept, too.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
-    // Looks up the names of a stack that will be shown, while the process runs.
+    // Looks up the names of a stack that a later report will show, because that works only while the process runs.
     void expect(const ImageId& image, int32_t stack);
-    // Names can be looked up only while the process runs: see expect().
+    // Names can be looked up only while the process runs (see expect()).
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
-    // The innermost Python frame in the program's own code; else the native function that called CUDA.
+    // The innermost Python frame in the program's own code, or else the native function that called CUDA.
     CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
 
 private:

@@ -25,17 +25,17 @@
 namespace gpusnoop {
 namespace {
 
-// Limits against hostile processes and files. Real ones stay far below them.
+// Limits against hostile processes and files. Normal ones stay far below them.
 constexpr size_t max_images = 64;
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
-constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, of all files
+constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names in memory, for all files together
 constexpr uint64_t max_section_names = 64 << 10; // bytes
-constexpr uint64_t max_debugdata = 256 << 10;    // bytes, compressed
-constexpr uint64_t max_unpacked = 16 << 20;      // bytes, unpacked; also of the decoder's memory
-constexpr int max_nesting = 32;                  // symbols within a symbol
+constexpr uint64_t max_debugdata = 256 << 10;    // bytes of .gnu_debugdata, compressed
+constexpr uint64_t max_unpacked = 16 << 20;      // bytes of .gnu_debugdata, unpacked; also the decoder's memory limit
+constexpr int max_nesting = 32;                  // symbols that a lookup examines, as they may be nested
 constexpr std::chrono::seconds refresh_interval(1);
-constexpr std::string_view vdso_name = "[vdso]"; // not a path, as those begin with a slash
+constexpr std::string_view vdso_name = "[vdso]"; // differs from all paths, which begin with a slash
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }
@@ -49,7 +49,7 @@ std::string_view content(Elf_Scn* section)
     return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
 }
 
-// Unpacks the data as libdw will, because the size in its header may be wrong.
+// Unpacks the data, as libdw will do later, because the size in its header may be wrong.
 bool unpacks_within_limit(std::string_view packed)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
@@ -69,7 +69,7 @@ bool unpacks_within_limit(std::string_view packed)
 }
 
 // Reads the tables that libdw will use and returns their size. Returns 0 if there are none, if they exceed the budget,
-// or if they could keep libdw busy: compressed tables, and broken ones, for which it would search the whole file.
+// or if libdw could need too long: for compressed tables, and for broken ones, because it would search the whole file.
 uint64_t read_tables(::Elf* elf, uint64_t budget)
 {
     size_t names = 0;
@@ -100,7 +100,7 @@ uint64_t read_tables(::Elf* elf, uint64_t budget)
     return bytes;
 }
 
-// The string table of .symtab, or else of .dynsym: the one that libdw uses.
+// The string table that libdw uses: that of .symtab, or else of .dynsym.
 std::string_view names_of(::Elf* elf)
 {
     for (const Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM})
@@ -126,10 +126,10 @@ public:
         uint64_t end = 0;
         std::string_view name; // ends at a zero, or at "@VERSION"
         unsigned rank = 0;     // symbol_rank()
-        bool label = false;    // from assembly, without a size: reaches to the next symbol
+        bool label = false;    // a symbol without a size (from assembly), which reaches to the next symbol
     };
 
-    // Reads at most `budget` bytes of tables, and nothing later: the file may be closed afterwards.
+    // Reads at most `budget` bytes of tables. The file may be closed afterwards, because nothing is read later.
     SymbolFile(ElfHandle elf, uint64_t budget)
     {
         size_t count = 0;
@@ -162,7 +162,7 @@ private:
         static constexpr Dwfl_Callbacks callbacks = {
             [](auto*, void** handle, auto*, auto, auto**, ::Elf** to) {
                 *to = static_cast<ElfHandle*>(*handle)->release();
-                return -1; // no descriptor that libdw would close
+                return -1; // there is no descriptor that libdw should close
             },
             [](auto*, auto**, auto*, auto, auto*, auto*, auto, auto**) { return -1; }, nullptr, nullptr};
         dwfl_.reset(dwfl_begin(&callbacks));
@@ -175,7 +175,7 @@ private:
         GElf_Addr bias = 0;
         ::Elf* const main = dwfl_module_getelf(module, &bias);
         const int count = main ? dwfl_module_getsymtab(module) : 0;
-        ::Elf* named = nullptr; // the source of `names`: the file, or the ELF file in its .gnu_debugdata
+        ::Elf* named = nullptr; // the file that `names` belongs to: this file, or the ELF file in its .gnu_debugdata
         std::string_view names;
         for (int i = 1; i < count; i++) {
             GElf_Sym s{};
@@ -208,10 +208,10 @@ private:
     std::vector<Elf64_Phdr> segments_;
     uint64_t table_bytes_ = 0;
     std::unique_ptr<Dwfl, End> dwfl_; // owns the names
-    std::vector<Symbol> symbols_;     // by start; dwfl_module_addrinfo() would search all of them each time
+    std::vector<Symbol> symbols_;     // sorted by start, because dwfl_module_addrinfo() would scan all symbols
 };
 
-// Generations differ from those of earlier helpers.
+// Generations start at the current time, so that they differ from the generations of earlier helpers.
 UserSymbols::UserSymbols() : generations_(clock_ns(CLOCK_MONOTONIC))
 {
     elf_version(EV_CURRENT);
@@ -289,7 +289,7 @@ UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address
         return {};
     Place place{&*mapping, mapping->file_offset + (address - mapping->start), {}, 0};
     if (!mapping->executable)
-        return place; // it may be a device, which must not be opened
+        return place; // the file may be a device, which must not be opened
     const std::pair key(mapping->device, mapping->inode);
     auto file = image.files.find(key);
     if (file == image.files.end())
@@ -328,7 +328,7 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     try {
         if (file)
             const Elf checked(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
-        // Read, not mapped: the file's owner can truncate it at any time, which would raise SIGBUS.
+        // ELF_C_READ, because a mapped file would raise SIGBUS if its owner truncated it.
         ElfHandle elf(file ? elf_begin(file.get(), ELF_C_READ, nullptr) : elf_memory(vdso().data(), vdso().size()));
         auto opened = std::make_shared<const SymbolFile>(std::move(elf), budget);
         files_[key] = opened;

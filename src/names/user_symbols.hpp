@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbol lookup for user stacks, asked by StackNames. It reads only the process's own files, opened through the
-// process: no host paths, no separate debug files, no network. The process controls these files and may make their
-// reader hang, run out of memory or misbehave, so the lookup runs in a sandboxed helper (reader/helper.hpp).
+// Symbol lookup for user stacks. It reads only the process's own files, opened through the process: no host paths, no
+// separate debug files, no network. The process controls these files and may make their reader hang, run out of memory
+// or misbehave, so the lookup runs in a sandboxed helper (reader/helper.hpp), whose client is StackNames.
 #pragma once
 
 #include "names/name_messages.hpp"
@@ -30,32 +30,33 @@ public:
     UserSymbols(const UserSymbols&) = delete;
     UserSymbols& operator=(const UserSymbols&) = delete;
 
-    static constexpr uint64_t memory_bytes = 256 << 20; // limit of its sandbox
+    static constexpr uint64_t memory_bytes = 256 << 20; // memory limit of the sandbox
 
     // The helper's main loop: answers questions until its owner exits.
     void serve(Helper::Task& task);
 
-    // All addresses but the innermost are return addresses, so the call before them is looked up. Texts: empty without
-    // code at the address; "0x1234 (JIT)" for code outside of files; "libfoo.so+0x1234" without a symbol (the ELF
-    // virtual address, or the file offset if the file cannot be opened or is not ELF). After the process has exited,
-    // only the mappings and files read before are used. Does not throw: out of memory, there are fewer frames.
+    // All addresses but the innermost are return addresses, so the call before each of them is looked up. The text of a
+    // frame is empty if there is no code at the address. It is "0x1234 (JIT)" for code outside of files, and
+    // "libfoo.so+0x1234" if there is no symbol, with the ELF virtual address, or with the file offset if the file
+    // cannot be opened or is not ELF. After the process has exited, only mappings and files that were read before are
+    // used. Does not throw; if memory runs out, the answer has fewer frames.
     StackAnswer answer(const StackQuestion& question);
 
 private:
     struct Image {
-        std::vector<Mapping> mappings;   // by start
-        std::vector<Mapping> anonymous;  // code outside of files
-        std::vector<uint64_t> auxiliary; // the auxiliary vector, which changes with exec
+        std::vector<Mapping> mappings;   // sorted by start
+        std::vector<Mapping> anonymous;  // mappings of code outside of files
+        std::vector<uint64_t> auxiliary; // the auxiliary vector; a change shows that the process has called exec
         std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SymbolFile>> files; // by device and inode
         std::optional<std::chrono::steady_clock::time_point> refreshed;
-        uint64_t generation = 0; // of the mappings; unique
-        uint64_t used = 0;
+        uint64_t generation = 0; // unique number of the current `mappings`
+        uint64_t used = 0;       // value of uses_ at the last use
     };
 
     struct Place {
         const Mapping* mapping = nullptr;
-        uint64_t address = 0;    // in the file
-        std::string_view symbol; // that contains the address, mangled; empty: none
+        uint64_t address = 0;    // virtual address in the file, or file offset
+        std::string_view symbol; // mangled name of the symbol that contains the address; empty: none
         uint64_t symbol_start = 0;
     };
 
@@ -68,7 +69,7 @@ private:
     std::map<ImageId, Image> images_;
     uint64_t uses_ = 0;
     uint64_t generations_;
-    Helper::Task* task_ = nullptr; // while it serves
+    Helper::Task* task_ = nullptr; // null outside of serve()
     std::map<std::array<int64_t, 4>, std::weak_ptr<const SymbolFile>>
         files_; // by device, inode and time of last change
 };
