@@ -15,13 +15,14 @@ bool is_plain(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-// The locale of the environment can show the character.
+// True if the character can be shown in the current locale.
 bool can_be_drawn(char32_t code)
 {
     return code < 0x7f || is_invisible(code) || ::wcwidth(static_cast<wchar_t>(code)) >= 0;
 }
 
-// Calls put(code, columns) for each character; '?' replaces one that cannot be shown. put returns false to stop.
+// Calls put(code, columns) for each character, until it returns false. Characters that cannot be shown are passed as
+// '?'.
 template<typename Put>
 void for_each_character(std::string_view text, Put put)
 {
@@ -64,7 +65,7 @@ std::span<const Canvas::Cell> Canvas::line(int y) const
                                      static_cast<size_t>(columns_));
 }
 
-// Erases the other half of a wide character before one half is overwritten.
+// Call before overwriting a cell. If the cell is half of a wide character, erases the other half.
 void Canvas::unpair(int x, int y)
 {
     Cell* line = cells_.data() + static_cast<ptrdiff_t>(y) * columns_;
@@ -93,7 +94,8 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
 
     std::string harmless;
     if (!std::ranges::all_of(text, is_plain)) {
-        append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1); // x4: marks and joiners take no columns
+        // x4, because marks and joiners have no width
+        append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1);
         text = harmless;
     }
     int used = 0;
@@ -116,7 +118,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
         return !cut;
     });
     if (cut) {
-        if (used == room) // not if a wide character was cut, which leaves a free column
+        if (used == room) // false if the last character was wide, since a column is then free
             --used;
         put(x + used, y, {.text = {U'+'}, .style = style});
         ++used;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grid of character cells to draw on, without a terminal. Text is clipped and made safe for the terminal.
+// Grid of character cells to draw on, independent of a terminal. Text is clipped, and control characters are replaced.
 #pragma once
 
 #include "base/text.hpp"
@@ -18,8 +18,8 @@ namespace gpusnoop {
 class Canvas {
 public:
     struct Cell {
-        std::array<char32_t, 3> text{U' '}; // a character and up to two marks that combine with it
-        uint8_t width = 1;                  // 2: wide character, whose right half is the next cell; 0: right half
+        std::array<char32_t, 3> text{U' '}; // a character, and up to two combining marks
+        uint8_t width = 1; // 2 for a wide character, which also covers the next cell; 0 for that next cell
         Style style = Style::plain;
 
         bool operator==(const Cell&) const = default;
@@ -31,13 +31,13 @@ public:
     int lines() const { return lines_; }
     void clear();
 
-    // Writes text at (x, y), at most `room` columns and not beyond the edge. Text that does not fit is cut and ends in
-    // '+'; a wide character is never cut in half. Returns the number of columns used.
+    // Writes text at (x, y), in at most `room` columns and not beyond the edge. Text that does not fit is truncated and
+    // ends in '+'; a wide character is never cut in half. Returns the number of columns used.
     int write(int x, int y, std::string_view text, Style style = Style::plain, int room = everything);
-    // Writes text right-aligned in the room.
+    // Writes text right-aligned in `room` columns.
     void write_right(int x, int y, std::string_view text, Style style, int room);
 
-    void fill(const Rect& rect, char32_t code, Style style); // code: a character of width 1
+    void fill(const Rect& rect, char32_t code, Style style); // code must have a width of 1
     void restyle(const Rect& rect, Style style);
 
     std::span<const Cell> line(int y) const;
@@ -54,7 +54,7 @@ private:
     std::vector<Cell> cells_;
 };
 
-// Width of a text, in columns, after it was made safe for the terminal.
+// Width of a text in columns, with control characters replaced.
 int columns_of(std::string_view text);
 
 } // namespace gpusnoop

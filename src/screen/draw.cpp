@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Numbers of the first and the last visible row, from 1.
+// Numbers of the first and the last visible row, counted from 1.
 std::pair<int, int> visible_rows(const ListView& view)
 {
     const auto is_row = [](const ListLine& line) { return line.row != nullptr; };
@@ -26,7 +26,7 @@ std::pair<int, int> visible_rows(const ListView& view)
     return {before + 1, before + static_cast<int>(std::ranges::count_if(lines.subspan(first, seen), is_row))};
 }
 
-// "0.0", "0", ">=0": zero at this precision.
+// True for texts that show zero, such as "0", "0.0" and ">=0".
 bool is_zero(std::string_view text)
 {
     return text.find_first_not_of("0.>=-") == std::string_view::npos && text.find('0') != std::string_view::npos;
@@ -83,7 +83,7 @@ private:
     const Snapshot& snapshot_;
     ListView view_;
     CellText cells_;
-    std::string text_; // of the current cell; a member to reuse its memory
+    std::string text_; // text of the current cell; a member, so that its memory is reused
 };
 
 void ListDrawing::title()
@@ -207,7 +207,8 @@ void ListDrawing::header()
         canvas_.write(region.width - 1, region.y, ">", Style::header);
 }
 
-// Draws the sort mark next to the header text, on its unaligned side, where there is room or the gap between columns.
+// Draws the sort mark next to the header's text, on the side to which the text is not aligned: there is room, or at
+// least the gap between columns.
 void ListDrawing::sort_mark(const PlacedColumn& placed, int y)
 {
     const bool ascii = state_.glyphs == Glyphs::ascii;
@@ -224,7 +225,7 @@ void ListDrawing::totals()
     if (region.height == 0)
         return;
     row(region.y, *sum_line(snapshot_, state_.arrangement), Style::total);
-    // The label covers the columns that identify a row, which a sum does not have.
+    // The label is written over the columns that identify a row, which are empty in the sum line.
     int room = 0;
     for (const PlacedColumn& placed : view_.places.placed)
         if (placed.column < view_.staying && !column_at(placed).adds)
@@ -263,7 +264,8 @@ void ListDrawing::rows()
         canvas_.write(0, region.y, why_empty(), Style::dim);
 }
 
-// Draws the heading of a branch: its name over the columns that identify a row, and the sums of its rows in the others.
+// Draws the heading of a branch: the branch's name over the columns that identify a row, and sums of the branch's rows
+// in the other columns.
 void ListDrawing::heading(int y, const ListLine& line)
 {
     int room = canvas_.columns();
@@ -298,7 +300,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (column.trend)
         return style == Style::total ? void() : trend(y, placed, row);
     if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
-        return; // a column that identifies a row
+        return; // the column identifies a row, and so is empty in the sum line
     if (style == Style::plain && column.by_severity)
         style = style_of(row.severity);
     if (style == Style::plain && column.device_side)
@@ -312,7 +314,8 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (style != Style::total && std::holds_alternative<std::monostate>(value))
         style = Style::dim;
     if (column.device_side && std::holds_alternative<std::monostate>(value))
-        return canvas_.write_right(placed.x, y, "n/a", style, placed.width); // no NVML, or it does not report this
+        // NVML is missing, or does not report this value
+        return canvas_.write_right(placed.x, y, "n/a", style, placed.width);
     if (const auto* text = std::get_if<std::string>(&value)) {
         canvas_.write(placed.x, y, *text, style, placed.width);
         return;
@@ -330,7 +333,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
 void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
 {
     auto column = column_index(snapshot_.columns, state_.arrangement.sort);
-    if (!column || snapshot_.columns[*column].column.unit == Unit::text) // a text column has no figures to plot
+    if (!column || snapshot_.columns[*column].column.unit == Unit::text) // a text column has no numbers to plot
         column = column_index(snapshot_.columns, state_.arrangement.then);
     if (!column)
         return;
@@ -339,7 +342,7 @@ void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
     canvas_.write(placed.x, y, plot(values, placed.width, 1, state_.glyphs).front(), Style::bar, placed.width);
 }
 
-// The text without its first `column` columns.
+// The part of the text after its first `column` columns.
 std::string from_column(const std::string& text, int column)
 {
     if (column == 0)

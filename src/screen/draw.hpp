@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a screen on a canvas. A pure function of the screen's state and a snapshot.
+// Drawing of a screen on a canvas, as a pure function of the screen's state and a snapshot.
 #pragma once
 
 #include "screen/canvas.hpp"
@@ -9,10 +9,11 @@
 
 namespace gpusnoop {
 
-// Draws to fit the canvas, whose size may differ from the state's. Call clamp() first if the snapshot is new.
+// Draws the whole screen in the size of the canvas, which may differ from state.size. Call clamp() first if the
+// snapshot is new.
 void draw(Canvas& canvas, const ScreenState& state, const Snapshot& snapshot);
 
-// One line: the prompt, a message, or the key hints.
+// Draws the last line: the prompt, a message, or key hints.
 void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state);
 
 void draw_gpu(Canvas& canvas, const Rect& rect, const GpuState& gpu);

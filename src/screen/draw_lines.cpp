@@ -15,13 +15,13 @@
 
 namespace gpusnoop {
 
-// Lines outside of tables: GPU bars and the footer. Also the page of an open row.
+// Drawing of lines outside the list: GPU bars, the footer, and the page of an open row.
 
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// "[|||||    45%]": the text covers the right end of the bar. share: NaN if unknown.
+// Draws a bar such as "[|||||    45%]", with the text over its right end. share: 0..1, or NaN if unknown.
 void draw_bar(Canvas& canvas, int x, int y, int width, double share, std::string_view text)
 {
     const int inside = width - 2;
@@ -46,10 +46,10 @@ double memory_share(const GpuState& gpu)
     return static_cast<double>(*gpu.memory_used) / static_cast<double>(*gpu.memory_total);
 }
 
-constexpr int both_bars = 28; // columns for two bars
-constexpr int name_room = 20; // columns for the name of a GPU
+constexpr int both_bars = 28; // width of two bars, in columns
+constexpr int name_room = 20; // width of a GPU's name, in columns
 
-// Columns for the users' names that the bars do not need; 0 if only a few letters of a name would fit.
+// Width available for the names of processes that use the GPU, beside its bars; 0 if only a few letters would fit.
 int room_for_users(int columns, const GpuState& gpu)
 {
     constexpr int least = 8, most = 32;
@@ -71,7 +71,7 @@ void draw_hints(Canvas& canvas, int x, const Rect& rect, std::span<const Hint> h
     }
 }
 
-// The prompt and its input, scrolled so that the end is visible.
+// Draws the prompt and its input, scrolled so that the end of the input is visible.
 void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
 {
     static constexpr std::string_view labels[] = {"", "Filter: ", "Search: ", "Interval (seconds): ", "Save as: "};
@@ -85,7 +85,8 @@ void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
     std::string_view input = state.input;
     while (columns_of(input) > room && !input.empty())
         input.remove_prefix(first_code_point(input).length ? first_code_point(input).length : 1);
-    const Style style = state.proposed ? Style::selected : Style::plain; // a proposal, which typing replaces
+    // a proposed text, which is replaced when the user types
+    const Style style = state.proposed ? Style::selected : Style::plain;
     canvas.write(x + canvas.write(x, rect.y, input, style), rect.y, "_", Style::notice);
 }
 
@@ -157,7 +158,7 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
 
 namespace {
 
-// "12.3M", in the format of the column.
+// The value in the format of the column, such as "12.3M".
 std::string value_text(Unit unit, double value)
 {
     std::string text;
@@ -166,7 +167,7 @@ std::string value_text(Unit unit, double value)
     return text;
 }
 
-// Title and plot of one column's values. Empty if there is no room.
+// Title and plot of the history of the plotted column; empty if there is no room.
 std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& snapshot, Size size)
 {
     const auto column = column_index(snapshot.columns, state.plotted);
@@ -174,7 +175,7 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     if (!column || height == 0)
         return {};
     const TopColumn& of = snapshot.columns[*column];
-    constexpr int scale = 8; // columns for the labels beside the plot: the largest value, and 0
+    constexpr int scale = 8; // width of the labels beside the plot, which are the largest value and 0
     const int width = std::max(size.columns - scale, 1);
     const size_t room = values_in(width, state.glyphs);
     const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);
@@ -195,14 +196,14 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     const std::string begin =
         fmt::format("-{:.0f}s", state.history.seconds(std::min(room, values.size()), state.behind));
     const auto filled = static_cast<int>(values.size() * static_cast<size_t>(width) / std::max<size_t>(room, 1));
-    // The label is below the oldest value, unless it would overlap "now".
+    // The label of the oldest value is below that value, unless it would overlap "now".
     const int end = std::max(std::min(scale + width - filled + 1, size.columns - 4), 1);
     const std::string axis = fmt::format("{:>{}}", begin, end);
     lines.push_back({fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - end, 4)), Style::dim});
     return lines;
 }
 
-// A table as lines, each column as wide as its widest cell.
+// The lines of a table. Each column is as wide as its widest cell.
 std::vector<PageLine> table_lines(const DetailPart& part)
 {
     CellText cells;
@@ -211,7 +212,7 @@ std::vector<PageLine> table_lines(const DetailPart& part)
         if (part.columns[i].in_text)
             shown.push_back(i);
 
-    std::vector<std::vector<std::string>> texts(1); // the headers first
+    std::vector<std::vector<std::string>> texts(1); // the first line contains the headers
     for (size_t i : shown)
         texts[0].emplace_back(part.columns[i].header);
     for (const Row& row : part.rows)
@@ -232,7 +233,7 @@ std::vector<PageLine> table_lines(const DetailPart& part)
     }
     std::vector<PageLine> result;
     result.reserve(lines.size());
-    for (size_t i = 0; i < lines.size(); ++i) { // the first is the header
+    for (size_t i = 0; i < lines.size(); ++i) { // the first line contains the headers
         result.push_back({std::move(lines[i]), i == 0 ? Style::header : Style::plain});
         if (i > 0 && i <= part.below.size())
             for (const std::string& frame : part.below[i - 1])

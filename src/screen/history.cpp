@@ -47,7 +47,7 @@ void History::add(const Snapshot& snapshot)
     if (width_ == 0 || limits_.points == 0)
         return;
     if (snapshot.wall_ns && snapshot.wall_ns == wall_ns_)
-        return; // the same interval is shown again
+        return; // this interval was added before
     wall_ns_ = snapshot.wall_ns;
     ++now_;
     if (seconds_.size() == limits_.points)
@@ -60,7 +60,7 @@ void History::add(const Snapshot& snapshot)
         auto [found, is_new] = series_.try_emplace(row.id);
         Series& series = found->second;
         if (!is_new && series.seen == now_)
-            continue; // duplicate id
+            continue; // two rows of this snapshot have the same id
         for (uint64_t gap = is_new ? 0 : std::min<uint64_t>(now_ - series.seen - 1, limits_.points); gap > 0; --gap)
             append(series, nullptr);
         append(series, &row.cells);
@@ -82,7 +82,8 @@ void History::append(Series& series, const Row* cells)
         series.values[at + i] = cells ? number((*cells)[i]) : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Drops rows that were last seen before the oldest interval kept; then those not seen for longest, until the rest fits.
+// Drops rows that were last seen before the oldest interval kept. Then, if limits are exceeded, drops the rows not seen
+// for longest.
 void History::forget()
 {
     std::erase_if(series_, [&](const auto& of) { return now_ - of.second.seen >= limits_.points; });
@@ -119,7 +120,7 @@ std::vector<double> History::values(std::string_view id, size_t column, size_t l
     std::vector<double> values;
     for (size_t i = 0; i < points; ++i)
         values.push_back(series.values[(series.begin + i) % points * width_ + column]);
-    // Intervals since the row disappeared.
+    // In the intervals since the row disappeared, its values are unknown.
     values.resize(points + (now_ - series.seen), std::numeric_limits<double>::quiet_NaN());
     values.resize(values.size() - std::min(behind, values.size()));
     const size_t shown = std::min({last, limits_.points, values.size()});
@@ -146,7 +147,7 @@ int steps_per_line(Glyphs glyphs)
     return glyphs == Glyphs::braille ? 4 : 2;
 }
 
-// Height of a value in steps; at least 1, so that 0 differs from a gap.
+// Height of a value in steps; at least 1, unlike a gap, which has 0.
 int steps_of(double value, double top, int steps)
 {
     if (!std::isfinite(value))
@@ -156,12 +157,13 @@ int steps_of(double value, double top, int steps)
     return std::clamp(static_cast<int>(std::lround(std::clamp(value / top, 0.0, 1.0) * steps)), 1, steps);
 }
 
-// A character with this many steps filled in its left and right half.
+// The character with these numbers of steps in its left and right half.
 char32_t glyph(Glyphs glyphs, int left, int right)
 {
     if (glyphs == Glyphs::ascii)
         return std::array{U' ', U'.', U':'}[static_cast<size_t>(left)];
-    // The dots of a braille pattern, from the bottom up, are bits 6, 2, 1, 0 on the left and 7, 5, 4, 3 on the right.
+    // From the bottom up, the dots of a braille pattern are bits 6, 2, 1, 0 on the left, and bits 7, 5, 4, 3 on the
+    // right.
     constexpr std::array<char32_t, 5> left_dots{0, 0x40, 0x44, 0x46, 0x47};
     constexpr std::array<char32_t, 5> right_dots{0, 0x80, 0xa0, 0xb0, 0xb8};
     const char32_t dots = left_dots[static_cast<size_t>(left)] | right_dots[static_cast<size_t>(right)];
@@ -198,7 +200,7 @@ std::vector<std::string> plot(std::span<const double> values, int columns, int l
     const double highest = largest(values);
 
     const int per_line = steps_per_line(glyphs);
-    std::vector<int> heights(room - values.size()); // empty before the first value
+    std::vector<int> heights(room - values.size()); // 0 (a gap) where there are no values yet
     for (double value : values)
         heights.push_back(steps_of(value, highest, per_line * lines));
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recent values of every number on the screen, per row, for plots. Uses bounded memory, however many rows appear.
+// Recent values of all numbers on the screen, by row, for plots. Its memory is bounded, even if many rows come and go.
 #pragma once
 
 #include "screen/snapshot.hpp"
@@ -17,31 +17,32 @@ namespace gpusnoop {
 class History {
 public:
     struct Limits {
-        size_t points = 300;     // intervals
-        size_t rows = 1000;      // beyond it, the rows not seen for longest are dropped
-        size_t bytes = 16 << 20; // of values
+        size_t points = 300;     // number of intervals
+        size_t rows = 1000;      // number of rows; if there are more, those not seen for longest are dropped
+        size_t bytes = 16 << 20; // memory for values
     };
 
     History() : History(Limits{}) {}
     explicit History(Limits limits) : limits_(limits) {}
 
-    // Adds an interval. Starts over if the grouping or the columns have changed.
+    // Adds the values of an interval. Drops all earlier values if the grouping or the columns have changed.
     void add(const Snapshot& snapshot);
 
-    // At most `last` values of a column, oldest first, up to the newest interval; NaN if unknown. Empty for an unknown
-    // row. behind: leave out this many of the newest intervals.
+    // The latest values of a row in a column, oldest first, at most `last` of them. Unknown values are NaN. Empty if
+    // the row is unknown. behind: number of newest intervals to leave out.
     std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX, size_t behind = 0) const;
 
-    double seconds(size_t last, size_t behind = 0) const; // total length of the last `last` intervals
+    double seconds(size_t last, size_t behind = 0) const; // total length of the intervals that values() returns
     size_t rows() const { return series_.size(); }
     size_t bytes() const;
 
 private:
-    // Values of one row: all columns of an interval, then those of the next one. A ring buffer once it is full.
+    // Values of a row: the values of all columns in the oldest interval, then those of the next interval, and so on.
+    // Used as a ring buffer when it is full.
     struct Series {
         std::vector<float> values;
         size_t begin = 0;  // index of the oldest interval in the ring
-        uint64_t seen = 0; // number of the last interval with this row
+        uint64_t seen = 0; // number of the last interval that had this row
     };
 
     void restart(const Snapshot& snapshot);
@@ -51,31 +52,31 @@ private:
 
     Limits limits_;
     std::string by_;
-    std::vector<std::string> keys_; // of all columns
+    std::vector<std::string> keys_; // keys of all columns
     size_t width_ = 0;
     uint64_t now_ = 0;     // number of intervals so far
-    uint64_t wall_ns_ = 0; // when the last one ended
+    uint64_t wall_ns_ = 0; // time of day at the end of the last interval
     std::vector<double> seconds_;
     std::map<std::string, Series, std::less<>> series_;
 };
 
 // Characters for plots.
 enum class Glyphs {
-    braille, // two values per column, four steps per line
-    ascii,   // one value per column, two steps per line
+    braille, // each character shows two values, in four steps
+    ascii,   // each character shows one value, in two steps
 };
 
-// Braille in a UTF-8 locale (LC_CTYPE), else ASCII.
+// Braille if the locale (LC_CTYPE) uses UTF-8, else ASCII.
 Glyphs glyphs_of_locale();
 
 // Number of values that a plot of this width shows.
 size_t values_in(int columns, Glyphs glyphs);
 
-// A plot as `lines` lines of `columns` columns each. The newest value is at the right edge, and the largest value
-// reaches the top. An unknown value (NaN) leaves a gap; 0 is shown as one step.
+// A plot of `lines` lines and `columns` columns, as texts. The newest value is at the right edge, and the largest value
+// reaches the top. Unknown values (NaN) leave gaps; 0 is drawn one step high.
 std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs);
 
-// A bar of `columns` columns, filled from the left to this share (0..1).
+// A bar of `columns` columns, of which this share (0..1) is filled, from the left.
 std::string bar(double share, int columns);
 
 double largest(std::span<const double> values); // ignores unknown values; 0 if all are unknown

@@ -41,7 +41,7 @@ std::vector<Key> without_sequences(const std::vector<Key>& typed)
             keys.push_back(typed[i]);
             continue;
         }
-        i += 2; // skip to the last byte, which is a letter or '~'
+        i += 2; // skips to the last byte of the sequence, which is a letter or '~'
         while (i < typed.size() && typed[i] >= 0x20 && typed[i] < 0x40)
             ++i;
     }
@@ -52,10 +52,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs in the helper, until the owner sends a message or exits.
+// Runs in the helper until the owner sends a message or exits.
 void read_keys(int terminal, pid_t owner, Connection& connection)
 {
-    sigset_t background_read; // blocked: a read in the background must fail, not stop the process group
+    sigset_t background_read; // blocked, so that a read from the background fails instead of stopping the process group
     sigemptyset(&background_read);
     sigaddset(&background_read, SIGTTIN);
     ::sigprocmask(SIG_BLOCK, &background_read, nullptr);
@@ -76,7 +76,7 @@ void read_keys(int terminal, pid_t owner, Connection& connection)
         if (over || size <= 0 || typed.size() == TypedAhead::max_bytes)
             sources[1].fd = -1;
     }
-    connection.receive(); // an unread message would reset the connection, and lose the answer (ECONNRESET)
+    connection.receive(); // if this message were not read, closing the connection would discard the answer (ECONNRESET)
     connection.send(typed, -1, true);
 }
 
@@ -93,7 +93,7 @@ TypedAhead::TypedAhead(int terminal)
 
 std::string TypedAhead::end()
 {
-    constexpr auto patience = 1s; // takes less than a millisecond, unless the machine is busy
+    constexpr auto patience = 1s; // normally, the answer takes less than a millisecond
     if (!helper_.connection().send("end", -1, true))
         return {};
     const auto typed = helper_.connection().receive(patience);
@@ -103,7 +103,7 @@ std::string TypedAhead::end()
 bool quits(std::string_view typed)
 {
     static constexpr std::string_view f10 = "\033[21~";
-    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // all other keys stay in the list
+    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // keys that leave the list; all others stay in it
     return at != typed.npos && (typed[at] == 'q' || typed.substr(at).starts_with(f10));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and mouse clicks of a screen. A key is the character it types or, beyond the last code point, one of these.
+// Keys and mouse events of a screen. A Key is the character that it types or, for other keys, a value beyond the last
+// code point.
 #pragma once
 
 #include "reader/helper.hpp"
@@ -47,7 +48,7 @@ enum : Key {
 
 } // namespace key
 
-// A mouse event at a cell.
+// A mouse event at a character cell.
 struct Click {
     enum Kind { press, wheel_up, wheel_down };
     Kind kind = press;
@@ -55,52 +56,56 @@ struct Click {
     int y = 0;
 };
 
-Key key_of(const Click& click); // encodes the event as a key beyond all others; x, y: below 4096
+// encodes a mouse event as a key that is larger than all other keys; x and y must be below 4096
+Key key_of(const Click& click);
 std::optional<Click> click_of(Key key);
 
-// Removes escape sequences (ECMA-48 CSI, SS3) of unknown keys, whose letters and digits must not act as keys.
+// Removes the escape sequences (ECMA-48 CSI, SS3) of unknown keys, so that their letters and digits do not act as keys.
 std::vector<Key> without_sequences(const std::vector<Key>& typed);
 
-// Role of a part of the screen. A theme maps it to colours or, without colours, to bold and underline.
+// Role of a text on the screen. A theme maps each role to colours or, on terminals without colours, to bold or
+// underlined text.
 enum class Style : uint8_t {
     plain,
     dim,      // labels, unknown values
-    title,    // the first line, titles of parts
+    title,    // the first line, and titles of sections
     header,   // column headers
     sorted,   // header of the sort column
-    device,   // figures of the GPU's own counters
+    device,   // values from the GPU's own counters
     selected, // the row that keys act on
     branch,   // a heading in the tree
     total,    // the sum line
     alarm,    // something is lost or wrong
     warning,  // something is inefficient
-    notice,   // a message in the footer, a state to be aware of
-    bar,      // the filled part of a bar, a plot
-    hint,     // a key in the footer
+    notice,   // a message in the footer, or an unusual state such as a pause
+    bar,      // the filled part of a bar, or a plot
+    hint,     // name of a key in the footer
     count     // number of styles
 };
 
-// Style for a severity of problems.
+// Style of problems with this severity.
 constexpr Style style_of(int severity)
 {
     return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
 }
 
-// Reads keys that are typed while this process is in the kernel's verifier for up to a second. A helper process reads
-// the terminal, keeps the keys, and sends SIGINT for a key that quits. It needs a process because this one is in a
-// system call. The tty's VINTR would not do, as it would also signal the program that started this process.
+// Reads keys while this process is blocked in the kernel's verifier, for up to a second. A helper process reads the
+// terminal, stores the keys, and sends SIGINT to this process if a key means quit. Setting the terminal's VINTR
+// character to that key would not work, because VINTR would also signal the program that started this process.
 class TypedAhead {
 public:
-    static constexpr size_t max_bytes = 100; // ncurses (6.4) accepts 137 in put_back(); the terminal keeps the rest
+    // ncurses (6.4) accepts at most 137 in put_back(); further keys stay in the terminal's queue
+    static constexpr size_t max_bytes = 100;
 
     explicit TypedAhead(int terminal);
-    std::string end(); // stops reading; returns the keys typed so far
+    std::string end(); // stops reading, and returns the keys typed so far
 
 private:
     Helper helper_;
 };
 
-// True if these keys quit a screen that shows its list: q (or F10), before any key that leaves the list.
+// True if these keys, typed while the list is shown, end the program: they contain q or F10, and before that no key
+// that leaves the list.
 bool quits(std::string_view typed);
 
 } // namespace gpusnoop

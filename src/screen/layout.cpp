@@ -8,7 +8,7 @@ namespace gpusnoop {
 Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals)
 {
     Regions regions;
-    int left = screen.lines - 1; // one line is always for a row
+    int left = screen.lines - 1; // one line is reserved for a row
     auto reserve = [&](int wanted) {
         const int height = std::clamp(wanted, 0, left);
         left -= height;
@@ -76,7 +76,7 @@ int width_of(std::span<const ColumnWidth> widths)
     return width;
 }
 
-// Number of columns that stay: reduced until they take at most half of the width.
+// Number of columns that never scroll, reduced until they take at most half of the width.
 int staying_count(int columns, std::span<const ColumnWidth> widths, int staying)
 {
     staying = std::clamp(staying, 0, static_cast<int>(widths.size()));
@@ -85,7 +85,7 @@ int staying_count(int columns, std::span<const ColumnWidth> widths, int staying)
     return staying;
 }
 
-// Distributes remaining room to columns that want it, from the left.
+// Distributes the remaining room to columns that want to be wider, from left to right.
 void grow(ColumnPlaces& places, std::span<const ColumnWidth> widths, int room)
 {
     int shift = 0;
@@ -106,14 +106,14 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     staying = staying_count(columns, widths, staying);
     const int room = columns - width_of(widths.first(static_cast<size_t>(staying)));
 
-    // Does not scroll further than needed to show the last column.
+    // Maximum to scroll: as far as needed to show the last column.
     int furthest = count;
     for (int used = -gap; furthest > staying; --furthest) {
         used += widths[static_cast<size_t>(furthest) - 1].least + gap;
         if (used > room)
             break;
     }
-    furthest = std::min(furthest, std::max(count - 1, staying)); // the last column stays even if it does not fit
+    furthest = std::min(furthest, std::max(count - 1, staying)); // the last column remains even if it does not fit
     ColumnPlaces places;
     places.first = std::clamp(first, 0, furthest - staying);
 
@@ -121,7 +121,8 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     auto place = [&](int column) {
         const int width = widths[static_cast<size_t>(column)].least;
         const bool fits = x + width <= columns;
-        const bool alone = column == staying + places.first; // the first scrolled column is cut, not left out
+        // the first of the scrolling columns is truncated instead of left out
+        const bool alone = column == staying + places.first;
         if (x >= columns || (!fits && !alone))
             return false;
         places.placed.push_back({column, x, std::min(width, columns - x)});

@@ -18,7 +18,8 @@ int selected_line(const std::vector<ListLine>& lines, const std::string& selecte
     return found == lines.end() ? -1 : static_cast<int>(found - lines.begin());
 }
 
-// Number of columns that never scroll: the leading ones marked `stays`, or two if the first is not marked.
+// Number of columns that never scroll. These are the leading columns with `stays`, or the first two if the first column
+// lacks it.
 int staying_columns(const std::vector<TopColumn>& columns, const std::vector<size_t>& shown)
 {
     const auto scrolls = std::ranges::find_if(shown, [&](size_t i) { return !columns[i].stays; });
@@ -36,7 +37,7 @@ std::vector<int> fact_widths(const std::vector<Fact>& facts)
     return widths;
 }
 
-// A text column wants the width of its longest visible cell.
+// Desired width of a column: for a text column, the width of its longest cell, else `least`.
 int wanted_width(const TopColumn& column, size_t index, std::span<const ListLine> lines, int least)
 {
     int wanted = least;
@@ -128,7 +129,7 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     view.facts = flow(size.columns, fact_widths(snapshot.facts));
     const int gpu_lines = (gpus + view.gpus_side_by_side - 1) / view.gpus_side_by_side;
     const int fact_lines = view.facts.empty() ? 0 : view.facts.back().y + 1;
-    // Reserves one line even if there is no trouble now, so that rows do not jump.
+    // Reserves a line even if there is no trouble at the moment, so that rows do not jump.
     const int trouble_lines = snapshot.troubles ? std::max(static_cast<int>(snapshot.troubles->size()), 1) : 0;
     view.regions = lay_out(size, gpu_lines, fact_lines, trouble_lines, !snapshot.totals.empty());
 
@@ -136,7 +137,7 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     for (const ListLine& line : view.lines)
         view.rows += line.row ? 1 : line.folded ? static_cast<int>(line.rows) : 0;
     view.selected = selected_line(view.lines, state.selected);
-    // Keeps the heading above the first row visible.
+    // If the first row is selected, keeps the heading above it visible.
     const int at = view.selected == 1 && !view.lines[0].row && view.regions.rows.height > 1 ? 0 : view.selected;
     view.first = scroll(state.first_row, at, static_cast<int>(view.lines.size()), view.regions.rows.height);
 

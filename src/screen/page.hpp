@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of a screen besides the list, as scrollable lines: the open row, help, messages, troubles and choosers.
+// Pages of a screen other than the list, as scrollable lines: the open row, help, messages, troubles and choosers.
 #pragma once
 
 #include "screen/keys.hpp"
@@ -11,20 +11,20 @@
 namespace gpusnoop {
 
 struct PageLine {
-    std::string text; // may be unsafe for the terminal; the canvas makes it safe
+    std::string text; // may contain control characters, which the canvas replaces
     Style style = Style::plain;
 };
 
 struct Page {
     std::string title;
-    std::vector<PageLine> above; // lines that do not scroll: the plot of an open row
+    std::vector<PageLine> above; // lines that do not scroll, such as the plot of an open row
     std::vector<PageLine> lines;
 };
 
-// The page of the current view. size: of the screen; determines the size of plots.
+// The page of the current view. size: size of the screen, which determines the size of plots.
 Page page_of(const ScreenState& state, const Snapshot& snapshot, Size size);
 
-// Number of visible scrolling lines on a screen of this size.
+// Number of scrollable lines that are visible on a screen of this size.
 int page_height(const Page& page, Size size);
 
 // --- choosers --------------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ std::vector<Choice> choices(const ScreenState& state, const Snapshot& snapshot);
 
 Page detail_page(const ScreenState& state, const Snapshot& snapshot, Size size);
 
-// Columns of numbers, which can be plotted.
+// Indices of columns that can be plotted, because they contain numbers.
 std::vector<size_t> plotted_columns(const Snapshot& snapshot);
 
 } // namespace gpusnoop

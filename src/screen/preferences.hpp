@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that the user has changed by keys on a screen, saved for the next run.
+// Settings that the user has changed with keys on a screen, which are saved for the next run.
 #pragma once
 
 #include <chrono>
@@ -10,15 +10,15 @@
 
 namespace gpusnoop {
 
-// An empty member was not changed by the user.
+// Members without a value were not changed by the user.
 struct Preferences {
     struct Order {
         std::string column; // key of the column
         bool ascending = false;
         bool operator==(const Order&) const = default;
     };
-    // Keys of the shown columns, in their order, and of default columns that the user has hidden. Columns in neither
-    // list have their default.
+    // JSON keys of the shown columns, in their order, and of columns that the user has hidden. Columns in neither list
+    // are shown if they are shown by default.
     struct Columns {
         std::vector<std::string> shown;
         std::vector<std::string> hidden;
@@ -36,15 +36,15 @@ struct Preferences {
     bool operator==(const Preferences&) const = default;
 };
 
-// nullopt if it is not 0.1 to 60 s.
+// The interval; nullopt if it is not 0.1 to 60 s.
 std::optional<std::chrono::nanoseconds> interval_of(double seconds);
 
-// As JSON.
+// The preferences as JSON.
 std::string preferences_text(const Preferences& preferences);
-// Parses untrusted text. Throws Error that states what is wrong with it.
+// Parses untrusted text. Throws Error with a message that states what is wrong with it.
 Preferences preferences_in(std::string_view text);
 
-// The newer preferences, completed by the older ones.
+// The newer preferences, with the older ones for settings that are not in the newer.
 Preferences joined(const Preferences& older, const Preferences& newer);
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves the contents of a screen to a file.
+// Saving of a screen's contents to a file.
 #pragma once
 
 #include "screen/screen_state.hpp"
@@ -8,13 +8,15 @@
 
 namespace gpusnoop {
 
-// All rows and shown columns of the list, or the whole current page, as drawn on a screen that is large enough.
+// Text of the whole list (all rows, and all shown columns) or of the whole current page, as drawn on a screen that is
+// large enough.
 std::string screen_text(const ScreenState& state, const Snapshot& snapshot);
 
-// JSON lines: one per row, in the order on the screen, with all columns.
+// JSON lines, one per row in the order on the screen, with all columns.
 std::string screen_json(const ScreenState& state, const Snapshot& snapshot);
 
-// Creates a file that only its owner can read; JSON if the name ends in ".json". Throws Error, also if the file exists.
+// Creates a file that only its owner can read. It contains JSON if the name ends in ".json", else text. Throws Error if
+// the file exists or cannot be written.
 void save_screen(const std::string& name, const ScreenState& state, const Snapshot& snapshot);
 
 } // namespace gpusnoop

@@ -102,7 +102,7 @@ void Screen::show(Snapshot snapshot)
         snapshot_ = std::move(snapshot);
     } else {
         ++state_.behind;
-        if (snapshot_.detail.empty()) { // opened during the pause
+        if (snapshot_.detail.empty()) { // a row was opened during the pause
             snapshot_.detail = std::move(snapshot.detail);
             snapshot_.detail_of = std::move(snapshot.detail_of);
         }
@@ -137,7 +137,7 @@ void Screen::act(const Action& action)
     case Action::mouse:
         return terminal_.set_mouse(state_.mouse);
     case Action::open:
-        snapshot_.detail.clear(); // of the row that was open before
+        snapshot_.detail.clear(); // details of the row that was open before
         [[fallthrough]];
     default:
         requests_(action);

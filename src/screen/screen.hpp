@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A live screen: shows snapshots, reads keys, and requests actions from its owner. It has no threads and never waits;
-// the owner's loop watches its descriptors.
+// Live screen that shows snapshots, reads keys, and requests actions from its owner. It has no threads and never waits;
+// the owner's event loop watches its descriptors.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,29 +18,29 @@
 
 namespace gpusnoop {
 
-// Create it after the Loop, which handles the signals that end a run. Destroy it as soon as the loop ends, to restore
-// the terminal. In between, nothing else may write to the terminal.
+// Create it after the Loop, which handles the signals that end a run. Destroy it when the loop ends, to restore the
+// terminal. While it exists, nothing else may write to the terminal.
 class Screen {
 public:
-    // Called with each action that the screen cannot do itself, never recursively. May call show() and message().
+    // Called, never recursively, with each action that the screen cannot do itself. May call show() and message().
     using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
-    // Throws Error, with a hint, if there is no terminal or it cannot be used.
+    // Throws Error with a hint if there is no terminal, or it cannot be used.
     Screen(const Options& options, Requests requests);
 
-    // Shows the current slow step, before the loop runs. Keys are kept for later, except that a key that quits sends
-    // SIGINT. Warnings are kept until started().
+    // Shows the current slow step of the start-up. Keys typed meanwhile are stored for later, but a key that quits
+    // sends SIGINT at once. Warnings are stored until started().
     void starting(std::string what);
-    void started(); // the loop runs, or is about to
+    void started(); // call just before the loop runs
 
-    std::vector<int> descriptors() const; // for the loop to watch
-    void ready();                         // call when one of them is readable
+    std::vector<int> descriptors() const; // descriptors that the loop must watch
+    void ready();                         // call when one of these descriptors is readable
     void show(Snapshot snapshot);         // shows a new interval
-    void message(std::string text);       // shows a message that would otherwise go to stderr, as warn() now does
+    void message(std::string text);       // shows a message; so does warn() while the screen exists
 
     std::chrono::nanoseconds interval() const { return state_.interval; }
-    Preferences chosen() const; // settings changed by keys since the start
+    Preferences chosen() const; // settings that the user has changed with keys
 
 private:
     void act(const Action& action);
@@ -51,9 +51,10 @@ private:
     Options initial_;
     Requests requests_;
     ScreenState state_;
-    Snapshot snapshot_; // the one shown; not replaced during a pause
+    Snapshot snapshot_; // the shown snapshot; not replaced during a pause
 
-    // Prints warnings that were never shown to stderr. Declared before terminal_, so destroyed after it is restored.
+    // Warnings not shown yet, which the destructor prints to stderr. Declared before terminal_, so that it is destroyed
+    // after terminal_ has restored the terminal.
     struct EarlyWarnings {
         EarlyWarnings() = default;
         ~EarlyWarnings();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys in the list, and keys that work everywhere. Those of pages and prompts are in screen_pages.cpp and
+// Keys in the list, and keys that work everywhere. Keys in pages and prompts are handled in screen_pages.cpp and
 // screen_prompt.cpp.
 #include "screen/screen_keys.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One key press in the list. view_ is the list before the key press.
+// Handler of one key press in the list. view_ is the list before the key press.
 class ListKeys {
 public:
     ListKeys(ScreenState& state, const Snapshot& snapshot)
@@ -73,7 +73,8 @@ bool ListKeys::move(Key key)
     return true;
 }
 
-// Keys of the tree: hide or show a heading's rows; Left selects the heading of a row.
+// Handles keys of the tree, which hide or show a branch's rows, or select a row's heading (Left). Returns false for
+// other keys.
 bool ListKeys::fold(Key key)
 {
     if (!state_.arrangement.tree || view_.lines.empty())
@@ -156,7 +157,7 @@ bool ListKeys::change(Key key)
     return true;
 }
 
-// Sorts by the column next to the sort column, and scrolls to it.
+// Sorts by the column next to the sort column, and scrolls to that column.
 void ListKeys::sort_beside(int direction)
 {
     const auto count = static_cast<int>(view_.columns.size());
@@ -189,7 +190,7 @@ void ListKeys::escape()
     state_.first_row = 0;
 }
 
-// Plots the column of the row's worst trouble; without trouble, the sort column.
+// Plots the column to which the row's worst trouble refers, or the sort column if the row has no trouble.
 void ListKeys::plot_trouble(const TopRow& row)
 {
     if (snapshot_.troubles)
@@ -211,7 +212,8 @@ std::vector<Action> ListKeys::open()
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
     if (snapshot_.replayed.empty() && std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
         const bool by_name =
-            row.branch.empty() || snapshot_.by == "device"; // a device's branch is an owner, not its name
+            // if grouped by device, the branch is the owner, not the device's name
+            row.branch.empty() || snapshot_.by == "device";
         state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
         state_.first_row = 0;
@@ -226,7 +228,8 @@ std::vector<Action> ListKeys::open()
     return {{Action::open, row.id}, {Action::refresh, {}}};
 }
 
-// Returns to the list of pods, containers, ..., and selects the row that was entered.
+// Returns from a list of processes to the list of pods, containers, ..., and selects the row whose processes were
+// shown.
 std::vector<Action> ListKeys::leave()
 {
     state_.reselect = std::exchange(state_.within, {}).id;
@@ -280,7 +283,7 @@ std::vector<Action> ListKeys::command(Key key)
     return {};
 }
 
-// Keys that control the replay of a recording, in any view.
+// Handles keys that control the replay of a recording, in any view. Returns false for other keys.
 bool press_replayed(Key key, std::vector<Action>& actions)
 {
     struct Binding {
@@ -293,12 +296,13 @@ bool press_replayed(Key key, std::vector<Action>& actions)
                                {U']', Action::step, 1},  {U'{', Action::leap, -1},  {U'}', Action::leap, 1}};
     const auto* const found = std::ranges::find(all, key, &Binding::key);
     if (found == std::end(all))
-        return key == U'd' || key == U'b' || key == key::f7 || key == U'K'; // ignored: they make no sense in a replay
+        // these keys are ignored, because they make no sense in a replay
+        return key == U'd' || key == U'b' || key == key::f7 || key == U'K';
     actions.push_back({.kind = found->kind, .number = found->number});
     return true;
 }
 
-// Keys that do the same in any view.
+// Handles keys that have the same effect in any view. Returns false for other keys.
 bool press_anywhere(ScreenState& state, const Snapshot& snapshot, Key key, std::vector<Action>& actions)
 {
     switch (key) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of press(), which is declared in screen_state.hpp.
+// Functions that implement press() of screen_state.hpp.
 #pragma once
 
 #include "screen/screen_state.hpp"
@@ -9,19 +9,19 @@
 
 namespace gpusnoop {
 
-// Number of lines by which a key moves the selection or page; nullopt for other keys. page: lines per screen. For Home
-// and End, the number exceeds any number of lines.
+// Number of lines by which a key moves the selection or the page; nullopt for keys that do not move it. page: lines per
+// screen. For Home and End, the result is larger than any list.
 std::optional<int> lines_moved(Key key, int page);
 
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);
 std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Asks for confirmation to send a signal to the process of the selected or open row.
+// Asks the user to confirm a signal to the process of the selected or open row.
 void ask_for_signal(ScreenState& state, const Snapshot& snapshot);
 
 std::vector<Action> press_mouse(ScreenState& state, const Snapshot& snapshot, const Click& click);
 
-// Adds a message about an unknown key; only one for keys that arrive together, as they may be pasted text.
+// Adds a message about an unknown key. If several arrive together, only one is reported, since they may be pasted text.
 void report_unknown_key(ScreenState& state, Key key);
 
 void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt);
@@ -32,10 +32,11 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by);
 std::vector<Action> step_interval(ScreenState& state, int direction);
 
-// Selects the next row that contains the search text. here: the selected row may match, too.
+// Selects the next row that contains the search text. here: start with the selected row itself.
 void search_row(ScreenState& state, const Snapshot& snapshot, int direction, bool here);
 
-// Plots another column, `direction` columns further. 0: the sort column or, if that is text, the secondary sort column.
+// Plots the column that is `direction` columns further. 0 means the sort column or, if that contains text, the
+// secondary sort column.
 void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction);
 
 } // namespace gpusnoop

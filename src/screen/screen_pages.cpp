@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys in pages: the open row, help, messages, troubles and choosers.
+// Keys in pages, which are the open row, help, messages, troubles and choosers.
 #include "screen/page.hpp"
 #include "screen/screen_keys.hpp"
 
@@ -12,7 +12,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Shows or hides a column. The chooser lists shown columns first, in their order.
+// Shows or hides a column. A newly shown column becomes the last one.
 void toggle(ScreenState& state, const std::string& key)
 {
     auto found = std::ranges::find(state.shown, key);
@@ -121,8 +121,9 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 {
     auto column = column_index(snapshot.columns, key);
     state.arrangement.sort = key;
-    state.arrangement.ascending = column && snapshot.columns[*column].column.unit == Unit::text && // from A to Z
-                                  !snapshot.columns[*column].by_severity;
+    // texts are sorted from A to Z
+    state.arrangement.ascending =
+        column && snapshot.columns[*column].column.unit == Unit::text && !snapshot.columns[*column].by_severity;
     state.arrangement.frozen.clear();
     constexpr double shown = 5; // seconds
     state.about.clear();
@@ -154,7 +155,7 @@ void open_page(ScreenState& state, View view)
     state.view = view;
     state.page_top = state.page_left = 0;
     if (view == View::messages)
-        state.page_top = INT32_MAX / 2; // the newest
+        state.page_top = INT32_MAX / 2; // shows the newest messages
 }
 
 void open_chooser(ScreenState& state, const Snapshot& snapshot, View view)
@@ -178,7 +179,7 @@ void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction)
     const auto key_of = [&](size_t index) { return snapshot.columns[index].column.key; };
     const auto find = [&](std::string_view key) { return std::ranges::find(columns, key, key_of); };
     auto now = find(direction ? state.plotted : state.arrangement.sort);
-    if (now == columns.end() && !direction) // the sort column is text
+    if (now == columns.end() && !direction) // the sort column contains text
         now = find(state.arrangement.then);
     const auto count = static_cast<int>(columns.size());
     const int at = now == columns.end() ? 0 : static_cast<int>(now - columns.begin());
@@ -190,7 +191,8 @@ std::vector<Action> press_in_page(ScreenState& state, const Snapshot& snapshot, 
     if (key == key::escape || key == U'q' || key == key::f10)
         return key == key::f10 ? std::vector<Action>{{Action::quit, {}}} : close(state);
     if (const auto lines = lines_moved(key, page_height(page_of(state, snapshot, state.size), state.size))) {
-        (is_chooser(state.view) ? state.choice : state.page_top) += *lines; // clamp() limits it to the last line
+        // clamp() will limit the result to the last line
+        (is_chooser(state.view) ? state.choice : state.page_top) += *lines;
         return {};
     }
     if (is_chooser(state.view))

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// Prompts: filter, search, interval, file name, confirmation of a signal. Also the mouse.
+// Keys in prompts (filter, search, interval, file name, confirmation of a signal), and mouse events.
 
 namespace {
 
@@ -37,7 +37,7 @@ std::vector<Action> set_interval(ScreenState& state)
     return {{Action::interval, {}}};
 }
 
-// Applies a filter or search while it is typed.
+// Applies the filter or search text while it is typed.
 void apply_input(ScreenState& state, const Snapshot& snapshot)
 {
     if (state.prompt == Prompt::filter)
@@ -59,7 +59,7 @@ std::vector<Action> submit(ScreenState& state, Prompt prompt)
 
 void edit(std::string& input, Key key)
 {
-    constexpr size_t longest = 1024; // bytes; a path is 4095 at most
+    constexpr size_t longest = 1024; // in bytes
     if (key == key::clear_line) {
         input.clear();
     } else if (key == key::backspace || key == 0x7f || key == 0x08) {
@@ -111,7 +111,7 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot)
 
 namespace {
 
-// Answer to the confirmation: anything but y or 9 means no.
+// Handles the answer to the confirmation of a signal. All keys except y and 9 mean no.
 std::vector<Action> answer(ScreenState& state, Key key)
 {
     state.prompt = Prompt::none;
@@ -137,7 +137,7 @@ std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot
         state.prompt = Prompt::none;
         return {};
     }
-    // A character replaces the proposed name; backspace edits it.
+    // Typing a character replaces the proposed name; other keys, such as backspace, edit it.
     if (std::exchange(state.proposed, false) && key >= 0x20 && key != 0x7f && key <= 0x10ffff)
         state.input.clear();
     edit(state.input, key);
@@ -164,7 +164,7 @@ void search_row(ScreenState& state, const Snapshot& snapshot, int direction, boo
         state.messages.add("no row contains '" + state.search + "'", state.now);
 }
 
-// Mouse clicks, most of which act like a key at that place.
+// Mouse events. Most act like a key.
 
 namespace {
 
@@ -178,12 +178,12 @@ std::vector<Action> press_times(ScreenState& state, const Snapshot& snapshot, Ke
     return actions;
 }
 
-// The first click selects a row, the next one opens it.
+// A click selects a row; a click on the selected row opens it.
 std::vector<Action> click_line(ScreenState& state, const Snapshot& snapshot, const ListLine& line)
 {
     if (!line.row) {
         state.selected = line.id();
-        return press(state, snapshot, key::enter); // folds it
+        return press(state, snapshot, key::enter); // hides or shows the branch's rows
     }
     if (state.selected == line.row->id)
         return press(state, snapshot, key::enter);

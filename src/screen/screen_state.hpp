@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of a live screen, and how keys change it. Independent of the terminal.
+// State of a live screen, and the effects of keys on it. Independent of the terminal.
 #pragma once
 
 #include "screen/history.hpp"
@@ -21,20 +21,20 @@
 
 namespace gpusnoop {
 
-// Messages that would otherwise go to stderr. Each is shown for a while, and all are kept for the page of messages.
+// Messages that would otherwise be printed to stderr. Each is shown for a while, and kept for the page of messages.
 class Messages {
 public:
     struct Message {
         std::string text;
-        double until = 0; // time at which the next one replaces it
-        size_t times = 1; // number of consecutive repetitions
+        double until = 0; // time at which it is replaced by the next message
+        size_t times = 1; // how often it was added in succession
     };
 
-    // now: seconds of a monotonic clock.
+    // now: monotonic time in seconds.
     void add(std::string text, double now);
-    // Stops showing the message; later ones are shown earlier.
+    // Stops showing the message, so that later messages are shown earlier.
     void withdraw(std::string_view text, double now);
-    const Message* current(double now) const; // the message to show now, or null
+    const Message* current(double now) const; // the message to show now; null if there is none
     const std::deque<Message>& all() const { return all_; }
 
 private:
@@ -42,16 +42,16 @@ private:
 };
 
 struct ScreenOptions {
-    std::string tool = "cudatop"; // in the title and in the names of saved files
-    std::string sort{};           // key of a column
-    bool ascending = false;       // smallest first
+    std::string tool = "cudatop"; // shown in the title, and part of the names of saved files
+    std::string sort{};           // key of the sort column
+    bool ascending = false;       // sort smallest first
     std::string then{};           // see Arrangement
     std::optional<Preferences::Columns> columns{};
     std::string filter{};
     std::chrono::nanoseconds interval = std::chrono::seconds(1);
     bool tree = false;
     bool mouse = true;
-    std::optional<bool> colours{}; // false: none, even if the terminal supports them
+    std::optional<bool> colours{}; // false: no colours, even if the terminal supports them
     std::string starting{};        // see ScreenState
     std::vector<std::string> by_choices{"pid", "thread", "container", "pod", "namespace", "cgroup", "kernel", "device"};
 };
@@ -66,54 +66,55 @@ struct ScreenState {
     std::vector<std::string> by_choices;
     Size size;
     Glyphs glyphs = Glyphs::ascii;
-    double now = 0; // seconds of a monotonic clock
+    double now = 0; // monotonic time in seconds
 
     Arrangement arrangement;
-    std::vector<std::string> shown;            // keys of columns, in their order
+    std::vector<std::string> shown;            // keys of the shown columns, in their order
     std::set<std::string, std::less<>> hidden; // keys of columns that the user has hidden
     bool columns_chosen = false;               // the user has changed columns or their order
-    std::string by_chosen;                     // grouping chosen by the user; empty: none
+    std::string by_chosen;                     // grouping chosen by the user; empty if the user has chosen none
     std::chrono::nanoseconds interval;
-    bool paused = false; // the shown snapshot is not replaced
-    size_t behind = 0;   // intervals since the shown snapshot
+    bool paused = false; // new snapshots are not shown
+    size_t behind = 0;   // number of intervals since the shown snapshot
 
-    // The list. An empty selection is the first line, even as rows move.
-    std::string selected; // id of the line
-    int selected_at = 0;  // its last index, for when the row disappears
+    // The list. If nothing is selected, keys act on the first line, even when rows move.
+    std::string selected; // id of the selected line, or empty
+    int selected_at = 0;  // last index of the selected line, used if its row disappears
     int first_row = 0;
-    int first_column = 0;                           // number of columns scrolled away
-    std::map<std::string, int, std::less<>> widths; // by key: the widest number so far, so that columns never shrink
-    std::set<std::string, std::less<>> known;       // keys of all columns seen so far
+    int first_column = 0; // number of columns scrolled away
+    // width of the widest number so far by column key, so that columns never shrink
+    std::map<std::string, int, std::less<>> widths;
+    std::set<std::string, std::less<>> known; // keys of all columns seen so far
 
-    // If set, the list shows only the processes of this row (a pod, a container, ...) of another list
+    // If set, the list shows only the processes of this row (a pod, a container, ...) of another list.
     struct Within {
-        std::string id, name, by; // of that row; empty: not set
+        std::string id, name, by; // of that row; the id is empty if not set
     } within;
-    std::string reselect; // id of the row to select once it appears
+    std::string reselect; // id of the row to select when it appears
 
     View view = View::list;
-    View before = View::list; // to return to after help, messages or troubles
-    int page_top = 0;         // lines scrolled away, in views other than the list
-    int page_left = 0;        // columns scrolled away
+    View before = View::list; // view to return to after help, messages or troubles
+    int page_top = 0;         // number of lines scrolled away, in views other than the list
+    int page_left = 0;        // number of columns scrolled away, in these views
     int choice = 0;           // current line of a chooser
 
     std::string open;      // id of the open row
-    std::string open_name; // for when the row has disappeared
+    std::string open_name; // its name, which is still known if the row has disappeared
     std::string plotted;   // key of the plotted column
     History history;
-    std::set<std::string, std::less<>> folded; // branches of the tree
+    std::set<std::string, std::less<>> folded; // branches of the tree whose rows are hidden
 
     Prompt prompt = Prompt::none;
     std::string input;        // text typed so far
-    bool proposed = false;    // input is a proposal, which typing replaces
-    RowProcess signal_target; // the process to signal once the user confirms
-    std::string signal_name;  // name of its row
-    std::string before_input; // the search before the prompt, restored by Esc
+    bool proposed = false;    // the input is a proposed text, which is replaced when the user types
+    RowProcess signal_target; // process to signal if the user confirms
+    std::string signal_name;  // name of that process's row
+    std::string before_input; // search text before the prompt was opened, which Esc restores
     std::string search;
     Messages messages;
     double unknown_key = -1; // time of the last message about an unknown key
     bool mouse = true;       // the screen receives mouse events
-    std::string starting;    // current step of the start-up; empty once it is complete
+    std::string starting;    // current step of the start-up; empty when the start-up is complete
     std::string about;       // description of the new sort column, shown for a while
     double about_until = 0;
 };
@@ -121,22 +122,22 @@ struct ScreenState {
 // Request for the owner of the screen.
 struct Action {
     enum Kind {
-        quit,     // also if the terminal was closed
+        quit,     // end the run; also requested if the terminal was closed
         interval, // ScreenState::interval has changed
         by,       // text: new grouping
-        within,   // text: id of the row whose processes to show; empty: leave that list
-        open,     // text: id of the row to open; empty: close it
+        within,   // text: id of the row whose processes to show; empty: return to the list of all rows
+        open,     // text: id of the row to open; empty: close the open row
         refresh,  // show a new snapshot now, if possible
         save,     // text: file name
         repaint,
         theme,
         mouse,
-        signal, // number: the signal; process: the target; text: name of the target
+        signal, // number: signal number; process: target; text: name of the target's row
         // Only for recordings:
         play,  // play or pause
-        speed, // number: 1: twice as fast, -1: half as fast
-        step,  // number: moments forward, negative: back
-        leap   // number: minutes forward, negative: back
+        speed, // number: 1 for twice as fast, -1 for half as fast
+        step,  // number: reports to go forward; negative: back
+        leap   // number: minutes to go forward; negative: back
     };
     Kind kind;
     std::string text{};
@@ -144,15 +145,16 @@ struct Action {
     int number = 0;
 };
 
-// Applies a key press. Returns actions for the owner.
+// Applies a key press to the state. Returns actions for the screen's owner.
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Adapts the state to a new snapshot or size: rows that have disappeared, new columns, shorter pages.
+// Adapts the state to a new snapshot or size, in which rows may have disappeared, columns may be new, and pages may be
+// shorter.
 void clamp(ScreenState& state, const Snapshot& snapshot);
 
-// Settings that differ from the initial options, except colours.
+// Settings that differ from the initial options. Colours are not included.
 Preferences chosen(const ScreenState& state, const ScreenOptions& initial);
 
-std::string interval_text(std::chrono::nanoseconds interval); // "0.5s"
+std::string interval_text(std::chrono::nanoseconds interval); // such as "0.5s"
 
 } // namespace gpusnoop

@@ -14,7 +14,7 @@ char lower(char c)
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-// Sort key of a row, extracted once.
+// A row with its sort key, which is extracted only once.
 struct Sorted {
     const TopRow* row;
     bool empty;
@@ -30,10 +30,10 @@ bool comes_before(const Sorted& a, const Sorted& b, bool ascending)
     if (value(a) != value(b))
         return ascending ? value(a) < value(b) : value(b) < value(a);
     const auto id = [](const Sorted& of) { return std::pair(of.row->id.size(), std::string_view(of.row->id)); };
-    return id(a) < id(b); // 9 before 10
+    return id(a) < id(b); // shorter ids first, so that 9 comes before 10
 }
 
-// Stable sort by a column.
+// Sorts rows by a column (stable).
 std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot& snapshot, size_t column,
                                 bool ascending)
 {
@@ -48,7 +48,7 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot&
         const Cell& cell = cell_at(row->cells, column);
         const auto* text = std::get_if<std::string>(&cell);
         const double number = sort_value(cell);
-        const bool empty = number == sort_value(Cell{}); // also for NaN
+        const bool empty = number == sort_value(Cell{}); // also true for NaN
         sorted.push_back({row, empty, number, text ? std::string_view(*text) : std::string_view()});
     }
     std::ranges::stable_sort(sorted, [&](const Sorted& a, const Sorted& b) { return comes_before(a, b, ascending); });
@@ -56,7 +56,7 @@ std::vector<const TopRow*> sort(std::vector<const TopRow*> rows, const Snapshot&
     return rows;
 }
 
-// Stable sort by rank; rows without a rank come last.
+// Sorts rows by the rank of key(row) (stable). Rows without a rank come last.
 template<typename Rank>
 void group(std::vector<const TopRow*>& rows, const std::unordered_map<std::string_view, size_t>& ranks, Rank key)
 {
@@ -105,7 +105,7 @@ void add_to(Cell& sum, const Cell& cell)
         const uint64_t count = count_of(sum) + count_of(cell);
         sum = at_least ? Cell(AtLeast{count}) : Cell(count);
     } else if (!std::holds_alternative<std::string>(cell)) {
-        sum = figure(sum) + figure(cell); // a replayed column may mix counts and negative figures
+        sum = figure(sum) + figure(cell); // a replayed column may contain both counts and negative numbers
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal while a screen uses it. Only this file and terminal_rescue use ncurses.
+// Terminal on which a screen is drawn. Only terminal.cpp and terminal_rescue.cpp use ncurses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,27 +18,27 @@ namespace gpusnoop {
 
 class Terminal {
 public:
-    // Sets LC_CTYPE to the user's. Throws Error if standard input or output is not a terminal, or its type is unknown
-    // or too limited.
+    // Sets LC_CTYPE to the user's locale. Throws Error if stdin or stdout is not a terminal, or its type is unknown or
+    // too limited.
     Terminal();
     ~Terminal(); // restores the terminal
     Terminal(const Terminal&) = delete;
     Terminal& operator=(const Terminal&) = delete;
 
     Size size() const;
-    void show(const Canvas& canvas); // writes only lines that have changed
-    void repaint();                  // the next show() writes everything
-    void next_theme();               // toggles colours
+    void show(const Canvas& canvas); // writes only the lines that have changed
+    void repaint();                  // makes the next show() write all lines
+    void next_theme();               // switches colours on or off
     bool coloured() const;
-    void set_mouse(bool on); // on: clicks arrive as keys, and the terminal no longer selects text with the mouse
+    void set_mouse(bool on); // if on, clicks arrive as keys, and the mouse no longer selects text in the terminal
 
-    int input() const;   // readable if keys() has keys, or if closed()
-    int signals() const; // readable if handle_signals() should be called
+    int input() const;   // readable if keys() would return keys, or closed() is true
+    int signals() const; // readable if handle_signals() must be called
 
-    std::vector<Key> keys();               // keys typed since the last call
-    void put_back(std::string_view typed); // keys() will return these first
-    bool closed() const;                   // the terminal was closed, so no more keys will arrive
-    void handle_signals();                 // applies a new size; stops on Ctrl-Z and redraws on fg
+    std::vector<Key> keys();               // keys typed since the last call of keys()
+    void put_back(std::string_view typed); // makes keys() return these first
+    bool closed() const;                   // true if the terminal was closed, so that no more keys will arrive
+    void handle_signals(); // applies a new size, stops this process at Ctrl-Z, and redraws when it continues
 
 private:
     struct Curses;

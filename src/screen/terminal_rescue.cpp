@@ -25,14 +25,14 @@ constexpr std::array signals = {SIGSEGV, SIGABRT, SIGBUS,  SIGFPE, SIGILL,  SIGS
 
 // Static, as a signal handler has no other access to data.
 struct Rescue {
-    int fd = -1; // the terminal to restore; -1: none
+    int fd = -1; // the terminal to restore; -1 if there is none
     termios modes{};
     std::array<char, 256> restoring{};
     size_t length = 0;
     std::array<struct sigaction, signals.size()> before{};
     std::terminate_handler terminate = nullptr;
     stack_t stack_before{};
-    std::array<char, 32 << 10> stack{}; // for the handler, as the signal may be a stack overflow
+    std::array<char, 32 << 10> stack{}; // stack of the handler, because the signal may be caused by a stack overflow
 };
 
 Rescue rescue;
@@ -45,7 +45,7 @@ void restore()
     const int error = errno;
     pollfd room{rescue.fd, POLLOUT, 0};
     [[maybe_unused]] ssize_t written = 0;
-    if (::poll(&room, 1, 500) > 0) // a write to a stopped terminal (Ctrl-S) would block forever
+    if (::poll(&room, 1, 500) > 0) // checked, because writing to a stopped terminal (Ctrl-S) would block forever
         written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
     ::tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
     rescue.fd = -1;
@@ -57,8 +57,8 @@ void restore_and_raise(int signal, siginfo_t* info, void*)
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
     ::sigaction(signal, &rescue.before[at], nullptr);
-    // A fault repeats when the handler returns, so the core dump shows the instruction. Other signals are raised again;
-    // SI_KERNEL includes those of a terminal (Ctrl-\).
+    // A fault recurs when the handler returns, so that the core dump shows the faulting instruction. Other signals must
+    // be raised again, also if they come from the terminal, as with Ctrl-\ (SI_KERNEL).
     constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
     if (was_sent || std::ranges::find(faults, signal) == faults.end())
@@ -89,14 +89,15 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     struct sigaction action {};
     action.sa_sigaction = restore_and_raise;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigaddset(&action.sa_mask, SIGTTOU); // else restore() would stop a program in the background
+    // otherwise, tcsetattr() in restore() would stop the program if it is in the background
+    sigaddset(&action.sa_mask, SIGTTOU);
     for (size_t i = 0; i < signals.size(); ++i) {
         ::sigaction(signals[i], nullptr, &rescue.before[i]);
-        if (rescue.before[i].sa_handler != SIG_IGN) // keeps ignored signals ignored, as for nohup
+        if (rescue.before[i].sa_handler != SIG_IGN) // signals that are ignored, for example due to nohup, stay ignored
             ::sigaction(signals[i], &action, nullptr);
     }
     rescue.terminate = std::set_terminate(terminate);
-    std::atexit(restore); // does nothing once this object is destroyed
+    std::atexit(restore); // does nothing after this object was destroyed
     set_exit_on_signal_hook(restore);
 }
 
@@ -121,7 +122,7 @@ struct Replaced {
 };
 Replaced replaced;
 
-// Async-signal-safe. ncurses retries the interrupted write, now to /dev/null.
+// Signal handler; async-signal-safe. ncurses then retries the interrupted write, which goes to /dev/null.
 void replace(int)
 {
     const int error = errno;
@@ -149,7 +150,7 @@ TerminalPatience::TerminalPatience(int terminal)
     action.sa_handler = replace;
     ::sigaction(SIGALRM, &action, nullptr);
     sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID; // this thread only; other threads belong to a library
+    event.sigev_notify = SIGEV_THREAD_ID; // signals this thread only, because other threads belong to libraries
     event.sigev_signo = SIGALRM;
     event._sigev_un._tid = ::gettid();
     timed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
@@ -161,7 +162,7 @@ TerminalPatience::~TerminalPatience()
 {
     if (timed_)
         ::timer_delete(timer_);
-    ::signal(SIGALRM, SIG_IGN); // for a signal that is still pending
+    ::signal(SIGALRM, SIG_IGN); // a signal may still be pending
     if (replaced.ran_out)
         ::dup2(saved_.get(), terminal_);
 }
@@ -181,7 +182,7 @@ namespace gpusnoop {
 
 namespace {
 
-// A terminfo string without its delays, which only historic terminals need.
+// The value of a terminfo string, without delays, which only historic terminals need.
 std::string capability(const char* name)
 {
     const char* value = ::tigetstr(name);
@@ -235,7 +236,8 @@ std::string restoring_text()
         text += capability(name);
     if (!capability("kmous").empty())
         text +=
-            "\033[?1000l\033[?1006l"; // mouse off, as ncurses 6.4 may have turned it on; terminfo has no name for it
+            // switches off the mouse, which ncurses 6.4 may have switched on; terminfo has no capability for that
+            "\033[?1000l\033[?1006l";
     return text + "\r\n";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores the terminal when the program is killed or crashes, since no destructors run then.
+// Restoring of the terminal if the program is killed or crashes, in which case no destructors run.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,8 +14,9 @@
 
 namespace gpusnoop {
 
-// While it exists, fatal signals, signals that end a program, ExitOnSignal, std::terminate and exit() write `restoring`
-// to the terminal and set its modes before their usual effect. Only one may exist.
+// While it exists, the terminal is restored before a fatal signal, a signal that ends the program, ExitOnSignal,
+// std::terminate or exit() takes effect. Restoring means writing `restoring` to the terminal and setting its modes.
+// Only one object may exist.
 class TerminalRescue {
 public:
     TerminalRescue(int fd, const termios& modes, std::string_view restoring);
@@ -24,17 +25,17 @@ public:
     TerminalRescue& operator=(const TerminalRescue&) = delete;
 };
 
-// Limits the time that ncurses may block on a terminal that accepts no data (stopped by Ctrl-S, or not read). ncurses
-// retries interrupted writes forever, so after half a second /dev/null replaces the terminal until this is destroyed.
-// Only one may exist.
+// Limits the time that ncurses blocks on a terminal that accepts no data (stopped by Ctrl-S, or not read). ncurses
+// retries interrupted writes forever, so after half a second its output goes to /dev/null instead, until this object is
+// destroyed. Only one object may exist.
 class TerminalPatience {
 public:
-    explicit TerminalPatience(int terminal); // descriptor; not owned
-    ~TerminalPatience();                     // restores the terminal's descriptor
+    explicit TerminalPatience(int terminal); // a descriptor, which is not owned
+    ~TerminalPatience();                     // restores the descriptor
     TerminalPatience(const TerminalPatience&) = delete;
     TerminalPatience& operator=(const TerminalPatience&) = delete;
 
-    bool ran_out() const; // some output was discarded
+    bool ran_out() const; // true if output was discarded
 
 private:
     int terminal_;
@@ -47,26 +48,28 @@ private:
 // Checks and setup before ncurses starts.
 inline constexpr auto no_terminal_needed = "-b prints plain tables, -j prints JSON lines; neither needs a terminal";
 
-// Sets LC_CTYPE to the user's locale. Over ssh this machine often lacks that locale: C.UTF-8 then replaces a UTF-8 one.
+// Sets LC_CTYPE to the user's locale. If this machine lacks that locale, which is common over ssh, uses C.UTF-8 instead
+// of a UTF-8 locale.
 void set_locale();
 
-// Throws Error if standard input or output is not a terminal, or its type (TERM) is unknown or too limited.
+// Throws Error if stdin or stdout is not a terminal, or its type (TERM) is unknown or too limited.
 void check_terminal();
 
-// Escape sequences that undo a screen without ncurses: attributes, keypad, cursor, alternate screen. Call after
+// Escape sequences that restore the terminal without ncurses: attributes, keypad, cursor, alternate screen. Call after
 // newterm().
 std::string restoring_text();
 
 // Appearance of a style.
 struct Look {
-    short foreground = -1; // colour number; -1: the terminal's default
+    short foreground = -1; // number of the colour; -1: the terminal's default
     short background = -1;
     unsigned attributes = 0; // ncurses WA_...
 };
 
 using Theme = std::array<Look, static_cast<size_t>(Style::count)>;
 
-// Uses the first eight colours, readable on light and dark backgrounds, and grey if the terminal has sixteen.
+// A theme for a terminal with `count` colours, readable on light and dark backgrounds. It uses the first eight colours,
+// and grey if there are sixteen.
 Theme colours(int count);
 Theme mono();
 
