@@ -94,7 +94,7 @@ private:
     std::vector<bool> has_detail_;      // per row
     size_t detailed_ = 0;               // number of rows with full detail
     std::map<ImageId, size_t> rows_of_; // number of rows with full detail, by process
-    std::set<ImageId> coarse_;          // processes whose new calls are added to coarse rows
+    std::set<ImageId> coarse_;          // processes that may not add rows with full detail
 };
 
 } // namespace gpusnoop

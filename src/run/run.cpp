@@ -30,7 +30,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t remarks_max = 64; // maximum number of remarks to print with each line about attached probes
+constexpr size_t remarks_max = 64; // limit on the remarks that each record about attached probes contains
 
 // Adds keys to a BPF map that is used as a set.
 template<class Key>
