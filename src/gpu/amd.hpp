@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AMD GPUs, read from the sysfs files of the kernel drivers amdgpu and KFD (ROCm): /sys/class/drm/cardN/device and
-// /sys/class/kfd/kfd/topology. No library is needed; ROCm's would report nothing more. Linux 6.1 to 7.3.
+// /sys/class/kfd/kfd/topology. No library is needed, as ROCm's would report nothing more. For Linux 6.1 to 7.3.
 #pragma once
 
 #include "gpu/nvml.hpp"

@@ -26,20 +26,20 @@ std::string_view nv_status_name(uint32_t status);       // NV_ERR_NO_MEMORY
 
 // The purpose of a class of objects.
 enum class ClassKind : uint8_t {
-    other, // and unknown classes
+    other, // includes unknown classes
     client,
     device,
     memory,
     virtual_memory, // reserved addresses without memory
     address_space,
     channel,
-    channel_group, // and objects that the channels of a group share
+    channel_group, // includes objects that the channels of a group share
     compute,
     copy,
     graphics,
     video,
     event,
-    profiler, // and debuggers
+    profiler, // includes debuggers
     display,
     doorbell,
 };
@@ -49,7 +49,7 @@ ClassKind class_kind(uint32_t class_number);
 // True if work reaches the GPU through objects of this kind: channels, and the engines attached to them.
 bool submits_work(ClassKind kind);
 
-// An error that NVIDIA's driver reports of a GPU.
+// An error that NVIDIA's driver reports about a GPU.
 struct Xid {
     std::string_view name;    // the driver's mnemonic
     std::string_view meaning; // in plain words, without a full stop

@@ -13,7 +13,7 @@ namespace gpusnoop {
 struct Gpu {
     enum class By : uint8_t {
         none,
-        index,   // of nvidia-smi
+        index,   // as in nvidia-smi
         file,    // N of /dev/nvidiaN, if the index is unknown
         ordinal, // of CUDA; processes number their devices differently, e.g. due to CUDA_VISIBLE_DEVICES
     };

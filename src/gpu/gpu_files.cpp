@@ -209,7 +209,7 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
         const auto gpu = consume_named_number(line, "gpu");
         const auto instance = gpu ? consume_named_number(line, "/gi") : std::nullopt;
         if (!instance)
-            continue; // "config 1", "monitor 2"
+            continue; // a line such as "config 1" or "monitor 2"
         const auto compute = consume_named_number(line, "/ci");
         if (const auto minor = consume_named_number(line, "/access "))
             minors[*minor] = {*gpu, static_cast<uint16_t>(*instance),

@@ -107,7 +107,8 @@ std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
     return printable({room.data(), strnlen(room.data(), text_length)});
 }
 
-// Built from the numbers, because the text's domain has 4 digits in older versions and 8 in newer ones.
+// The PCI address, built from its numbers, because the domain in NVML's text has 4 digits in older versions and 8 in
+// newer ones.
 std::string NvmlDeviceQueries::pci(NvmlDevice device) const
 {
     const auto at = nvml_fill<Pci>(pci_, device);

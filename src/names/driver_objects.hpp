@@ -22,7 +22,7 @@ namespace gpusnoop {
 
 class DriverObjects {
 public:
-    // The driver has returned `handle` for the kernel with this (mangled) name.
+    // To be called when the driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
     // True if the process has a kernel with this name. Finding such a name in an object confirms the
@@ -64,8 +64,8 @@ public:
         const std::string& build_id;
     };
 
-    // HIP has returned `handle` for the kernel with this name. If the object contains another name, no name from this
-    // library is trusted any more.
+    // To be called when HIP has returned `handle` for the kernel with this name. If the object contains another name,
+    // names from this library are not trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
     // The (mangled) name in the object at `handle`. nullopt while the path is not trusted, or if the text that the path

@@ -79,7 +79,7 @@ private:
     };
 
     std::map<Key, Known> files_;
-    std::set<Key> seen_; // examined by scan()
+    std::set<Key> seen_; // files that scan() has examined
     std::deque<Wanted> wanted_;
 };
 

@@ -16,7 +16,7 @@ constexpr uint32_t longest_window = 512;       // maximum bytes between two call
 constexpr uint32_t first_window = 128;         // bytes before the first call that are decoded
 constexpr uint64_t max_names_read = 128 << 20; // bytes in total, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // called functions, while one of them is being identified
+constexpr size_t targets_max = 64 << 10; // functions of which calls are collected, to identify one
 constexpr size_t trials = 64;            // calls per function that are examined to identify the function
 constexpr size_t candidates_max = 8;     // functions that are examined, those with the most calls
 

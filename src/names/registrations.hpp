@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// A call, and the number of bytes before it that set its arguments.
+// A call, and the number of code bytes before it that set its arguments.
 struct CallSite {
     uint64_t address = 0;
     uint32_t window = 0;
@@ -45,7 +45,7 @@ struct Registrations {
 // Serialized form, for messages between processes and for the cache on disk.
 std::string encode(const Registrations& registrations);
 
-// nullopt if encode() cannot have made these bytes. The addresses in them are not checked.
+// nullopt if the bytes are not valid output of encode(). The addresses in them are not checked.
 std::optional<Registrations> decode_registrations(std::span<const char> bytes);
 
 // Serializes to an anonymous file (memfd). Empty if the file cannot be created.

@@ -197,7 +197,7 @@ Scanner::Scanner()
 
 bool Scanner::begin(pid_t about, const Fd& file)
 {
-    reader_.retire_idle(); // a new helper for each file, because the CPU limit applies to a helper
+    reader_.retire_idle(); // the CPU limit covers all work of a helper, so each file needs a new one
     answer_.reset();
     is_busy_ = reader_.post(about, "scan", file.get());
     return is_busy_;

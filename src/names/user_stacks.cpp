@@ -44,7 +44,7 @@ std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<
     return all;
 }
 
-// "step+0x1f (train)", "libtorch.so+0x1234", "0x7f00"
+// Splits a line such as "step+0x1f (train)", "libtorch.so+0x1234" or "0x7f00".
 CodeFrame native_part(const std::string& line)
 {
     CodeFrame part{.language = "native", .function = {}, .file = {}, .line = {}};

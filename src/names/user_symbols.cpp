@@ -122,7 +122,7 @@ std::span<char> vdso()
 class SymbolFile {
 public:
     struct Symbol {
-        uint64_t start = 0; // in the file's own virtual addresses
+        uint64_t start = 0; // virtual address in the file
         uint64_t end = 0;
         std::string_view name; // ends at a zero, or at "@VERSION"
         unsigned rank = 0;     // symbol_rank()

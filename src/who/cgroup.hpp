@@ -28,7 +28,7 @@ std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 class CgroupTarget {
 public:
     // argument: a path, a path below a mount, a container id or its beginning, a container's name, or
-    // pod:NAMESPACE/NAME. Users' containers are considered only if no container of root's matches. Throws Error if
+    // pod:NAMESPACE/NAME. Users' containers are considered only if none of root's containers matches. Throws Error if
     // nothing or more than one container matches; UsageError if the argument is malformed.
     CgroupTarget(const std::string& argument, const std::string& host_root);
 

@@ -181,7 +181,7 @@ public:
     explicit PathReader(bool nodes) : nodes_(nodes) {}
 
     void read(std::string_view name, std::string_view parent);
-    // The following names were chosen by a user.
+    // To be called when the names that are read next were chosen by a user.
     void delegate_to(std::optional<uint32_t> uid);
     CgroupOwner extract();
 
@@ -192,7 +192,7 @@ private:
     void read_of_user(std::string_view name, std::string_view parent);
     void read_of_node(std::string_view name, std::string_view parent);
 
-    // The author of the names that are read next; those of `container` are ignored.
+    // The author of the names that are read next. Names chosen by a container are ignored.
     enum class By : uint8_t { host, user, container, node };
 
     bool nodes_; // see Delegation
@@ -303,7 +303,7 @@ void PathReader::delegate_to(std::optional<uint32_t> uid)
 {
     if (by_ == By::user)
         return;
-    // Cgroups that users create inside of a container, pod or job belong to that.
+    // Cgroups that users create inside of a container, pod or job are part of it.
     const bool owned = by_ != By::host || !owner_.pod_uid.empty() || !owner_.slurm_job.empty();
     by_ = !owned && uid ? By::user : By::container;
     user_ = uid;

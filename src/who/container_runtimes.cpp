@@ -353,7 +353,7 @@ void each_listed(std::string_view text, const VisitRecord& visit)
             record.id = value;
         else if (at.size() == 3 && at[1] == "names" && at[2] == "0")
             name = value;
-        else if (at.size() == 2 && at[1] == "metadata") // JSON in JSON
+        else if (at.size() == 2 && at[1] == "metadata") // the value is JSON, too
             each_json_string(value, [&](const JsonPath& inner, const std::string& image) {
                 if (inner.size() == 1 && inner[0] == "image-name")
                     record.set_image(image);

@@ -46,7 +46,7 @@ ImageId Processes::track(uint32_t pid)
     }
     const auto process = static_cast<pid_t>(pid);
     const uint64_t start_ns = start_time_ns(process);
-    if (!start_ns || !has_memory(process)) // a zombie has a start time
+    if (!start_ns || !has_memory(process)) // a zombie has a start time, but no memory
         return unseen(pid);
     const std::string lines = cgroup_lines(process);
     ProcessCgroups groups = gpusnoop::cgroups_of(lines, cgroup_mounts_);

@@ -61,7 +61,7 @@ public:
     // ids: the cgroups of a call. If they are 0, the cgroups of the process's first call are used.
     const Owner& owner(const ImageId& image, const cgroups& ids);
 
-    // All calls after this time are traced. boot_ns: CLOCK_BOOTTIME.
+    // Sets the time from which all calls are traced. boot_ns: CLOCK_BOOTTIME.
     void set_tracing_start(uint64_t boot_ns) { began_ns_ = boot_ns; }
     // True if one of the images may have made calls before tracing began. Such calls are unknown.
     bool any_began_before_tracing(const std::set<ImageId>& images) const;
@@ -129,7 +129,7 @@ public:
     // The process now runs another program, whose only thread has this name. Returns true if that removes the process.
     bool on_exec(pid_t pid, std::string_view name);
     void remove(pid_t pid) { pids_.erase(pid); }
-    // Adds processes by the names of all their threads.
+    // Adds all processes that have a thread with a matching name.
     void rescan();
 
 private:
