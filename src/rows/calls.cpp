@@ -170,7 +170,7 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
         delta[CALL_MAX_NS] =
             std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // the maximum may be from an earlier interval
         seen = now;
-        // or a copy batch without copies
+        // rows with calls, or with a copy batch that contains no copies
         if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
             deltas.push_back(delta);
         if (is_finished(key)) {

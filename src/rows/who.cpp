@@ -276,7 +276,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // if exceeded, all are forgotten, and so reported again
+constexpr size_t reported_max = 65'536; // processes; above this, all are forgotten, and so reported again
 
 std::vector<Column> columns_of_process()
 {

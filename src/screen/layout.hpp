@@ -21,8 +21,7 @@ struct Rect {
     bool operator==(const Rect&) const = default;
 };
 
-// --- regions, from top to bottom
-// ----------------------------------------------------------------------------------------------
+// --- regions, from top to bottom -------------------------------------------------------------------------------------
 
 struct Regions {
     Rect title, gpus, facts, troubles, header, rows, totals, footer; // all are as wide as the screen
