@@ -11,7 +11,7 @@
 #include "shared/python.h"
 #include "shared/stack.h"
 
-/* Frames are adjacent in memory, so many are read at a time, which takes 12 ns per frame instead of 75 ns. */
+/* Frames are adjacent in memory, and many are read at a time, which takes 12 ns per frame instead of 75 ns. */
 #define FRAME_BYTES 80 /* bytes of a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
 #define DATA_WINDOW 4176     /* bytes of the interpreter's own stack, in which callers come first */

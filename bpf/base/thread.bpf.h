@@ -47,8 +47,8 @@ struct open_call {
 };
 
 #ifndef OPEN_CALLS
-#define OPEN_CALLS                                                                                                     \
-    4 /* a power of two: a runtime call, the driver call inside it, a host function called from there, ... */
+/* A power of two: a runtime call, the driver call inside it, a host function called from there, ... */
+#define OPEN_CALLS 4
 #endif
 
 #define CONTEXTS_BELOW 8 /* a power of two; contexts deeper in the stack become unknown */
@@ -227,7 +227,7 @@ INLINE struct runtime_call* runtime_call_around(struct pt_regs* ctx, struct task
     return thread ? inside_runtime(ctx, task, thread) : 0;
 }
 
-/* Records the begin of a runtime call, inside which `driver_calls` are expected. */
+/* Records the start of a runtime call, inside which `driver_calls` are expected. */
 INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func, u32 driver_calls)
 {
     struct thread_state* thread = thread_state_create(task);

@@ -93,8 +93,8 @@ ARRAY_MAP(window_stacks, 1, struct window_stack);
 const volatile __u32 window_stacks_mask = 0;
 
 /* Bytes of the stack in use. They end at the thread control block, which glibc keeps at the base of a thread's stack;
- * in the first thread, at the stack's begin, which the kernel knows. For other stacks, such as those of coroutines,
- * only the distance to the first frame is known. */
+ * in the first thread, at the stack's base, which the kernel knows. For other stacks, such as those of coroutines, only
+ * the distance to the first frame is known. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();

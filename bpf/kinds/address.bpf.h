@@ -88,8 +88,8 @@ INLINE bool has_room(const struct address_space* space)
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-#define RANGES_OF_ALLOCATION                                                                                           \
-    4 /* minimum charged per allocation; `ranges` is larger than `allocations` by this factor */
+/* Least number of ranges that an allocation is charged for; `ranges` is this many times as large as `allocations`. */
+#define RANGES_OF_ALLOCATION 4
 
 INLINE u64 entries_for(u32 blocks)
 {

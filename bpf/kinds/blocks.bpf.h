@@ -140,7 +140,7 @@ INLINE bool is_stopped(struct task_struct* task)
     return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
 }
 
-/* 5.15 (dd6e10fbd9fb) */
+/* bpf_task_pt_regs() exists since 5.15 (dd6e10fbd9fb). */
 INLINE struct pt_regs* regs_of(struct task_struct* task)
 {
     return (struct pt_regs*)bpf_task_pt_regs(task);
@@ -213,7 +213,7 @@ INLINE void describe_block(struct task_struct* task, const struct thread_time* t
 const volatile bool stacks_of_blocks = false;
 const volatile bool count_blocks = false; /* count blocked time by stack, in addition to stacks in lines */
 
-/* 1 entry if stacks are not requested. */
+/* Reduced to 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
 
 PREALLOCATED_HASH_MAP(block_counts, 16384, struct block_key, struct block_count);
@@ -248,7 +248,7 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
         lose(LOSS_BLOCK, 1);
         return;
     }
-    count->sum += ns; /* written only by the thread's CPU */
+    count->sum += ns; /* no atomic addition: only the thread's CPU writes to it */
     count->times++;
 }
 
@@ -257,7 +257,7 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
 
 const volatile bool count_files = false;
 
-/* 1 entry if files are not requested. */
+/* Reduced to 1 entry if files are not requested. */
 PREALLOCATED_HASH_MAP(file_counts, 16384, struct file_key, struct file_count);
 
 INLINE struct file_count* new_file_count(const struct file_key* key, struct file* file)
@@ -270,7 +270,7 @@ INLINE struct file_count* new_file_count(const struct file_key* key, struct file
     return count;
 }
 
-/* A bucket is written only by its thread's CPU. */
+/* Needs no atomic additions, because only the thread's CPU writes to an entry. */
 OWN_FRAME int count_of_file(struct file* file, u32 place, u64 bucket, u64 sum)
 {
     struct file_key key = {.place = place, .bucket = bucket};
@@ -322,8 +322,8 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
 #define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, which was counted */
 #define OPERATION 255 /* REQ_OP_MASK */
 
-/* Attached only if files are requested: hooks all disk I/O on the machine. Writeback is not counted, because other
- * threads do it than those that wrote. */
+/* Attached only if files are requested, because it hooks all disk I/O on the machine. Writeback is not counted, because
+ * other threads do it than those that wrote. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)
 {

@@ -7,7 +7,7 @@
 #include "kinds/address.bpf.h"
 #include "kinds/context.bpf.h"
 
-/* Look up whether host memory is pinned or pageable, even if the call already says that it is host memory. */
+/* Distinguish pinned and pageable memory, even if a call gives the kind of memory only as host memory. */
 const volatile bool per_memory = false;
 const volatile bool measure_rate = false; /* histogram of rates instead of durations */
 

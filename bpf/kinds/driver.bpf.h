@@ -98,7 +98,7 @@ INLINE void read_command(struct driver_call* call)
     }
 }
 
-/* request, argument: of an ioctl, else 0. Returns false if the call is not traced. */
+/* request and argument are 0 unless the call is an ioctl. Returns false if the call is not traced. */
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -18,10 +18,10 @@ const volatile bool gaps_of_streams = false; /* gaps between launches into the s
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
-/* 1 entry if gaps are not counted. */
+/* Reduced to 1 entry if gaps are not counted. */
 HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 
-/* 1 entry if gaps are not per stream. */
+/* Reduced to 1 entry if gaps are not per stream. */
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* Words of an open call that describe its launch. */

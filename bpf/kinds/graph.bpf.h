@@ -175,7 +175,7 @@ INLINE bool makes_graphs(u32 kind)
 }
 
 /* Handles the end of a capture, which becomes a graph or extends one. Puts the graph's handle into words->graph.
- * Returns the duration of the capture; 0 if its begin was not seen. */
+ * Returns the duration of the capture; 0 if its start was not seen. */
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};

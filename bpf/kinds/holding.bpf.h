@@ -85,7 +85,7 @@ struct context_held {
     u64 entries;
 };
 
-/* Sums of live contexts. */
+/* Only contexts that have not ended. */
 HASH_MAP(context_bytes, 16384, struct context_number, struct context_held);
 
 INLINE struct held_bytes* bytes_of(const struct image* image)

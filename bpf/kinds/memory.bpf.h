@@ -272,7 +272,8 @@ INLINE int free_entry_body(struct pt_regs* ctx)
     struct held entry = {};
     if (follow && find_held(&place, &entry)) {
         fill_from_held(&kept.call, &entry);
-        /* Each launch of a graph allocates the graph's memory again, so only the graph's own free node ends it. */
+        /* Each launch of a graph allocates the graph's memory again, so only the graph's own free node frees it for
+         * good. */
         if (entry.holding == HOLDING_GRAPH && !in_graph)
             key->flags |= CALL_UNTRACKED;
         else
@@ -392,7 +393,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     return 1;
 }
 
-/* Counts physical memory as freed, which has no handle and no mapping any more. */
+/* Counts physical memory as freed, because it has no handle and no mapping any more. */
 INLINE void count_physical_freed(struct task_struct* task, const struct ended_call* ended, u64 number)
 {
     const struct image* image = &ended->kept->call.key.image;

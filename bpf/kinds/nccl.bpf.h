@@ -125,7 +125,7 @@ const volatile bool stacks_of_calls = false;
 
 #define CALLER_FRAMES 64
 
-/* 1 entry if stacks are not requested. */
+/* Reduced to 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(call_stacks, 16384, CALLER_FRAMES);
 
 #define COMMS_AT_ONCE 16 /* communicators that one call creates, one per device */

@@ -171,9 +171,9 @@ HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 /* Event -> number of the capture in which it was recorded. A stream that waits for the event joins the capture. */
 HASH_MAP(captured_events, 16384, struct handle_number, u64);
 
-__u64 captures_begun = 0; /* also the last number assigned */
-__u64 captures_open =
-    0; /* number of open captures; if 0, lookups are skipped. The front end subtracts those of exited processes */
+__u64 captures_begun = 0; /* number of captures so far, and the last number assigned */
+/* Number of open captures. If it is 0, lookups are skipped. The front end subtracts those of exited processes. */
+__u64 captures_open = 0;
 __u64 swept_ns = 0; /* time of the last cleanup of ended captures */
 
 #define SWEEP_PAUSE_NS 1000000000ULL
@@ -219,7 +219,7 @@ INLINE bool under_capture(const struct image* image, u64 stream)
     return capture_of(image, stream) != 0;
 }
 
-/* False if the capture has already ended. */
+/* Deletes a capture. False if it has already ended. */
 INLINE bool forget_capture(const struct image* image, u64 number)
 {
     struct handle_number key = {.image = *image, .number = number};

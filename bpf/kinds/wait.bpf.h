@@ -15,8 +15,8 @@ const volatile bool show_waiting = false;
 const volatile bool stacks_of_waits = false; /* sample stacks even if per_stack is not set: see sample_stack() */
 
 /* Time of the last report. A call that began before it has been reported in part, so after its return it is kept at its
- * thread's place, where the front end reads it, instead of being counted by row. The lowest bit alternates between
- * reports, because the front end may still be reading calls that were kept for the previous report. */
+ * thread's place. The front end reads its time from there, not from its row (CALL_IN_PARTS). The lowest bit alternates
+ * between reports, because the front end may still be reading calls that were kept for the previous report. */
 __u64 reported_ns = 0;
 
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,

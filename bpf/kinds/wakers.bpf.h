@@ -76,7 +76,7 @@ INLINE u64 expiring_timer(u32 kind)
     return expiring ? *expiring : 0;
 }
 
-/* Attached only if wakers are reported: hooks every timer on the machine. */
+/* Attached only if wakers are reported, because it hooks every timer on the machine. */
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_begins, void* timer)
 {
@@ -170,8 +170,8 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* Parts of the blocked thread in which another thread can be the waker. In the others, the thread is said to wait for a
- * device, whatever wakes it. */
+/* Parts of the blocked thread in which another thread can be the waker. In other parts, the thread counts as waiting
+ * for a device, whatever wakes it. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
@@ -191,10 +191,10 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
 
 const volatile bool follow_wakers = false;
 
-/* Current gap of each thread, by place. 1 entry if gaps are not requested, or are per stream. */
+/* Current gap of each thread, by place. Reduced to 1 entry if gaps are not requested, or are per stream. */
 ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
-/* 1 entry if wakers are not requested. */
+/* Reduced to 1 entry if wakers are not requested. */
 PREALLOCATED_HASH_MAP(followed_threads, 1024, u32, struct waking_thread);
 
 INLINE struct waking_thread* followed_of(u32 tid)
@@ -218,7 +218,7 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Ends a period. Replaces the totals at its begin by the time of each part within it, and returns its length. */
+/* Ends a period. Replaces the totals at its start by the time spent in each part, and returns its length. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;

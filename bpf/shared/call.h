@@ -18,7 +18,7 @@
 #define CALL_NOT_READY 4    /* a poll: the work is not done yet */
 #define CALL_IN_PARTS 8     /* a report was made during the call, so its time is split between reports elsewhere */
 #define CALL_UNTRACKED 16   /* an allocation that cannot be matched with its free: not part of live memory */
-#define CALL_SUBJECT 32     /* an ioctl's command, class or function is known */
+#define CALL_SUBJECT 32     /* call_key.subject has an ioctl's command, class or function */
 #define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
 #define CALL_GENERATION 128 /* which of two generations a row in the table belongs to (base/call.bpf.h) */
 
@@ -59,7 +59,7 @@ struct driver_form {
 
 /* Key of a row. A field that the view does not group by is 0. Shape, size and duration are part of the key as histogram
  * buckets: a kernel has few of each, so this is a sparse histogram with a single lookup. Hashing the key is a good part
- * of a call's cost, so rarely used fields come last, and the map's key may end before them. */
+ * of a call's cost, so rarely used fields come last, and the map's keys may be shortened to omit them. */
 struct call_key {
     struct image image;
     __u8 kind; /* enum probe_kind, or enum driver_entry; some values stand for several kinds of the probe table */
@@ -101,7 +101,7 @@ struct copy {
     __u64 source;
     __u32 copies;
     __u8 sized;  /* bytes are known */
-    __u8 begins; /* first copy of its call */
+    __u8 begins; /* this is the first copy of its call */
     __u8 zero[2];
 };
 
@@ -123,7 +123,7 @@ struct memory_call {
 
 /* One graph call. */
 struct graph_call {
-    __u64 graph; /* handle; 0 none */
+    __u64 graph; /* handle; 0: none */
     __u64 exec;
     __u32 kernels; /* known kernel nodes; for a launch, the kernels that it starts */
     __u32 copies;  /* copy and set nodes */
@@ -161,7 +161,7 @@ enum memory_figure {
 
 enum graph_figure {
     GRAPH_KERNELS = FIRST_KIND_FIGURE, /* kernels started by launches */
-    GRAPH_SETUP_NS,                    /* duration of captures, from begin to end, and of instantiations */
+    GRAPH_SETUP_NS,                    /* duration of captures, from start to end, and of instantiations */
     GRAPH_UNKNOWN,                     /* launches of graphs with unknown nodes */
 };
 

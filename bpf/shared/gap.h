@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Gaps: the time from the end of a launching call to the begin of the thread's next launching call. */
+/* Gaps: the time from the end of a launching call to the start of the thread's next launching call. */
 #ifndef GPUSNOOP_GAP_H
 #define GPUSNOOP_GAP_H
 
@@ -19,9 +19,9 @@ struct stream_place {
     __u32 zero;
 };
 
-/* What a call launched. */
+/* The kernel, graph or host function that a call launched. */
 struct gap_launch {
-    __u64 handle; /* handle of the kernel, graph or host function; 0: unknown, because it is not in a register */
+    __u64 handle; /* 0: unknown, because it is not in a register */
     __u32 kind;   /* enum probe_kind */
     __u32 zero;
 };
@@ -44,7 +44,7 @@ enum woken_by {
     WOKEN_BY_INTERRUPT, /* interrupt by a device, the network, or another timer */
 };
 
-/* What woke a thread from its longest blocked time in a period, and why the thread was blocked. */
+/* End of the longest time that a thread was blocked in a period: the waker, and why the thread was blocked. */
 struct waker {
     __u32 pid;
     __u32 tid;     /* 0: not woken by a thread, or not blocked */
@@ -56,7 +56,7 @@ struct waker {
     __u32 by;                 /* enum woken_by */
     __u64 fault;              /* address of a page fault; 0: unknown */
     char file[FILE_NAME];     /* name of the file that was read or written, possibly cut; "": unknown */
-    char folder[FOLDER_NAME]; /* last folder of its path */
+    char folder[FOLDER_NAME]; /* last folder of the file's path */
 };
 
 /* A period of a thread: how long the thread was in each part, and what woke it. */
@@ -65,9 +65,9 @@ struct period {
     struct waker waker;
 };
 
-/* A period in progress. period.ns has the thread's total times at the period's begin. */
+/* A period in progress. period.ns has the thread's total times at the period's start. */
 struct open_period {
-    __u64 since; /* begin, in ns since thread_time.begin_ns; 0: no period */
+    __u64 since; /* start, in ns after thread_time.begin_ns; 0: no period */
     struct period period;
     struct gap_launch before; /* the launch before the gap */
 };
@@ -88,7 +88,7 @@ struct waking_thread {
 struct gap_record {
     __u32 type; /* RECORD_GAP */
     __u32 tid;
-    __u64 time_ns; /* begin, CLOCK_MONOTONIC */
+    __u64 time_ns; /* start of the gap, CLOCK_MONOTONIC */
     struct gap_owner key;
     char comm[16]; /* of the thread */
     __u64 gap_ns;

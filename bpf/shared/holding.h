@@ -16,8 +16,7 @@
  * entries of old epochs. */
 struct address_space {
     __u32 epoch;
-    __u32
-        whole; /* all ranges since the process's first call are known, so memory not known to be pinned is not pinned */
+    __u32 whole;   /* all ranges since the first call are known, so other host memory is pageable */
     __u64 entries; /* entries of this epoch in the tables of allocations and ranges */
 };
 

@@ -24,8 +24,8 @@ enum driver_node {
 
 #define MINOR_ANY 0xfffff /* in a device number: matches all minors of the major that have no entry of their own */
 
-#define NODE_BY_FUNCTION                                                                                               \
-    0x80 /* flag of a node: the driver's functions are hooked, so system calls on the node are not counted */
+/* Flag of a node: the driver's functions are hooked, so system calls on the node are not counted. */
+#define NODE_BY_FUNCTION 0x80
 
 /* Each driver numbers its own commands. */
 enum command_space {

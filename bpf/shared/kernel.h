@@ -127,7 +127,7 @@ struct uprobes_state {
 };
 
 struct mm_struct {
-    unsigned long start_stack; /* begin of the first thread's stack, below its arguments and environment */
+    unsigned long start_stack; /* base of the first thread's stack, below its arguments and environment */
     struct uprobes_state uprobes_state;
 };
 
@@ -230,7 +230,7 @@ struct sched_info {
     unsigned long pcount;            /* number of times that the task got a CPU */
     unsigned long long run_delay;    /* ns spent waiting for a CPU, without the current wait */
     unsigned long long last_arrival; /* last time that it got a CPU, by the queue's clock */
-    unsigned long long last_queued;  /* begin of the current wait, by the queue's clock; 0: not waiting */
+    unsigned long long last_queued;  /* start of the current wait, by the queue's clock; 0: not waiting */
 };
 
 struct thread_struct {

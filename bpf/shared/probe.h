@@ -117,7 +117,7 @@ enum probe_kind {
     KIND_NONE,
     KIND_LAUNCH,        /* one kernel; arguments in registers and stack slots, or in a config structure */
     KIND_LAUNCH_LEGACY, /* calls of KIND_SHAPE have set block and shared memory before */
-    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, described by as many structures with the size of the block */
+    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, each in a structure with the size of the block */
     KIND_LAUNCH_ITEMS,  /* the grid is in work items, not in blocks */
     KIND_GRAPH_LAUNCH,
     KIND_HOST_FUNC,
@@ -278,7 +278,7 @@ struct probe_row {
     __u8 node;           /* enum graph_node */
     __u8 often;          /* called so often that it may have a program of its own */
     __u8 counted_as;     /* enum probe_kind under which tools count it; KIND_LAUNCH for all forms of launch */
-    __u8 types;          /* enum memory_types that ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE have values of */
+    __u8 types;          /* enum memory_types of the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
     struct operand args[ARGUMENTS];
 };
 

@@ -30,8 +30,7 @@ enum cgroup_controller {
 #define CGROUP_DEPTH_UNROLLED 32 /* the same limit before 5.17, which has no bpf_loop */
 #define CGROUP_WALK_MAX 256      /* levels below a target cgroup that are traced with it */
 
-#define CGROUP_ANY_USER                                                                                                \
-    0xffffffff /* users other than the owner have write permission, so any user may create cgroups */
+#define CGROUP_ANY_USER 0xffffffff /* the directory is writable by others, so any user may create cgroups */
 
 /* Names from the innermost directory outwards, each with its zero. A name may contain any byte but zero and slash. */
 struct cgroup_path {

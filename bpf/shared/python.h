@@ -14,7 +14,7 @@
 #define PYTHON_FRAMES (PYTHON_INNER + PYTHON_OUTER)
 #define PYTHON_DEPTH_MAX 1024 /* frames that are read; the outermost ones of deeper stacks are not */
 #define PYTHON_STACKS 4096    /* a power of two, like the next ones */
-#define PYTHON_SAMPLES 1024   /* for tools that sample stacks */
+#define PYTHON_SAMPLES 1024   /* stacks kept by tools that sample stacks */
 #define PYTHON_CODES 16384
 
 #define STACK_OF_PYTHON 0x400000 /* flag in a stack's id: the stack is in python_stacks, with the native stack's id */
@@ -28,11 +28,11 @@
 /* Layout of the interpreter's memory in one process (glibc, 64-bit machines). Offsets in bytes. */
 struct python_layout {
     __u64 start_ns; /* process start, CLOCK_BOOTTIME, rounded to clock ticks; needed because pids are reused */
-    __s32 slot;     /* from the thread pointer to the thread's state */
+    __s32 slot;     /* from the thread pointer to the pointer to the thread's state */
     __u16 thread_id;
-    __u16 frame;          /* in the state: the innermost frame, or a structure that points to it */
-    __u8 frame_in_cframe; /* in that structure: innermost frame; PYTHON_NONE if `frame` is the frame */
-    /* in a frame */
+    __u16 frame; /* in the thread's state: pointer to the innermost frame, or to a structure that points to it */
+    __u8 frame_in_cframe; /* in that structure: pointer to the frame; PYTHON_NONE if there is no structure */
+    /* offsets in a frame */
     __u8 code;
     __u8 previous;
     __u8 instruction;
@@ -41,14 +41,14 @@ struct python_layout {
     __u8 entry;             /* nonzero if C code called the frame; may be PYTHON_NONE */
     __u8 on_heap;           /* not an offset: nonzero if each frame is a separate object */
     __u64 code_mask;        /* bits of the field `code` that are the pointer; the others are a tag */
-    /* in code */
+    /* offsets in a code object */
     __u16 check; /* a unique number (from 3.12 on), or the line table */
     __u16 file;
     __u16 name;
     __u16 first_line;
     __u16 table;
     __u16 first_instruction;
-    /* in a str object, and in a bytes object */
+    /* offsets in a str object (text_...) and in a bytes object (bytes_...) */
     __u16 text_length;
     __u16 text_state;
     __u16 text_ascii;

@@ -57,10 +57,10 @@ struct cpu_use {
 
 struct thread_time {
     __u64 begin_ns; /* time of its first call, CLOCK_MONOTONIC; 0: the place is free */
-    /* Current state, and its begin in ns after begin_ns. They are in one word, so that the program that replaces the
+    /* Current state, and its start in ns after begin_ns. They are in one word, so that the program that replaces the
      * state also accounts for its time. */
     __u64 now;
-    __u64 ns[TIME_PARTS]; /* until the begin of the current state; they add up to that begin */
+    __u64 ns[TIME_PARTS]; /* up to the start of the current state; they add up to the time of that start */
     /* Values at the time when the thread last left its CPU. */
     __u64 queued_before;    /* total wait for CPUs */
     __u64 clock_before;     /* the scheduler's own clock */
@@ -70,10 +70,10 @@ struct thread_time {
     struct cgroups cgroups;
     __u32 tid;
     __u32 other_syscall; /* number + 1 of the last system call that blocked it as TIME_OTHER; 0: none */
-    __u32 apis;          /* layers that it has called, a bit per enum probe_layer */
+    __u32 apis;          /* API layers that it has called, a bit per value of enum probe_layer */
     __u32 collective;    /* number of the probe table row of its last NCCL call, if requested; 0: none */
     __u64 collectives;   /* number of NCCL calls */
-    __u64 interrupted;   /* its state when a hardware interrupt began */
+    __u64 interrupted;   /* its part apart from calls when the last hardware interrupt began */
     __u64 blocked;       /* number of times that it left its CPU to wait */
     __u64 preempted;     /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */

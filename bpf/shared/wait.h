@@ -23,8 +23,7 @@ struct wait_call {
 struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
     struct wait_call now;
-    struct wait_call
-        spanning[2]; /* calls during which a report was made, and that have returned; for even and odd reports */
+    struct wait_call spanning[2]; /* returned calls during which a report was made, for even and odd reports */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
