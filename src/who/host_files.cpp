@@ -46,8 +46,8 @@ std::vector<std::string> HostFiles::list(const std::string& path) const
 {
     std::vector<std::string> names;
     const Fd folder = open(path, O_RDONLY | O_DIRECTORY);
-    const int own =
-        folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1; // a copy, because a DIR closes its descriptor
+    // A copy, because a DIR closes its descriptor.
+    const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1;
     const Directory entries(own >= 0 ? fdopendir(own) : nullptr);
     while (entries && names.size() < max_names) {
         const dirent* const entry = readdir(entries.get());
