@@ -23,7 +23,7 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
 #define GUARDED bpf_ksym_exists(bpf_preempt_disable)
 
-/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. To detect them, we look for
+/* From 6.15 on (e2d8f560d178), global functions may be called under the guard. Such kernels are detected by
  * bpf_res_spin_lock(), which the same release introduced (97eb35f3ad42). Kernels from 6.10 to 6.14 refuse such calls;
  * on these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {

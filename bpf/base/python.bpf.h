@@ -20,7 +20,7 @@
 
 struct python_walk {
     u64 data_start, data_span; /* window of the interpreter's stack: lowest frame, and distance to the highest */
-    u64 c_start, c_span;       /* the same for the window of the thread's stack */
+    u64 c_start, c_span;       /* likewise for the window of the thread's stack */
     u64 frame;                 /* next frame */
     u64 sp;
     u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */

@@ -25,7 +25,7 @@ struct runtime_call {
     u32 zero;
 };
 
-#define DRIVER_CALLS_ANY 0x40000000u /* their number is not known from the arguments */
+#define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls does not follow from the arguments */
 #define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further down is not part of the outer call */
 
 /* State that the entry of a call keeps for its return. The return finds it by the stack pointer. Each program defines
@@ -47,7 +47,8 @@ struct open_call {
 };
 
 #ifndef OPEN_CALLS
-/* A power of two: a runtime call, the driver call inside it, a host function called from there, ... */
+/* Maximum open calls per thread, a power of two: a runtime call, the driver call inside it, a host function called from
+ * there, ... */
 #define OPEN_CALLS 4
 #endif
 
@@ -59,7 +60,7 @@ enum sampled {
     SAMPLED_LAUNCHES,
     SAMPLED_COPIES,
     SAMPLED_POLLS,
-    SAMPLED, /* a power of two */
+    SAMPLED, /* number of kinds, a power of two */
 };
 
 struct sampling {
@@ -83,12 +84,12 @@ struct thread_state {
     struct runtime_call runtime;
     struct outer_call outer;
     u64 last_launch_ns;
-    u64 context;               /* handle of the current context; 0 unknown */
+    u64 context;               /* handle of the current context; 0: unknown */
     u64 below[CONTEXTS_BELOW]; /* contexts below it, current again after a pop */
     u64 depth;
-    u32 device[2]; /* ordinal + 1; 0 unknown. CUDA and HIP number devices separately: see device_by() */
-    u32 place;     /* in the tool's table of threads, + 1; 0 none yet */
-    u32 serial;    /* of the image that this state belongs to: see begin_image() */
+    u32 device[2]; /* ordinal + 1; 0: unknown. CUDA and HIP number devices separately: see device_by() */
+    u32 place;     /* place in the tool's table of threads, + 1; 0: none yet */
+    u32 serial;    /* serial of the image that this state belongs to: see begin_image() */
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
     u64 waited_ns; /* time waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
@@ -124,7 +125,7 @@ INLINE void begin_image(struct thread_state* thread, const struct image* image)
     thread->device[0] = thread->device[1] = 0;
 }
 
-/* Ordinal + 1; 0 unknown. */
+/* Ordinal + 1 of the thread's device, if its state belongs to this image; 0: unknown. */
 INLINE u32 device_in_image(struct thread_state* thread, const struct image* image, u32 layer)
 {
     return *device_by(thread, layer) * is_zero(thread->serial ^ image->serial);
@@ -163,9 +164,9 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX 16 /* between a driver call and its runtime call; NVIDIA's 11.8 has up to five */
+#define FRAMES_CHECKED_MAX 16 /* frames between a driver call and its runtime call; NVIDIA's 11.8 has up to five */
 
-struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost */
+struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost record */
     u64 outer;
     u64 return_address;
 };

@@ -30,7 +30,7 @@ INLINE bool is_throttled(struct task_struct* task)
     return HAS_QUOTAS && READ(task, se.cfs_rq, throttle_count) > 0;
 }
 
-/* The thread leaves its CPU: records what end_queueing() needs. */
+/* Called when the thread leaves its CPU. Records the values that end_queueing() needs. */
 INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
 {
     time->queued_before = task->sched_info.run_delay;

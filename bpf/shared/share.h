@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Use of the tables that all processes fill: see base/share.bpf.h. */
+/* Each process's share of the tables that all processes fill: see base/share.bpf.h. */
 #ifndef GPUSNOOP_SHARE_H
 #define GPUSNOOP_SHARE_H
 
