@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fake machine with AMD GPUs: a /sys/class as amdgpu and KFD of Linux 6.12 create it, mounted over the real one for a
-tool. unit/gpu/amd_host.hpp fakes more files."""
+"""Fake machine with AMD GPUs: a folder with the files that amdgpu and KFD of Linux 6.12 create in /sys/class. It is
+mounted over the real one, for a tool only. unit/gpu/amd_host.hpp fakes more files."""
 import os
 
 import harness
@@ -56,6 +56,6 @@ class AmdMachine:
             self.write(f"{folder}/stats_{kfd_id}/cu_occupancy", units)
 
     def enter(self):
-        """For preexec of a tool: mounts the fake /sys/class."""
+        """Preexec function for a tool: mounts the fake /sys/class."""
         system.private_mounts()
         system.mount(self.folder, "/sys/class", None, system.MS_BIND)

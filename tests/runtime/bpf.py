@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded BPF programs, maps and links, read by bpf(2), which is a hundred times as fast as running bpftool. Offsets are
-from linux/bpf.h, whose structs only grow at their ends."""
+"""Loaded BPF programs, maps and links, read by bpf(2), which is a hundred times faster than running bpftool. Offsets
+are from linux/bpf.h, whose structs only grow at their ends."""
 import collections
 import ctypes
 import errno

@@ -11,10 +11,11 @@ from truth import same_counts
 
 
 def check_others_hit_no_probes(tier, select, end, **options):
-    """Counts the calls of a workload with these options, while another workload and its child hit no breakpoint and run
-    no BPF program. select(pid) returns the tool's arguments that select the first; end(tool) ends the tool."""
+    """Traces a workload with these options, and checks that another workload and its child meanwhile hit no breakpoint
+    and run no BPF program. select(pid) returns the arguments that make the tool trace only that process; end(tool) ends
+    the tool."""
     system.need_tier(tier)
-    # perf probes are detached one by one, which takes long: use fewer.
+    # With perf, probes are detached one by one, which takes long, so use fewer.
     form, mode = ("workload-driver", []) if tier == "perf" else ("workload", ["-l", "--api", "both"])
     target = Workload("launch vecadd 10", form, **options)
     other = Workload("launch vecadd 10000; fork; touch {dir}/child; wait {dir}/end; launch vecadd 10000; end", form)

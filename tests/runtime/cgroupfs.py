@@ -34,7 +34,7 @@ def members(fd):
 
 def remove_levels(mount, names, kept):
     """Removes a cgroup and its parents down to the first `kept` levels, and kills the processes inside. Levels that
-    other cases use meanwhile stay."""
+    other cases are using stay."""
     for depth in range(len(names), kept, -1):
         end = time.monotonic() + 20
         while time.monotonic() < end:

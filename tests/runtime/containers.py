@@ -48,14 +48,14 @@ def need_hierarchy(name):
 # --- cgroups ---------------------------------------------------------------------------------------------------------
 
 class Cgroup:
-    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. `make=False`: it
-    is created elsewhere, and removed here."""
+    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. `make=False`:
+    the case creates it in another way; it is still removed."""
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
         self.names = [name for name in path.split("/") if name]
         if not self.names[0].startswith(own):
-            harness.must_be_alone()  # other cases may use the same levels; whichever ends last removes them
+            harness.must_be_alone()  # other cases may use the same levels; the last case to end removes them
         self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
         self.path = self.mount + self.inside
         self.kept = 0  # number of levels that existed before
@@ -92,7 +92,8 @@ class Cgroup:
         return self
 
     def join(self):
-        """For preexec: the program is in the cgroup from its first instruction."""
+        """Preexec function: moves the process into the cgroup, so that the program is in it from its first
+        instruction."""
         self.add(0)
 
     def remove(self):
@@ -145,8 +146,8 @@ class HostRoot:
         self.path.mkdir()
 
     def enter(self):
-        """For the tool's preexec: mounts this machine's cgroups below the folder too, as in a container into which the
-        host's root is mounted."""
+        """Preexec function for the tool: mounts this machine's cgroups below the folder, too, as in a container into
+        which the host's root is mounted."""
         system.private_mounts()
         for mount in set(hierarchies().values()):
             (self.path / mount[1:]).mkdir(parents=True, exist_ok=True)

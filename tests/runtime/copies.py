@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of cudamemcpy's rows with the truth, and the copy functions that a workload can call."""
+"""Comparison of cudamemcpy's rows with the workload's truth file, and the copy functions that a workload can call."""
 import functools
 import re
 import subprocess
@@ -27,8 +27,8 @@ def is_copy(call):
 
 
 def in_elements(call):
-    """Whether widths are in elements instead of bytes: 3D copies of the runtime, and of batches, from or to an
-    array."""
+    """Whether the widths of this call are in elements instead of bytes, as in 3D copies by the runtime or in batches,
+    if one end is an array."""
     deep = re.match(r"cudaMemcpy3D|cuMemcpy3DBatch", call["function"])
     return deep and "array" in (call["source"], call["destination"])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of cudagap's times of threads with the threads' own measurements."""
+"""Comparison of the times that cudagap reports for threads with the threads' own measurements."""
 import functools
 import itertools
 import json

@@ -98,13 +98,13 @@ def case(function=None, *, each=None, timeout=180, asan=False, alone=(), long=()
 
 
 def all_but(names, *kept):
-    """For `long`: all names except those kept. unit/columns tests the tables and histograms of the others."""
+    """For `long`: all names except those kept. unit/golden tests the tables and histograms of the others."""
     assert set(kept) <= set(names), set(kept) - set(names)
     return [name for name in names if name not in kept]
 
 
 def all_but_one_in(n, names):
-    """For `long`, if cases differ only in an option."""
+    """For `long`, if cases differ only in an option: all names except every n-th, which stays in make test."""
     return [name for number, name in enumerate(names) if number % n]
 
 

@@ -72,7 +72,8 @@ def programs_of(pid):
 
 
 def call_programs(pid):
-    """Ids of the programs of a process that run on calls. Others identify files and inspect threads (src/proc)."""
+    """Ids of the programs of a process that run on calls. Its other programs identify files and inspect threads
+    (src/proc)."""
     return {number for number in programs_of(pid) if not bpf.program_name(number).startswith(("mapped_inodes", "registers"))}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of gpualloc's rows with the truth, and of the memory it reports with what the stand-in's driver holds."""
+"""Comparison of gpualloc's rows with the truth file, and of the memory it reports with what the stand-in's driver
+holds."""
 import functools
 import json
 from collections import Counter

@@ -10,7 +10,7 @@ import subprocess
 import harness
 from harness import Failure, Skip, check, equal, wait_until
 
-numbers = itertools.count(1)  # part of the names of a workload's and a tool's files in the case's folder
+numbers = itertools.count(1)  # make the names of files in the case's folder unique
 
 # Grid of the launch by which a workload maps its libraries before it is traced. No script uses this grid, so the launch
 # can be removed from the truth.
@@ -123,7 +123,7 @@ def may_lose_stacks(mode):
 
 
 def ignore_and_block_signals():
-    """For preexec: as a program started by a shell with trap '' CHLD, and by a parent that blocks all signals."""
+    """Preexec function: ignores SIGCHLD, as after a shell's trap '' CHLD, and blocks all signals."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
@@ -246,7 +246,7 @@ def common_keys(kind):
 
 
 def use_realtime_priority():
-    """For preexec: lets a measured program run at once even if the machine is busy."""
+    """Preexec function: lets a measured program run without delay even if the machine is busy."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:  # its cgroup has no realtime budget

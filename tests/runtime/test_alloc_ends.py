@@ -208,7 +208,7 @@ def tables_after_1000_exits():
     (harness.here / "on").touch()
     wait_until((harness.here / "all").exists, "all processes have exited", 120)
     for name in tables:
-        exited = exited_pids_in(tool, name)  # fixed now, since unrelated processes may exit at any time
+        exited = exited_pids_in(tool, name)  # read once, since unrelated processes may exit at any time
         wait_until(lambda: not exited & leftovers.pids_in_map(tool, name), f"{name} has no entry of exited processes")
     wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's row")
     wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows only of running processes")
@@ -224,7 +224,7 @@ def tables_after_1000_exits():
 
 @case(timeout=180)
 def more_allocations_than_the_hash_holds():
-    """A hash holds 131,072 allocations, and a trie further ones: leaks are shown, and frees found, in both."""
+    """A hash holds 131,072 allocations, and a trie holds the rest: leaks are shown, and frees are matched, in both."""
     workload = Workload("repeat 150000; alloc c 8; end; touch {dir}/held; wait {dir}/on; repeat 20000; alloc d 8; alloc d 8; free d; free d\n"
                         "end; touch {dir}/more; wait {dir}/end; repeat 149000; free c; end; touch {dir}/few; wait {dir}/over", "workload-driver")
     tools = [Tool("-p", workload.pid, *mode, "-i", "0.5") for mode in (["--leaks"], ["--by", "pid,kind"])]

@@ -10,7 +10,7 @@ from programs import Tool, Workload
 from test_allocs import driver_frees, driver_kinds, runtime_frees, runtime_kinds
 from truth import layer_wanted
 
-# Kinds whose lines have no size, or not each: an unmapping of several mappings has a line for each.
+# Kinds whose lines have no size, or not always. A call that unmaps several mappings has a line for each mapping.
 no_size = {"imported", "multicast", "pool-object"}
 
 failing = """

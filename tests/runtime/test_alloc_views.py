@@ -201,7 +201,8 @@ def histograms(text):
 
 @case
 def lifetimes():
-    """From the allocation's return to the free, by any thread. Unfreed memory and failed calls have none."""
+    """A lifetime lasts from the return of the allocation to the free, by any thread. Unfreed memory and failed calls
+    have none."""
     tool, _ = trace("alloc a 100; alloc b 200 fn=cudaMallocHost; alloc c 300; sleep 400; free a; sleep 400; free b result=1; threads 1\n"
                     "free b; end; repeat 5; alloc d 10 fn=cudaMallocManaged; free d; end", "-H", "lifetime", "--by", "kind", "-m")
     got = histogram(tool, "kind")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cudamemcpy: every copy, set and prefetch by any function is counted once, with its bytes."""
+"""cudamemcpy: every copy, memset and prefetch by any function is counted once, with its bytes."""
 import harness
 from copies import (bare, callable_functions, case, count, expected, exported, modes, not_callable, same, steps, table,
                     trace)

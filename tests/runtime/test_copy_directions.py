@@ -12,7 +12,7 @@ from copies import case, count, expected, same, trace
 from harness import check, equal, wait_until
 from programs import Tool, Workload
 
-# Allocation functions by the memory's side. Sizes are odd, so that ranges end within a page.
+# Names and allocation functions, by where the memory is. Sizes are odd, so that ranges end within a page.
 allocations = {
     "host": [("host", "host"), ("mmap", "mmap")],
     "pinned": [("pa", "cuMemHostAlloc"), ("pb", "cuMemAllocHost_v2"), ("pr", "cuMemHostRegister_v2"),
@@ -112,7 +112,7 @@ def up_to_the_last_byte():
     got = Counter()
     for row in tool.rows:
         got[row["kind"], row["destination"]] += row["copies"]
-    # The pinned block is followed by heap.
+    # Heap memory follows the pinned memory.
     equal(dict(got), {("H2D", "device"): 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9, ("unknown", "unknown"): 5 + 10,
                       ("H2H", "pinned"): 11 + 12 + 13 + 14, ("H2H", "host"): 15}, f"{tool}")
 
@@ -140,8 +140,8 @@ def memory_from_before_tracing():
 
 @case
 def freed_memory_is_unknown():
-    """Copies from and to freed memory are unknown. The script addresses it by an offset from the allocation before
-    it."""
+    """Copies from and to freed memory have an unknown direction. The script addresses freed memory by an offset from
+    the allocation before it."""
     script = ("alloc host 4096 fn=host; alloc d 100000; alloc k 8192; copy 3 fn=cuMemcpy src=host dst=d+100352\n"
               "free k; copy 5 fn=cuMemcpy src=host dst=d+100352; copy 7 fn=cuMemcpy src=d dst=host")
     tool, _ = trace(script, "--by", "kind", form="workload-driver")
@@ -160,7 +160,7 @@ def tagged_addresses():
 
 @case
 def a_failed_call_changes_nothing():
-    """A failed free leaves memory known; a failed allocation adds nothing, whatever its pointer contains."""
+    """After a failed free, the memory is still known; a failed allocation adds none, whatever its pointer contains."""
     script = ("alloc host 4096 fn=host; alloc d 100000; free d result=1; copy 5 fn=cuMemcpy src=host dst=d+99999\n"
               "alloc p 8192 fn=cuMemHostAlloc; free p result=700; copy 7 fn=cuMemcpy src=p+8191 dst=d\n"
               "alloc r 8192 fn=cuMemHostRegister_v2; free r result=713; copy 9 fn=cuMemcpy src=r dst=d\n"

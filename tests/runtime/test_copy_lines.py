@@ -94,7 +94,7 @@ def addresses():
 
 @case
 def unreadable_lines():
-    """Lines lack values that cannot be read; the unreadable rest of a batch is one line."""
+    """Lines lack values that cannot be read; the unreadable rest of a batch has a single line."""
     tool, _ = trace("copy 3 fn=cuMemcpy2D_v2 params=unreadable; copy 2 fn=cuMemcpyBatchAsync sizes=1,2,3 params=unreadable",
                     "-e", form="workload-driver", losses=True)
     got = Counter((e["function"], e["kind"], e.get("bytes"), e["copies"]) for e in tool.events)

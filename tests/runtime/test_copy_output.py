@@ -103,7 +103,7 @@ def sizes_in_buckets(api):
 
 @case
 def rates_of_synchronous_copies():
-    """-H rate excludes asynchronous copies, which return early, sets, failed copies and copies without a size."""
+    """-H rate excludes asynchronous copies (which return early), memsets, failed copies, and copies without a size."""
     tool, truth = trace("copy 101 fn=cuMemcpyHtoD_v2 bytes=3000000 delay_us=300; copy 50 fn=cuMemcpyHtoDAsync_v2 bytes=100\n"
                         "copy 7 fn=cuMemcpyHtoD_v2 result=700 bytes=1000; copy 9 fn=cuMemsetD8_v2 bytes=1000\n"
                         "copy 3 fn=cuMemcpyBatchAsync sizes=100,200; copy 5 fn=cuMemcpyDtoH_v2 bytes=30000 delay_us=300",
@@ -132,7 +132,8 @@ many = "\n".join(f"copy {i % 7 + 2} fn={f} stream={s}" for i, (f, s) in enumerat
 
 @case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
 def a_full_table_spills(mode):
-    """With more rows than the table holds, calls are sent to user space one by one, batches element by element."""
+    """With more rows than the table holds, calls are sent to user space one by one, and batches one element at a
+    time."""
     batches = "\n".join(f"copy {i + 2} fn=cuMemcpyBatchAsync sizes={i},70000,3 stream={i % 4}; copy 2 fn=cuMemcpyBatchAsync "
                         f"sizes=none stream={i % 4}; copy 3 fn=cuMemcpyBatchAsync sizes=1,2 result=700 stream={i % 4}"
                         for i in range(20))

@@ -19,7 +19,7 @@ from programs import Tool, Workload, kill_at_end
 def same(row, measured, part, what):
     """Checks a thread's blocked time, CPU wait and wall time. The rest must fit into the time around the block."""
     held = measured["held_ns"] - measured["cpu_ns"] - measured["queued_ns"]
-    # It may block for the same reason before and after, e.g. on a lock when it joins another thread.
+    # The thread may block for the same reason before and after that, e.g. on a lock when it joins another thread.
     more = measured["wall_ns"] - measured["held_ns"] + measured["around_ns"]
     within(row[part], held, {"around_ns": more}, f"{part} of {what}")
     within(sum_of(row, queued), measured["all_queued_ns"], measured, f"wait for a CPU of {what}")
@@ -50,7 +50,7 @@ def block_reasons(which):
 
 
 def give_terminals_the_number_of(driver):
-    """For preexec: a /proc/devices that lists pseudo-terminals as devices of this driver."""
+    """Preexec function: mounts a /proc/devices that lists pseudo-terminals as devices of this driver."""
     system.private_mounts()
     pathlib.Path("devices").write_text(f"Character devices:\n136 {driver}\n\nBlock devices:\n")
     system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
@@ -58,7 +58,7 @@ def give_terminals_the_number_of(driver):
 
 @case(each={"nvidia": "nvidia-uvm", "amd": "kfd"})
 def blocked_in_a_gpu_driver(name):
-    """Blocks in GPU drivers, and only those, count as driver time."""
+    """Time blocked in GPU drivers, and no other, counts as driver time."""
     threads, measured, _ = trace(Gaps("terminal", 300), preexec=lambda: give_terminals_the_number_of(name))
     (tid, row), = threads.items()
     same(row, measured[tid], "driver_ns", "a device of the driver")
@@ -90,7 +90,7 @@ def a_slow_file(which):
     check(measured[tid]["held_ns"] > 2e8, f"the file was not slow: {measured}")
     same(row, measured[tid], part, "a slow file")
     gap, = lines.finish().events
-    name = "data" if reason == "file" else "slow/data"  # the kernel's entry of a mount's root has no name
+    name = "data" if reason == "file" else "slow/data"  # a mount's root has no name in the kernel
     equal((gap["block_reason"], gap["block_file"]), (part.removesuffix("_ns"), name), f"{gap}")
     within(gap["block_ns"], measured[tid]["held_ns"] - measured[tid]["cpu_ns"] - measured[tid]["queued_ns"], measured[tid], "longest block")
     check(re.fullmatch(rf"{word} \d+\.\d ms on {name}.*", gap["wakers"][0]), f"unexpected text of the waker: {gap['wakers']}")
@@ -119,7 +119,7 @@ def stopped():
     after = time.monotonic_ns()
     measured = gaps.report()
     (tid, row), = sums_by_thread(tool.finish()).items()
-    # It stops and continues only when it has a CPU.
+    # The thread stops and continues only when it has a CPU.
     check(until - since - measured[tid]["all_queued_ns"] - 5e6 <= row["stopped_ns"] <= after - before + 5e6, f"unexpected stopped time: {row}")
     within(sum_of(row, queued), measured[tid]["all_queued_ns"], measured[tid], "wait for a CPU")
     on_cpu(row, measured[tid])
@@ -233,7 +233,7 @@ alloc a 4096 block_us=70000; lookup vecadd; sleep 200
 
 @case(each={"1": 1, "64": 64}, long=["64"])
 def in_calls(count):
-    """Time in a call counts for the call, however it blocks, except waits for a CPU."""
+    """All time in a call counts for the call, however the thread is blocked, except waits for a CPU."""
     workload = Workload(f"threads {count}; {script.replace('alloc a', 'alloc .a')} end" if count > 1 else script,
                         "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "thread")
@@ -283,7 +283,8 @@ def jumped_out_of_a_call():
 
 @case
 def intervals():
-    """Each interval reports unfinished blocks up to its end; the intervals add up to the thread's lifetime."""
+    """Each interval includes the time of blocked threads up to its end; the intervals add up to the thread's
+    lifetime."""
     threads, measured, tool = trace(Gaps("sleep", 1200, 3), "-i", "0.2")
     check(len(tool.rows) >= 15, f"too few rows: {len(tool.rows)}")
     for tid, row in threads.items():
@@ -312,7 +313,8 @@ def per_process():
 
 @case
 def killed_and_exec():
-    """A process killed while blocked has its time until then; a thread's exec begins a new program."""
+    """A process that is killed while blocked is reported with its time until then. After exec, times belong to the new
+    program."""
     gaps = Gaps("sleep", 60000)
     tool = Tool("-p", gaps.pid, "--by", "thread")
     begin = time.monotonic_ns()
@@ -350,7 +352,7 @@ def columns():
 
 
 def without_type(name):
-    """For preexec: kernel BTF in which this type has another name."""
+    """Preexec function: mounts kernel BTF in which this type has another name."""
     system.private_mounts()
     path = "/sys/kernel/btf/vmlinux"
     other = name[:-1] + b"_"

@@ -32,7 +32,7 @@ def trace(gaps, *arguments):
 
 @case(alone=True, each={"at the end": (), "in intervals": ("-i", "0.2")})
 def waiting_for_a_cpu(arguments):
-    """One CPU is shared with three busy processes; at the end, and in intervals."""
+    """One CPU is shared with three busy processes. Checks the report at the end, and reports at intervals."""
     burners(3, on_one_cpu)
     threads, measured, tool = trace(Gaps("cpu", 300, preexec=on_one_cpu), *arguments)
     (tid, row), = threads.items()
@@ -46,7 +46,7 @@ def waiting_for_a_cpu(arguments):
 
 @case
 def asleep():
-    """Eight sleeping threads, in intervals, are off CPU."""
+    """Eight sleeping threads are off CPU in the report of each interval."""
     threads, measured, _ = trace(Gaps("sleep", 600, 8), "-i", "0.2")
     equal(set(threads), set(measured), "threads")
     for tid, row in threads.items():

@@ -11,7 +11,7 @@ functions = {"lock": "futex_wait", "pipe": "pipe_read", "sleep": "nanosleep"}
 
 @case(each={"lock, 1": ("lock", 1), "pipe, 8": ("pipe", 8), "sleep, 8": ("sleep", 8)})
 def longest_block_of_each_thread(which):
-    """The longest block of each thread is the expected one, and its stack shows the reason."""
+    """The longest wait of each thread is the expected one, and its stack shows the reason."""
     reason, count = which
     gaps = Gaps(reason, 300, count)
     tool = Tool("-p", gaps.pid, "-U", "--by", "thread", losses=True)
@@ -31,7 +31,7 @@ def longest_block_of_each_thread(which):
 
 @case
 def of_all_threads():
-    """Blocks with the same stack share a row."""
+    """Waits with the same stack share a row."""
     gaps = Gaps("sleep", 300, 8)
     tool = Tool("-p", gaps.pid, "-U", "-i", "0.2", json=False)
     folded = Tool("-p", gaps.pid, "--folded", json=False)

@@ -54,7 +54,7 @@ def fed_by(*programs, preexec=None):
     kill_at_end(processes[0])
     wait_until(lambda: os.path.exists("up"), "the trainer is up")
     tool = Tool("-p", processes[0].pid, "-l", "50ms")
-    for number, program in reversed([*enumerate(programs)]):  # readers first
+    for number, program in reversed([*enumerate(programs)]):  # start each reader before its writer
         processes.insert(1, subprocess.Popen([sys.executable, "-c", program], stdout=ends[number][1], preexec_fn=preexec,
                                           stdin=ends[number - 1][0] if number else subprocess.DEVNULL))
         kill_at_end(processes[1])
@@ -79,7 +79,8 @@ def a_chain():
         equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "wakers")
         since = [line.split("previous wakeup:")[1] for line in lines[:3]]
         check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
-        # Time from its last wake-up to this one; the trainer first had to get a CPU, and to launch.
+        # Time between two wake-ups by the waker: the gap, and before it the time that the trainer took to get a CPU and
+        # to launch.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
         check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"unexpected time since its last wake-up: {gap}, {before}")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvioctl without a driver: system calls on device nodes without a driver. Results of drivers are tested under other
-kernels, with a stub driver (tests/kernels)."""
+"""nvioctl on device nodes whose driver is not loaded: it counts system calls. tests/kernels tests the results of
+drivers, with a stub driver under other kernels."""
 import os
 import pathlib
 import re
@@ -134,7 +134,7 @@ def monitors_are_left_out():
 
 @case(tool="nvioctl", alone=True)
 def a_monitor_with_a_file_that_hangs():
-    """If reading a monitor's open files hangs, it is not excluded; other monitors are, and Ctrl-C works."""
+    """A monitor is not excluded if reading its open files hangs. Other monitors are excluded, and Ctrl-C works."""
     code = harness.here / "code"
     code.write_bytes(bytes(4096))
     file, server = file_system("hanging", code)
@@ -169,7 +169,7 @@ def attach_is_reported():
 
 
 def with_kfd():
-    """For preexec: a /proc/devices that also has a number for AMD's compute driver."""
+    """Preexec function: mounts a /proc/devices that also has a number for AMD's compute driver."""
     system.private_mounts()
     pathlib.Path("devices").write_text("Character devices:\n195 nvidia\n226 drm\n511 kfd\n510 nvidia-uvm\n\nBlock devices:\n")
     system.mount(os.path.abspath("devices"), "/proc/devices", None, system.MS_BIND)
@@ -177,7 +177,7 @@ def with_kfd():
 
 @case(tool="nvioctl")
 def both_vendors():
-    """Calls to NVIDIA's and AMD's drivers by one process and by two, with the tool's other name."""
+    """Calls of NVIDIA's and AMD's drivers, by one process and by two, with the tool started by its other name."""
     of_nvidia, of_amd = "call RM_FREE 13; call RM_CONTROL 5 subject=0x20800102", (
         "call GET_VERSION 3; call ALLOC_MEMORY_OF_GPU 7 bytes=8192; call WAIT_EVENTS 11; call CREATE_QUEUE 2; call FREE_MEMORY_OF_GPU 4")
     workloads = [Calls(script, preexec=with_kfd) for script in (of_nvidia, of_amd, f"{of_nvidia}; {of_amd}; call UVM_FREE 9")]

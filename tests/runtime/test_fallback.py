@@ -155,7 +155,8 @@ def nvioctl_without_a_program():
 
 @case(each={"own": None, "as before 46ba0e49b642": ["link -1 9", "link [1-9]* 3"]})
 def links_of_one_process(refuse):
-    """On kernels whose links compare the thread id with the target, links have no target, and the programs filter."""
+    """On kernels that compare the target of a link with thread ids instead of process ids, links get no target, and the
+    BPF programs filter by process."""
     system.need_tier("multi")
     threads = "threads 3; launch vecadd 101; end; launch saxpy 53"
     target, other = Workload(threads), Workload(threads)
@@ -186,7 +187,7 @@ kills_under_seccomp = ["call 335 33"]
 
 
 def under_seccomp():
-    """For preexec: a filter that allows everything."""
+    """Preexec function: installs a seccomp filter that allows everything."""
     libc = ctypes.CDLL(None, use_errno=True)
     allow = (ctypes.c_uint64 * 1)(6 | 0x7fff0000 << 32)  # BPF_RET | BPF_K, SECCOMP_RET_ALLOW
     program = struct.pack("HxxxxxxP", 1, ctypes.addressof(allow))

@@ -54,13 +54,13 @@ class Run:
         return self.error_file.read_text(errors="replace")
 
     def traces(self):
-        """Waits until it traces."""
+        """Waits until the tool traces."""
         wait_until(lambda: "Tracing" in self.error or self.process.poll() is not None, "the banner")
         check("Tracing" in self.error, f"it exited with {self.process.poll()}: {self.error}")
         return self
 
     def finish(self, *codes, seconds=60):
-        """Waits until it exits with one of these statuses; returns its messages."""
+        """Waits until the tool exits with one of these statuses; returns its messages."""
         try:
             status = self.process.wait(seconds * harness.patience)
         except subprocess.TimeoutExpired:
@@ -78,7 +78,7 @@ class Run:
 
 
 def waits_for_a_reader(pid):
-    """Whether it waits in poll() for its standard output (it also waits for a new child in poll())."""
+    """Whether the tool waits in poll() for its standard output, rather than for a new child."""
     try:
         with open(f"/proc/{pid}/syscall") as file:
             number, *arguments = file.read().split()
@@ -237,7 +237,7 @@ stdouts = {"closed": (lambda: {"preexec": closed(1)}, "standard output is closed
 
 @case(each=stdouts, long=["for reading", "full"])
 def output_cannot_be_written(row):
-    """If standard descriptors are closed, none of the tool's own takes their number: exit 1, with the reason."""
+    """If standard descriptors are closed, no file that the tool opens gets their numbers; exit 1 with the reason."""
     options, why = row
     workload = Workload("launch vecadd 101")
     run = Run("-p", workload.pid, **options()).traces()
@@ -356,7 +356,8 @@ def few_files(limit):
 
 @case(alone=True)
 def few_files_for_perf():
-    """Tier perf needs two descriptors per probe: too few are reported before any probe is attached."""
+    """Tier perf needs two descriptors per probe. If there are too few, this is reported before any probe is
+    attached."""
     workload = Workload("", "workload-driver")
     messages = Run("-p", workload.pid, "--attach", "perf", "-d", "0.1", tool="cudatop",
                preexec=limited(resource.RLIMIT_NOFILE, 1024)).finish(1)

@@ -55,7 +55,7 @@ def counts_launches_once(kind_and_mode):
 
 @case(each=kinds)
 def counts_launches_without_other_return_probes(kind):
-    """While no other tool has return probes."""
+    """No other tool has return probes on these functions."""
     workload = forwarded(kind, test_layers.mixed)
     tool = Tool("-p", workload.pid)
     workload.go()
@@ -131,7 +131,7 @@ def cudatop_counts_each_call_once(kind_and_mode):
 @case(each={f"{kind} {tier}": (kind, tier) for kind in kinds for tier in ("multi", "tracefs")}, tool="cudatop",
       long=[f"{kind} {tier}" for kind in parts for tier in ("multi", "tracefs")])
 def loses_no_returns(kind_and_tier):
-    """With tiers whose entry program cannot skip the return probe."""
+    """In these tiers, the entry program cannot skip the return probe."""
     kind, tier = kind_and_tier
     system.need_tier(tier)
     workload = forwarded(kind, test_top.launching + test_top.copying + test_top.waiting)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuspend: holders of GPUs and the sources for that, users of GPUs, and sums of time and cost, which equal the
-devices'."""
+"""gpuspend: which pods and jobs hold GPUs and how this is known, which processes use them, and sums of time and cost,
+which equal those of the devices."""
 import csv
 import functools
 import io
@@ -19,7 +19,7 @@ from truth import launched, layer_wanted
 
 case = functools.partial(harness.case, tool="gpuspend")
 
-model, price = "NVIDIA H100 80GB HBM3", 2_950_000  # millionths per hour
+model, price = "NVIDIA H100 80GB HBM3", 2_950_000  # price in millionths per hour
 hour_ns = 3_600_000_000_000
 
 
@@ -258,7 +258,7 @@ def invalid_prices():
 
 @case
 def state_over_restarts():
-    """Killed runs and a finished one add up without counting twice; a file assigns rows to teams."""
+    """Killed runs and a finished one add up, without counting any time twice; a file assigns rows to teams."""
     workload = Workload("forever; launch vecadd 3; sleep 10; end")
     nvml = Nvml(*device(0, f"process {workload.pid} {mib}"), *device(1))
     (harness.here / "teams").write_text("nobody,namespace,x\nthe-team,user,*\n")

@@ -70,7 +70,7 @@ def nodes_on_a_device():
 
 @case(each={form: form for form in ("workload", "workload13", "workload-static")})
 def every_runtime_function(form):
-    """With --api driver, runtime and both, where nothing counts twice."""
+    """With --api driver, runtime and both. With both, no call counts twice."""
     workload = Workload(scripts.get(form, scripts["workload"]), form)
     tools = {api: Tool("-p", workload.pid, "--api", api) for api in ("driver", "runtime", "both")}
     workload.go().wait()

@@ -110,7 +110,7 @@ def reset_frees_memory_of_its_device(version):
     calls.call("hipDevicePrimaryCtxReset", 1, 0)
     calls.order("result", 1)
     calls.call("hipDeviceReset", 1)  # fails
-    calls.call("hipCtxCreate", 1, "&second", 0, 1)  # does not make it current
+    calls.call("hipCtxCreate", 1, "&second", 0, 1)  # does not make the context current
     calls.call("hipMalloc", 1, "&kept", 100)
     calls.call("hipCtxPushCurrent", 1, "second")
     calls.call("hipDeviceReset", 1)  # resets the second device
@@ -181,7 +181,7 @@ def cuda_at_work(calls):
         equal(calls.call(function, count, *arguments), {0: count}, function)
 
 
-# Figures that each tool must report of hip_at_work() and cuda_at_work().
+# Figures that each tool must report for hip_at_work() and cuda_at_work().
 hip_figures = {"launches": 17, "copies": 13, "bytes": 2600, "h2d_bytes": 2600, "calls": 5, "waits": 5, "allocs": 4,
                "live_bytes": 28000, "instantiates": 1, "graph_launches": 11, "kernels_launched": 22}
 cuda_figures = {"launches": 29, "copies": 31, "bytes": 3100, "h2d_bytes": 3100, "calls": 9, "waits": 9, "allocs": 2,
@@ -272,7 +272,8 @@ def names_of_a_running_program(version):
 
 @case(each=versions)
 def objects_with_wrong_names_are_ignored(version):
-    """An object has another name than the program passed to HIP: no object of that library is trusted from then on."""
+    """An object contains another name than the one that the program passed to HIP. From then on, no object of that
+    library is trusted."""
     calls = Calls(library(version))
     for number, name in enumerate(("_Z6vecaddPf", "_Z5saxpyPf")):
         calls.call("hipModuleGetFunction", 1, f"&before{number}", 0, f"'{name}")

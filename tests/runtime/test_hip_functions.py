@@ -13,7 +13,7 @@ from hip_calls import (allocations, captures, copies, destructions, devices, dim
 from programs import Tool
 from tops import rows
 
-# Tested by these cases instead of the lists in hip_calls.
+# Functions that these cases test, so that hip_calls does not list them.
 tested_elsewhere = {"hipInit": "process_traced_from_its_start",
                     "hipDeviceReset": "hip.reset_frees_memory_of_its_device"}
 
@@ -193,8 +193,8 @@ def every_call_about_graphs(version):
 
 @case(each=versions, tool="cudagraph", timeout=120)
 def every_capture(version):
-    """Every way to begin and end a capture, and to extend it to another stream. One of the two is the per-thread
-    stream; launches on both are captured."""
+    """Every way to begin and end a capture, and to extend it to another stream. One of the two streams is the
+    per-thread stream; launches on both are captured."""
     calls = Calls(library(version))
     tool = Tool("-p", calls.pid, "-e")
     functions, want = captures(version), []

@@ -374,8 +374,8 @@ def mappings_that_may_not_be_read():
 
 @case(each={"memfd": "memfd", "hashed": "hashed", "bare": "bare"})
 def a_driver_in_another_form(kind):
-    """In a memfd, as loaders of archives do; with a hash in its name, as in Python wheels; or without section headers,
-    which the loader does not need."""
+    """The driver is in a memfd, as used by programs that load libraries from archives; or has a hash in its name, as in
+    Python wheels; or has no section headers, which the dynamic loader does not need."""
     if kind == "memfd":
         descriptor = os.memfd_create("loader", 0)
         os.write(descriptor, (harness.standin / "libcuda.so.1").read_bytes())

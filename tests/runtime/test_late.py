@@ -117,7 +117,7 @@ def many_at_once():
 
 @tops.case(each={"default": [], "latency": ["-l"]}, alone=True)
 def right_after_the_banner(mode):
-    """The tool measures the cost of its probes at that time. A library mapped meanwhile is probed without delay."""
+    """A library that is mapped while the tool measures the cost of its probes is probed without delay."""
     workloads = [Workload("touch {up}; wait {go}; dlopen; sleep 150; launch vecadd 101; copy 7 fn=cuMemcpyHtoD_v2",
                           "workload-dlopen", warm=False).ready() for _ in range(3)]
     tool = tops.Tool(0.3, *mode, preexec=use_realtime_priority)

@@ -78,7 +78,7 @@ def long_wait(case_tool, after, *arguments):
 
 @waits.case(each={"polls": "sync 1 fn=cuStreamQuery", "waits": "sync 1"})
 def waits_after_a_wait(call):
-    """Only waits are traced: the next one reveals the abandoned one."""
+    """Only waits are traced: the thread's next wait reveals that the previous one was abandoned."""
     tool = long_wait(Tool, f"forever; {call} gap_us=20000; end", "--by", "pid")
     waiting = [row["waiting"] for row in tool.rows]
     equal((max(waiting), waiting[-1]), (1, 0), "the wait was shown, but not at the end")

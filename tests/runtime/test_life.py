@@ -96,7 +96,7 @@ def reader_exits(mode):
 
 @case
 def output_on_a_full_disk():
-    """The tool exits with 1."""
+    """The tool exits with 1, and states the reason."""
     workload = Workload("launch vecadd 10")
     with open("/dev/full", "w") as full:
         tool = Tool("-p", workload.pid, json=False, stdout=full)

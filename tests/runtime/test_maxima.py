@@ -22,7 +22,7 @@ def maximum_of_an_interval(name):
     before = 0
     for begin, end, calls in (("first", "one", 1), ("second", "two", 3)):
         before = len(rows())
-        (harness.here / begin).touch()  # right after a report, so that the next one is after the calls
+        (harness.here / begin).touch()  # make the calls right after a report, so that the next report comes after them
         wait_until((harness.here / end).exists, f"{calls} calls")
         wait_until(lambda: sum(row[count] for row in rows()) == calls, f"reports of {calls} calls")
     (harness.here / "over").touch()

@@ -20,7 +20,7 @@ rank_2_is_late = "comm A; repeat 20; barrier; only 2; sleep 5; end; call A ncclA
 
 
 def bars_of_collectives(timeline, events):
-    """A bar lasts from the arrival of its rank until that of the last rank."""
+    """A bar lasts from the arrival of its rank until the last rank arrives."""
     begin = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "b"}
     end = {event["id"]: event for event in json.loads(timeline.read_text()) if event["ph"] == "e"}
     equal((len(begin), set(begin)), (len(events), set(end)), "bars")
@@ -126,7 +126,7 @@ def histograms(measure):
     tool, _ = trace(2, script, "-H", measure, "--by", "op")
     by_op = {hist["op"]: hist for hist in tool.of_type("hist")}
     counts = {op: sum(bucket["count"] for bucket in hist["buckets"]) for op, hist in by_op.items()}
-    factor = 1 if measure == "skew" else 2  # one skew per collective; other measures per rank's call
+    factor = 1 if measure == "skew" else 2  # one skew per collective; other measures have a value per call of a rank
     equal(counts, {"AllReduce": 10 * factor, "AllGather": 20 * factor}, "counts")
     if measure == "skew":
         check(by_op["AllReduce"]["p50"] >= 4096, f"p50 in us: {by_op['AllReduce']}")

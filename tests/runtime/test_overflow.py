@@ -34,7 +34,7 @@ def many_threads():
 
 @case
 def several_intervals():
-    """The table stays full; later calls are counted all the same."""
+    """The table stays full; later calls are counted, too."""
     workload = Workload("repeat 3\n" + script + "\nsleep 300; end", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "-i", "0.2")
     workload.go()
@@ -43,7 +43,8 @@ def several_intervals():
 
 @case(each={"json": True, "text": False})
 def full_table_and_full_buffer(json):
-    """The tool is stopped while more calls overflow than half of the ring buffer holds: the rest is in a coarse row."""
+    """While the tool is stopped, more calls overflow than half of the ring buffer holds: the rest counts in a coarse
+    row."""
     many = "\n".join(f"launch kernel_{i} 500" for i in range(100))
     workload = Workload(many + "\ntouch {dir}/done; wait {dir}/end; launch kernel_0 10", "workload-driver")
     tool = Tool("-p", workload.pid, "--table-rows", 16, "--ring-mb", 1, "-r", 0, json=json, losses=True)

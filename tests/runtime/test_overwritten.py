@@ -179,7 +179,7 @@ def by_identical_bytes_while_mapped():
 
 @case()
 def while_output_is_blocked():
-    """The tool waits for its reader; the writer of the library does not wait."""
+    """While the tool waits for the reader of its output, the writer of the library does not have to wait."""
     folder = copy_of_standin()
     library = Library(folder)
     workload = Workload("launch vecadd 20000; touch {dir}/done; wait {dir}/never", folder=folder)

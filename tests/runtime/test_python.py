@@ -15,7 +15,7 @@ from programs import Tool, kill_at_end
 
 program = pathlib.Path(__file__).with_name("python_caller.py")
 versions = [f"3.{minor}" for minor in range(8, 15)]
-usual = ("3.8", "3.11", "3.13")  # in make test
+usual = ("3.8", "3.11", "3.13")  # run by make test
 INNER, OUTER = 40, 24            # frames kept of a deep stack
 
 
@@ -287,7 +287,8 @@ sys.stdin.readline()
 
 @case(each={"frame_pointers": "-fno-omit-frame-pointer", "no_frame_pointers": "-fomit-frame-pointer"})
 def a_thread_without_python(form):
-    """The thread's stack has its native callers, no frames of other threads, and a line that marks it as not running Python."""
+    """The thread's stack has its native callers, no frames of other threads, and a line that marks it as not running
+    Python."""
     (harness.here / "thread.c").write_text(thread)
     (harness.here / "starts.py").write_text(starts_thread)
     helper = compiled(harness.here / "thread.c", "-O1", form, "-fno-optimize-sibling-calls")

@@ -55,7 +55,7 @@ def ctrl_c():
 
 @case
 def the_tool_is_killed():
-    """The program, which still waits, exits; otherwise the check for leftovers would find it."""
+    """The waiting program exits, too: otherwise, the check for leftovers would find it."""
     tool = started(["sleep", "60"], banner=False)
     tool.process.kill()
     tool.process.wait()

@@ -69,7 +69,8 @@ calls_in_two_columns = "threads 32; repeat 3; copy 5; alloc .a 4096; copy 2 kind
 
 @case(each={"default": [], "latency": ["-l"]}, asan=True)
 def two_columns(mode):
-    """A synchronous copy is a copy and a wait; a free may be a wait. No call is lost, and an error counts once."""
+    """A synchronous copy counts as a copy and as a wait; a free may count as a wait. No call is lost, and an error
+    counts once."""
     every_wait = every(waits.driver_syncs, waits.driver_copies, waits.driver_frees)
     trace_top(calls_in_two_columns + every_wait, *mode)
 
@@ -93,7 +94,7 @@ graph create H; graph add H kernel 4; graph instantiate H X; graph instantiate H
 
 @case(asan=True)
 def captures_and_instantiations():
-    """Only the driver is traced. Failed ones are errors, and not launches."""
+    """Only the driver is traced. Failed captures and instantiations are errors."""
     workload = Workload(making, "workload-driver")
     tool = Tool("-p", workload.pid, "-i", "0.1")
     workload.go()
@@ -148,7 +149,7 @@ def another_process_counts_nothing():
 
 @case
 def graphs_instantiated_before_tracing():
-    """The number of their kernels is unknown, so it is missing instead of 0."""
+    """The number of kernels of such graphs is unknown, so it is missing instead of 0."""
     workload = Workload("touch {up}; build reduce 3; touch {dir}/built; wait {go}; graph 5", "workload-driver", warm=False)
     wait_until((harness.here / "built").exists, "the graph is built")
     tool = Tool("-p", workload.pid)
@@ -160,7 +161,7 @@ def graphs_instantiated_before_tracing():
 
 @case
 def rows_by():
-    """All groupings have the same sum, and each row has what is known of its calls."""
+    """All groupings have the same sum, and each row has all fields that are known for its calls."""
     script = (launching + copying + waiting + holding + "device 1; launch scale 7; copy 3; sync 2; alloc k 999\n"
               "threads 2; launch reduce 19; copy 5; end")
     workload = Workload(script)

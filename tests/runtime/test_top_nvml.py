@@ -20,7 +20,8 @@ gpu_keys = ("gpu_index", "gpu_name", "gpu_percent", "gpu_used_bytes", "gpu_total
 
 @case(asan=True)
 def figures_of_processes_and_devices():
-    """The figures are exactly NVML's. A sample counts in the interval of its time, so each report needs a newer one."""
+    """The figures are exactly NVML's. A sample counts in the interval of its time, so each report needs a newer
+    sample."""
     workload = holder()
 
     def update(seconds):
@@ -61,7 +62,8 @@ def nvml_off():
 
 @case
 def nvml_hangs():
-    """As on a failing GPU: reports continue without figures until NVML answers again; Ctrl-C ends the tool."""
+    """NVML hangs, as on a failing GPU: reports continue without its figures until it answers again; Ctrl-C ends the
+    tool."""
     workload = holder()
     answers = ["device 0", "name Card", f"process {workload.pid} {25 * mib}"]
     nvml = Nvml(*answers)
@@ -95,8 +97,8 @@ def nvml_helper(tool):
 
 @case
 def nvml_helper_is_killed():
-    """As by the kernel when memory is short: the helper is restarted within a second, and after the third time in a
-    row once a minute. Reports continue."""
+    """The helper is killed, as by the kernel when memory is short. It is restarted within a second, and after the third
+    time in a row once a minute. Reports continue."""
     workload = holder()
     tool = Nvml("device 0", "name Card", f"process {workload.pid} {25 * mib}").tool("-p", workload.pid, "-i", "0.2")
     workload.go()

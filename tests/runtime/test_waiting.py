@@ -18,7 +18,7 @@ forever = "block_us=60000000"
 @case(each={"driver": "driver", "both": "both"}, asan=True)
 def three_seconds(api):
     """Each interval has its part of the wait. The parts add up to the wait, which counts as a call when it returns."""
-    workload = Workload("sync 1 block_us=3200000")  # returns between two reports
+    workload = Workload("sync 1 block_us=3200000")  # the wait returns between two reports
     tool = Tool("-p", workload.pid, "-i", "0.5", "--api", api)
     workload.go()
     truth = workload.truth()

@@ -92,7 +92,8 @@ def not_ready_is_no_error_of_polls():
 
 @case
 def durations():
-    """At least what the driver slept, at most what the callers measured, and in the right buckets."""
+    """Durations are at least the time that the driver slept, at most the time that the callers measured, and in the
+    right buckets."""
     script = """
     sync 20 fn=cuCtxSynchronize block_us=20000; sync 10 fn=cuStreamSynchronize block_us=50000 stream=1
     copy 5 fn=cuMemcpyHtoD_v2 delay_us=4000; sync 3 fn=cuEventQuery delay_us=9000 result=600

@@ -43,7 +43,7 @@ def restart_loop(step):
 
 @case(alone=True)
 def exited_processes():
-    """Their verdicts are marked; ranks of a job that exit together are no restart loop."""
+    """Verdicts on exited processes are marked. Ranks of a job that exit together are no restart loop."""
     ranks = [Workload("copy 2 fn=cudaMemcpy result=700", name="rank") for _ in range(3)]
     well = Workload("launch vecadd 5", name="well")
     stays = Workload("forever; launch vecadd 1; sleep 100; end", name="stays")

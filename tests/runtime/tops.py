@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares cudatop's figures with the truth: each call counts once in every column that it concerns."""
+"""Comparison of cudatop's figures with the truth file: each call counts once in every column that it concerns."""
 import functools
 import math
 from collections import Counter
@@ -25,7 +25,7 @@ modes = {"default": [], "latency": ["-l"], "cheap": ["--cheap"]}
 launched = ("launches", "grids", "small_grids", "host_functions", "graph_launches")
 copied = ("copies", "small_copies", "copies_unsized", "h2d_bytes", "d2h_bytes", "d2d_bytes")
 made = ("captures", "failed_captures", "instantiates")
-# Entry probes alone do not provide these.
+# Figures that need return probes.
 needs_returns = ("captured", "graph_kernels", "graphs_unknown", "allocs", "frees", "allocation_failures", "out_of_memory",
             "waits", "polls", "errors")
 never_cheap = needs_returns + made + ("graph_kernels_per_second", "live_bytes", "live_is_lower_bound", "growth_bytes_per_second",

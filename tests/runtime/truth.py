@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a tool's counts with the truth: two counters with the same keys must be equal."""
+"""Comparison of a tool's counts with the truth file: two counters with the same keys must be equal."""
 from collections import Counter
 
 from harness import equal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares cudasync's rows with the truth; and the functions that wait."""
+"""Comparison of cudasync's rows with the truth file, and lists of the functions that wait."""
 import functools
 import mmap
 import os
@@ -94,8 +94,8 @@ def same_waits(tool, truth, by=("function", "wait"), api="driver", failed_only=F
 
 
 def same_times(tool, truth, by=("function", "wait"), api="driver"):
-    """Each group's total time is at least what the driver slept, and at most what the callers measured (both by the
-    workload)."""
+    """Each group's total time is at least the time that the driver slept, and at most the time that the callers
+    measured; the workload records both."""
     slept, took, got = Counter(), Counter(), Counter()
     for call in waits(truth, api):
         key = tuple(call[field] for field in by)
