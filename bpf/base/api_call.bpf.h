@@ -30,7 +30,7 @@ struct kept_call {
         u64 list;     /* launch, copy: address of the first element */
         u64 out;      /* allocation: where the call stores the new address or handle */
         u64 handle;   /* mapping: handle of the mapped memory */
-        u64 physical; /* release: number of the memory whose handle is released; 0 unknown */
+        u64 physical; /* release: number of the memory whose handle is released; 0: unknown */
         u64 capture;  /* graph launch: number of the capture that records it */
         u64 stream;   /* graph call */
     };

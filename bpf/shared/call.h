@@ -82,7 +82,7 @@ struct call_key {
     __u16 function; /* number of the function's row in the probe table; 0: none */
     /* used by finer views */
     __u32 tid;
-    __s32 stack; /* id in the stack map, negative for none */
+    __s32 stack; /* id in the stack map; negative: none */
     __u64 stream;
     __u64 caller; /* return address of the call (-U) */
     struct cgroups cgroups;
