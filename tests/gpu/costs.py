@@ -17,9 +17,9 @@ all_ways = {"untraced": None, "cudatop": ["cudatop"], "cudatop --cheap": ["cudat
              "cudatop --latency": ["cudatop", "--latency"],
              "cudalaunch": ["cudalaunch"], "cudagap": ["cudagap"], "nvioctl": ["nvioctl"]}
 
-# count: number of operations, in `threads` threads; before: setup; ways: tracing besides untraced and cudatop; goal:
-# maximum slowdown by cudatop in percent. A step stands for a matrix multiplication with input and output: the GPU is
-# busy for 500 us.
+# `threads` threads make `count` operations in total; `before` is their setup. `ways` lists the tools to trace with, in
+# addition to no tool and cudatop. `goal` is the maximum slowdown by cudatop in percent. A "step" keeps the GPU busy for
+# 500 us and copies its input and output, like a matrix multiplication.
 Load = collections.namedtuple("Load", "key name count threads before script ways goal")
 loads = [
     Load("launch", "launch", 200_000, 1, "", "launch empty {each}", [*all_ways], 10),

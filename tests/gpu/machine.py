@@ -22,7 +22,7 @@ def output_of(*command, seconds=120, **options):
 
 
 def json_of(*command, **options):
-    """JSON output of a Python program, None; or None, and its last error message."""
+    """(JSON output of a Python program, None), or (None, its last error message)."""
     code, out, error = output_of(sys.executable, "-B", *command, **options)
     return (json.loads(out), None) if code == 0 else (None, (error.strip().splitlines() or [f"exited with {code}"])[-1])
 

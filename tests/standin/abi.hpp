@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA structures passed by pointer, and result codes, shared by the stand-in libraries and the workload. Offsets are
-// public; every offset that a tracer reads is asserted here. Both sides treat handles as plain pointers.
+// public; every offset that a tracer reads is asserted here. Libraries and workload treat handles as plain pointers.
 #pragma once
 
 #include <compare>

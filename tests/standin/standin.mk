@@ -61,7 +61,7 @@ $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
 
-# libcuda with all code at other addresses: stands for another version, to overwrite the file with.
+# libcuda with all code at other addresses, as in another version: tests overwrite libcuda with it.
 $(SB)/moved/libcuda.so.1: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) $(filter %.S,$^) -Wl,-soname,libcuda.so.1 \

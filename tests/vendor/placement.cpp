@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints where probes on functions of a library would be placed. Reads names from stdin, and prints a JSON line for
-// each. looks_up: the function forwards to another one, which is known. behind: the probe is placed in that one.
+// each. In the output, `looks_up` means that the function forwards to a known one, and `behind` that the probe is
+// placed there.
 #include "attach/placement.hpp"
 #include "base/error.hpp"
 

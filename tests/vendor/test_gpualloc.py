@@ -39,13 +39,14 @@ def rows_of(layer, library):
 
 
 def counted(row):
-    """True if gpualloc counts a call whose arguments are a pointer to zeros, then 0. A free of null is not counted, nor
-    a reference that was not granted."""
+    """True if gpualloc counts a call whose arguments are a pointer to zeros, then 0. Frees of null,
+    and references that were refused, are not counted."""
     return row.kind != "PHYSICAL_RETAIN" and not (row.kind == "FREE" and "(address" not in row.arguments)
 
 
 def unreadable(row):
-    """True if its arguments are in a structure at a null pointer: any pointer but the first."""
+    """True if the function reads a structure through a pointer other than its first argument: here, that pointer is
+    null."""
     return re.search(r", [^,]*\*\{|channel_bits|array_3d", row.arguments) is not None
 
 

@@ -28,7 +28,7 @@ int transfer(NodeType type, void* handle)
     {                                                                                                                  \
         return begin(Class::copy);                                                                                     \
     }
-// stream: its argument, counted from a1.
+// stream: the parameter that holds the stream, e.g. a4.
 #define ASYNC(name, type, stream)                                                                                      \
     DRIVER(name) ARGUMENTS                                                                                             \
     {                                                                                                                  \

@@ -26,7 +26,7 @@ int instantiate(Handle* out, Handle handle)
     return success;
 }
 
-// Returns a CUgraphExecUpdateResult: both graphs must have the same shape.
+// Returns a CUgraphExecUpdateResult: an error unless both graphs have the same shape.
 unsigned compare(const Nodes& have, const Nodes& want)
 {
     if (have.size() != want.size())
@@ -57,7 +57,8 @@ unsigned update(GraphExec& exec, const Graph& graph)
     return 0;
 }
 
-// `why` is written if the executable graph exists; it is 1 (error) if a test made the call fail.
+// Stores the reason of a refusal in `why`, or 1 (error) if a test made the call fail; nothing if there is no such
+// executable graph.
 int update(Handle exec_handle, Handle graph_handle, unsigned* why)
 {
     int result = begin(Class::graph_call);
@@ -110,7 +111,7 @@ int set_params(Handle exec, const Node* node, NodeType type, const void* params)
     });
 }
 
-// Collects those of enabled nodes, and of child graphs.
+// Collects the host functions of enabled nodes, also in child graphs.
 void collect_host_functions(const Nodes& nodes, std::vector<std::pair<HostFunction, void*>>& out)
 {
     for (const Node& node : nodes) {

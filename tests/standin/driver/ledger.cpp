@@ -12,7 +12,7 @@ constexpr int holdings = static_cast<int>(Holding::count_);
 
 HoldingTally held[holdings], released[holdings];
 uint64_t used[device_count];
-uint64_t own, peak; // of the device's own memory
+uint64_t own, peak; // bytes of the device's own memory: now, and the maximum
 unsigned epoch;     // incremented by each fork: memory of an older epoch is the parent's
 
 bool is_own(Holding holding)

@@ -40,18 +40,18 @@ enum class Type {
     mipmapped,
     pool,
     external,
-    buffer, // of external memory
+    buffer, // mapped from external memory
     ipc,
     pool_pointer,
 };
-using Types = unsigned; // a set
+using Types = unsigned; // a set of Type, one bit each
 template<class... T>
 constexpr Types types(T... list)
 {
     return (0u | ... | (1u << static_cast<unsigned>(list)));
 }
 
-// Implements a whole call that allocates, and counts it. `out` is also an input for registered memory.
+// Implements a whole call that allocates, and counts it. For registered memory, `*out` is also an input.
 int allocate(Type, uintptr_t* out, size_t bytes);
 // Implements a whole call that frees a value of one of these types, and counts it. Returns `unknown` if there is no
 // such value.

@@ -47,7 +47,7 @@ int wait_for(Stream* stream)
     return capturing(stream) ? refuse_under_capture(stream) : success;
 }
 
-// Waits for kernels if the call is permitted.
+// Waits for kernels, unless the call has failed.
 int wait_if_ok(int result)
 {
     if (!result)
@@ -55,7 +55,7 @@ int wait_if_ok(int result)
     return result;
 }
 
-// Wait for a value, or write one: becomes a node if the stream is capturing.
+// A call that waits for a value or writes one: becomes a node if the stream is capturing.
 int memory_operation(int result, Stream* stream)
 {
     return !result && capturing(stream) ? record(stream, {.type = NodeType::memop}) : result;

@@ -26,9 +26,8 @@ X86_64 = {"thunk": """
     .size {name}, 30
 """,
           "nothing": "    xor %eax, %eax\n    ret\n",
-          # Saves the argument registers in order, and copies eight words of the caller's stack, more than any function
-          # takes
-          # (cuLaunchKernel: five). No implemented function takes a float.
+          # Saves the argument registers in order, and copies eight words of the caller's stack. No function takes more
+          # on the stack (cuLaunchKernel: five), and no implemented function takes a float.
           "trampoline": ".Ltrampoline_{number}: mov ${number}, %r11d\n    jmp .Ltraced\n",
           "traced": """
     .p2align 4

@@ -378,7 +378,7 @@ void launch()
 }
 
 struct Measured {
-    int64_t begin = 0; // before the first call
+    int64_t begin = 0; // time before the first call
     pid_t tid = 0;
     Watch held, called; // `called`: from the first call's return to the last
 };

@@ -197,7 +197,7 @@ CallRecord Prepared::once() const
 CallRecord Prepared::as_killed() const
 {
     CallRecord dead = record;
-    dead.killed = have_driver(); // without the stub, the call returns before
+    dead.killed = have_driver(); // without the stub, the call returns before it is killed
     dead.error = have_driver() ? EINTR : EBADF;
     return dead;
 }

@@ -15,12 +15,13 @@ struct Command {
     const char* device; // the device file it is called on
     uint32_t request;   // includes the size below
     unsigned size;      // of its structure
-    int status = none;  // offsets in the structure; this one of NV_STATUS
+    // Offsets of fields in the structure.
+    int status = none;  // NV_STATUS
     int subject = none; // command of a control, class of an allocation, function of a heap call
-    int bytes = none;   // u64
-    bool limit = false; // `bytes` holds the size - 1
-    int parameters = none, parameters_size = none; // offsets of the pointer to parameters, and of their size
-    bool addresses = false;                        // `bytes` is the size of an address range, not of memory
+    int bytes = none;   // a size (u64)
+    bool limit = false; // the field at `bytes` holds the size - 1
+    int parameters = none, parameters_size = none; // pointer to parameters, and their size
+    bool addresses = false;                        // the size is that of an address range, not of memory
 };
 
 const Command* find_command(const std::string& name);

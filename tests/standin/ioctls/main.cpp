@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that makes the calls of a script on device nodes of GPU drivers, and writes a truth file.
-//     ioctls [--truth FILE] (SCRIPT | -f FILE)
 //
 //     ioctls [--truth FILE] (SCRIPT | -f FILE)
 #include "../workload/script.hpp"

@@ -23,9 +23,9 @@ public:
     ~Memory();
     Memory(const Memory&) = delete;
 
-    uint64_t address() const; // passed to the kernel
+    uint64_t address() const; // the address to pass to the kernel
     bool readable() const { return kind == Plain || kind == Cold; }
-    void cool() const; // before each call
+    void cool() const; // removes Cold memory from the page table; to be called before each call
 
     // Access through a second mapping, which works even if the address is unreadable.
     template<class T>

@@ -21,13 +21,13 @@ constexpr uint64_t magic = 0x0280028002800280;
 struct Comm {
     uint64_t start_magic;
     std::array<char, 0x34238> channels; // and all other preceding fields
-    uint64_t id;                        // its first 8 bytes
+    uint64_t id;                        // the first 8 bytes of the id
     uint64_t hash;
     int rank, ranks, device, nvml_device;
     uint64_t compute_capability[2];
     int64_t bus_id;
     int splits;
-    Result error; // asynchronous
+    Result error; // asynchronous error
 };
 static_assert(offsetof(Comm, rank) == 0x34250);
 
@@ -61,10 +61,11 @@ NCCL_API ncclResult_t ncclScatter(const void*, void*, size_t, int type, int root
 NCCL_API ncclResult_t ncclSend(const void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 
-// For tests: the result of the next call that takes or creates a communicator, or ends a group; a delay in the next
-// call that takes a communicator; a communicator's asynchronous error; and the rank and number of ranks after the next
-// split, which the real NCCL agrees on with other ranks.
+// For tests. Sets the result of the next call that takes or creates a communicator, or ends a group.
 NCCL_API void standinNcclReturns(int result);
+// Delays the next call that takes a communicator.
 NCCL_API void standinNcclBlocks(unsigned milliseconds);
+// Sets a communicator's asynchronous error.
 NCCL_API void standinNcclFails(ncclComm_t, int error);
+// Sets the rank and number of ranks after the next split, which the real NCCL negotiates with the other ranks.
 NCCL_API void standinNcclSplits(int rank, int ranks);

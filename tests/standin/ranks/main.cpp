@@ -131,7 +131,7 @@ void make_comm(const Step& step)
     rank_in[step.word(0)] = my_rank;
 }
 
-// query_error COMM TIMES [error=N]: calls ncclCommGetAsyncError, which reports error N
+// ask COMM TIMES [error=N]: calls ncclCommGetAsyncError, which reports error N
 void query_error(const Step& step)
 {
     const ncclComm_t comm = comm_of(step, 0);

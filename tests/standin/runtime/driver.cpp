@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime's access to the driver, and each thread's device. Like the real runtime: dlopen on the first call that
-// needs the driver, all functions by base name through cuGetProcAddress_v2, then cuInit.
+// The runtime's access to the driver, and each thread's device. As in the real runtime, the first call that needs
+// the driver opens it with dlopen, looks up all functions by base name with cuGetProcAddress_v2, and calls cuInit.
 #include "runtime.hpp"
 
 #include <algorithm>

@@ -34,7 +34,7 @@ struct Registry {
     std::deque<Binary> binaries; // a deque: addresses stay valid
     std::deque<Kernel> kernels;
     std::unordered_map<const void*, Kernel*> by_key; // by stub and by handle
-    std::atomic<unsigned> generation{1};             // incremented when a key is
+    std::atomic<unsigned> generation{1};             // incremented when keys are removed
 };
 
 // Never destroyed: programs register in constructors before, and unregister in destructors after, the lifetime of any

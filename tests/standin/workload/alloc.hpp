@@ -10,8 +10,8 @@
 namespace workload {
 
 struct AllocRequest {
-    void* address = nullptr; // out; in, if memory is registered
-    size_t bytes = 0;        // in; out if the driver allocates more
+    void* address = nullptr; // an output; an input if memory is registered
+    size_t bytes = 0;        // an input; also an output if the driver allocates more
     size_t width = 0, height = 0;
     standin::Array3DDescriptor array{};
     unsigned levels = 1;
@@ -44,7 +44,7 @@ const AllocRow* find_alloc_row(const std::string& function);
 struct FreeRow {
     const char* name;
     const char* nested = "";
-    int (*call)(void* function, void* address, void* stream) = nullptr; // null: its arguments are address and stream
+    int (*call)(void* function, void* address, void* stream) = nullptr; // null: takes address and stream
 };
 const FreeRow* find_free_row(const std::string& function);
 int call_free(const FreeRow&, void* function, void* address, void* stream);
@@ -52,7 +52,7 @@ int call_free(const FreeRow&, void* function, void* address, void* stream);
 bool is_async(const std::string& function);
 bool registers(const AllocRow&); // takes existing host memory
 bool is_array(const AllocRow&);
-bool is_physical(const AllocRow&); // physical memory that `alloc` also maps
+bool is_physical(const AllocRow&); // allocates physical memory that `alloc` also maps
 void* graph_for_memory();          // the graph that memory nodes are added to
 
 Data data_of(standin::Holding, uint64_t bytes);

@@ -11,7 +11,7 @@ namespace workload {
 namespace {
 
 std::mutex lock;
-std::map<void*, uint64_t> started; // stream -> time before the call
+std::map<void*, uint64_t> started; // stream -> time before the call that began its capture
 
 unsigned mode_of(const Step& step)
 {

@@ -15,7 +15,7 @@ struct Request {
     standin::Location location{};
     void* stream = nullptr;
 
-    // The same as structures and arrays. Elements of a batch are contiguous.
+    // The same request as structures and arrays. Elements of a batch are contiguous.
     standin::Copy2D plane{};
     standin::Copy3D volume{};
     standin::RuntimeCopy3D runtime_volume{};
@@ -23,7 +23,7 @@ struct Request {
     std::vector<size_t> sizes;
     std::vector<void*> to_list, from_list;
     std::vector<standin::BatchCopy3D> operations;
-    const void* unreadable = nullptr; // passed instead of them
+    const void* unreadable = nullptr; // passed instead of the structures and arrays
 
     template<class T>
     const T* readable(const T* p) const
@@ -34,7 +34,7 @@ struct Request {
 void fill_structures(Request&);
 
 // Source of a copy's direction: the function's name, its kind argument, the types in its structure, or only the memory.
-// peer, set and prefetch: not a copy between host and device.
+// peer, set and prefetch are not copies between host and device.
 enum class DirectionFrom { name, kind, types, memory, peer, set, prefetch };
 enum class Form { linear, plane, volume, batch, volumes };
 
@@ -46,7 +46,7 @@ struct CopyRow {
     int (*call)(void* function, const Request&);
     const char* nested = ""; // the driver function of a runtime function; % stands for HtoD etc.
     size_t element = 1;      // bytes per element of fills
-    int runtime = 0;         // the only major version with this layout; 0: all
+    int runtime = 0;         // major version of the only runtime with this layout; 0: all
 };
 const CopyRow* find_copy_row(const std::string& function);
 

@@ -51,12 +51,12 @@ int volume(void* f, R r)
 {
     return call_symbol(f, r.readable(&r.volume), r.stream);
 }
-int batch(void* f, R r) // 12.8
+int batch(void* f, R r) // CUDA 12.8
 {
     return call_symbol(f, r.readable(r.to_list.data()), r.readable(r.from_list.data()), r.readable(r.sizes.data()),
                        r.sizes.size(), attributes, first, one_attribute, &failed_index, r.stream);
 }
-int batch_v2(void* f, R r) // 13
+int batch_v2(void* f, R r) // CUDA 13
 {
     return call_symbol(f, r.readable(r.to_list.data()), r.readable(r.from_list.data()), r.readable(r.sizes.data()),
                        r.sizes.size(), attributes, first, one_attribute, r.stream);

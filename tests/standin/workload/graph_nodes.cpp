@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph nodes: to_add, changing in executable graphs, destroying. To add a kind, add a row.
+// Graph nodes: adds them to graphs, changes them in executable graphs, and destroys them. To add a kind, add a row.
 #include "graph.hpp"
 #include "kernels.hpp"
 #include "memory.hpp"

@@ -22,13 +22,13 @@ struct GraphCall {
     std::string kind; // begin, end, create, clone, add, conditional, instantiate, upload, launch, update, setparams...
     std::string node{}; // the kind of node that is added or changed
     GraphKey graph{}, exec{};
-    GraphKey source{}; // cloned from, or added as a child
+    GraphKey source{}; // the graph that is cloned, or added as a child
     std::optional<uint64_t> stream{};
     std::optional<unsigned> update_result{};
     std::optional<unsigned> mode{}; // begin of a capture only
     bool recorded = false;          // a launch that was recorded as a node
     uint64_t kernels = 0;           // kernels that one launch starts
-    // Set by add().
+    // These are set by add().
     bool nested = false;
     int device = -1, result = 0, tid = 0;
     std::string comm{};

@@ -9,7 +9,7 @@
 namespace workload {
 
 // Location of a copy's bytes, as far as the function's name or arguments determine it. unknown: managed memory, whose
-// address does not show it. symbol: a device variable, given as the address of its host shadow.
+// address does not show its location. symbol: a device variable, given as the address of its host shadow.
 enum class Side { host, device, array, symbol, unknown };
 
 struct Memory {
@@ -19,11 +19,11 @@ struct Memory {
     size_t offset = 0;        // for copies only
     size_t bytes = 0;
     std::string holding{}; // as in the truth; empty: plain host memory
-    std::string free_by{}; // the matching function; for memory that no API allocated: free or munmap
+    std::string free_by{}; // the function that frees it; free or munmap if no API allocated it
     bool owned = false;    // released with its context
     Place place{};
     void* physical = nullptr; // handle of the memory mapped here, freed with it
-    size_t mapped_bytes = 0;  // of a mapping: size of the physical memory
+    size_t mapped_bytes = 0;  // for a mapping: size of the physical memory
 
     char* pointer() const { return static_cast<char*>(address) + (side == Side::array ? 0 : offset); }
 };

@@ -45,8 +45,7 @@ using Shapes = std::function<const Shape*(const std::string& name)>;
 Steps parse(std::string_view text, const Shapes&);
 std::string render(const Steps&); // converts back to a script
 
-// Replaces \xHH,
-// , \t, \s (space) and \\ in a word, so that scripts can contain any name.
+// Replaces the escapes \xHH, \n, \t, \s (space) and \\ in a word, so that scripts can contain any name.
 std::string unescaped(const std::string&);
 
 // Errors: print a message and exit. wrong(): an error in the script, status 2. fail(): an error at run time, status 1.

@@ -15,7 +15,7 @@ int device();
 void use_device(int);
 void inherit_device(int);
 
-// Owner of objects: a device, and one of its contexts; null is the primary context.
+// Owner of objects: a device and one of its contexts. A null context is the primary one.
 using Place = std::pair<int, void*>;
 Place place();
 void enter_context(int device); // creates one on this thread

@@ -20,7 +20,7 @@ void* driver_symbol(const std::string& name);
 // set).
 bool on_device();
 void* runtime_symbol(const std::string& name);
-void* symbol(const std::string& name); // by prefix: cu... or cuda...; must exist
+void* symbol(const std::string& name); // a driver (cu...) or runtime (cuda...) function, which must exist
 
 // The driver's own counters by standin::Class; false if the stand-in driver is not open. Does not open it.
 bool driver_counters(uint64_t* counts, int n);
@@ -29,10 +29,10 @@ bool driver_counters(uint64_t* counts, int n);
 bool driver_holdings(standin::HoldingTally* held, standin::HoldingTally* released, uint64_t* peak);
 void forget_driver_holdings();
 
-// State of streams and graphs in the stand-in driver, without API calls; nothing if the driver is not open.
+// State of streams and graphs in the stand-in driver, without API calls; false, 0 or empty if the driver is not open.
 bool driver_is_capturing(void* stream);
 uint64_t driver_generation(void* graph_or_exec, bool is_exec);
-uint64_t driver_kernels(void* exec); // number that a launch starts
+uint64_t driver_kernels(void* exec); // number of kernels that a launch starts
 std::vector<standin::GraphRecord> driver_graphs();
 void forget_driver_graphs();
 
@@ -42,7 +42,7 @@ int call_symbol(void* function, Arguments... arguments)
     return reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-// A preparing call, by name; its kind in the truth is "setup".
+// Makes a preparatory call, by name; its kind in the truth is "setup".
 int add_setup(const std::string& name, int result);
 template<class... Arguments>
 int setup(const std::string& name, Arguments... arguments)

@@ -14,11 +14,11 @@ namespace workload {
 
 // Arguments of a copy, fill, prefetch, allocation or free.
 struct Data {
-    std::optional<uint64_t> bytes;                    // of one call; unset if unreadable
-    uint64_t copies = 0;                              // in one call; 0: not a copy
-    std::vector<uint64_t> sizes{};                    // of the copies of a batch
+    std::optional<uint64_t> bytes;                    // bytes per call; unset if unreadable
+    uint64_t copies = 0;                              // copies per call; 0: not a copy
+    std::vector<uint64_t> sizes{};                    // bytes of each copy of a batch
     std::string source{}, destination{}, direction{}; // empty: none
-    std::string holding{};                            // of allocations and frees
+    std::string holding{};                            // kind of the memory allocated or freed
 
     auto operator<=>(const Data&) const = default;
 };
@@ -28,19 +28,19 @@ struct Call {
     std::string function; // the exported symbol
     std::string kind;     // kernel, graph, host, copy, set, prefetch, alloc, free, sync, poll, setup
     std::string kernel;   // device name, mangled; empty if there is none
-    uint64_t handle = 0;  // of the kernel or graph in the call's arguments
+    uint64_t handle = 0;  // the kernel or graph that was passed to the call
     standin::Dim3 grid, block;
     uint64_t shared = 0;
     uint64_t stream = 0;
     int device = -1; // of the calling thread
     int result = 0;
-    bool recorded = false; // into a graph, by capture
+    bool recorded = false; // captured into a graph
     bool nested = false;   // made by the runtime for a runtime call, which is listed, too
     bool implied = false;  // not a call, but an effect of another call
     uint64_t kernels = 0;  // kernels that one call starts
     std::optional<Data> data;
     std::optional<bool> synchronous; // the caller waits for the device; only for timed kinds
-    // Set by add().
+    // These are set by add().
     int tid = 0;
     std::string comm;
 
@@ -50,7 +50,7 @@ struct Call {
 struct Tally {
     uint64_t count = 0;
     uint64_t duration_ns = 0; // measured around the calls
-    uint64_t slept_ns = 0;    // the armed delays and blocks of these calls
+    uint64_t slept_ns = 0;    // requested delays of these calls
 
     void operator+=(const Tally& more)
     {

@@ -28,7 +28,7 @@ const std::string before = "device 0\nsample 11 1000 90\nsample 12 2000 80\n";
 
 } // namespace
 
-TEST_CASE("use covers the time since the last call", "[nvml]")
+TEST_CASE("utilization covers the time since the last query", "[nvml]")
 {
     const Answers answers(before + "device 1\n");
     const auto nvml = open(standin());

@@ -32,14 +32,14 @@ TEST_CASE("calls of the windows are scaled to all CPU time", "[call_sample]")
         sample.add(copies(5));
         sample.close(at + 500, 50);
     }
-    const std::vector<CallDelta> all = sample.drain(11000); // windows cover 2,000 of 10,000
+    const std::vector<CallDelta> all = sample.drain(11000); // the windows cover 2,000 of 10,000 ns of CPU time
     REQUIRE(all.size() == 1);
     CHECK(all[0][CALL_COUNT] == 100);
     CHECK(all[0][COPY_BYTES] == 1000);
-    CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // -1 in each of four windows, times five
+    CHECK(static_cast<int64_t>(all[0][COPY_CONTINUED]) == -20); // -1 in each of four windows, scaled by five
     CHECK(sample.accuracy().percent == Catch::Approx(20));
     REQUIRE(sample.accuracy().error);
-    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // equal windows: only the error of the probe cost
+    CHECK(*sample.accuracy().error == Catch::Approx(3.5)); // the windows are equal, so only the probe cost has an error
     CHECK(sample.drain(12000).empty());
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("the mouse", "[screen]")
         click(3, 3);
         CHECK(stage.state.view == View::detail);
     }
-    SECTION("on a header it sorts, and then reverses")
+    SECTION("a click on a header sorts by it, and the next one reverses the order")
     {
         const int y = line_of("LAUNCH/s");
         const auto x = static_cast<int>(stage.lines()[static_cast<size_t>(y)].find("GRAPH/s"));

@@ -62,7 +62,7 @@ TEST_CASE("a frozen order is kept", "[top_rows]")
     CHECK(ids(snapshot, {.sort = "rate", .frozen = {"5", "gone", "10"}}) == "5 10 7 9 6 8 ");
 }
 
-TEST_CASE("a sum with a lower bound or an estimate is one, too", "[top_rows]")
+TEST_CASE("a sum that includes a lower bound or an estimate is marked as one", "[top_rows]")
 {
     const std::vector<TopColumn> columns = {{.column = {"MEM", "mem", Unit::bytes}, .about = "", .adds = true}};
     const TopRow exact{"1", "", {uint64_t{5}}}, least{"2", "", {AtLeast{3}}}, unknown{"3", "", {Cell{}}};

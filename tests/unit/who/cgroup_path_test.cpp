@@ -10,7 +10,7 @@
 
 using namespace gpusnoop;
 
-// Rows set the fields that they test; the others are empty.
+// Rows set only the fields that they test; the others are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-// Owners and expectations set the fields that they test; the others are empty.
+// Initializers of owners and expectations set only the fields that a test needs; the others are empty.
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 namespace gpusnoop::container_host {

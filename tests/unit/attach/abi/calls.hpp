@@ -25,7 +25,7 @@ constexpr size_t first_slot = 1, stack_words = 16;
 struct Captured {
     uint64_t registers[ARGUMENT_REGISTERS]; // rdi, rsi, rdx, rcx, r8, r9; or x0 to x7
     uint64_t sp;
-    uint64_t stack[stack_words]; // from sp
+    uint64_t stack[stack_words]; // words from sp on
 };
 static_assert(offsetof(Captured, sp) == 8 * ARGUMENT_REGISTERS &&
               offsetof(Captured, stack) == 8 * ARGUMENT_REGISTERS + 8); // capture.S
@@ -45,7 +45,7 @@ constexpr bool is_result(int which)
 enum class Passed : uint8_t { scalar, structure, fields, pointer };
 
 struct Parameter {
-    Passed passed; // fields: a structure with fields that are read; pointer: to such structures
+    Passed passed; // fields: a structure with fields that are read; pointer: a pointer to such structures
     size_t bytes;
     bool operator==(const Parameter&) const = default;
 };
@@ -58,7 +58,8 @@ struct Call {
     // Words of a parameter's value. A narrower parameter has the low bits of the first one.
     static constexpr uint64_t word(size_t parameter, size_t number) { return distinct(parameter + 100 * number); }
 
-    // Contents of the fields of structures, which are passed by value or in memory. is_result(): offset in memory.
+    // Values of the fields of structures, which are passed by value or in `memory`. For a result (is_result()): its
+    // offset in `memory`.
     struct Field {
         argument which;
         uint64_t value;
