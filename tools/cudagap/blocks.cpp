@@ -36,7 +36,7 @@ Frames BlockStacks::frames(const ImageId& image, int32_t user, int32_t kernel)
         kernel_names_ = KernelSymbols::of_this_kernel();
     Frames all(kernel_names_->frames(stack_trace(stacks_fd_, kernel)));
     Frames users = users_.frames(image, user, 0);
-    if (!users.parts.empty()) // then there must be as many parts as lines
+    if (!users.parts.empty()) // parts are either missing, or as many as lines
         for (const std::string& line : all.lines)
             all.parts.push_back(
                 {.language = "kernel", .function = line.substr(0, line.rfind("+0x")), .file = {}, .line = {}});
@@ -90,7 +90,7 @@ std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE
 
 std::string BlockedFiles::mapped_at(uint32_t pid, uint64_t address)
 {
-    constexpr size_t max_reads = 20; // per second: /proc/PID/maps may have megabytes
+    constexpr size_t max_reads = 20; // per second, because /proc/PID/maps may have megabytes
     auto found = mappings_.find(pid);
     if (found == mappings_.end()) {
         if (++reads_ > max_reads)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where and on which files CUDA threads block: totals of the kernel side's tables since the last report.
+// Stacks and files at which CUDA threads block: totals since the last report, from tables of the kernel side.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -25,7 +25,8 @@
 
 namespace gpusnoop {
 
-// Totals of one kernel table. Key contains the place of a thread, Count the time and number of its blocks.
+// Totals of one kernel table of blocked periods. Key::place identifies a thread (ThreadTime::place); Count has the
+// total time and the number of the periods.
 template<class Key, class Count>
 class BlockTotals {
     static_assert(std::has_unique_object_representations_v<Key>); // keys are compared as bytes
@@ -33,8 +34,8 @@ class BlockTotals {
 public:
     explicit BlockTotals(int fd) : table_(fd) {}
 
-    // Calls each(key, thread, count, added since the last drain) for threads that were just drained, then forgets those
-    // that exited.
+    // Calls each(key, thread, count, increase since the last drain) for the threads in `times`, then forgets those that
+    // have exited.
     template<class Each>
     void drain(const std::vector<ThreadTime>& times, Each&& each)
     {
@@ -43,7 +44,7 @@ public:
         table_.for_each([&](const Key& key, std::span<const Count> counts) {
             const auto thread = threads.find(key.place);
             if (thread == threads.end())
-                return; // left for the next report
+                return; // its thread is in the next report
             if (thread->second->ended)
                 ended.push_back(key);
             const Count& now = counts.front();
@@ -73,10 +74,10 @@ private:
     std::map<Key, block_count, ByBytes> previous_;
 };
 
-// Where CUDA threads blocked outside of calls, by reason and stack.
+// Blocked periods outside of CUDA calls are grouped by reason and stack.
 struct BlockKey {
     WhoKey who;
-    uint32_t part = 0;
+    uint32_t part = 0; // the reason
     int32_t stack = 0; // number within the report
     auto operator<=>(const BlockKey&) const = default;
 };
@@ -94,13 +95,13 @@ public:
     {}
     BlockStacks(const BlockStacks&) = delete;
 
-    // Blocks that ended since the last call, of threads that were just drained. Forgets threads that exited.
+    // Blocked periods that ended since the last call, for the threads in `times`. Forgets threads that have exited.
     std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                          Processes& processes);
     const Frames& frames(const BlockKey& key) const { return places_.frames(key.stack); }
-    // Frames of stack ids (negative: not known), kernel frames first.
+    // Frames of two stacks given by their ids (negative: not known), kernel frames first.
     Frames frames(const ImageId& image, int32_t user, int32_t kernel);
-    // Requests names and receives them. To be called regularly.
+    // Requests and receives the names of functions. To be called regularly.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
     UserStacks& of_users() { return users_; }
@@ -112,21 +113,22 @@ private:
     CodePlaces places_{CodePlaces::By::stack,
                        {.frames = [this](const ImageId& image, int32_t user,
                                          uint64_t kernel) { return frames(image, user, static_cast<int32_t>(kernel)); },
-                        .place = {}}};          // of the last drain()
+                        .place = {}}};          // stacks of the last drain()
     std::optional<KernelSymbols> kernel_names_; // loaded for the first stack
 };
 
-// "folder/file" as recorded by the kernel side; empty: not known.
+// "folder/file" as recorded by the kernel side; empty if not known.
 std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME]);
 
-// The file ("folder/file"; empty: not known) of the longest block of a gap, then of each of its wakers.
+// The file ("folder/file"; empty if not known) that the longest blocked period of a gap waited for, then the file that
+// each of the gap's wakers waited for.
 using GapFiles = std::array<std::string, WAKERS + 1>;
 
-// Finds the files that threads waited for in the longest block of a gap.
+// Finds the files that threads waited for in the longest blocked period of a gap.
 class BlockedFiles {
 public:
     GapFiles of(const gap_record& gap);
-    // Once a second: drops the mappings read so far.
+    // To be called once a second: drops the mappings read so far.
     void tick()
     {
         mappings_.clear();
@@ -141,7 +143,7 @@ private:
     size_t reads_ = 0;
 };
 
-// Files that CUDA threads waited for, in reads, writes and page faults that blocked, and the disk I/O requested.
+// A file for which CUDA threads blocked in reads, writes or page faults.
 struct FileKey {
     WhoKey who;
     uint64_t device = 0, inode = 0; // both 0: not known
@@ -152,7 +154,7 @@ struct FileKey {
 struct FileGroup {
     WhoSeen who;
     uint64_t ns = 0;
-    Histogram waits;                            // ns each
+    Histogram waits;                            // durations in ns
     uint64_t read_bytes = 0, written_bytes = 0; // disk I/O
 };
 
@@ -160,7 +162,7 @@ class FileWaits {
 public:
     explicit FileWaits(int counts_fd) : totals_(counts_fd) {}
 
-    // Waits that ended since the last call, of threads that were just drained. Forgets threads that exited.
+    // Waits that ended since the last call, for the threads in `times`. Forgets threads that have exited.
     std::map<FileKey, FileGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                        Processes& processes);
 

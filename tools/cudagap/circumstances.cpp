@@ -52,7 +52,7 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 
 ProcessFacts process_facts(pid_t pid)
 {
-    // Each thread's files show the sums of the whole process.
+    // The files of any thread show the sums of the whole process.
     const pid_t thread = running_thread(pid).value_or(pid);
     const std::string folder = fmt::format("/proc/{}/", thread);
     ProcessFacts facts =
@@ -97,9 +97,9 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
 
 namespace {
 
-constexpr size_t max_processes = 1024; // each costs about 0.1 ms for a dozen files
+constexpr size_t max_processes = 1024; // reading the dozen files of each takes about 0.1 ms
 
-// nullopt if the counter went back: the process was moved to another cgroup.
+// nullopt if the counter has decreased, because the process was moved to another cgroup.
 std::optional<uint64_t> since(const std::optional<uint64_t>& now, const std::optional<uint64_t>& before)
 {
     return now && before && *now >= *before ? std::optional(*now - *before) : std::nullopt;
@@ -128,7 +128,7 @@ void CircumstancesOf::refresh(const std::set<std::pair<uint32_t, uint32_t>>& thr
 {
     for (auto& [image, before] : known_) {
         Known now = read(image, now_ns);
-        if (now_ns <= before.read_ns || !now.process.threads) { // it exited: its last interval is not known
+        if (now_ns <= before.read_ns || !now.process.threads) { // it has exited, so its last interval is not known
             before.latest.reset();
             continue;
         }

@@ -25,7 +25,7 @@ struct ProcessFacts {
     std::optional<uint64_t> major_faults;
     std::optional<uint64_t> read_bytes; // from disks
     std::optional<uint64_t> written_bytes;
-    std::optional<uint64_t> swapped_bytes; // now
+    std::optional<uint64_t> swapped_bytes; // currently
     std::optional<uint64_t> threads;
     unsigned allowed_cpus = 0; // 0: not known
 };
@@ -38,20 +38,21 @@ ProcessFacts process_facts(pid_t pid);
 // The NUMA node of the CPU that the thread runs on, or last ran on.
 std::optional<unsigned> numa_node(pid_t pid, pid_t tid);
 
-// NUMA nodes of NVIDIA GPUs, according to `sysfs` ("/sys"); empty if there is none, or the nodes are not known.
+// NUMA nodes of NVIDIA GPUs, according to `sysfs` ("/sys"); empty if there is no GPU, or its node is not known.
 std::set<unsigned> gpu_nodes(const std::string& sysfs);
 
-// The surroundings of one process in an interval. nullopt: not known.
+// The surroundings of one process during an interval. nullopt: not known.
 struct Circumstances {
-    std::optional<uint64_t> covered_ns; // since the first reading, or the last report
-    std::optional<double> quota_cpus;   // nullopt also if there is no quota
+    // Length of the interval, which begins at the last report, or at the first reading if that is later.
+    std::optional<uint64_t> covered_ns;
+    std::optional<double> quota_cpus; // nullopt also if there is no quota
     std::optional<uint64_t> throttles, throttled_ns;
-    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // of the time
-    std::optional<uint64_t> machine_wide{};                         // 1: stalled_percent is of the whole machine
+    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // of the time (PSI)
+    std::optional<uint64_t> machine_wide{};                         // 1: stalled_percent is about the whole machine
     std::optional<uint64_t> major_faults, read_bytes, written_bytes;
     std::optional<uint64_t> swapped_bytes, threads; // at the end of the interval
     unsigned allowed_cpus = 0;                      // 0: not known
-    unsigned cpus = 0;                              // of the machine
+    unsigned cpus = 0;                              // number of CPUs of the machine
     std::set<unsigned> nodes, gpu_nodes;            // NUMA nodes of its CUDA threads, and of all GPUs
 };
 
@@ -63,7 +64,7 @@ public:
     void track(const std::vector<ImageId>& images, uint64_t now_ns);
     // Ends an interval for all tracked processes. threads: pid and tid of their CUDA threads.
     void refresh(const std::set<std::pair<uint32_t, uint32_t>>& threads, uint64_t now_ns);
-    // The result of the last refresh(); null: not known.
+    // The result of the last refresh(); null if there is none.
     const Circumstances* of(const ImageId& image) const;
     void forget(const std::vector<ImageId>& images);
 

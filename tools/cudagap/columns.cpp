@@ -15,7 +15,7 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// With --cheap, only the parts in calls are known, and the rest as one sum.
+// True for time in CUDA calls. With --cheap, only these parts are known; the rest is one sum.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;
@@ -28,7 +28,7 @@ constexpr std::string_view about_parts =
     "They add up to known_wall_ns, the wall time of the threads whose schedstat could be read (up to 4096 per report). "
     "The kernel updates schedstat at switches and ticks, so it may lag by some milliseconds.";
 
-// A part as a share of the time of all threads of the row.
+// A part as a share of the wall time of all threads of the row.
 template<size_t part>
 constexpr Field<C, K, G> share_field = {
     {names[part].header, "", Unit::percent, static_cast<int16_t>(names[part].header.size())},
@@ -111,7 +111,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"THREADS", "threads", Unit::count, 7},
          [](const C& c) { return c.who().thread ? Shown::json : Shown::both; },
          [](const K&, const G& g, const C&) { return Cell(uint64_t{g.threads.size()}); },
-         "Threads summed in the row."},
+         "Number of threads in the row."},
         vendors_field<K, G, C>,
         {{"WALL(s)", "wall_ns", Unit::seconds, 9},
          always<C>,

@@ -24,15 +24,15 @@ struct Settings {
     CallView view;
     std::optional<std::string> by;
     std::string sort = "wall_ns";     // JSON key or header of a column
-    std::string measure;              // of the histogram; empty: none
+    std::string measure;              // name of the measure of histograms; empty: no histograms
     bool events = false;              // a line per gap
-    NameOptions names;                // of the launches around gaps
+    NameOptions names;                // form of the names of launches around gaps
     bool why = false;                 // a sentence per process
-    bool stacks = false;              // where threads block
+    bool stacks = false;              // stacks at which threads block
     bool tcp = false;                 // TCP connections by peer
     bool files = false;               // files that threads wait for
-    bool interrupts = false;          // hardirq and softirq time as parts of their own
-    bool cheap = false;               // context switches are not traced, so there are no reasons
+    bool interrupts = false;          // hardirq and softirq time are separate parts
+    bool cheap = false;               // context switches are not traced, so the reasons for blocking are not known
     std::optional<uint64_t> least_ns; // shorter gaps are omitted
 
     bool histogram() const { return !measure.empty(); }
@@ -42,9 +42,9 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0; // that the table covers
+    double seconds = 0; // covered by the table
     const CircumstancesOf& around;
-    std::bitset<TIME_PARTS> parts{}; // that have a column
+    std::bitset<TIME_PARTS> parts{}; // parts that have a column
 
     const WhoView& who() const { return settings.view.who; }
 };
@@ -61,24 +61,24 @@ struct GapLine {
 // Fields of the lines of -e.
 std::span<const Field<Context, GapLine>> line_fields();
 
-// The text below a line that names the launches before and after the gap. JSON has keys for them.
+// The text below a gap's line that names the launches before and after the gap. In JSON, they are keys of the line.
 std::string launches_line(const GapLaunches& launches, const NameOptions& names);
 
-// The text below that: who woke the thread, and what the waker did before.
+// The lines below that text: which thread woke the blocked one (the waker), and what the waker did before.
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.
 void print_histograms(Output& output, const std::map<GapKey, GapGroup>& groups, const Context& context,
                       uint64_t wall_ns);
 
-// Prints the groups as one table, sorted as the settings say.
+// Prints the groups as one table, in the order of Settings::sort.
 void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, const Context& context, uint64_t wall_ns);
 
 // Fields of the tables of -U, --files and (below) --tcp.
 std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
 std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 
-// The TCP connections of a row's owner to one address.
+// TCP connections to one address are grouped by the owner of the process.
 struct PeerKey {
     WhoKey who;
     std::string address;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagap: why the GPU gets no work: where threads that use CUDA spend their time.
+// cudagap: explains why the GPU gets no work, by where threads that use CUDA spend their time.
 #include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
@@ -187,7 +187,7 @@ void CudaGap::add(Output& output, const gap_record& gap)
     lines_->print(output, {gap, files, launches}, below);
 }
 
-// The stack of the gap's longest block; empty if it was in a call.
+// The stack of the gap's longest blocked period; empty if that was in a CUDA call.
 Frames CudaGap::frames_of(const gap_record& gap)
 {
     const waker& block = gap.gap.waker;

@@ -21,11 +21,11 @@ Cell if_known(const K& k, uint64_t number)
     return k.inode || k.device ? Cell(number) : Cell();
 }
 
-// Empty if the file system is not on a local disk: no block I/O is seen then.
+// Empty if the file system is not on a local disk, because its block I/O is not seen.
 template<uint64_t G::*bytes>
 Cell by_disks(const K& k, const G& g, const C&)
 {
-    constexpr unsigned minor_bits = 20; // of the kernel's dev_t; a device without a disk has the major number 0
+    constexpr unsigned minor_bits = 20; // of the kernel's dev_t; file systems without a disk have the major number 0
     const bool on_disk = k.device >> minor_bits || g.read_bytes || g.written_bytes;
     return on_disk ? Cell(g.*bytes) : Cell();
 }
@@ -38,11 +38,11 @@ constexpr Field<C, K, G> fields[] = {
     {{"TIMES", "blocks", Unit::count, 7},
      always<C>,
      [](const K&, const G& g, const C&) { return Cell(g.waits.total()); },
-     "Number of blocks."},
+     "Number of times that the threads blocked."},
     {{"AVG(us)", "average_ns", Unit::ns_as_us, 9},
      always<C>,
      [](const K&, const G& g, const C&) { return g.waits.total() ? Cell(g.ns / g.waits.total()) : Cell(); },
-     "Average duration of a block."},
+     "Average time blocked."},
     {{"p50(us)", "p50_ns", Unit::ns_as_us, 9},
      always<C>,
      wait<50>,

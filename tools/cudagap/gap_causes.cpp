@@ -22,8 +22,8 @@ uint32_t largest_part(const TimeParts& parts)
 
 uint32_t largest_end(const BlockEnds& ends)
 {
-    const auto most = std::ranges::max_element(ends, {}, [](const auto& end) { return end.second; });
-    return most == ends.end() ? uint32_t{WOKEN_BY_UNKNOWN} : most->first;
+    const auto largest = std::ranges::max_element(ends, {}, [](const auto& end) { return end.second; });
+    return largest == ends.end() ? uint32_t{WOKEN_BY_UNKNOWN} : largest->first;
 }
 
 std::string_view block_end_words(uint32_t by, bool several)

@@ -19,7 +19,7 @@ namespace gpusnoop {
 // Time waited for the files of each folder.
 class WaitedFiles {
 public:
-    // "folder/file"; empty: not known.
+    // file: "folder/file"; ignored if empty.
     void add(const std::string& file, uint64_t ns);
     // The files of the folder with the longest wait: "folder/file and 3 more". Empty if no file is known.
     std::string top_folder() const;
@@ -32,19 +32,20 @@ private:
     std::map<std::string, OfFolder> folders_;
 };
 
-// Blocked time (ns) by what ended it; the keys are enum woken_by.
+// Blocked time (ns) by the event that ended it (enum woken_by).
 using BlockEnds = std::map<uint32_t, uint64_t>;
 
-// What a thread waited for: threads of one name, directly or through other threads, or an event that no thread caused.
+// What a thread waited for: threads with the same name, directly or through other threads; or an event that no thread
+// caused.
 struct GapCause {
     uint32_t by = WOKEN_BY_THREAD; // enum woken_by
     std::string comm;
     std::set<uint32_t> pids;
-    uint64_t blocked_ns = 0; // how long the thread waited for them
-    TimeParts parts{};       // what they did meanwhile; all 0: not known
-    bool indirect = false;   // through other threads
-    BlockEnds ends{};        // what ended their own waits
-    WaitedFiles files{};     // that they waited for
+    uint64_t blocked_ns = 0; // how long the thread waited for these threads, or for the event
+    TimeParts parts{};       // how these threads spent their time meanwhile; all 0: not known
+    bool indirect = false;   // it waited for them through other threads
+    BlockEnds ends{};        // events that ended the waits of these threads
+    WaitedFiles files{};     // files that these threads waited for
 };
 
 class GapCauses {
@@ -71,15 +72,16 @@ private:
     std::map<uint32_t, OfThread> threads_;
 };
 
-// True if another thread ends waits of this kind, so that its activity explains the wait.
+// True if waits of this kind are ended by another thread, whose activity explains the wait.
 bool is_wait_for_thread(uint32_t part);
 
-// The end with the most time; WOKEN_BY_UNKNOWN if there is none.
+// The event (enum woken_by) that ended most of the blocked time; WOKEN_BY_UNKNOWN if there is none.
 uint32_t largest_end(const BlockEnds& ends);
 
-// "thread", "timeout", "signal", "interrupt"; empty: not known.
+// "thread", "timeout", "signal", "interrupt"; empty if not known.
 std::string_view block_end_name(uint32_t by);
-// "until it times out", or for several threads "until they time out"; empty: a thread ended it, or not known.
+// "until it times out", or for several threads "until they time out"; empty if a thread ended the
+// wait, or the event is not known.
 std::string_view block_end_words(uint32_t by, bool several = false);
 
 uint32_t largest_part(const TimeParts& parts);

@@ -24,7 +24,8 @@ std::string longest_block(const waker& waker, const std::string& file)
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
 
-// What ended a block, if no thread did. An interrupt is the normal end of a wait for a device, so it is not mentioned.
+// Phrase for the event that ended a blocked period; empty if a thread did. An interrupt is the normal end of a wait for
+// a device, and is not mentioned then.
 std::string_view until_words(const waker& waker)
 {
     if (waker.by == WOKEN_BY_INTERRUPT && !is_wait_for_thread(waker.part) && waker.part != TIME_OTHER)
@@ -38,20 +39,20 @@ std::string reason_key(const waker& waker)
     return std::string(key.substr(0, key.rfind('_')));
 }
 
-// A field of the longest block; empty if there was none.
+// Cell about the gap's longest blocked period; empty if there was none.
 template<auto get>
 constexpr auto of_block =
     [](const L& l, const C&) { return l.call.gap.waker.blocked_ns ? Cell(get(l.call.gap.waker)) : Cell(); };
 
-// A field of the waker; empty if it is not known.
+// Cell about the waker; empty if the waker is not known.
 template<auto get>
 constexpr auto of_waker = [](const L& l, const C&) { return l.call.gap.waker.tid ? Cell(get(l.call)) : Cell(); };
 
-// A field of the waker's earlier activity; empty if it is not known.
+// Cell about the waker's activity before the wakeup; empty if that is not known.
 template<auto get>
 constexpr auto of_known = [](const L& l, const C&) { return l.call.known ? Cell(get(l.call.wakers[0])) : Cell(); };
 
-// A field of the launch before or after the gap.
+// Cell about the launch before or after the gap.
 template<auto which, auto get>
 constexpr auto of_launch = [](const L& l, const C&) { return get(l.launches.*which); };
 
@@ -118,7 +119,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "block_reason", Unit::text},
          json_only<C>,
          of_block<reason_key>,
-         "The longest block of the gap: its reason, its duration, and the file."},
+         "The longest blocked period of the gap: its reason, its duration, and the file that was waited for."},
         {{"", "block_ns", Unit::count},
          json_only<C>,
          of_block<[](const waker& waker) { return uint64_t{waker.blocked_ns}; }>},
@@ -131,14 +132,14 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              const std::string_view name = block_end_name(l.call.gap.waker.by);
              return name.empty() ? Cell() : Cell(std::string(name));
          },
-         "What ended the longest block: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` "
-         "(sent by a timer or I/O; for one sent by a thread, it is `thread`); `interrupt` (of the network, another "
-         "timer, or another device)."},
+         "What ended that period: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` (sent by a "
+         "timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of the network, another timer, or "
+         "another device)."},
         {{"", "waker_pid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.pid}; }>,
-         "The thread that ended the longest block of the gap: a wait for a lock, poll, pipe, socket or child, or an "
-         "unknown one. Blocks that a device or timer ended have no waker."},
+         "The thread that ended that period (the waker), if it was a wait for a lock, poll, pipe, socket or child, or "
+         "an unknown wait. Periods that a device or timer ended have no waker."},
         {{"", "waker_tid", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.tid}; }>},
@@ -148,7 +149,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
         {{"", "waker_ended_ns", Unit::count},
          json_only<C>,
          of_waker<[](const gap_record& gap) { return uint64_t{gap.gap.waker.blocked_ns}; }>,
-         "Duration of that block."},
+         "Duration of that period."},
         {{"", "waker_wall_ns", Unit::count},
          json_only<C>,
          of_known<took>,
@@ -175,7 +176,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
          "WAIT means that the gap is long because the GPU is busy."},
     });
 
-// The largest parts of all buckets in an octave.
+// The largest parts, summed over the buckets of an octave.
 std::string note(const GapGroup& group, unsigned octave)
 {
     TimeParts parts{};

@@ -31,7 +31,7 @@ std::map<GapKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times
     table_.for_each([&](const gap_key& key, std::span<const gap_count> counts) {
         const auto thread = threads.find(key.place);
         if (thread == threads.end())
-            return; // left for the next report
+            return; // its thread is in the next report
         const ThreadTime& time = *thread->second;
         const gap_count& now = counts.front();
         gap_count& previous = previous_[{key.place, key.bucket, key.stream}];

@@ -35,7 +35,7 @@ struct GapKey {
 struct GapGroup {
     WhoSeen who;
     Histogram gaps;
-    std::map<unsigned, TimeParts> parts; // by bucket
+    std::map<unsigned, TimeParts> parts; // parts of the gaps' time, by bucket of the histogram
 };
 
 class GapCounts {
@@ -43,7 +43,7 @@ public:
     // counts_fd: the map of gap counts; streams_fd: the map of streams with an open gap.
     GapCounts(int counts_fd, int streams_fd) : table_(counts_fd), streams_(streams_fd) {}
 
-    // Gaps since the last call, of threads that were just drained. Forgets threads that exited.
+    // Gaps since the last call, for the threads in `times`. Forgets threads that have exited.
     std::map<GapKey, GapGroup> drain(const std::vector<ThreadTime>& times, const CallView& view, Processes& processes);
 
 private:
@@ -59,7 +59,7 @@ private:
 // Threads that the kernel side follows because they woke a CUDA thread.
 class WakingThreads {
 public:
-    // marks: the number of followed threads, by thread id modulo the size.
+    // marks[i]: the number of followed threads whose thread id modulo marks.size() is i.
     WakingThreads(int threads_fd, std::span<__u32> marks) : table_(threads_fd), marks_(marks) {}
 
     // Removes threads that have not woken any for 60 s.
@@ -74,7 +74,7 @@ private:
 // A launch before or after a gap.
 struct GapLaunch {
     gap_launch call{};
-    KernelName kernel{}; // or of the host function; empty: not known
+    KernelName kernel{}; // name of the kernel or host function; empty: not known
 
     // "kernel", "kernels of several devices", "graph", "host function"
     std::string_view type() const;
@@ -86,7 +86,7 @@ struct GapLaunches {
     GapLaunch before, after;
 };
 
-// Names of launched kernels, including those still to be resolved.
+// Finds the names of launched kernels; keeps trying those that are not known yet.
 class LaunchNames {
 public:
     explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Reader
@@ -94,13 +94,13 @@ public:
     {}
 
     void expect(pid_t pid) { names_.expect(pid); }
-    // A record of the kernel side, followed by the name.
+    // record: from the kernel side; the name follows it in memory.
     void learn(const name_record& record, size_t size) { names_.learn(record, size); }
     // See KernelNames.
     void read_unsent_from(int map_fd) { names_.read_unsent_from(map_fd); }
     uint64_t lost_since_last() { return names_.lost_since_last(); }
     GapLaunches of(const gap_record& gap);
-    // Once a second. Returns true while the on-demand naming probes should be attached.
+    // To be called once a second. Returns true while the on-demand naming probes should be attached.
     bool tick();
     void forget(const ImageId& image);
 

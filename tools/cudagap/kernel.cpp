@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t why_min_gap_ns = 1'000'000; // shorter gaps do not show what holds up a thread
 
-// The tracepoint that a program is for; empty if it is none.
+// Name of the tracepoint that a program is attached to; empty if it belongs to none.
 std::string_view tracepoint_of(const bpf_program* program)
 {
     constexpr std::string_view kind = "tp_btf/";
@@ -31,7 +31,7 @@ bool has_tracepoint_of(const bpf_program* program)
     return libbpf_find_vmlinux_btf_id(tracepoint_of(program).data(), BPF_TRACE_RAW_TP) > 0;
 }
 
-constexpr std::string_view interrupt_prefix = "interrupt_"; // of the names of programs
+constexpr std::string_view interrupt_prefix = "interrupt_"; // of the names of programs that trace interrupts
 
 template<class Do>
 void for_each_interrupt_program(const bpf_object* object, const Do& action)
@@ -42,7 +42,7 @@ void for_each_interrupt_program(const bpf_object* object, const Do& action)
             action(program);
 }
 
-// Names a required kernel feature that BTF does not have; empty: none is missing.
+// Name of a required feature that the kernel lacks according to its BTF; empty if none is missing.
 std::string missing_feature(const bpf_object* object)
 {
     bpf_program* program = nullptr;
@@ -63,7 +63,7 @@ Error missing_error(std::string_view feature)
                  "cudasync shows the time in calls that wait for the GPU, and cudatop how processes spend their time");
 }
 
-// All tracepoints are needed, however probes are attached.
+// True if the program is attached to a tracepoint: they are needed in any way of attaching probes.
 bool is_needed(const bpf_object* object, const std::string& name)
 {
     const bpf_program* program = bpf_object__find_program_by_name(object, name.c_str());

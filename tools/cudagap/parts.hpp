@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudagap {
 
-// Without --interrupts, interrupt time counts as the part that was interrupted.
+// True if the part is reported. Without --interrupts, interrupt time counts as the part that was interrupted.
 inline bool is_shown(size_t part, const Settings& settings)
 {
     return settings.interrupts || !is_interrupted(static_cast<uint32_t>(part));

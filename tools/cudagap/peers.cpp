@@ -33,13 +33,13 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_sockets = 32768; // per namespace and family: about 30 ms
+constexpr size_t max_sockets = 32768; // per namespace and address family; reading them takes about 30 ms
 constexpr size_t max_descriptors = 8192;
 
 // net/tcp_states.h
 enum : uint8_t { time_wait = 6, closed = 7, listening = 10, handshake = 12, states = 14 };
 
-constexpr uint32_t asked_states =
+constexpr uint32_t wanted_states =
     ((1U << states) - 1) & ~(1U << time_wait | 1U << closed | 1U << listening | 1U << handshake);
 
 // A field of tcp_info; nullopt if this kernel's tcp_info is too short for it.
@@ -65,9 +65,9 @@ void add_info(TcpSocket& socket, std::span<const std::byte> attribute)
     socket.out_of_order = field<&tcp_info::tcpi_rcv_ooopack>(info, known);
     socket.received_bytes = field<&tcp_info::tcpi_bytes_received>(info, known);
     const auto sent = field<&tcp_info::tcpi_bytes_sent>(info, known);
-    const auto again = field<&tcp_info::tcpi_bytes_retrans>(info, known);
-    if (sent && again)
-        socket.sent_bytes = *sent - std::min(*again, *sent);
+    const auto resent = field<&tcp_info::tcpi_bytes_retrans>(info, known);
+    if (sent && resent)
+        socket.sent_bytes = *sent - std::min(*resent, *sent);
 }
 
 std::string address_text(uint8_t family, const void* address)
@@ -103,7 +103,7 @@ std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
     return socket;
 }
 
-// The name below /proc of a thread of the process that is still running: a main thread that exited shows no files.
+// The name below /proc of a running thread of the process, because a main thread that has exited shows no files.
 std::string readable(pid_t pid)
 {
     return std::to_string(running_thread(pid).value_or(pid));
@@ -114,7 +114,7 @@ Fd open_namespace(const std::string& process)
     return Fd(open(("/proc/" + process + "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-uint64_t number_of(const std::string& process)
+uint64_t namespace_inode(const std::string& process)
 {
     struct stat st {};
     return stat(("/proc/" + process + "/ns/net").c_str(), &st) == 0 ? st.st_ino : 0;
@@ -125,12 +125,12 @@ Fd netlink_socket()
     return Fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
 }
 
-// A netlink socket belongs to the namespace in which it is created, so this thread enters that for a moment.
+// A netlink socket belongs to the namespace in which it is created, so this thread briefly enters that namespace.
 Fd netlink_socket_of(pid_t pid)
 {
     constexpr const char* self = "thread-self";
     const std::string process = readable(pid);
-    if (number_of(process) == number_of(self))
+    if (namespace_inode(process) == namespace_inode(self))
         return netlink_socket();
     const Fd other = open_namespace(process), own = open_namespace(self);
     if (!other || !own || setns(other.get(), CLONE_NEWNET))
@@ -155,12 +155,12 @@ bool send_query(const Fd& netlink, uint8_t family)
                           .sdiag_protocol = IPPROTO_TCP,
                           .idiag_ext = 1 << (INET_DIAG_INFO - 1),
                           .pad = 0,
-                          .idiag_states = asked_states,
+                          .idiag_states = wanted_states,
                           .id = {}}};
     return send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
 }
 
-// Reads an answer up to max_sockets.
+// Reads an answer, up to max_sockets sockets.
 TcpAnswer read_answer(const Fd& netlink, std::vector<TcpSocket>& sockets)
 {
     constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
@@ -200,7 +200,7 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
     TcpSockets found;
     size_t refused = 0;
     for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
-        const Fd netlink = netlink_socket_of(pid); // one per family: the rest of the answer may be left unread
+        const Fd netlink = netlink_socket_of(pid); // one per family, because the rest of an answer may be left unread
         const TcpAnswer answer =
             netlink && send_query(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
         found.all &= answer == TcpAnswer::complete;
@@ -211,7 +211,7 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
 
 uint64_t network_namespace(pid_t pid)
 {
-    return number_of(readable(pid));
+    return namespace_inode(readable(pid));
 }
 
 SocketInodes socket_inodes(pid_t pid)
@@ -331,7 +331,7 @@ std::optional<PeersOf::Scan> PeersOf::scan_process(const ImageId& image, Scans& 
     const uint64_t number = network_namespace(pid);
     if (!number)
         return std::nullopt;
-    const SocketInodes own = socket_inodes(pid); // read before the namespace: newer sockets wait for the next scan
+    const SocketInodes own = socket_inodes(pid); // read first, so that sockets created meanwhile are ignored
     auto found = scans.find(number);
     if (found == scans.end())
         found = scans.emplace(number, tcp_sockets(pid)).first;

@@ -18,15 +18,16 @@
 
 namespace gpusnoop {
 
-// One TCP socket as reported by sock_diag(7). Counters cover its lifetime. nullopt: the kernel does not report it.
+// One TCP socket as reported by sock_diag(7). Counters cover its lifetime. nullopt if the kernel does not report a
+// value.
 struct TcpSocket {
     uint64_t cookie = 0;                   // unique until reboot
     uint32_t inode = 0;                    // 0: no descriptor refers to it
     std::string address;                   // of the peer
     uint16_t port = 0;                     // of the peer
-    std::optional<uint64_t> rtt_us{};      // smoothed; none before the first acknowledgement
+    std::optional<uint64_t> rtt_us{};      // smoothed; nullopt before the first acknowledgement
     std::optional<uint64_t> segments{};    // sent, with data
-    std::optional<uint64_t> retransmits{}; // of any kind
+    std::optional<uint64_t> retransmits{}; // retransmitted segments of any kind
     std::optional<uint64_t> arrived{};     // received segments with data
     std::optional<uint64_t> out_of_order{};
     std::optional<uint64_t> sent_bytes{}; // without retransmissions
@@ -57,7 +58,8 @@ struct SocketInodes {
 
 SocketInodes socket_inodes(pid_t pid);
 
-// All connections of a process to one address, in an interval. nullopt: the kernel does not report it for any of them.
+// All connections of a process to one address, in an interval. nullopt if the kernel does not report a value for any of
+// them.
 struct Peer {
     std::string address;
     std::optional<uint16_t> port{}; // if all have the same
@@ -67,14 +69,15 @@ struct Peer {
 
     // "10.0.0.2:9000", "[fd00::2]:9000"; without a port if the connections have several.
     std::string name() const;
-    // Percentile of the smoothed round-trip times (0.95: p95); nullopt: no peer has acknowledged anything yet.
+    // Percentile of the smoothed round-trip times (0.95: p95); nullopt if no peer has acknowledged anything yet.
     std::optional<uint64_t> rtt_us(double share) const;
     Peer& operator+=(const Peer& other); // of another process, with the same address
 };
 
 using KnownSockets = std::map<uint64_t, TcpSocket>; // by cookie
 
-// Differences between two scans, by peer. were_all: the earlier scan was complete, so that sockets not in it are new.
+// Differences between two scans, by peer. were_all: the earlier scan was complete, so that sockets missing from it are
+// new.
 std::vector<Peer> peers_of(const std::vector<TcpSocket>& now, const KnownSockets& earlier, bool were_all);
 
 class PeersOf {
@@ -87,7 +90,7 @@ public:
         std::vector<Peer> peers;
         bool all = true; // false: there are more connections, or descriptors, than the limits
     };
-    // The result of the last refresh(); null: not known.
+    // The result of the last refresh(); null if there is none.
     const Result* of(const ImageId& image) const;
     void forget(const std::vector<ImageId>& images);
 
@@ -101,7 +104,7 @@ private:
         std::vector<TcpSocket> sockets;
         bool all = true;
     };
-    // By network namespace: scanning one is expensive, and many processes may share it.
+    // By network namespace, because scanning one is expensive, and many processes may share it.
     using Scans = std::map<uint64_t, std::optional<TcpSockets>>;
     static std::optional<Scan> scan_process(const ImageId& image, Scans& scans);
 

@@ -155,14 +155,15 @@ std::string files_text(uint32_t part, const std::string& files)
                                                                       : fmt::format(", mostly {}", files);
 }
 
-// What ended a wait, if no thread did.
+// Phrase for the event that ended a wait; empty if a thread did.
 std::string end_text(uint32_t part, uint32_t by, bool several = false)
 {
     const std::string_view words = !is_wait_for_thread(part) ? "" : block_end_words(by, several);
     return words.empty() ? std::string() : fmt::format(", {}", words);
 }
 
-// The host cannot see which work a wait is for; a collective completes only after every rank has joined it.
+// True if a wait for the GPU may be a wait for other ranks: the host cannot see which work is waited for, and a
+// collective completes only after every rank has joined it.
 bool waits_for_ranks(const GapSigns& signs)
 {
     return largest_part(signs.parts) == TIME_WAIT && !signs.collective.empty();
@@ -219,7 +220,7 @@ namespace {
 
 using Severity = std::optional<double>;
 
-// The share, if it is worth reporting: a few segments when a connection starts are not.
+// nullopt if the share is not worth reporting, for example a few segments when a connection starts.
 Severity share_of(const std::optional<uint64_t>& some, const std::optional<uint64_t>& all)
 {
     constexpr double min_share = 0.005;

@@ -33,12 +33,12 @@ struct GapSigns {
     std::optional<GapCause> cause;
     std::optional<GapCauses::Load> load;
     std::string files{};      // the files it waited for
-    std::string collective{}; // the last NCCL collective that its process called: "AllReduce"; empty: none
-    std::string suspension{}; // why it is suspended now: "stopped by a signal"; empty: it is not
+    std::string collective{}; // the last NCCL collective that its process called: "AllReduce"; empty if none
+    std::string suspension{}; // why it is suspended now: "stopped by a signal"; empty if it is not
 };
 
 struct GapRule {
-    std::string_view name;  // of the part, in JSON
+    std::string_view name;  // name of the part in JSON
     std::string_view words; // what the thread is doing: "blocked on a pipe"
     std::string_view next;  // the command to type next; PID is replaced by the process id
 };

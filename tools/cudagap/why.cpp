@@ -35,15 +35,15 @@ auto launch_time(const ThreadTime& time)
     return std::tuple(time.sums.ns[TIME_LAUNCH], time.sums.wall_ns);
 }
 
-// The last collective of the thread with the most NCCL calls in the process; empty: no thread made any.
+// The last collective of the process's thread with the most NCCL calls; empty if no thread made any.
 std::string last_collective(const std::vector<ThreadTime>& times, const ImageId& image, std::span<const Probe> probes)
 {
     constexpr std::string_view prefix = "nccl";
-    uint64_t most = 0;
+    uint64_t max_calls = 0;
     uint32_t number = 0;
     for (const ThreadTime& time : times)
-        if (time.image == image && time.sums.collectives > most) {
-            most = time.sums.collectives;
+        if (time.image == image && time.sums.collectives > max_calls) {
+            max_calls = time.sums.collectives;
             number = time.collective;
         }
     if (!number || number > probes.size())

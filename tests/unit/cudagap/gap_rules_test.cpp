@@ -78,7 +78,7 @@ TEST_CASE("a wait for the GPU after a collective may be for other ranks")
     CHECK(gap_words(signs) == "blocked on a lock 100% of the time");
 }
 
-TEST_CASE("the sentence of a stopped thread begins with that")
+TEST_CASE("the sentence of a stopped thread begins with the reason")
 {
     const GapSigns signs{
         .parts = parts(TIME_STOPPED, 60, TIME_CPU, 40), .cause = {}, .load = {}, .suspension = "stopped by a signal"};

@@ -37,7 +37,7 @@ TEST_CASE("peers_of reports differences between two scans by address")
     std::vector<Peer> peers = peers_of(now, earlier, true);
     REQUIRE(peers.size() == 2);
     CHECK((peers[0].name() == "10.0.0.2:9000" && peers[0].connections == 2));
-    CHECK(peers[0].retransmits == 3 + 4); // one of them is new
+    CHECK(peers[0].retransmits == 3 + 4); // the second socket is new
     CHECK((peers[0].segments == 200 && peers[0].sent_bytes == 10 && !peers[0].out_of_order));
     CHECK((peers[0].rtt_us(0.5) == 100 && peers[0].rtt_us(0.95) == 300));
     CHECK(peers[1].name() == "[fd00::1]:80");
