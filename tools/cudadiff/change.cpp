@@ -17,7 +17,7 @@ double median(std::vector<double> values)
 
 Change change_between(std::span<const double> a, std::span<const double> b)
 {
-    constexpr size_t min_count = 4; // of each: with fewer, no difference is significant at 95%
+    constexpr size_t min_count = 4; // values per side; with fewer, no difference can be significant at 95%
     constexpr double two_sided_95 = 1.96;
     Change change{.a = median({a.begin(), a.end()}),
                   .b = median({b.begin(), b.end()}),

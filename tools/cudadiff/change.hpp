@@ -9,13 +9,13 @@
 
 namespace gpusnoop::cudadiff {
 
-double median(std::vector<double> values); // 0 if there are none
+double median(std::vector<double> values); // 0 if there are no values
 
 // The Hodges-Lehmann estimate: the median of all differences between a value of B and a value of A, with the confidence
 // interval of the Mann-Whitney test. It assumes no distribution and is robust against outliers.
 struct Change {
     double a = 0, b = 0;      // medians
-    double difference = 0;    // of B to A
+    double difference = 0;    // B minus A
     double low = 0, high = 0; // 95% confidence interval; equal to the difference unless `enough`
     size_t a_count = 0, b_count = 0;
     bool enough = false;      // there are enough values for the interval
@@ -25,7 +25,7 @@ struct Change {
     std::optional<double> share() const { return relative_to_a(difference); }
     std::optional<double> relative_to_a(double change) const
     {
-        return a > 0 ? std::optional(std::max(change / a, -1.0)) : std::nullopt; // a value cannot fall below 0
+        return a > 0 ? std::optional(std::max(change / a, -1.0)) : std::nullopt; // values are never negative
     }
 };
 

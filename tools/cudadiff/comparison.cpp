@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    // Orders rows whose time was not measured: the logarithm of the factor of change.
+    // Sorts rows of equal cost, such as rows whose time was not measured: the logarithm of the factor of change.
     static double weight(const Change& change)
     {
         if (change.a <= 0 || change.b <= 0)
@@ -47,7 +47,7 @@ private:
     }
 
     struct Pair {
-        std::set<Series> a, b; // from one source
+        std::set<Series> a, b; // from the same source
         size_t source = 0;
     };
 
@@ -60,8 +60,8 @@ private:
         return all;
     }
 
-    // The first source that both recordings have. A count that is missing from the tables of a recorded tool is 0;
-    // a missing time, size or split was not recorded.
+    // Series from the first source that both recordings have. If a recorded tool's tables lack a count, it is 0; if
+    // they lack a time, a size or a split measure, it was not recorded.
     std::optional<Pair> pair_of(size_t number)
     {
         const Measure& measure = measures()[number];
@@ -102,7 +102,7 @@ private:
         for (const Series& one : a_.series()) {
             if (one.measure != whole || !b_.series().contains(one))
                 continue;
-            // The tool may be at different positions in the two lists of sources.
+            // The two measures may list the tool at different positions.
             const std::string_view tool = measures()[whole].sources[one.source].tool;
             const auto& sources = measures()[part].sources;
             const auto* const source = std::ranges::find(sources, tool, &Source::tool);
@@ -146,7 +146,7 @@ private:
         std::ranges::set_difference(in_b, in_a, std::back_inserter(out_.groups_only_b));
     }
 
-    // The cost of a row: the change of the time in calls of its family, within its group.
+    // Sets the cost of each row: the change of the time in calls of its family, within its group.
     void add_costs()
     {
         std::map<std::pair<std::string, Family>, double> costs;
@@ -207,7 +207,7 @@ Comparison compare(const Side& a, const Side& b, const WorkUnit& unit)
 {
     Comparison both = Matching(a, b, unit).all();
     if (both.rows.empty() && both.kernels.empty())
-        throw Error("the two recordings have no figure in common", "record both with the same tools and options");
+        throw Error("the two recordings have no measure in common", "record both with the same tools and options");
     return both;
 }
 

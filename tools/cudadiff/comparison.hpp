@@ -12,10 +12,10 @@
 
 namespace gpusnoop::cudadiff {
 
-// The unit of work that counts and sums are divided by.
+// The unit of work by which counts and sums are divided.
 struct WorkUnit {
     enum class Kind : uint8_t { second, graph_launch, kernel } kind = Kind::second;
-    std::string kernel; // part of its name
+    std::string kernel; // part of the kernel's name
 
     // "second", "graph-launch", "kernel:NAME". Throws UsageError.
     static WorkUnit parse(std::string_view text);
@@ -25,9 +25,9 @@ struct WorkUnit {
 struct Compared {
     std::string group;
     size_t measure = 0;
-    std::string name; // of a measure that is split
+    std::string name; // of a split measure: value of the key by which it is split
     Change change;
-    double cost = 0; // difference of the time in such calls, as a share of wall time
+    double cost = 0; // change of the time in calls of the measure's family, as a share of wall time
 
     // "copies:H2D"
     std::string full_name() const;
@@ -41,15 +41,15 @@ struct OneSided {
 
 struct Comparison {
     std::vector<Compared> rows;         // the highest cost first
-    std::vector<Compared> kernels;      // launches of each, the largest difference first
-    std::vector<Compared> kernel_grids; // of kernels on both sides
+    std::vector<Compared> kernels;      // launches of each kernel, the largest difference first
+    std::vector<Compared> kernel_grids; // grid sizes of kernels that both sides launched
     std::vector<OneSided> one_sided;
     std::vector<std::string> groups_only_a, groups_only_b;
 
-    const Compared* find(std::string_view measure, const std::string& group = {}) const; // null: not compared
+    const Compared* find(std::string_view measure, const std::string& group = {}) const; // null if not compared
 };
 
-// Throws Error if the sides have no figure in common, or one of them has no unit of work.
+// Throws Error if the sides have no measure in common, or if the unit of work does not occur on one of them.
 Comparison compare(const Side& a, const Side& b, const WorkUnit& unit);
 
 } // namespace gpusnoop::cudadiff

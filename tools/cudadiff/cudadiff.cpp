@@ -39,7 +39,7 @@ struct Settings {
     bool json = false;
 };
 
-// Splits at commas, unless a file has exactly that name.
+// Splits at commas, unless the whole text is the name of a file.
 std::vector<std::string> files_in(const std::string& text)
 {
     std::error_code ignored;
@@ -126,7 +126,7 @@ void print_sides(Output& output, const Settings& s, const Side& a, const Side& b
     }
 }
 
-// Warns of losses and limits that make figures less reliable.
+// Warns of losses and limits that make values less reliable.
 void warn_of_side(std::string_view letter, const Facts& facts)
 {
     const std::pair<double, std::string_view> all[] = {
@@ -263,7 +263,7 @@ void print(Output& output, const Settings& s, const Side& a, const Side& b, cons
     print_rows(output, s, all.rows, columns_of(s, "MEASURE", "measure"), "measure", now_ns);
     const std::string launches = fmt::format("KERNEL, launches per {}", s.unit.text());
     print_rows(output, s, all.kernels, columns_of(s, launches, "kernel"), "kernel", now_ns);
-    output.end_report({}, now_ns); // ends the tables, so that the sentence is set off from them
+    output.end_report({}, now_ns); // ends the tables, to separate the sentence from them
     output.end_report([&] { return sentence; }, now_ns);
     if (Output* const programs = output.for_programs()) {
         const Column columns[] = {{"", "of", Unit::text}, {"", "unit", Unit::text}, {"", "summary", Unit::text}};

@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudadiff {
 
-// nullopt: lines of this tool are not compared.
+// nullopt if lines of this tool are not compared.
 std::optional<Record> row_of_event(std::string_view tool, const Record& event);
 
 } // namespace gpusnoop::cudadiff

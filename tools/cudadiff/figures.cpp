@@ -56,7 +56,8 @@ double Figures::units(const Block& block, const std::string& group) const
     return all;
 }
 
-// Counted by the first tool that has them. Figures of other tools are divided by this average.
+// Average rate of units of work, as recorded by the first tool that counts them. Values of other tools are divided by
+// it.
 double Figures::units_per_second(const std::string& group)
 {
     for (const Series& series : side_.series()) {
@@ -80,14 +81,14 @@ void Figures::require_units()
                     "record graph launches by cudalaunch, cudagraph or cudatop, kernels by cudalaunch");
 }
 
-// 0: no value can be given for this block.
+// The number by which a block's values are divided; 0 if the block has no value.
 double Figures::divisor(const Block& block, const Series& series)
 {
     if (unit_.kind == WorkUnit::Kind::second)
         return block.seconds;
-    // A group without units of its own is divided by the units of all processes.
-    const double here = units(block, series.group);
-    return here > 0 ? here : block.seconds * units_per_second(series.group);
+    // A block without units of work, for example of a tool that does not count them, uses the group's average rate.
+    const double counted = units(block, series.group);
+    return counted > 0 ? counted : block.seconds * units_per_second(series.group);
 }
 
 std::vector<double> Figures::values(const Series& series)

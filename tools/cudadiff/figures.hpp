@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of measures, one per block, divided by the unit of work.
+// Values of measures, one per block, divided by the number of units of work.
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"
@@ -15,7 +15,7 @@ class Figures {
 public:
     Figures(const Side& side, const WorkUnit& unit, std::string_view name);
 
-    // One value for each block that has one. A count that no row of a block has is 0.
+    // One value per block, except blocks in which the value is not known. A count that is missing from a block is 0.
     std::vector<double> values(const Series& series);
     std::vector<double> ratio(const Series& part, const Series& whole);
     // Time as a share of wall time, whatever the unit of work.
@@ -33,7 +33,7 @@ private:
 
     const Side& side_;
     const WorkUnit& unit_;
-    std::string_view name_;                                                         // of the side, for messages
+    std::string_view name_; // of the side, for messages: "A" or "B"
     std::map<std::pair<std::string_view, std::string>, std::vector<Block>> blocks_; // by tool and group
 };
 

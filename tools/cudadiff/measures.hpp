@@ -16,32 +16,32 @@ enum class MeasureKind : uint8_t {
     time,  // summed nanoseconds; compared as a share of wall time, or per unit of work
     level, // averaged over time
     size,  // a percentile over calls
-    ratio, // of two counts
+    ratio, // of two other measures
 };
 
 enum class Shape : uint8_t { number, bytes, percent };
 
-// Groups of calls whose time is summed, to estimate what a change of their number costs.
+// Groups of calls whose time is summed, to estimate the cost of a change in their number.
 enum class Family : uint8_t { launch, copy, wait, memory, graph, device };
 
 struct Source {
     std::string_view tool;
     std::string_view key;
-    std::string_view weight{};  // for a size: key of the number of calls with it
-    std::string_view rows = ""; // for cudatop: rows with this "by"; empty: rows of processes and pods
+    std::string_view weight{};  // for a size: key of the number of calls with this size
+    std::string_view rows = ""; // for cudatop: the rows whose "by" is this; empty: rows of processes and pods
 };
 
 struct Measure {
-    std::string_view name; // in --fail-if and JSON
-    std::string_view text; // in tables
+    std::string_view name; // name in --fail-if and JSON
+    std::string_view text; // name in tables
     MeasureKind kind = MeasureKind::count;
     Shape shape = Shape::number;
     Family family = Family::launch;
     Source sources[3]{};      // the first one that both recordings have is used
-    std::string_view split{}; // a key: one measure for each of its values
+    std::string_view split{}; // key by whose values the measure is split; empty: not split
     double percentile = 0;    // for a size
     bool optional = false;    // for a count: recorded only with an option
-    std::string_view part{};  // for a ratio: the names of two measures
+    std::string_view part{};  // for a ratio: names of the two measures
     std::string_view whole{};
 };
 

@@ -14,8 +14,8 @@ namespace gpusnoop::cudadiff {
 namespace {
 
 constexpr size_t series_max = 20'000, sums_max = 2'000'000, texts_max = 16, sizes_max = 4096;
-constexpr size_t parts_wanted = 12; // the Mann-Whitney test needs about ten, and some may be empty
-constexpr double max_figure = 2e19; // all figures have at most 64 bits
+constexpr size_t parts_wanted = 12; // blocks per tool; the Mann-Whitney test needs about ten, and some may be empty
+constexpr double max_figure = 2e19; // all values have at most 64 bits
 
 void note(std::set<std::string>& texts, std::string_view text)
 {
@@ -36,7 +36,7 @@ bool is_possible(double figure)
     return figure >= 0 && figure <= max_figure;
 }
 
-// cudatop prints rows of several kinds in one table.
+// True if the source reads rows with this "by". cudatop prints rows of several kinds in one table.
 bool matches(const Source& source, std::string_view by)
 {
     return source.rows.empty() ? is_main_row(by) : by == source.rows;
@@ -107,7 +107,7 @@ void Side::add_record(const RecordedRun& of, const Record& record)
         add_table_row(run, record);
 }
 
-// All lines of a second add up to what a table of that second would have.
+// The lines of a second add up to the same values as a table of that second.
 void Side::add_event(Run& run, const Record& row, double time_ns)
 {
     if (time_ns < 1 || time_ns > 1e19)
@@ -118,7 +118,7 @@ void Side::add_event(Run& run, const Record& row, double time_ns)
     add_row(run, row, end_ns, second_ns);
 }
 
-// Counts with missing lines are wrong, and it is not known which seconds are affected.
+// Drops the lines of a run that lost some: its counts are wrong, and it is not known in which seconds.
 void Side::drop_lossy_lines(Run& run)
 {
     if (!run.lines || !run.lost)
@@ -131,7 +131,7 @@ void Side::drop_lossy_lines(Run& run)
 void Side::add_table_row(Run& run, const Record& record)
 {
     const auto length = record.number("interval_ns");
-    auto end = record.number("monotonic_ns"); // preferred: this clock is never set
+    auto end = record.number("monotonic_ns"); // preferred, because this clock is never set
     if (!end)
         end = wall_ns_of(record.text("time"));
     if (!length || !end || *length < 1 || *length > 1e18 || *end < *length || *end > 1e19)
@@ -184,7 +184,7 @@ void Side::add(Interval& interval, const Record& record, std::string_view tool, 
     }
 }
 
-// Merges each two intervals into one, to bound the memory that a recording of many hours needs.
+// Merges neighboring intervals in pairs, to bound the memory that a recording of many hours needs.
 void Side::merge_intervals()
 {
     sums_ = 0;

@@ -15,15 +15,15 @@
 
 namespace gpusnoop::cudadiff {
 
-// What is compared separately.
+// Division of recordings into groups that are compared separately.
 enum class Group : uint8_t { whole, process, pod };
 
-// Key of a sequence of values: those of one group, from one source of a measure.
+// Key of a sequence of values: a group, and one source of a measure.
 struct Series {
     std::string group; // empty: the whole
     size_t measure = 0;
     size_t source = 0;
-    std::string name; // of a measure that is split
+    std::string name; // of a split measure: value of the key by which it is split
     auto operator<=>(const Series&) const = default;
 };
 
@@ -44,13 +44,13 @@ struct Block {
 // Metadata of a side: what was recorded, and what is missing.
 struct Facts {
     std::set<std::string> hosts, versions, tools, commands;
-    uint64_t lost = 0, estimated = 0;
-    uint64_t lines = 0;        // lines of -e that are compared
-    uint64_t lossy = 0;        // lines of -e that are not, because their run lost some
-    uint64_t events = 0;       // lines of -e of tools whose lines are not compared
-    double unknown_graphs = 0; // launches of graphs whose kernels are not known
-    uint64_t dropped_rows = 0; // beyond the limits
-    uint64_t no_tool = 0;      // rows of runs whose first line is missing
+    uint64_t lost = 0, estimated = 0; // lost calls or lines; rows that are estimates
+    uint64_t lines = 0;               // lines of -e that are compared
+    uint64_t lossy = 0;               // lines of -e that are not compared, because their run lost some
+    uint64_t events = 0;              // lines of -e of tools whose lines are not compared
+    double unknown_graphs = 0;        // launches of graphs whose kernels are not known
+    uint64_t dropped_rows = 0;        // rows that exceeded a limit on memory
+    uint64_t no_tool = 0;             // rows of runs whose first line is missing
     size_t runs = 0;
     double seconds = 0; // sum of all runs
     Unread unread;
@@ -77,7 +77,7 @@ private:
     };
     struct Run {
         std::string tool;
-        std::map<int64_t, Interval> intervals; // by their end, in microseconds
+        std::map<int64_t, Interval> intervals; // by end time, in microseconds
         uint64_t lines = 0, lost = 0;
     };
 

@@ -13,7 +13,7 @@ namespace gpusnoop::cudadiff {
 struct Threshold {
     std::string text; // as given by the user
     std::string measure;
-    bool above = true;  // met above the limit; false: below it
+    bool above = true;  // true: met above the limit; false: met below it
     double share = 0.1; // the limit, relative to A
 
     // Throws UsageError.

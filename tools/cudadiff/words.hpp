@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts for a comparison: figures, changes, and a summary.
+// Texts for a comparison: values, changes, and a summary.
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"
@@ -10,13 +10,13 @@ namespace gpusnoop::cudadiff {
 
 std::string number_text(double value); // "1,204", "16.5", "0.031"
 
-// A figure in the unit of its measure; a time per second as a percentage: "31.2%".
+// A value in the unit of its measure. A time per second is shown as a percentage: "31.2%".
 std::string figure_text(const Measure& measure, const WorkUnit& unit, double value);
 
 // "7.30x less", "+12.5%", "new", "gone"; "=" if all values are equal, "~" if the difference is not significant.
 std::string change_text(const Change& change);
 std::string interval_text(const Change& change); // "-86.4%..-86.2%"
-std::string percent_text(const Change& change);  // "-86.3% (-86.4%..-86.2%)"; "new"
+std::string percent_text(const Change& change);  // "-86.3% (-86.4%..-86.2%)", or "new" if A is 0
 
 // "launches/s", "bytes copied H2D per graph launch".
 std::string measure_text(const Compared& row, const WorkUnit& unit);

@@ -24,7 +24,7 @@ namespace {
 // Writes recordings into a temporary folder.
 class Recordings {
 public:
-    // rows: each is the rest of a JSON object, repeated every second. rest: further lines.
+    // rows: members of JSON objects that are repeated every second. rest: further lines.
     Side side(std::string_view tool, int seconds, const std::vector<std::string>& rows, Group by = Group::whole,
               std::string_view rest = "")
     {
@@ -92,7 +92,7 @@ TEST_CASE("a change is significant if it exceeds the spread of the values")
     CHECK(interval_text(change_between(four_more, four)) == "-50.0%..-50.0%");
 }
 
-TEST_CASE("a fusion: launches, grids, kernels and time, per second and per unit of work")
+TEST_CASE("a kernel fusion changes launches, grids and time, per second and per unit of work")
 {
     Recordings files;
     const Side a = files.side("cudalaunch", 20, {kernel("part", 900, 10), kernel("step", 100, 10)});
@@ -238,7 +238,7 @@ TEST_CASE("lines of -e are compared as rows of one second")
     CHECK(row(all, "launches").change.b == 10);
     CHECK(row(all, "grid-p50").change.b == 16);
     CHECK(row(all, "block-p95").change.a == 128);
-    CHECK(row(all, "launch-time").change.a == Approx(0.0001)); // 20 times 5 us of a second
+    CHECK(row(all, "launch-time").change.a == Approx(0.0001)); // 20 calls of 5 us per second
     REQUIRE(all.kernels.size() == 1);
     CHECK(all.kernels[0].change.significant);
 
