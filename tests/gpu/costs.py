@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overhead of tracing: programs that repeat one operation, untraced and traced in turns; medians of operations per
-second."""
+"""Measures the overhead of tracing. Programs repeat one operation, alternately untraced and traced; the result is the
+median number of operations per second."""
 import collections
 import os
 import pathlib

@@ -64,7 +64,8 @@ def registrations(given):
 
 
 def memory(given):
-    """LIVE of gpualloc against NVML's value. The difference is contexts, modules, and rounding of allocations."""
+    """Compares LIVE of gpualloc with NVML's value. The difference is due to contexts, modules, and rounding of
+    allocations."""
     with bench(given.build) as one:
         process = one.workload("alloc a 100000000 fn=cuMemAlloc_v2; repeat 50; alloc b 70000 fn=cuMemAlloc_v2; end\n"
                                "touch {folder}/held; wait {folder}/end")

@@ -24,8 +24,8 @@ def launching(calls, times=1):
 
 @case(tool="cudatop", asan=True)
 def of_processes_and_devices():
-    """Utilization, memory, compute units and copy engines, and an unused device. AMD's driver reports no kernel
-    times."""
+    """Figures of a used device (utilization, memory, compute units, copy engines), and of an unused one. AMD's driver
+    reports no kernel times."""
     machine, calls = AmdMachine(2), Calls(library("7"))
     machine.device(0, product_name="Instinct MI300A", gpu_busy_percent=71, mem_info_vram_used=30 * mib, mem_info_vram_total=80 * mib)
     machine.process(calls.pid, 0, vram=25 * mib, sdma_us=0, units=25)
@@ -117,8 +117,8 @@ def shares_of_gpu_time():
 
 @case(tool="gpuspend", alone=True)
 def shares_with_both_vendors():
-    """A GPU of each vendor, with a process on each, and one that uses both through both APIs: launches and GPUs of
-    each."""
+    """A GPU of each vendor with a process on each, and a third process that uses both GPUs through both APIs: checks
+    the launches and GPUs of each process."""
     machine, hip, cuda = AmdMachine(1), Calls(library("7")), Calls(harness.standin / "libcuda.so.1")
     both = Calls(harness.standin / "libcuda.so.1", library("7"))
     machine.device(0, product_name="Instinct MI300X")

@@ -80,7 +80,7 @@ def events_of_members(hierarchy):
 
 @case
 def forms_of_the_argument():
-    """A path, a path below a mount, with and without slashes, a container's id or a prefix of it."""
+    """-c accepts a path, a path below a mount, with and without slashes, and a container's id or a prefix of it."""
     name = Name()
     group = Cgroup("v2", fresh("/" + kubepods(name)))
     inside, neighbour = member(group), Workload(script)

@@ -303,7 +303,8 @@ def library_missing_on_the_host():
 
 @case(asan=True, alone=True)
 def two_containers_of_one_image():
-    """Both map the same file through separate overlays: it has one probe, and each container its own launches."""
+    """Two containers map the same file through separate overlays: it has one probe, but each container has its
+    launches."""
     image, names = Image(), [Name(), Name()]
     inside = [contained(kubepods(name), text, image=image)
               for name, text in zip(names, ("launch vecadd 1009", "launch vecadd 503; threads 2; launch saxpy 7; end"))]

@@ -143,8 +143,8 @@ def sizes_at_the_bounds(size):
 
 @case
 def captured_copies():
-    """Captured copies, also whole batches, count separately. CUDA refuses synchronous copies in a capture; they run
-    outside."""
+    """Captured copies, also whole batches, count separately. CUDA refuses synchronous copies in a capture, so
+    they run outside of it."""
     script = ("capture begin; copy 3 fn=cuMemcpyAsync stream=1; copy 2 fn=cudaMemcpyAsync stream=1 bytes=999\n"
               "copy 5 fn=cuMemsetD8Async stream=1; copy 7 fn=cuMemcpyAsync stream=2\n"
               "copy 1 fn=cuMemcpyBatchAsync sizes=1,2,3,4 stream=1; copy 11 bytes=77; capture end; graph 10 stream=1\n"

@@ -11,7 +11,7 @@ from harness import check, equal
 from programs import Tool, kill_at_end
 
 size = 4 << 20
-more_of_file_system = 1 << 20  # largest amount of metadata that it writes for a file
+more_of_file_system = 1 << 20  # largest amount of metadata that the file system writes for a file
 
 
 @case

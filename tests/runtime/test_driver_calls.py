@@ -151,7 +151,7 @@ def a_monitor_with_a_file_that_hangs():
     tool.stop()
     check(time.monotonic() - begun < 1.5 * harness.patience, f"exit took {time.monotonic() - begun:.1f} s after Ctrl-C")
     rows = {row["pid"]: row["calls"] for row in tool.rows if row["pid"] in (one.pid, other.pid)}
-    check(list(rows) == [one.pid] and rows[one.pid] >= 31, f"unexpected calls by process: {rows}")  # also calls of its start
+    check(list(rows) == [one.pid] and rows[one.pid] >= 31, f"unexpected calls by process: {rows}")  # also calls made at its start
     equal(tool.lost["monitors_left_out"], 1, "monitors")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fallbacks if the kernel refuses BPF programs: the tool tries the next way of attaching, then runs without optional
-features, and reports each refusal. The stand-in kernel refuses selected requests (standin/kernel); the rest is real."""
+features, and reports each refusal. A preloaded library (standin/kernel) refuses selected system calls; everything else
+is real."""
 import ctypes
 import os
 import struct
@@ -147,7 +148,7 @@ def requested_tier_is_missing():
 
 @case(tool="nvioctl")
 def nvioctl_without_a_program():
-    """nvioctl too omits programs that cannot be loaded."""
+    """nvioctl also omits programs that cannot be loaded."""
     tool = Tool("--attach", "tracepoint", "-p", os.getpid(), "-d", 0.2, env=refusing("program open_exit 22 no")).finish()
     equal(attached_by(tool), {"tracepoint"}, "tier")
     equal(remarks(tool), {'the kernel refused the BPF program open_exit: the verifier reports "no"'}, "remarks")

@@ -253,7 +253,7 @@ def both_in_one_process():
 
 @case(each=versions)
 def names_of_a_running_program(version):
-    """Its kernels were looked up before the tool started: their names are read from HIP's own objects."""
+    """The program looked its kernels up before the tool started: their names are read from HIP's own objects."""
     calls = Calls(library(version))
     for number, name in enumerate(("_Z6vecaddPf", "Cijk_Ailk_Bljk_SB_MT64x64", "_Z5scalei")):
         calls.call("hipModuleGetFunction", 1, f"&f{number}", 0, f"'{name}")

@@ -78,7 +78,7 @@ def by_kernel():
 @case(each={"nanoseconds": ("-N", 1, "nsecs"), "microseconds": ("", 1000, "usecs"),
             "milliseconds": ("-m", 1_000_000, "msecs")})
 def latency(unit):
-    """The driver delays each call by that time."""
+    """Durations of calls that the driver delays by this time."""
     option, ns, text = unit
     delay_us = 3000 if option == "-m" else 300
     tool, truth = trace(f"launch vecadd 201 delay_us={delay_us}", "-H", "latency", *([option] if option else []),

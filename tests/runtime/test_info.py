@@ -27,7 +27,7 @@ def attached(pid, tier):
 
 
 def figures():
-    """Maps and programs are the kernel's for a run with the same options."""
+    """Reports the same maps and programs as the kernel lists for a run with the same options."""
     report = info("-p", os.getpid())
     tool = Tool("-p", os.getpid(), losses=True)
     mine = leftovers.ids_held(tool.pid, "map_id")

@@ -204,7 +204,7 @@ def invalid_libraries():
 
 @case
 def a_library_without_symbols():
-    """No CUDA function can be found in it."""
+    """The file contains no CUDA function."""
     path = harness.here / "libcuda.so.1"
     source = harness.here / "empty.c"
     source.write_text("int nothing_of_cuda;\n")

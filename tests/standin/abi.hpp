@@ -41,7 +41,7 @@ struct Dim3 {
     auto operator<=>(const Dim3&) const = default;
 };
 
-struct LaunchConfig { // CUlaunchConfig: shared memory is 32 bits wide; cudaLaunchConfig_t: 64
+struct LaunchConfig { // shared memory is 32 bits wide in CUlaunchConfig, 64 in cudaLaunchConfig_t
     Dim3 grid, block;
     size_t shared;
     void* stream;

@@ -57,8 +57,8 @@ def bart():
 
 @case
 def libggml_cuda():
-    """574 MB with 12 MB of code. There are fewer kernels than calls, because several objects register the same
-    kernel."""
+    """A library of 574 MB with 12 MB of code. There are fewer kernels than calls, because several objects register the
+    same kernel."""
     path = file_of("ggml/libggml-cuda.so")
     kernels, _, total = scan(path)
     check(total["sites"] > 5000, f"calls: {total}")

@@ -64,7 +64,7 @@ def one_more(value, path):
 
 
 def undetected():
-    """Changes that are not reported, or under a wrong name."""
+    """Changes that are not reported, or are reported under a wrong name."""
     if differences(theirs, rows):
         yield f"differences without a change: {differences(theirs, rows)}"
     for path in numbers(theirs):

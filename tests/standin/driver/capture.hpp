@@ -28,7 +28,7 @@ struct Event {
     Clock known{};
 };
 
-// Effect and result of a call on a capturing stream. Each function takes graph_lock.
+// Effects of calls on capturing streams; an int is the result of the call. Each function takes graph_lock.
 int record(Stream*, Node);
 int refuse_under_capture(Stream*); // for calls that are not allowed in a capture: invalidates it
 bool invalidated(const Stream*);

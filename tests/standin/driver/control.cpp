@@ -84,7 +84,7 @@ CONTROL(void, standin_next_result)(int code)
     arm();
 }
 
-// That call takes this long before it does anything else: spinning (delay) or sleeping (block).
+// The thread's next such call first spins (delay) or sleeps (block) for this time.
 CONTROL(void, standin_next_delay_ns)(uint64_t ns)
 {
     thread.next_delay_ns = ns;
@@ -97,7 +97,7 @@ CONTROL(void, standin_next_block_ns)(uint64_t ns)
     arm();
 }
 
-// That call runs `function` before it does anything else.
+// The thread's next such call first runs `function`.
 CONTROL(void, standin_next_inside)(void (*function)())
 {
     thread.next_inside = function;

@@ -44,7 +44,7 @@ const AllocRow* find_alloc_row(const std::string& function);
 struct FreeRow {
     const char* name;
     const char* nested = "";
-    int (*call)(void* function, void* address, void* stream) = nullptr; // null: takes address and stream
+    int (*call)(void* function, void* address, void* stream) = nullptr; // null: the function takes address and stream
 };
 const FreeRow* find_free_row(const std::string& function);
 int call_free(const FreeRow&, void* function, void* address, void* stream);

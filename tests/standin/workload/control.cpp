@@ -214,7 +214,7 @@ void leave(const Step& step)
 }
 
 // interrupt MS STEPS end: after MS milliseconds, a signal handler runs the steps, inside any call that the thread is
-// in; a call that sleeps then ends.
+// in. The signal ends a call that is sleeping.
 void interrupt(const Step& step)
 {
     static std::vector<std::unique_ptr<Alarm>> set;

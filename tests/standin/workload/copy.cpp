@@ -54,7 +54,7 @@ MemoryType type_of(const Memory& memory)
                                       : MemoryType::host;
 }
 
-// Finds both sides of the copy; by default, from host to device.
+// Finds source and destination of the copy; by default, it is from host to device.
 void find_memory(Request& r, const Step& step, const CopyRow& row)
 {
     Side from = row.from, to = row.to;

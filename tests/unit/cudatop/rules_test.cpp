@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule fires on signs at its threshold, and on none just below it.
+// Each rule fires on figures at its threshold, and not on figures just below it.
 #include "tools/cudatop/rules.hpp"
 
 #include "tools/cudatop/diagnosis.hpp"

@@ -300,7 +300,7 @@ TEST_CASE("addresses in a stripped program are shown as virtual addresses")
     const Program named("program");
     const Program bare("bare");
     StackNames symbols;
-    // Both are the same program: nm prints the offset.
+    // The stripped and the full program have the same code, so nm on the latter prints the offset.
     const std::string list = fixtures().path("symbols");
     REQUIRE(fixtures().try_run("nm program | awk '$3 == \"outer\" { print $1 }' > symbols"));
     uint64_t outer = 0;
