@@ -62,7 +62,7 @@ def field_of(call, field):
 
 
 def sums(call, results):
-    """Sums that one line of the truth adds to. Without `results`, failed calls count like others."""
+    """Sums that one line of the truth file adds to. Without `results`, failed calls count like others."""
     out, n, each = Counter(), call["count"], sizes(call)
     known = [size for size in each if size is not None]
     total = n * sum(known)
@@ -78,7 +78,7 @@ def sums(call, results):
 
 
 def expected(truth, by, api="driver", results=False, only_failed=False):
-    """Sums of the truth: {(values of `by`..., measure): amount}."""
+    """Sums over the truth file: {(values of `by`..., measure): amount}."""
     out = Counter()
     for call in truth:
         if is_copy(call) and layer_wanted(call, api) and (call["result"] or not only_failed):

@@ -37,7 +37,7 @@ def has_status(device):
 
 
 def called(lines):
-    """Counts of the truth by process, device, command and subject."""
+    """Counts in the truth file, by process, device, command and subject."""
     want = collections.defaultdict(collections.Counter)
     for row in lines:
         number = row["command"] if row["wrapped"] else None

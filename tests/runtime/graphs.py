@@ -24,7 +24,7 @@ no_graphs = "launch scale 3; copy 5; sync 1; event record Z; event wait Z stream
 
 
 def calls(workload, api="driver"):
-    """Graph calls of the truth, from the layer at which the tool counts them."""
+    """Graph calls in the truth file, from the layer at which the tool counts them."""
     return [call for call in truth_lines(workload, "graph-call") if layer_wanted(call, api)]
 
 
@@ -50,7 +50,8 @@ def failed_launches(some):
 
 
 def expected(workload, api="driver"):
-    """Instantiated graphs of the truth: {(pid, handle, generation): values}, and the reasons of refused updates."""
+    """Instantiated graphs in the truth file: {(pid, handle, generation): values}, and the reasons of refused
+    updates."""
     out, why = {}, defaultdict(set)
     for row in truth_lines(workload, "exec"):
         out[row["pid"], row["handle"], row["generation"]] = Counter({kinds[kind]: row[kind] for kind in kinds})

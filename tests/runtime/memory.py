@@ -21,7 +21,7 @@ def kind_of(holding):
 
 
 def truth_lines(workload, kind):
-    """Lines of one type of the truth, other than calls."""
+    """Lines of one type (other than calls) in the truth file."""
     workload.wait()
     rows = [json.loads(line) for line in workload.truth_file.read_text().splitlines()]
     return [row for row in rows if row["type"] == kind]
@@ -32,8 +32,8 @@ def is_memory(call):
 
 
 def expected(truth, by=("kind",), api="driver"):
-    """{(values of `by`..., measure): amount} of the calls of the truth. One call can unmap several mappings, and has
-    extra lines for the memory it frees with them; so only the bytes of mappings are compared, not their calls."""
+    """{(values of `by`..., measure): amount} of the calls in the truth file. One call can unmap several mappings, and
+    has extra lines for the memory it frees with them; so only the bytes of mappings are compared, not their calls."""
     out = Counter()
     for call in filter(is_memory, truth):
         if not layer_wanted(call, api):

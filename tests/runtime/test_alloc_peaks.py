@@ -45,8 +45,8 @@ def peaks_of_each_program():
 
 @case(asan=True)
 def table_space_is_reused():
-    """Entries of memory that was released with its context are reused: more allocations than the table holds, one by
-    one."""
+    """Entries of memory that was released with its context are reused: over time, the workload makes more allocations
+    than the table holds."""
     workload = Workload("repeat 7; newcontext; repeat 250; alloc a 64; end; destroycontext; sleep 1300; end; alloc b 5",
                         "workload-driver")
     tool = Tool("-p", workload.pid, "--live-entries", 1024)

@@ -88,7 +88,8 @@ def owner_from_the_path(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"}, alone=True)
 def a_node_in_a_container(hierarchy):
-    """Pods of a Kubernetes node in a container count as pods if the host has no pods itself, else as that container."""
+    """Pods of a Kubernetes node in a container count as pods if the host itself has no pods; otherwise, they count for
+    that container."""
     name, node = Name(), secrets.token_hex(32)
     group = Cgroup(hierarchy, nested_id(name, node))
     without = Workload("launch vecadd 11", preexec=group.join)

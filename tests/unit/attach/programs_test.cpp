@@ -19,7 +19,7 @@ std::vector<std::string> symbols(const ProbePlan& plan, const Hook& hook)
 
 } // namespace
 
-TEST_CASE("a function has one program: the special one if there is one")
+TEST_CASE("a function has one program: its special program if there is one, otherwise the general one")
 {
     const std::array programs{
         Program{.name = "launch", .layers = Layers::driver, .calls = launch_calls},
