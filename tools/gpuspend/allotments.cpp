@@ -38,7 +38,7 @@ void serve(Helper::Task& task)
     });
 }
 
-// Parses "0-3"; false if it is not a range.
+// Parses a range such as "0-3"; false if it is none.
 bool add_range(std::string_view name, std::vector<std::string>& to)
 {
     const auto first = consume_number<unsigned>(name);

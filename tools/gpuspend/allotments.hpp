@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs in a process's environment, as set by a container runtime or Slurm. The environment is the process's own memory,
-// so a helper reads it.
+// GPUs named in a process's environment variables by a container runtime or Slurm. A helper reads the environment,
+// because the process controls its contents.
 #pragma once
 
 #include "reader/reader.hpp"
@@ -19,10 +19,10 @@ struct Allotment {
     std::string slurm_gpus{};      // SLURM_JOB_GPUS, else SLURM_STEP_GPUS: indices on the node, in PCI order
 };
 
-// Parses an environment: "NAME=VALUE", each ended by a zero byte.
+// Parses an environment of "NAME=VALUE" strings, each ended by a zero byte.
 Allotment allotment_in(std::string_view environment);
 
-// The devices in a list, without "all" (set in many images), "none" and "void". Ranges ("0-3") are expanded.
+// The devices in a list, without the words "all" (set in many images), "none" and "void". Ranges ("0-3") are expanded.
 std::vector<std::string> devices_in(std::string_view list);
 
 class Allotments {
@@ -31,14 +31,14 @@ public:
 
     // Empty if not known (yet). start_ns: distinguishes processes that reuse a pid.
     const Allotment& of(uint32_t pid, uint64_t start_ns);
-    // Receives results, and forgets processes that were not requested since the last call.
+    // Receives results, and forgets processes that of() was not called for since the last sweep().
     void sweep();
 
 private:
     using Process = std::pair<uint32_t, uint64_t>;
     struct Known {
         Allotment allotment;
-        bool selected = true;
+        bool selected = true; // of() was called since the last sweep()
     };
     bool apply(const Message& message);
 

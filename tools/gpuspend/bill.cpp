@@ -30,7 +30,7 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// The cost of each device and MIG instance. The instances of a device share its price.
+// The cost of each device and MIG instance. The instances of a device share the device's cost.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {

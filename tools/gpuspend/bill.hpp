@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bill of a ledger: rows with time and money. The parts of a device's price add up to it, to the millionth.
+// The bill for a ledger: rows with time and cost. The costs of the parts of a device's time add up to the device's
+// cost, to the millionth.
 #pragma once
 
 #include "tools/gpuspend/ledger.hpp"
@@ -22,12 +23,12 @@ struct BillRow {
     Account account;
     TenantAccount tenant;
     std::map<std::string, std::string> devices; // held devices: model by id
-    Used all;                                   // by all holders of these devices, to compute shares
-    uint64_t used_micros = 0, idle_micros = 0;  // of devices with a price
+    Used all;                                   // use by all holders of these devices, to compute the row's shares
+    uint64_t used_micros = 0, idle_micros = 0;  // cost of devices with a price
     bool unpriced = false;                      // some devices have no price
 };
 
-// The unallocated part of a device.
+// The unallocated time of a device, and its cost.
 struct Unallocated {
     std::string model;
     uint64_t ns = 0, micros = 0;
@@ -36,10 +37,11 @@ struct Unallocated {
 
 struct Bill {
     std::map<BillKey, BillRow> rows;
-    uint64_t ns = 0, used_ns = 0, idle_ns = 0, unallocated_ns = 0; // of all devices
+    uint64_t ns = 0, used_ns = 0, idle_ns = 0, unallocated_ns = 0; // sums over all devices
     uint64_t micros = 0, used_micros = 0, idle_micros = 0, unallocated_micros = 0;
-    uint64_t covered_ns = 0;                           // observed time
-    std::set<std::string> devices, unpriced_models;    // without MIG instances, which are parts of devices
+    uint64_t covered_ns = 0;       // observed time
+    std::set<std::string> devices; // without MIG instances, which are parts of devices
+    std::set<std::string> unpriced_models;
     std::map<std::string, std::string> device_of;      // the device of each MIG instance
     bool measured = false;                             // some device has efficiency counters
     std::map<std::string, Unallocated> unallocated_of; // by device

@@ -51,7 +51,7 @@ Cell used(const Line& l, const Context&)
     return counted(l, part);
 }
 
-// In byte-seconds: 64 bits suffice for ten years of a thousand GPUs with 80 GB.
+// Memory use in byte-seconds: 64 bits suffice for ten years of a thousand GPUs with 80 GB.
 Cell memory(const Line& l, const Context& c);
 
 template<uint64_t Used::*part>
@@ -79,7 +79,7 @@ Cell cost(const Line& l, const Context& c);
 
 Cell idle_cost(const Line& l, const Context& c);
 
-// Money and time as text.
+// Cells with money or time as text.
 template<Cell (*micros)(const Line&, const Context&)>
 Cell in_money(const Line& l, const Context& c)
 {
@@ -102,12 +102,13 @@ Cell ids(const Line& l, const Context&);
 
 Cell model(const Line& l, const Context&);
 
-// Vendors of its devices, as far as their models are known: model names of AMD begin with "AMD" (amd_devices.cpp).
+// Vendors of the line's devices, as far as their models are known. Models of AMD begin with "AMD " (amd_devices.cpp).
 Cell vendor(const Line& l, const Context&);
 
 Cell sources(const Line& l, const Context&);
 
-// Mean over the held devices, while the tenant launched there. Includes the work of other holders at that time.
+// Mean of a counter over the held devices, while the tenant launched there. Includes the work of other holders at that
+// time.
 Cell mean(const Line& l, Figure figure, double unit);
 
 template<Figure figure>

@@ -107,7 +107,7 @@ constexpr F fields[] = {
     F{{"TIME", "device_time_ns", Unit::count, 8},
       always<C>,
       device_time,
-      "Device time: used by the row, then idle, unallocated, and the total."}
+      "Device time: used by each row; in the last three lines, idle, unallocated, and the total."}
         .in_text(in_time<device_time>),
     {{"", "used_ns", Unit::count},
      json_only<C>,

@@ -43,9 +43,9 @@ struct Context {
     const Bill& bill;
     std::string_view currency;
     bool priced = false;                // some device has a price
-    uint64_t since_ns = 0, wall_ns = 0; // begin and end of the period of the bill, time of day
-    // Cost since the last report, in percent of one CPU: of probes in traced processes, and of this process. nullopt:
-    // not known.
+    uint64_t since_ns = 0, wall_ns = 0; // begin and end of the billed period, time of day
+    // CPU time since the last report, in percent of one CPU: of the probes in traced processes, and of gpuspend itself.
+    // nullopt: not known.
     std::optional<double> probes_percent{}, own_percent{};
 };
 

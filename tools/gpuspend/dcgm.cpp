@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t timeout_ns = 10'000'000'000; // the same as Prometheus's
+constexpr uint64_t timeout_ns = 10'000'000'000; // Prometheus's default
 constexpr size_t max_header_size = 64 << 10;
 
 } // namespace
@@ -93,9 +93,9 @@ constexpr double mib = 1 << 20;
 struct Name {
     std::string_view name;
     Figure figure;
-    double unit; // factor from the exporter's unit to that of Gauges
+    double unit; // factor from the exporter's unit to the unit of Gauges
     double max;
-    bool fallback = false; // used only if the page does not have another name for the figure
+    bool fallback = false; // used only if the page has no other series for the figure
 };
 
 // The profiling fields are ratios from 0 to 1, GPU_UTIL is in percent and FB_USED in MiB. DCGM 4.6 renamed the fields,
@@ -207,8 +207,8 @@ DcgmPage parse_dcgm_page(std::string_view text)
         Gauges& gauges = (name->fallback ? fallback : page.devices)[*key];
         auto& known = gauges.values[static_cast<size_t>(name->figure)];
         const auto number = static_cast<uint64_t>(std::llround(*value * name->unit));
-        // The figure of a device is repeated for each pod on it. If the values differ, they are of pods or processes,
-        // and the figure of the device is not known.
+        // A device's value is repeated for each pod on the device. If the values differ, they belong to pods or
+        // processes, and the device's value is not known.
         if (known && *known != number) {
             differ[*key][static_cast<size_t>(name->figure)] = true;
             page.unusable++;
@@ -229,7 +229,7 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 constexpr uint64_t poll_interval_ns = 5 * second;
-// The exporter's default interval is 30 s (DCGM_EXPORTER_INTERVAL).
+// Three of the exporter's default intervals (DCGM_EXPORTER_INTERVAL, 30 s).
 constexpr uint64_t max_age_ns = 90 * second;
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Utilization of devices from a page of dcgm-exporter (--dcgm): a service on this machine, or a file.
+// Utilization of devices from a page of dcgm-exporter (--dcgm), read from a service on this machine or from a file.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -18,10 +18,10 @@ namespace gpusnoop {
 // UsageError that names the option.
 LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t max_size);
 
-// Extracts the body of a complete answer. Sets the error if there is none.
+// Extracts the body of a complete HTTP response. Sets `error` if there is none.
 LoopbackResponse http_body(std::string_view answer);
 
-// The device or MIG instance of a figure.
+// The device or MIG instance that a value belongs to.
 struct DcgmKey {
     std::string uuid; // of the device, also for an instance
     std::optional<uint32_t> gpu_instance;
@@ -31,14 +31,14 @@ struct DcgmKey {
 // A page in Prometheus's text format.
 struct DcgmPage {
     std::map<DcgmKey, Gauges> devices;
-    size_t series = 0;   // with a name that is used
-    size_t unusable = 0; // of these: with an invalid value, no device, a process, or contradictory values
+    size_t series = 0;   // series whose name is used
+    size_t unusable = 0; // those of them with an invalid value, no device, a process, or contradictory values
 
     static constexpr size_t max_size = 4 << 20;
     static constexpr size_t max_devices = 4096;
 };
 
-// Never fails: anything else is ignored.
+// Never fails: lines that cannot be parsed are ignored.
 DcgmPage parse_dcgm_page(std::string_view text);
 
 class Dcgm {
@@ -51,10 +51,8 @@ public:
 
     // Null if there are no values, or they are too old.
     const Gauges* of(std::string_view uuid, std::optional<uint32_t> gpu_instance) const;
-    const std::string& error() const
-    {
-        return error_;
-    } // why there are no values now, for the end of a sentence; else empty
+    // Why there are no values now, as the end of a sentence; empty if there are values.
+    const std::string& error() const { return error_; }
     const std::string& where() const { return where_; }
 
 private:

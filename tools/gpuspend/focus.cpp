@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output as FOCUS 1.3 (FinOps Open Cost and Usage Specification), with our own columns (x_) for figures that it lacks.
+// Output as FOCUS 1.3 (FinOps Open Cost and Usage Specification), with our own columns (x_) for values that it lacks.
 // It can be joined with the provider's invoice by ResourceId.
 #include "base/clock.hpp"
 #include "base/text.hpp"
@@ -35,7 +35,7 @@ Cell hours(uint64_t ns)
     return Cell(static_cast<double>(ns) / hour_ns);
 }
 
-// Exact decimal of a whole number of the smallest unit.
+// A number of smallest units as an exact decimal of the whole unit.
 Cell decimal(uint64_t value, uint64_t unit, int digits)
 {
     return Cell(fmt::format("{}.{:0{}}", value / unit, value % unit, digits));
@@ -76,7 +76,7 @@ Cell share(const Charge& l, const C&)
     return Cell(static_cast<double>(l.row->account.used.*part) / static_cast<double>(l.row->all.*part));
 }
 
-// As a fraction of 1, like all shares in FOCUS.
+// A counter as a fraction of 1, like all shares in FOCUS.
 template<Figure figure>
 Cell mean(const Charge& l, const C&)
 {

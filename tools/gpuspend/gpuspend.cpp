@@ -37,7 +37,7 @@ constexpr ToolSpec about{
                 "  gpuspend --state /var/lib/gpuspend --teams /etc/gpu-teams --by team 60   # totals across restarts\n"
                 "  gpuspend --json 60          # one JSON object per row and minute\n",
     .open = BpfObject::open<gpuspend_bpf>,
-    .ring_mb = 4, // this tool has no lines (-e)
+    .ring_mb = 4, // less than other tools, because there are no lines (-e)
     .without_returns = "waits and memory are unknown",
 };
 
@@ -79,17 +79,17 @@ private:
     Prices prices_;
     std::optional<Slices> slices_;
     Teams teams_;
-    std::optional<Ledger> ledger_; // by ids, of the last seconds
-    SpendState sums_;              // by names, since the last report, or since the state began
+    std::optional<Ledger> ledger_; // the last seconds, by tenant id
+    SpendState sums_;              // by tenant name, since the last report; with --state, since the state began
     std::optional<StateFile> state_;
-    Metrics* metrics_ = nullptr;   // the output of the run, if it is metrics
-    std::optional<Error> unsaved_; // error of the last write of the state
+    Metrics* metrics_ = nullptr;   // the output, if it is metrics
+    std::optional<Error> unsaved_; // error of the last attempt to save the state
     uint64_t ticks_ = 0;
     uint64_t until_ns_ = 0; // end of the last slice, CLOCK_MONOTONIC
     bool followed_ = false; // calls are followed to their return
     Tier tier_ = Tier::session;
     std::optional<Cost> cost_;
-    uint64_t reported_ns_ = 0; // CLOCK_MONOTONIC
+    uint64_t reported_ns_ = 0; // time of the last report, CLOCK_MONOTONIC
 };
 
 RunPlan GpuSpend::plan()
@@ -107,7 +107,7 @@ RunPlan GpuSpend::plan()
         if (unsaved_)
             throw Error(*unsaved_);
     };
-    shows_rows_ = false; // of calls
+    shows_rows_ = false; // no table of calls
     plan.nvml_library = settings_.nvml_library;
     plan.programs = {
         {"launch", driver, launch_calls, false, "launches are unknown"},
@@ -203,7 +203,7 @@ void GpuSpend::on_tracing_started(const Running& running)
 
 bool GpuSpend::tick(Output& output)
 {
-    constexpr uint64_t save_interval_s = 10; // a run that is killed loses at most this, which is reported as unseen
+    constexpr uint64_t save_interval_s = 10; // a killed run loses at most this much time, which is reported as unseen
     CallTool::tick(output);
     add_slice();
     if (++ticks_ % save_interval_s == 0)
@@ -236,7 +236,7 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     }
 }
 
-// Adds the time since the last slice. The first call only sets the start.
+// Adds a slice that begins at the end of the last one. The first call only sets the start.
 void GpuSpend::add_slice()
 {
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -259,7 +259,7 @@ void GpuSpend::add_slice()
             ledger_->saw_pod(tenant, uid);
 }
 
-// Sentences about idle tenants, and about figures that are not known.
+// Sentences about idle tenants, and about values that are not known.
 std::vector<std::string> GpuSpend::notes(const Bill& bill) const
 {
     std::vector<std::string> lines = sentences(make_bill(sums_.ledger, false), prices_.currency());

@@ -18,7 +18,7 @@ constexpr uint64_t scan_interval_ns = 5'000'000'000;
 
 } // namespace
 
-// Reads the checkpoint at once: it may be the only source of the list of devices.
+// Reads the checkpoint at once, because it may be the only source of the list of devices.
 Grants::Grants(const std::string& host_root) : host_root_(host_root), owners_(host_root)
 {
     read_checkpoint();
@@ -50,7 +50,7 @@ void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
         scan(gpus);
 }
 
-// The checkpoints are replaced atomically. If one cannot be parsed, there is one warning, and the last content is kept.
+// The files are replaced atomically. If one cannot be parsed, warns once, and keeps its last content.
 void Grants::read_checkpoint()
 {
     const auto text = HostFiles(host_root_).read(kubelet_checkpoint);
@@ -86,7 +86,7 @@ void Grants::scan(const MachineGpus& gpus)
 {
     all_.clear();
     stale_ = unknown_ = 0;
-    const MigFiles mig(host_root_ == "/" ? "" : host_root_); // of the current instances
+    const MigFiles mig(host_root_ == "/" ? "" : host_root_); // files of the current MIG instances
     Pods pods;
     std::set<std::pair<uint64_t, uint64_t>> alive;
     for (const ContainerCgroup& found : container_cgroups(host_root_)) {
@@ -110,7 +110,7 @@ void Grants::scan(const MachineGpus& gpus)
     add_claimed(pods, gpus);
 }
 
-// Prefers a cgroup with a known pod name: the pod's own cgroup may lack it although its containers have it.
+// Prefers a cgroup with a known pod name: the name may be known for containers, but not for the pod's own cgroup.
 const GrantedDevice& Grants::of_pod(const std::vector<GrantedDevice>& parts)
 {
     const auto named =
@@ -141,7 +141,7 @@ void Grants::add_granted(const Pods& pods, const MachineGpus& gpus)
     }
 }
 
-// Claims are known by pod, not by container.
+// Claims belong to pods, not to single containers.
 void Grants::add_claimed(const Pods& pods, const MachineGpus& gpus)
 {
     for (const auto& [claim, uids] : claim_pods_) {
@@ -186,13 +186,13 @@ void Grants::add_job(const GrantedDevice& step, pid_t process, const MachineGpus
         add(step, gpus.named(name), HELD_BY_SLURM);
 }
 
-// A container with a MIG instance also has the file of the instance's device, which does not count.
+// A container with a MIG instance also has the file of the instance's device, which is ignored.
 void Grants::add_configured(const GrantedDevice& container, const Owner& owner, const MachineGpus& gpus,
                             const MigFiles& mig)
 {
     for (const std::string& name : devices_in(owner.names.visible_devices))
         add(container, gpus.named(name), HELD_BY_ENVIRONMENT);
-    std::set<MigAccess> instances; // by the files of GPU instances and compute instances
+    std::set<MigAccess> instances; // MIG instances whose files the container has
     for (const unsigned minor : owner.names.cap_files)
         if (const auto access = mig.at(minor))
             instances.insert(*access);

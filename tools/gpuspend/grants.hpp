@@ -20,9 +20,9 @@ namespace gpusnoop {
 // A device allocated to a container or pod.
 struct GrantedDevice {
     std::string device{}; // id of a MachineGpu
-    uint64_t parts = 0;   // replicas of the device; 0: all of it
+    uint64_t parts = 0;   // allocated replicas of the device; 0: the whole device
     uint8_t source = 0;   // enum HeldBy
-    cgroups cgroup{};     // of the container, or of its pod if that is not known
+    cgroups cgroup{};     // of the container, or of its pod if the container's is not known
     std::string pod_uid{}, container_id{}, container{};
 };
 
@@ -37,23 +37,23 @@ public:
     const Owner& owner(const GrantedDevice& granted) { return owners_.owner(granted.cgroup); }
     Allotments& allotments() { return allotments_; }
     const KubeletDevices& kubelet() const { return kubelet_; }
-    // True if there is a checkpoint of the kubelet. A missing one is searched again every few seconds.
+    // True if there is a checkpoint of the kubelet. If it is missing, tries again every few seconds.
     bool found_kubelet(uint64_t now_ns);
     uint64_t parts(const std::string& device) const; // number of replicas
-    // Number of grants in the checkpoint to pods that no longer exist, and of unknown devices.
+    // Number of grants in the checkpoints for pods that no longer exist, and for unknown devices.
     uint64_t stale() const { return stale_; }
     uint64_t unknown() const { return unknown_; }
 
 private:
-    using Pods =
-        std::map<std::string, std::vector<GrantedDevice>>; // existing cgroups of the pod and its containers, by uid
+    // By pod uid: the existing cgroups of the pod and its containers.
+    using Pods = std::map<std::string, std::vector<GrantedDevice>>;
     void read_checkpoint();
     void read_claims();
     void warn_once(const char* path);
     const GrantedDevice& of_pod(const std::vector<GrantedDevice>& parts);
     void add_granted(const Pods& pods, const MachineGpus& gpus);
     void add_claimed(const Pods& pods, const MachineGpus& gpus);
-    // gpu: null (not of this machine) adds nothing.
+    // Does nothing if gpu is null, because the device is not on this machine.
     void add(GrantedDevice granted, const MachineGpu* gpu, uint8_t source);
     void add_job(const GrantedDevice& step, pid_t process, const MachineGpus& gpus);
     void scan(const MachineGpus& gpus);
@@ -68,7 +68,7 @@ private:
     std::vector<GrantedDevice> all_;
     uint64_t next_scan_ns_ = 0;
     uint64_t stale_ = 0, unknown_ = 0;
-    std::set<std::string> warned_; // files with a warning
+    std::set<std::string> warned_; // files that were warned about
 };
 
 } // namespace gpusnoop

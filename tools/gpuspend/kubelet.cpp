@@ -101,7 +101,7 @@ struct ClaimEntry {
     std::set<std::string> pods;
 };
 
-// Entries[N].ClaimUID, Entries[N].PodUIDs.<uid>: {}
+// Reads Entries[N].ClaimUID, and the keys of Entries[N].PodUIDs, whose values are {}.
 bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entries)
 {
     size_t count = 0;
@@ -135,7 +135,7 @@ std::optional<ByClaim> parse_dra_pods(std::string_view text)
     return claims;
 }
 
-// VERSION.preparedClaims.<uid>.preparedDevices[N].devices[N]: gpu.info.uuid, or mig.concrete.migUUID
+// Reads gpu.info.uuid and mig.concrete.migUUID of VERSION.preparedClaims.<uid>.preparedDevices[N].devices[N].
 std::optional<ByClaim> parse_dra_devices(std::string_view text)
 {
     ByClaim claims;

@@ -12,36 +12,36 @@
 
 namespace gpusnoop {
 
-// A container's part of one device. The replicas of a shared device (time slicing, MPS) have the same id.
+// A container's part of one device. All replicas of a shared device (time slicing, MPS) have the same device name.
 struct Grant {
     std::string pod_uid, container;
     std::string device; // "GPU-<uuid>", "MIG-<uuid>", or another plugin's name
-    uint64_t parts = 1; // replicas
+    uint64_t parts = 1; // number of replicas
 };
 
 struct KubeletDevices {
-    bool readable = false;                 // the text is a checkpoint
-    std::vector<Grant> grants;             // some pods may no longer exist: the file is only written at allocations
+    bool readable = false;     // the text is a checkpoint
+    std::vector<Grant> grants; // also for pods that have ended, because the file is only written at allocations
     std::map<std::string, uint64_t> parts; // number of replicas of each device that a plugin offers
     std::set<std::string> resources;       // registered resources of NVIDIA's plugin
 };
 
 constexpr const char* kubelet_checkpoint = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 
-// Parses resources that begin with "nvidia.com/". DeviceIDs are a list up to Kubernetes 1.19, and lists by NUMA node
-// since. The checksum covers a dump of Go structs and cannot be verified.
+// Parses allocations of resources whose names begin with "nvidia.com/". DeviceIDs are a list up to Kubernetes 1.19, and
+// lists by NUMA node since then. The checksum covers a dump of Go structs and cannot be verified.
 KubeletDevices parse_kubelet_checkpoint(std::string_view text);
 
-// Dynamic resource allocation (DRA): the kubelet's file has the pods of each claim, and the file of NVIDIA's driver the
-// devices prepared for it.
+// Dynamic resource allocation (DRA): the kubelet's file lists the pods of each claim, and the file of NVIDIA's driver
+// lists the devices prepared for each claim.
 constexpr const char* dra_kubelet_state = "var/lib/kubelet/dra_manager_state";
 constexpr const char* dra_driver_state = "var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json";
 
 using ByClaim = std::map<std::string, std::set<std::string>>; // by the claim's uid
 
-// Uids of the pods. nullopt: the text is not such a file.
+// Uids of the pods of each claim. nullopt if the text is not such a file.
 std::optional<ByClaim> parse_dra_pods(std::string_view text);
-// "GPU-<uuid>", "MIG-<uuid>". May contain claims of pods that no longer exist.
+// Devices of each claim: "GPU-<uuid>", "MIG-<uuid>". May contain claims of pods that no longer exist.
 std::optional<ByClaim> parse_dra_devices(std::string_view text);
 
 } // namespace gpusnoop

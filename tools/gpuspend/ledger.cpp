@@ -19,7 +19,7 @@ std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights
         return parts;
     if (!sum)
         return divided(amount, std::vector<uint64_t>(weights.size(), 1));
-    // The sum of 2^16 weights needs 80 bits, so a remainder may be compared, but not multiplied.
+    // The sum of 2^16 weights needs 80 bits, so remainders can be compared, but not multiplied.
     std::vector<uint128> left(weights.size());
     uint64_t granted = 0;
     for (size_t i = 0; i < weights.size(); i++) {
@@ -147,7 +147,7 @@ void Account::add(const Account& more)
 void TenantAccount::add(const TenantAccount& more)
 {
     elsewhere.add(more.elsewhere);
-    holding_ns = std::max(holding_ns, more.holding_ns); // the times may overlap
+    holding_ns = std::max(holding_ns, more.holding_ns); // no sum, because the times may overlap
     quiet_ns = std::max(quiet_ns, more.quiet_ns);
     devices += more.devices;
     for (const std::string& pod : more.pods)
@@ -155,8 +155,8 @@ void TenantAccount::add(const TenantAccount& more)
             pods.insert(pod);
 }
 
-// Weights for dividing the time of a device with several holders. Without counted activity: allocated replicas, or
-// equal weights.
+// Weights for dividing the time of a device with several holders. If no activity was counted, they are the allocated
+// replicas, or equal.
 std::vector<uint64_t> Ledger::weights(const DeviceSlice& slice, bool& counted) const
 {
     std::vector<uint64_t> by;

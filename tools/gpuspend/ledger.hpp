@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides the time of devices between their holders, slice by slice: the used, idle and unallocated time of a device
+// Divides the time of devices between their holders, slice by slice. The used, idle and unallocated time of a device
 // add up to its time, to the nanosecond.
 #pragma once
 
@@ -24,25 +24,25 @@ __extension__ typedef unsigned __int128 uint128; // for products; not in ISO C++
 // the largest remainders, in order. If all weights are 0, the parts are equal.
 std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights);
 
-// Utilization of a device by its hardware counters.
+// Measures of a device's utilization, from its hardware counters.
 enum class Figure : uint8_t { sm_active, sm_occupancy, tensor_active, dram_active, gpu_busy, memory_used };
 constexpr size_t figure_count = 6;
 
-// Sources of these figures; a bit mask.
+// Sources of these measures; a bit mask.
 enum MeasuredBy : uint8_t { MEASURED_BY_NVML = 1, MEASURED_BY_DCGM = 2 };
 std::string measured_by_text(uint8_t sources); // "nvml,dcgm"
 
-// Current values: in millionths; memory in bytes. nullopt: not known.
+// Current values: ratios in millionths, memory in bytes. nullopt: not known.
 struct Gauges {
     std::array<std::optional<uint64_t>, figure_count> values;
     uint8_t sources = 0; // enum MeasuredBy
 
     bool any() const { return sources != 0; }
-    void set(Figure figure, std::optional<uint64_t> value, MeasuredBy source); // keeps a known value
+    void set(Figure figure, std::optional<uint64_t> value, MeasuredBy source); // does not replace a known value
     void set_percent(Figure figure, std::optional<double> percent, MeasuredBy source);
 };
 
-// Sets NVML's figures of a device or instance.
+// Sets NVML's values of a device or instance.
 void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
 
 // Means over the time for which values are known.
@@ -60,7 +60,7 @@ struct Efficiency {
     std::optional<double> mean(Figure figure) const; // in the units of Gauges
 };
 
-// A holder of devices: identified by id while it is counted, and by names in output, because names may be learned
+// A holder of devices. While it is counted, it is identified by its id; in output by its names, which may be learned
 // later.
 struct Tenant {
     std::string id{};
@@ -70,14 +70,14 @@ struct Tenant {
     auto operator<=>(const Tenant&) const = default;
 };
 
-// Sources by which a tenant is known to hold a device; a bit mask.
+// Sources that report a tenant as a holder of a device; a bit mask.
 enum HeldBy : uint8_t {
     HELD_BY_KUBELET = 1,     // allocated to the running container by the kubelet's device manager
     HELD_BY_CONFIG = 2,      // the container's configuration has the device's file
     HELD_BY_ENVIRONMENT = 4, // NVIDIA_VISIBLE_DEVICES of the container's configuration, or of the process, names it
     HELD_BY_CONTEXT = 8,     // the driver lists the process among those with a context
     HELD_BY_FILE = 16,       // the process has this device's file open, and no other device's
-    HELD_BY_CALLS = 32,      // the process makes calls for it
+    HELD_BY_CALLS = 32,      // the process makes calls for the device
     HELD_BY_DRA = 64,        // prepared for a claim of the running pod
     HELD_BY_SLURM = 128,     // allocated to the job by Slurm
 };
@@ -91,7 +91,7 @@ std::string_view split_name(SplitBy split);
 
 struct Used {
     uint64_t launches = 0, graph_kernels = 0, bytes = 0, wait_ns = 0;
-    uint64_t busy_ns = 0; // by the driver's samples of its processes
+    uint64_t busy_ns = 0; // busy time of its processes, as sampled by the driver
     uint128 byte_ns = 0;  // held memory times duration
 
     void add(const Used& more);
@@ -116,11 +116,11 @@ struct DeviceKey {
 struct DeviceSlice {
     DeviceKey device;
     std::string model;
-    std::string parent{}; // of a MIG instance: its device
+    std::string parent{}; // for a MIG instance: its device
     uint64_t parts = 1;   // number of replicas
     std::vector<Holder> holders;
     Gauges gauges{};
-    std::optional<uint64_t> ns = {}; // of a MIG instance: its part of the slice's time; nullopt: all of it
+    std::optional<uint64_t> ns = {}; // for a MIG instance: its part of the slice's time; nullopt: all of it
 };
 
 struct Slice {
@@ -131,11 +131,11 @@ struct Slice {
 
 struct Account {
     uint64_t used_ns = 0, idle_ns = 0; // its share of the device's time while it launched, and while it did not
-    uint64_t allocated_ns = 0;         // the device was allocated to it, weighted by its replicas
-    uint64_t resident_ns = 0;          // it had a context, or the file open
-    uint64_t driving_ns = 0;           // it launched
+    uint64_t allocated_ns = 0;         // time in which the device was allocated to it, weighted by its replicas
+    uint64_t resident_ns = 0;          // time in which it had a context or the device's file open, or made calls
+    uint64_t driving_ns = 0;           // time in which it launched
     uint64_t shared_ns = 0;            // part of its share while others held the device, too
-    uint64_t equally_ns = 0;           // part of shared_ns divided equally, for lack of counted activity
+    uint64_t equally_ns = 0;           // part of shared_ns divided equally, because no activity was counted
     uint8_t sources = 0;
     Used used;
     Efficiency efficiency; // of the device, while it launched
@@ -153,7 +153,7 @@ struct DeviceAccount {
 // Sums of a tenant over all devices.
 struct TenantAccount {
     Used elsewhere;
-    uint64_t holding_ns = 0, quiet_ns = 0; // it held any device; and launched nothing on any of them
+    uint64_t holding_ns = 0, quiet_ns = 0; // time in which it held any device, and in which it launched nothing on any
     uint64_t devices = 0;                  // maximum held at once
     std::set<std::string> pods;            // uids of pods with this name, at most max_pods
 
@@ -189,7 +189,7 @@ public:
     uint64_t ns() const { return ns_; } // sum of the slices
     const std::map<DeviceKey, DeviceAccount>& devices() const { return devices_; }
     const std::map<Tenant, TenantAccount>& tenants() const { return tenants_; }
-    // Tenants that found no room are one, called "(others)".
+    // Tenants beyond this number are merged into one, called "(others)".
     static constexpr size_t most_tenants = 16'384;
 
 private:

@@ -26,18 +26,18 @@ struct MachineGpu {
 
 class MachineGpus {
 public:
-    // Sources in order of preference: NVML, the driver's files, the kubelet. Devices are never removed: one that fails
-    // is still paid for.
+    // Updates the list from the first available source of NVML, the driver's files, and the kubelet. Devices are never
+    // removed, because a failed one is still paid for.
     void refresh(const NvmlFigures& nvml, const std::string& host_root, const KubeletDevices& kubelet);
 
     const std::vector<MachineGpu>& all() const { return all_; }
     const MachineGpu* at(const Gpu& gpu) const;           // null: unknown
     const MachineGpu* named(std::string_view name) const; // by UUID, or by index as in NVIDIA_VISIBLE_DEVICES
-    bool divided() const;                                 // any device is divided by MIG
-    // Divides a time between devices and their instances by slices, in the order of all(). A device without MIG gets
-    // all of it; a divided one gets the slices that are in no instance.
+    bool divided() const;                                 // true if any device is divided by MIG
+    // Divides `ns` of each device between the device and its MIG instances by their slices; in the order of all(). A
+    // device without MIG gets all of it, a divided one the part of the slices that belong to no instance.
     std::vector<uint64_t> times(uint64_t ns) const;
-    // "nvml", "sysfs" (all are AMD's), "driver" or "kubelet"; empty: no GPU is known
+    // "nvml", "sysfs" (all GPUs are AMD's), "driver" or "kubelet"; empty: no GPU is known
     std::string_view source() const { return source_; }
 
 private:

@@ -26,7 +26,7 @@ bool is_currency(std::string_view text)
     return text.size() == 3 && std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-// The beginning of a day in UTC, "2026-01-31".
+// The start of a day ("2026-01-31") in UTC.
 std::optional<uint64_t> day_ns(std::string_view text)
 {
     int year = 0;
@@ -138,12 +138,12 @@ void Prices::add_line(std::string_view line, const std::string& where)
         end = line.find(',', at);
         fields.push_back(trimmed(line.substr(at, end - at)));
     }
-    const size_t granted = fields.size();
-    fields.resize(std::max<size_t>(granted, 5));
+    const size_t field_count = fields.size();
+    fields.resize(std::max<size_t>(field_count, 5));
     const auto price = parse_price(fields[1]);
     const auto from_ns = fields[3].empty() ? std::optional<uint64_t>(0) : day_ns(fields[3]);
-    const bool named = granted < 3 || is_currency(fields[2]) || (granted > 3 && fields[2].empty());
-    if (fields[0].empty() || !price || !named || !from_ns || granted > 5 || (granted == 5 && fields[4].empty()))
+    const bool named = field_count < 3 || is_currency(fields[2]) || (field_count > 3 && fields[2].empty());
+    if (fields[0].empty() || !price || !named || !from_ns || field_count > 5 || (field_count == 5 && fields[4].empty()))
         throw Error(fmt::format("{} is not a price: '{}'", where, printable(line.substr(0, 200))), form);
     const std::string_view currency = fields[2].empty() ? std::string_view(currency_) : fields[2];
     if (!rows_.empty() && currency != currency_)

@@ -16,15 +16,15 @@ constexpr uint64_t micros_per_unit = 1'000'000;
 class Prices {
 public:
     Prices() = default; // no prices
-    // Lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first match counts; of lines with
-    // the same globs, the latest that is valid. # begins a comment, and a first line that begins with "gpu_model_glob"
-    // is a heading. Or a JSON object with OpenCost's key "GPU". Throws Error, which names the file and the line. node:
-    // name of this machine.
+    // Lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first line that matches
+    // counts; among lines with the same globs, the one with the latest VALID_FROM that has passed. # begins a comment,
+    // and a first line that begins with "gpu_model_glob" is a heading. The text may also be a JSON object with
+    // OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this machine.
     Prices(std::string_view text, const std::string& file, const std::string& node = {});
     // Also throws Error if the file cannot be read.
     static Prices of_file(const std::string& path, const std::string& node = {});
 
-    // Millionths per hour at a time of day; nullopt: no line matches.
+    // Price in millionths per hour, at a time of day; nullopt if no line matches.
     std::optional<uint64_t> of(std::string_view model, uint64_t wall_ns = UINT64_MAX) const;
     const std::string& currency() const { return currency_; }
 
@@ -42,14 +42,15 @@ private:
     std::string node_;
 };
 
-// "2.5" -> 2,500,000. nullopt: not a number, negative, more than six decimals, or a million or more.
+// "2.5" -> 2,500,000. nullopt if the text is not a number, is negative, has more than six decimals, or is 1,000,000 or
+// more.
 std::optional<uint64_t> parse_price(std::string_view text);
-// Rounded to two decimals, with the sign of dollars, euros and pounds: "$71.02", "71.02 CHF".
+// Rounded to two decimals, with a symbol for dollars, euros and pounds: "$71.02", "71.02 CHF".
 std::string money_text(uint64_t micros, std::string_view currency);
 
 // Size limit of --prices and --teams, which must be regular files.
 constexpr size_t max_list_size = 1 << 20;
-// Throws Error; what: "prices (--prices)".
+// Reads such a file. Throws Error. what: noun for messages, "prices (--prices)".
 std::string read_list(std::string_view what, const std::string& path);
 
 } // namespace gpusnoop

@@ -22,7 +22,8 @@ std::string id_of(const Owner& owner, bool by_container)
     return "cgroup " + owner.cgroup;
 }
 
-// Identifies the owner of processes and of allocations, so that neither is reported twice.
+// Equal for an owner's processes and allocations, so that a device is not reported for both. Empty if the owner is no
+// pod, container or job.
 std::string owner_key(const Owner& owner)
 {
     return owner.pod_uid().empty() && !owner.container() && owner.where.slurm_job.empty() ? "" : id_of(owner, false);
@@ -111,7 +112,7 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
     if (view.user)
         name.user = user;
     name.team = teams_.of(owner, user);
-    // Without a pod, or without a process for a row by process, the row is labelled with the owner.
+    // Without a pod, or without a process for a row by process, the row shows the owner.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();
     else if ((view.pid || view.comm || view.user) && !image)
@@ -141,12 +142,13 @@ Tenant Slices::tenant_of(const GrantedDevice& granted)
     const Owner& owner = grants_.owner(granted);
     Tenant tenant{.id = id_of(owner, settings_.rows.container)};
     if (settings_.rows.container && granted.container_id.empty() && !granted.container.empty())
-        tenant.id += " " + granted.container; // its cgroup is not known yet
+        tenant.id += " " + granted.container; // the container's cgroup is not known yet
     remember(tenant, owner, nullptr, granted.container);
     return tenant;
 }
 
-// All known processes: listed by the driver (even before their first call), in scope, and with calls.
+// All known processes: those that the driver lists (even before their first call), those in scope, and those with
+// calls.
 std::set<ImageId> Slices::track(const std::set<ImageId>* scope)
 {
     std::set<ImageId> all;
@@ -162,7 +164,7 @@ std::set<ImageId> Slices::track(const std::set<ImageId>* scope)
     return all;
 }
 
-// The GPU that CUDA's device number stands for in a process; null if not known.
+// The GPU that a CUDA device number of a process refers to; null if not known.
 const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) const
 {
     call_key key{};
@@ -172,7 +174,7 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // the machine has only one GPU
 }
 
-// The MIG instance that the process has files of; null if there are several, as in monitors.
+// The MIG instance that the process may use; null if it may use several, like a monitor.
 const MachineGpu* Slices::instance_of(const ImageId& image)
 {
     constexpr uint64_t pause_ns = 5'000'000'000;
@@ -191,7 +193,7 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
                      one.compute_instance.value_or(Gpu::whole)});
 }
 
-// Devices in the environment of the process, with the sources.
+// Ids of the devices named in the environment of the process, with the sources.
 std::map<std::string, uint8_t> Slices::granted_to(const ImageId& image)
 {
     std::map<std::string, uint8_t> held;
@@ -248,7 +250,7 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
         if (!owner.empty())
             to.with_process.emplace(id, owner);
     }
-    // Attribute its activity to the device of its calls, or to the only device that it holds.
+    // Attribute the process's activity to the device of its calls, or to the only device that it holds.
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item) {
         const MachineGpu* const gpu = device_of_calls(image, item->first.second);
         const std::string id = gpu ? gpu->id : held.size() == 1 ? held.begin()->first : std::string();
@@ -273,7 +275,7 @@ void Slices::add_grants(Pending& to, const std::set<Tenant>* scope)
     }
 }
 
-// Attributes activity on unknown devices to the device of a tenant, if it holds only one.
+// Attributes activity on unknown devices to the tenant's device, if the tenant holds only one.
 void Slices::assign_elsewhere(Pending& to)
 {
     for (auto item = to.slice.elsewhere.begin(); item != to.slice.elsewhere.end();) {
@@ -343,8 +345,9 @@ void Slices::add_devices(Pending& to)
 Slice Slices::next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope)
 {
     figures_.refresh(now_ns);
-    std::erase_if(may_use_,
-                  [&](const auto& item) { return now_ns - item.second.first > 60'000'000'000; }); // has exited
+    std::erase_if(may_use_, [&](const auto& item) {
+        return now_ns - item.second.first > 60'000'000'000;
+    }); // the process has exited
     gpus_.refresh(figures_, host_root_, grants_.kubelet());
     if (dcgm_)
         dcgm_->refresh(now_ns);

@@ -32,14 +32,14 @@ public:
            const Teams& teams);
 
     void add(const CallDelta& delta);
-    // The slice of the last `ns`. memory: traced allocations. scope: the selected processes, or null for all; other
-    // processes are merged into one tenant.
+    // The slice that covers the last `ns`. memory: traced allocations. scope: the selected processes, or null for all;
+    // other processes are merged into one tenant.
     Slice next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope);
     void forget(const std::set<ImageId>& images);
 
     // The names of a tenant of the ledger, as far as known by now.
     const Tenant& name(const Tenant& tenant) const;
-    // Uids of the pods of each tenant since the last call.
+    // Uids of the pods of each tenant, as seen since the last call.
     std::map<Tenant, std::set<std::string>> drain_pods() { return std::exchange(pods_, {}); }
     void forget_names() { names_.clear(); } // the next slice names its holders again
 
@@ -51,9 +51,10 @@ private:
     using Holders = std::map<Tenant, Holder>;
     struct Pending {
         Slice slice;
-        std::map<std::string, Holders> devices;                     // by id
-        std::map<Tenant, std::set<std::string>> held;               // device ids
-        std::set<std::pair<std::string, std::string>> with_process; // device ids and owner keys of processes
+        std::map<std::string, Holders> devices;       // by device id
+        std::map<Tenant, std::set<std::string>> held; // ids of the held devices
+        // Device id and owner key of each process that holds a device.
+        std::set<std::pair<std::string, std::string>> with_process;
     };
     Tenant tenant_of(const ImageId& image);
     Tenant tenant_of(const GrantedDevice& granted);
@@ -79,9 +80,10 @@ private:
     Grants grants_;
     std::optional<Dcgm> dcgm_;
     MigFiles mig_files_;
-    std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_; // with the time of the scan
+    // MIG instances that a process may use, and the time of the scan.
+    std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_;
     Users users_;
-    std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by device number in CUDA
+    std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by process and its CUDA device number
     std::map<Tenant, Tenant> names_;
     std::map<Tenant, std::set<std::string>> pods_;
 };

@@ -18,7 +18,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::string_view heading = "gpuspend state 2", heading_of_all = heading.substr(0, heading.rfind(' '));
+constexpr std::string_view heading = "gpuspend state 2", heading_prefix = heading.substr(0, heading.rfind(' '));
 constexpr size_t max_state_size = 256 << 20;
 constexpr size_t max_lines = 1'000'000;
 
@@ -77,7 +77,7 @@ private:
 // Parses the fields of a line in order. good() reports errors at the end.
 class Fields {
 public:
-    explicit Fields(std::string_view line) : rest_(line) { kind_name(); }
+    explicit Fields(std::string_view line) : rest_(line) { next_field(); }
 
     bool good() const { return good_ && end_; }
     bool at_end() const { return end_; }
@@ -85,7 +85,7 @@ public:
     void operator()(auto&... values) { (parse(values), ...); }
 
 private:
-    std::string_view kind_name()
+    std::string_view next_field()
     {
         if (end_) {
             good_ = false;
@@ -104,9 +104,9 @@ private:
         value = parsed.value_or(value);
         good_ &= parsed.has_value();
     }
-    void parse(uint64_t& value) { number(kind_name(), value); }
-    void parse(uint8_t& value) { number(kind_name(), value); }
-    void parse(uint32_t& value) { number(kind_name(), value); }
+    void parse(uint64_t& value) { number(next_field(), value); }
+    void parse(uint8_t& value) { number(next_field(), value); }
+    void parse(uint32_t& value) { number(next_field(), value); }
     void parse(uint128& value)
     {
         uint64_t high = 0, low = 0;
@@ -116,13 +116,13 @@ private:
     }
     void parse(std::optional<uint64_t>& value)
     {
-        const std::string_view field = kind_name();
+        const std::string_view field = next_field();
         if (field != "-")
             number(field, value.emplace());
     }
     void parse(std::string& text)
     {
-        const std::string_view field = kind_name();
+        const std::string_view field = next_field();
         for (size_t i = 0; i < field.size(); i++) {
             if (field[i] != '%') {
                 text += field[i];
@@ -261,7 +261,7 @@ SpendState SpendState::of(std::string_view text, const std::string& file)
 }
 
 StateFile::StateFile(std::string path)
-    : path_(std::move(path), "state", heading_of_all), lock_(path_.open(0600, ".lock"))
+    : path_(std::move(path), "state", heading_prefix), lock_(path_.open(0600, ".lock"))
 {
     if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
         throw Error(fmt::format("state file '{}' is in use by another run", printable(path_.path())),

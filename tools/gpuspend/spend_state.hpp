@@ -20,24 +20,25 @@ public:
     uint64_t saved_ns = 0;
     Ledger ledger;
 
-    // Time between the two that no slice of the ledger covers.
+    // Time between began_ns and saved_ns that no slice of the ledger covers.
     uint64_t unseen_ns() const;
 
     // Sets saved_ns; the first call also sets began_ns. If the clock was set back meanwhile, began_ns moves back with
-    // it, so that the time since then always covers the ledger. Returns by how much the clock was set back, or 0.
+    // it, so that the time from began_ns to saved_ns always covers the ledger. Returns by how much the clock was set
+    // back, or 0.
     uint64_t saved_at(uint64_t wall_ns);
 
     std::string text() const;
-    // Validates everything. Throws Error if it is not an output of text().
+    // Parses and validates an output of text(). Throws Error if it is none.
     static SpendState of(std::string_view text, const std::string& file);
 };
 
 class StateFile {
 public:
-    // Locks the file for this run. Throws Error if another run has it, or it cannot be used.
+    // Locks the file for this run. Throws Error if another run has locked it, or it cannot be used.
     explicit StateFile(std::string path);
 
-    // nullopt: there is none yet. Throws Error.
+    // nullopt if there is no file yet. Throws Error.
     std::optional<SpendState> read() const;
     // Replaces the file atomically, and syncs it to disk. Throws Error.
     void write(const SpendState& state) const;

@@ -14,7 +14,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_teams = 4096;
-constexpr size_t of_label = 3;
+constexpr size_t label_kind = 3;
 constexpr std::array<std::string_view, 8> kinds = {"namespace", "pod",  "container", "label",
                                                    "cgroup",    "user", "unit",      "job"};
 
@@ -66,7 +66,7 @@ Teams::Teams(std::string_view text, const std::string& file)
         const std::string_view glob = second < line.size() ? trimmed(line.substr(second + 1)) : "";
         const auto found = std::ranges::find(kinds, kind);
         if (team.empty() || glob.empty() || found == kinds.end() ||
-            (*found == kinds[of_label] && glob.find('=') == std::string_view::npos))
+            (*found == kinds[label_kind] && glob.find('=') == std::string_view::npos))
             throw Error(
                 fmt::format("'{}', line {} does not assign a team: '{}'", file, number, printable(line.substr(0, 200))),
                 fmt::format("a line is TEAM,KIND,GLOB with a KIND of {}", joined(kinds, ", ")));
@@ -82,7 +82,7 @@ const std::string& Teams::of(const Owner& owner, const std::string& user) const
 {
     static const std::string none;
     for (const Row& row : rows_)
-        if (row.kind == of_label
+        if (row.kind == label_kind
                 ? std::ranges::any_of(owner.names.labels, [&](const auto& label) { return matches(row.glob, label); })
                 : matches(row.glob, value(row.kind, owner, user)))
             return row.team;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assignment of owners to teams, from the user's file.
+// Assignment of owners to teams, from the user's file (--teams).
 #pragma once
 
 #include "who/attribution.hpp"
@@ -18,7 +18,7 @@ public:
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 
-    // Empty: no line matches.
+    // Empty if no line matches.
     const std::string& of(const Owner& owner, const std::string& user) const;
     bool any() const { return !rows_.empty(); }
 

@@ -56,8 +56,8 @@ TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
          "bytes per second.",
          "", "143341"},
     };
-    constexpr std::string_view owner_key = R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.129.03",)"
-                                           R"(DCGM_FI_PROCESS_NAME="/usr/bin/dcgm-exporter")";
+    constexpr std::string_view common_labels = R"(Hostname="node1",DCGM_FI_DRIVER_VERSION="535.129.03",)"
+                                               R"(DCGM_FI_PROCESS_NAME="/usr/bin/dcgm-exporter")";
     std::string page;
     for (const Metric& metric : metrics) {
         page += head(metric);
@@ -66,10 +66,10 @@ TEST_CASE("a captured page of an A800 with MIG", "[dcgm]")
                 page += fmt::format(R"({}{{gpu="0",UUID="GPU-a",device="nvidia0",modelName="NVIDIA A800-SXM4-80GB",)"
                                     R"(GPU_I_PROFILE="2g.20gb",GPU_I_ID="{}",{}}} {})"
                                     "\n",
-                                    metric.name, instance, owner_key, metric.of_instances);
+                                    metric.name, instance, common_labels, metric.of_instances);
         page += fmt::format(R"({}{{gpu="1",UUID="GPU-b",device="nvidia1",modelName="NVIDIA A800-SXM4-80GB",{}}} {})"
                             "\n",
-                            metric.name, owner_key, metric.of_gpu);
+                            metric.name, common_labels, metric.of_gpu);
     }
     const DcgmPage parsed = parse_dcgm_page(page);
     CHECK(shown(parsed) == "GPU-a/3 - - 0 0 0 10485760\nGPU-a/5 - - 0 0 0 10485760\nGPU-a/6 - - 0 0 0 10485760\n"

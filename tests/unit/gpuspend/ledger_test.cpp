@@ -89,7 +89,7 @@ TEST_CASE("a device with one holder is used, idle or unallocated", "[spend]")
 }
 
 // One tenant's kernel runs for the whole second; another's thousand kernels take a tenth of it. The first holds three
-// times the memory. Each kind of split gives another result.
+// times the memory. Each kind of split gives a different result.
 TEST_CASE("splits differ for one long kernel and many small ones", "[spend]")
 {
     const auto share = [](SplitBy split) {

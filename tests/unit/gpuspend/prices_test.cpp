@@ -9,7 +9,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("the first line that matches a model has its price", "[spend]")
+TEST_CASE("a model has the price of the first line that matches it", "[spend]")
 {
     const Prices prices("gpu_model_glob,price_per_gpu_hour,currency\n"
                         "# what we pay\n\n"

@@ -81,13 +81,13 @@ TEST_CASE("a state keeps and covers its sums when the clock is set back", "[spen
     CHECK(all.unseen_ns() == 7 * second);
     CHECK(all.saved_at(all.saved_ns + second) == 0);
     CHECK(all.unseen_ns() == 8 * second);
-    all.began_ns = all.saved_ns + day; // earlier versions saved this
+    all.began_ns = all.saved_ns + day; // earlier versions could save a start in the future
     SpendState read = SpendState::of(all.text(), "f");
     CHECK(read.ledger.ns() == 5 * second);
     CHECK(read.unseen_ns() == 0);
     CHECK(read.saved_at(read.saved_ns) == day);
     CHECK(read.saved_ns - read.began_ns == 5 * second);
-    CHECK(read.saved_at(3 * second) > day); // earlier than the ledger's time allows
+    CHECK(read.saved_at(3 * second) > day); // the clock shows less than the ledger's 5 s
     CHECK(read.began_ns == 0);
     CHECK(read.ledger.ns() == 5 * second);
 }

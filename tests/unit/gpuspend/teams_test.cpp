@@ -7,7 +7,7 @@
 
 using namespace gpusnoop;
 
-TEST_CASE("the first line that matches an owner has its team", "[spend]")
+TEST_CASE("an owner has the team of the first line that matches it", "[spend]")
 {
     const Teams teams("# who pays\n"
                       "vision, pod, research/trainer-* # and its like\n"
