@@ -74,7 +74,7 @@ private:
     std::map<Key, block_count, ByBytes> previous_;
 };
 
-// Blocked periods outside of CUDA calls are grouped by reason and stack.
+// Key of a row of blocked periods outside of CUDA calls.
 struct BlockKey {
     WhoKey who;
     uint32_t part = 0; // the reason
@@ -143,7 +143,7 @@ private:
     size_t reads_ = 0;
 };
 
-// A file for which CUDA threads blocked in reads, writes or page faults.
+// Key of a row of files for which CUDA threads blocked in reads, writes or page faults.
 struct FileKey {
     WhoKey who;
     uint64_t device = 0, inode = 0; // both 0: not known

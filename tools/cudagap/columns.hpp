@@ -78,7 +78,7 @@ void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, co
 std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
 std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 
-// TCP connections to one address are grouped by the owner of the process.
+// Key of a row of TCP connections.
 struct PeerKey {
     WhoKey who;
     std::string address;

@@ -44,7 +44,7 @@ struct Bill {
     std::set<std::string> unpriced_models;
     std::map<std::string, std::string> device_of;      // the device of each MIG instance
     bool measured = false;                             // some device has efficiency counters
-    std::map<std::string, Unallocated> unallocated_of; // by device
+    std::map<std::string, Unallocated> unallocated_of; // by device id
 };
 
 // by_device: one row per tenant and device.

@@ -83,7 +83,7 @@ private:
     // MIG instances that a process may use, and the time of the scan.
     std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_;
     Users users_;
-    std::map<std::pair<ImageId, uint8_t>, Used> used_; // since the last slice, by process and its CUDA device number
+    std::map<std::pair<ImageId, uint8_t>, Used> used_; // use since the last slice, by process and CUDA device number
     std::map<Tenant, Tenant> names_;
     std::map<Tenant, std::set<std::string>> pods_;
 };

@@ -17,7 +17,7 @@
 
 namespace gpusnoop {
 
-// Phrases of messages.
+// Phrases for messages.
 
 // "rank 5", "ranks 0-3,7"
 std::string ranks_in_words(std::span<const unsigned> ranks);
@@ -80,10 +80,9 @@ private:
     ThreadPlaces places_;
     Suspensions suspensions_;
     IdleScans idle_scans_;
-    std::map<uint64_t, Reported> reported_; // by communicator
-    std::map<uint32_t, uint64_t> silent_;   // time when watching a process began, by process id
-    std::map<uint32_t, uint64_t>
-        waited_ns_; // time when a wait last returned, by process id; only for processes in silent_
+    std::map<uint64_t, Reported> reported_;  // by communicator
+    std::map<uint32_t, uint64_t> silent_;    // time when watching a process began, by process id
+    std::map<uint32_t, uint64_t> waited_ns_; // last return of a wait, by process id (of silent_)
 };
 
 // Alignment of ranks that made calls before tracing began.

@@ -158,7 +158,7 @@ public:
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
 
 private:
-    struct SumKey { // within a rank
+    struct SumKey { // grouping of a rank's sums
         uint16_t operation = 0;
         uint8_t octave = 0; // bit width of the size, plus 1; 0: not grouped by size, or not known
         uint32_t tid = 0;

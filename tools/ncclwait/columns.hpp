@@ -45,7 +45,7 @@ struct CollectiveKey {
     std::string_view operation;
     std::optional<uint64_t> size; // a power of two
     std::optional<uint64_t> stream;
-    int result = 0; // of failed calls, with -x
+    int result = 0; // result of the failed calls, with -x
     auto operator<=>(const CollectiveKey&) const = default;
 };
 

@@ -90,7 +90,7 @@ private:
     uint16_t port_;
     uint64_t again_ns_;
     uint64_t next_ns_ = 0;                           // earliest time of the next request
-    unsigned initial_requests_ = 2;                  // left of the two at the start, whose answers are compared
+    unsigned initial_requests_ = 2;                  // remaining; the answers to the first two are compared
     std::map<uint64_t, Collectives::Ref> wanted_;    // by hash, for the next request
     std::map<uint64_t, Collectives::Ref> requested_; // by hash, of the last request
     std::map<uint64_t, Status> statuses_;            // by hash, as of the last report

@@ -95,7 +95,7 @@ TEST_CASE("a state keeps and covers its sums when the clock is set back", "[spen
 TEST_CASE("a truncated or changed state is rejected", "[spend]")
 {
     const std::string text = state(2).text();
-    for (size_t size = 0; size + 1 < text.size(); size++) // the last line end may be missing
+    for (size_t size = 0; size + 1 < text.size(); size++) // the last newline may be missing
         REQUIRE_THROWS_AS(SpendState::of(std::string_view(text).substr(0, size), "f"), Error);
     CHECK_THROWS_AS(SpendState::of(text + "x", "f"), Error);
     // A changed state is rejected, or it still adds up.
