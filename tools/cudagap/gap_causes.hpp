@@ -35,8 +35,8 @@ private:
 // Blocked time (ns) by the event that ended it (enum woken_by).
 using BlockEnds = std::map<uint32_t, uint64_t>;
 
-// What a thread waited for: threads with the same name, directly or through other threads; or an event that no thread
-// caused.
+// A cause of a thread's waits: threads with the same name, directly or through other threads; or an event that no
+// thread caused.
 struct GapCause {
     uint32_t by = WOKEN_BY_THREAD; // enum woken_by
     std::string comm;

@@ -132,7 +132,8 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
              const std::string_view name = block_end_name(l.call.gap.waker.by);
              return name.empty() ? Cell() : Cell(std::string(name));
          },
-         "What ended that period: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` (sent by a "
+         "The event that ended that period: `thread` (see waker_pid); `timeout` (of the system call itself); `signal` "
+         "(sent by a "
          "timer or I/O; a signal sent by a thread counts as `thread`); `interrupt` (of the network, another timer, or "
          "another device)."},
         {{"", "waker_pid", Unit::count},

@@ -17,7 +17,7 @@ constexpr Field<C, K, G> fields[] = {
                        const std::string_view key = time_part_names[k.part].key;
                        return Cell(std::string(key.substr(0, key.rfind('_'))));
                    },
-                   "What the threads waited for there, as explained under `DESCRIPTION`."}
+                   "Reason for blocking, as explained under `DESCRIPTION`."}
         .in_text([](const K& k, const G&, const C&) {
             const std::string_view header = time_part_names[k.part].header;
             return Cell(std::string(header.substr(0, header.size() - 1)));
