@@ -112,7 +112,7 @@ def shares_of_gpu_time():
     equal(row["device_ids"], f"GPU-{0x1000:016x}", "device")
     unknown = ("busy_share_percent", "busy_ns", "sm_active_percent", "sm_occupancy_percent", "tensor_active_percent", "dram_active_percent")
     equal({key for line in tool.rows for key in unknown if key in line}, set(), "keys that AMD's driver cannot provide")
-    check(any("AMD's driver does not tell" in note for line in tool.rows for note in line.get("notes", [])), "no note about unknown figures")
+    check(any("AMD's driver does not report" in note for line in tool.rows for note in line.get("notes", [])), "no note about unknown figures")
 
 
 @case(tool="gpuspend", alone=True)
