@@ -8,8 +8,8 @@
 #include "base/python.bpf.h"
 #include "base/window.bpf.h"
 
-const volatile bool count_runtime = false;   /* for --api runtime and --api both */
-const volatile bool stacks_of_calls = false; /* read stacks of sampled calls: see take_sample() */
+const volatile bool count_runtime = false;   /* set for --api runtime and --api both */
+const volatile bool stacks_of_calls = false; /* read the stacks of sampled calls (take_sample()) */
 const volatile __u64 second = 1;             /* jiffies per second */
 
 #define SAMPLES_PER_SECOND 100 /* per thread and kind of call */
@@ -17,12 +17,12 @@ const volatile __u64 second = 1;             /* jiffies per second */
 
 /* State that a counted call keeps from entry to return. The kind of call defines the two unions. */
 struct kept_call {
-    struct call call; /* with a list, filled once per element when that is counted */
+    struct call call; /* if the call has a list, filled in again for each element */
     u32 row;
     union {
-        u32 count;      /* launch, copy: elements of the list */
-        u32 pitch_rows; /* allocation with a pitch */
-        u32 taken_out;  /* free: its entry has been removed from the table of allocations */
+        u32 count;      /* launch, copy: number of elements of the list */
+        u32 pitch_rows; /* allocation with a pitch: number of rows */
+        u32 taken_out;  /* free: nonzero if the entry has been removed from the table of allocations */
         u32 is_wanted; /* release, unmapping: the thread is traced, so the call counts even if it frees nothing known */
         u32 node_type; /* graph call */
     };
@@ -30,15 +30,15 @@ struct kept_call {
         u64 list;     /* launch, copy: address of the first element */
         u64 out;      /* allocation: where the call stores the new address or handle */
         u64 handle;   /* mapping: handle of the mapped memory */
-        u64 physical; /* release: number of the memory whose handle is released; 0: unknown */
-        u64 capture;  /* graph launch: number of the capture that records it */
+        u64 physical; /* release: our id for the memory whose handle is released; 0: unknown */
+        u64 capture;  /* graph launch: id of the capture that records the launch */
         u64 stream;   /* graph call */
     };
 };
 
 _Static_assert(sizeof(struct kept_call) <= OPEN_CALL_WORDS * 8, "struct kept_call must fit into an open call");
 
-/* at: COPIED_AT_ENTRY or COPIED_AT_RETURN. */
+/* `at` is COPIED_AT_ENTRY or COPIED_AT_RETURN. */
 INLINE void read_native_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 {
     bool returned = at == COPIED_AT_RETURN;
@@ -77,11 +77,12 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
     }
 }
 
-/* Samples every Nth call's stack, per thread and kind of call, because a stack costs more than everything else that a
- * call does. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks; with fewer calls,
- * each is sampled. Within a second N stays the same, because otherwise calls after a pause would be sampled more often
- * than others. It is raised earlier only if the thread has called so often that samples would noticeably slow it down.
- * The distance between samples is random, because exactly every Nth call might always be the same call of a loop. */
+/* Samples the stack of every Nth call, for each thread and kind of call, because reading a stack costs more than all
+ * else that is done for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
+ * with fewer calls, each is sampled. Within a second N stays the same, because otherwise calls after a pause would be
+ * sampled more often than others. N is raised earlier only if the thread makes so many calls that sampling would
+ * noticeably slow it down. The distance between samples is random, because in a loop, every Nth call could always be
+ * the same one. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;
@@ -123,7 +124,7 @@ INLINE void sample_call(struct pt_regs* ctx, struct thread_state* thread, const 
         take_sample(ctx, key, kind);
 }
 
-/* Fills the fields of a key that all kinds of calls share; the image is already set. */
+/* Fills the fields of a key that all kinds of calls share, except the image, which the caller has set. */
 INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volatile struct probe_row* row, u32 number,
                       u32 sampled, struct call_key* key)
 {
@@ -147,8 +148,8 @@ INLINE void begin_key(struct pt_regs* ctx, struct task_struct* task, const volat
     }
 }
 
-/* Begins a call: returns its row, and fills the shared fields of its key. NULL if the call is not counted, because it
- * has no row or is a driver call inside a runtime call that is counted. */
+/* Begins a call: returns its row, and fills the shared fields of its key. Returns NULL if the call has no row, or is a
+ * driver call inside a runtime call that is counted instead. */
 INLINE const volatile struct probe_row* begin_call_of_row(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                           u32 sampled, struct kept_call* kept)
 {
@@ -204,14 +205,15 @@ INLINE struct open_call* keep_call(struct pt_regs* ctx, struct task_struct* task
     return keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);
 }
 
-/* A call that returns, with its result and duration. */
+/* A call at its return. */
 struct ended_call {
     struct kept_call* kept;
     u64 entry_ns;
     u64 duration_ns;
 };
 
-/* Ends the call that returns now, and returns its thread. NULL if its entry was not kept, or if it does not count. */
+/* Ends the call that returns now, and returns its thread. Returns NULL if the call's entry was not kept, or if the call
+ * does not count. */
 INLINE struct thread_state* end_call_as(struct pt_regs* ctx, struct task_struct* task, u64 part,
                                         struct ended_call* ended)
 {

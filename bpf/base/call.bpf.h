@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Counting of calls: in rows of a table, or as one record each (-e). */
+/* Call counting: in rows of a table, or with one record per call (-e). */
 #ifndef GPUSNOOP_CALL_BPF_H
 #define GPUSNOOP_CALL_BPF_H
 
@@ -11,18 +11,19 @@
 #include "shared/call.h"
 #include "shared/histogram.h"
 
-/* Lines: one record per call, for -e, the most expensive mode. A record takes 20 ns in this array, which needs no lock
- * and no helper, against 105 ns in the kernel's ring buffer. Lines are in the order in which their places were
- * reserved. Records of other types go to the ring buffer, which is read first. The front end sets the capacity. */
+/* Lines: the records of -e, one per call. This is the most expensive mode. Writing a record to this array takes 20 ns,
+ * because it needs no lock and no BPF helper, against 105 ns for the kernel's ring buffer. Lines are ordered by the
+ * time at which their places were reserved. Records of other types go to the ring buffer, which the front end reads
+ * first. The front end sets the capacity. */
 
 MMAPABLE_ARRAY_MAP(lines, 1, struct line);
 
 const volatile __u32 line_places = 1;
 const volatile __u64 line_wake = 0; /* mask for the number of unread lines: see publish_line() */
 
-#define LINE_TRIES 16 /* attempts to reserve a place; one fails only if another CPU has reserved that place */
+#define LINE_TRIES 16 /* attempts to reserve a place; an attempt fails only if another CPU reserves the same place */
 
-/* NULL if all places hold unread lines, or all attempts failed. */
+/* Reserves a place for a line. Returns NULL if all places hold unread lines, or if all attempts failed. */
 INLINE struct line* reserve_line(u64* number)
 {
     u32 first = 0;
@@ -51,7 +52,7 @@ OWN_FRAME int wake_reader(void)
     return 0;
 }
 
-/* Publishes a line; the reader does not read past a place whose line is not published. It is woken when the number of
+/* Publishes a line. The reader stops at the first line that is not published. It is woken only when the number of
  * unread lines reaches a multiple of an eighth of the capacity, for the reason given at ring_flags(). */
 INLINE void publish_line(struct line* line, u64 number)
 {
@@ -62,7 +63,7 @@ INLINE void publish_line(struct line* line, u64 number)
         wake_reader();
 }
 
-/* Counting calls of any kind. Tools add their own fields. */
+/* Counters that all kinds of calls share. Tools add their own fields. */
 
 /* Fields by which rows are grouped. An unused field costs nothing and makes no additional rows. */
 const volatile bool per_thread = false;
@@ -80,16 +81,16 @@ const volatile bool measure_latency = false;
 const volatile __u64 least_ns = 0;         /* shorter calls are skipped, if durations are measured */
 const volatile __u64 duration_unit_ns = 1; /* unit of the duration's histogram */
 
-/* True if the time of a call's entry is needed, even if the call has no return probe. */
+/* True if the time of each call's entry is needed, including calls without a return probe. */
 INLINE bool needs_entry_time(void)
 {
     return emit_events || (measure_latency && need_return);
 }
 
-/* Rows are allocated on demand, because with 256 CPUs, memory for all rows would take 64 MiB. */
+/* Rows are allocated on demand, because preallocating them would take 64 MiB on a machine with 256 CPUs. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-    __uint(max_entries, 16384); /* set by the front end, like the size of the key */
+    __uint(max_entries, 16384); /* the front end sets this and the size of the key */
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __uint(key_size, sizeof(struct call_key));
     __uint(value_size, sizeof(struct call_stats));
@@ -98,16 +99,17 @@ struct {
 const volatile __u32 call_key_bytes = sizeof(struct call_key); /* size of the table's keys */
 const volatile __u32 front_bits = 1;                           /* set by the front end, at least 1 */
 
-/* Cache of the table: 1 << front_bits rows per CPU. A row is found by arithmetic alone (12 ns, against 72 to 100 ns in
- * the table). It belongs to the first key that claims it, until the front end frees it because the process has exited
- * or the generation is over. A key whose row belongs to another key is counted in the table. The front end sets the
- * capacity. */
+/* Cache of the table: 1 << front_bits rows per CPU. A row's index is computed from the key (12 ns, against 72 to 100 ns
+ * for a lookup in the table). The row belongs to the first key that claims it, until the front end frees it because the
+ * process has exited or the generation is over. If another key owns the row, the call is counted in the table. The
+ * front end sets the capacity. */
 MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 
-/* The generation of rows in which calls are counted: 0 or CALL_GENERATION. The front end switches it when the table
- * fills up, waits until no program that has read the old value is running, and then drains the rows of the old
+/* The current generation of rows, in which calls are counted: 0 or CALL_GENERATION. The front end switches it when the
+ * table fills up, waits until every program that has read the old value has ended, and then drains the rows of the old
  * generation, which no longer change. Rows of the current generation cannot be drained: a program that has looked up a
- * row may add to it after it was read and deleted, when its memory may already belong to another key. */
+ * row may still add to it after the front end has read and deleted it, and its memory may then belong to another key.
+ */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);
@@ -126,8 +128,8 @@ struct call {
         struct copy copy;
         struct memory_call memory;
         struct graph_call graph;
-        struct copy_lists lists; /* while the copies of a batch are read one by one */
-        u64 word[4];             /* for the program's own use until the call returns */
+        struct copy_lists lists; /* used while the copies of a batch are read individually */
+        u64 word[4];             /* for the program's own use while the call is in flight */
     };
 };
 
@@ -155,7 +157,7 @@ INLINE void send_line(struct task_struct* task, const struct call* call, u64 ent
     publish_line(line, number);
 }
 
-/* Sends a call to the front end, which counts it, because the table is full. */
+/* When the table is full, sends the call to the front end, which counts it instead. */
 INLINE void send_spill(struct task_struct* task, const struct call* call, u64 entry_ns, u64 duration_ns)
 {
     struct call_event* event = bpf_ringbuf_reserve(&ring, sizeof(*event), 0);
@@ -167,10 +169,11 @@ INLINE void send_spill(struct task_struct* task, const struct call* call, u64 en
     bpf_ringbuf_submit(event, ring_flags(sizeof(*event)));
 }
 
-/* Hash of the image and cgroups last introduced on this CPU. Most lines have the same process as the line before. */
+/* Hash of the image and cgroups that were last sent to the front end from this CPU. Consecutive lines are usually from
+ * the same process. */
 PERCPU_ARRAY_MAP(introduced_last, 1, u64);
 
-/* Sends the process of a line to the front end (introduce()), unless it is the last one introduced on this CPU. */
+/* Sends the line's process to the front end (introduce()), unless this CPU sent the same process last time. */
 INLINE void introduce_caller(struct task_struct* task, const struct call_key* key)
 {
     u32 first = 0;
@@ -184,17 +187,17 @@ INLINE void introduce_caller(struct task_struct* task, const struct call_key* ke
         *last = hash;
 }
 
-const volatile bool name_threads = false; /* rows per thread show the thread's name */
+const volatile bool name_threads = false; /* set if rows per thread show the thread's name */
 
 struct thread_name {
     u64 word[2];
 };
 
-/* Names of threads that have rows. The front end cannot read a name from /proc once its thread has exited. It sets a
- * higher capacity if it shows names. */
+/* Names of threads that have rows, kept because /proc has no name once the thread has exited. If the front end shows
+ * names, it sets a higher capacity. */
 LRU_HASH_MAP(thread_names, 128, struct handle_number, struct thread_name);
 
-/* Sends the process of a new row to the front end, and keeps the name of its thread. */
+/* Sends the process of a new row to the front end, and stores the thread's name. */
 INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 {
     introduce(&key->image, per_cgroup ? key->cgroups : cgroups_of(untrusted(task)));
@@ -209,8 +212,8 @@ INLINE void introduce_row(struct task_struct* task, const struct call_key* key)
 /* Zeros for a new row. Global, because the stack has no room for them. */
 struct call_stats no_calls = {};
 
-/* Clears the detailed fields of a key if `keep` is 0, and keeps them if it is all ones. The front end's CallSums clears
- * the same fields. */
+/* Clears the fields of a key that give details if `keep` is 0, and leaves them if all bits of `keep` are set. The front
+ * end's CallSums clears the same fields. */
 INLINE void make_coarse_unless(struct call_key* key, u64 keep)
 {
     key->subject &= keep;
@@ -236,7 +239,8 @@ INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key
     return bpf_map_lookup_elem(&calls, key);
 }
 
-/* Claims a free row of the cache for this key. Returns its number + 1; 0 if another task was first. */
+/* Claims a free row of the cache for this key. Returns the row's number + 1, or 0 if another task has claimed it first.
+ */
 INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u32 at)
 {
     u64* words = (u64*)&row->key;
@@ -254,7 +258,8 @@ INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u3
     return taken;
 }
 
-/* Finds or claims the key's row in the cache of this CPU. Returns its number + 1; 0 if it belongs to another key. */
+/* Finds or claims the key's row in the cache of this CPU. Returns the row's number + 1, or 0 if another key owns the
+ * row. */
 INLINE u32 find_front_row(struct call_key* key)
 {
     if (!per_stack && key->stack >= 0)
@@ -280,7 +285,7 @@ VERIFIED_ONCE u32 front_row_of(struct call_key* key)
     return key ? find_front_row(key) : 0;
 }
 
-/* Called rarely, because each call raises the maximum. */
+/* Called only if a duration exceeds the maximum, which is rare. */
 INLINE void update_max(struct call_stats* stats, u64 duration_ns)
 {
     guard_begin();
@@ -299,7 +304,7 @@ INLINE void count(struct call_stats* stats, u64 times, u64 duration_ns)
     }
 }
 
-/* Adds the figures that are specific to the call's kind. */
+/* Adds the counters that only this kind of call has. */
 INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
 {
     for (u32 i = FIRST_KIND_FIGURE; i < CALL_FIGURES; i++)
@@ -307,8 +312,8 @@ INLINE void add_kind_sums(struct call_stats* stats, const u64* v)
             add(&stats->v[i], v[i]);
 }
 
-/* Counts a call `times` times and returns its row, to which the tool adds its own figures. NULL if the call was sent to
- * the front end as a record, or was lost. */
+/* Counts a call `times` times and returns its row, to which the tool adds its own counters. Returns NULL if the call
+ * was sent to the front end as a record, or was lost. */
 INLINE struct call_stats* count_call(struct task_struct* task, struct call* call, u64 times, u64 entry_ns,
                                      u64 duration_ns)
 {
@@ -339,8 +344,8 @@ INLINE struct call_stats* count_in_front(struct call* call, u32 place, u64 times
     return &row->stats;
 }
 
-/* Like count_call(), for the most frequent kinds of calls. On kernels with the cache, if this returns NULL, the call
- * may still have to be counted, by count_argument(). */
+/* Like count_call(), for the most frequent kinds of calls. On kernels with the cache, this may return NULL without
+ * having counted the call; the caller must then call count_argument(). */
 INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED)
@@ -351,14 +356,14 @@ INLINE struct call_stats* count_often(struct call* call, u64 times, u64 entry_ns
     return count_in_front(call, front_row_of(&call->key), times, duration_ns);
 }
 
-/* For VERIFIED_ONCE functions that count calls without a row in the cache. From 6.2 on (9ef40974a82a), the argument of
- * such a function can be the key of a map, and the cache is used only from 6.10 on. */
+/* For VERIFIED_ONCE functions that count calls without a row in the cache. The argument of such a function can be the
+ * key of a map only from 6.2 on (9ef40974a82a). That is no restriction here, because the cache requires 6.10. */
 INLINE struct call_stats* count_argument(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     return GUARDED && call ? count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns) : 0;
 }
 
-/* count_often() and count_argument() in one, for a function whose callers leave enough stack. */
+/* Combines count_often() and count_argument(), for functions whose callers leave enough stack. */
 INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64 entry_ns, u64 duration_ns)
 {
     if (!GUARDED || !call)
@@ -371,7 +376,7 @@ INLINE struct call_stats* count_argument_often(struct call* call, u64 times, u64
     return stats ?: count_call(bpf_get_current_task_btf(), call, times, entry_ns, duration_ns);
 }
 
-/* Divides only if it must: a 64-bit division takes as long as the rest of this function. */
+/* Divides only if the unit is not 1 ns: a 64-bit division takes as long as the rest of this function. */
 INLINE u16 duration_bucket(u64 ns)
 {
     return opaque(histogram_bucket(duration_unit_ns == 1 ? ns : ns / duration_unit_ns));
@@ -383,8 +388,8 @@ INLINE void keep_stack(void* ctx, struct call_key* key)
     guard_begin();
     key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (key->stack == -17 /* EEXIST */) {
-        /* The place of a stack depends on its hash, and another stack has this place. Without its innermost address,
-         * the stack has another hash, and so another place. */
+        /* A stack's hash selects its place, and another stack already occupies that place. Without the innermost
+         * address, the stack has a different hash and so a different place. */
         key->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | 1);
         if (key->stack >= 0)
             key->stack |= STACK_WITHOUT_FIRST;

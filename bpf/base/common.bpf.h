@@ -17,7 +17,7 @@
 
 extern void bpf_preempt_disable(void) __ksym __weak; /* 6.10, fc7566ad0a82 */
 extern void bpf_preempt_enable(void) __ksym __weak;
-/* One function with two signatures; libbpf resolves the signature that the kernel has. */
+/* The same kernel function with its two signatures; libbpf resolves the one that the kernel has. */
 extern bool bpf_session_is_return___alone(void) __ksym __weak;        /* 6.13, d920179b3d46 */
 extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
 
@@ -27,13 +27,13 @@ extern bool bpf_session_is_return___context(void* ctx) __ksym __weak; /* 7.0 */
  * bpf_res_spin_lock(), which the same release introduced (97eb35f3ad42). Kernels from 6.10 to 6.14 refuse such calls;
  * on these and older kernels, guard_calls_begin() does nothing. */
 struct bpf_res_spin_lock {
-    u32 val; /* a mere declaration would not match the kernel's type, and the function would not resolve */
+    u32 val; /* with an incomplete type here, libbpf could not resolve the function */
 };
 extern int bpf_res_spin_lock(struct bpf_res_spin_lock* lock) __ksym __weak;
 #define GUARDED_CALLS bpf_ksym_exists(bpf_res_spin_lock)
 
 /* A uprobe program stays on its CPU (migrate_disable()), but another task can preempt it there and run the same
- * program. So per-CPU data is changed either between guard_begin() and guard_end(), or atomically. */
+ * program. So programs change per-CPU data either between guard_begin() and guard_end(), or atomically. */
 INLINE void guard_begin(void)
 {
     if (GUARDED)
@@ -58,11 +58,12 @@ INLINE void guard_calls_end(void)
         bpf_preempt_enable();
 }
 
-/* From 6.13 on (a76ab5731e32), the kernel may give a program a private stack per CPU instead of the task's stack. A
- * preempting run then overwrites the stack of the first one, and kernels with preemption have panicked. Reading user
- * memory into such a stack is also 60 ns slower, because the kernel's check of the destination is fast only for the
- * task's own stack. A program with a tail call gets no private stack (check_max_stack_depth(), 6.13). So each program
- * contains a tail call that is never executed, and that the verifier removes as dead code. */
+/* From 6.13 on (a76ab5731e32), the kernel may run a program on a private per-CPU stack instead of the task's stack. If
+ * another task then preempts the program and runs it too, it overwrites that stack; this has made kernels with
+ * preemption panic. Reading user memory into such a stack is also 60 ns slower, because the kernel's check of the
+ * destination is fast only for the task's own stack. A program with a tail call gets no private stack
+ * (check_max_stack_depth(), 6.13). So each program contains a tail call, which is never executed and which the verifier
+ * removes as dead code. */
 const volatile bool never = false;
 /* Set if the front end found that programs have a private stack anyway (attach/programs.hpp). They then run with
  * preemption disabled. */
@@ -104,9 +105,10 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 }
 
 /* Defines the programs of one kind. NAME_entry is attached to the first instruction of a function, NAME_return to its
- * end. NAME_session runs at both, and may return 1 at entry, so that the kernel does not run it at the return of this
- * call. The other programs return 0: before 6.13, a uprobe_multi program that returns 1 asks the kernel to remove the
- * probe. The front end chooses the attach type before load. base/probe.bpf.h detects idle probes and nested calls. */
+ * end. NAME_session runs at both, and may return 1 at entry to tell the kernel not to run it at the return of this
+ * call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1 makes the kernel
+ * remove the probe. The front end chooses the attach type before load. base/probe.bpf.h detects idle probes and nested
+ * calls. */
 #define ENTRY_PROGRAM(NAME, BODY, ...)                                                                                 \
     SEC("uprobe")                                                                                                      \
     int NAME(struct pt_regs* ctx)                                                                                      \
@@ -145,7 +147,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
         return skip_return;                                                                                            \
     }
 
-/* A word of the traced process's memory; 0 if unreadable. */
+/* Reads a word of the traced process's memory. Returns 0 if it is unreadable. */
 INLINE u64 read_word(u64 address)
 {
     u64 value = 0;
@@ -177,8 +179,8 @@ struct {
 const volatile __u32 ring_wake_shift = 20;
 
 /* A wake-up costs four times as much as a record (2,500 against 626 ns), so the reader polls at every tick, and a
- * record wakes it only if it makes the unread data reach another multiple of 1 << ring_wake_shift bytes. If every
- * record woke a reader that is behind, the traced process would be slowed down to the reader's speed. */
+ * record wakes it only if the unread data passes a multiple of 1 << ring_wake_shift bytes. If every record woke the
+ * reader, a reader that falls behind would slow the traced process down to its own speed. */
 INLINE u64 ring_flags(u64 bytes)
 {
     u64 waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);

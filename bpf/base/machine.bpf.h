@@ -12,7 +12,7 @@
 /* Processor-specific locations: a call's arguments and return address, a thread's system call. Registers that
  * <bpf/bpf_tracing.h> names are used by those names: PT_REGS_SP(), PT_REGS_RC(). */
 
-/* The argument registers that both processors have. */
+/* Argument registers that both architectures have. */
 #define FIRST_ARGUMENT_REGISTERS(DO, REGS)                                                                             \
     DO(0, PT_REGS_PARM1(REGS))                                                                                         \
     DO(1, PT_REGS_PARM2(REGS))                                                                                         \
@@ -39,8 +39,8 @@
 
 #define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->r15
 
-/* At function entry, the return address is at the stack pointer, and stays there until the return pops it. Arguments on
- * the stack follow it. */
+/* At function entry, the return address is at the stack pointer, and stays there until the function returns. Stack
+ * arguments follow it. */
 #define STACK_ARGUMENTS(REGS) (PT_REGS_SP(REGS) + 8)
 #define RETURN_POPS 8
 #define RETURN_ADDRESS_STAYS true
@@ -60,7 +60,7 @@
 
 #elif defined(__TARGET_ARCH_arm64)
 
-/* As in arm64's <asm/unistd.h>. On other hosts, <asm/bitsperlong.h> assumes that BPF is a 32-bit target. */
+/* Same values as in arm64's <asm/unistd.h>. On other hosts, <asm/bitsperlong.h> takes BPF for a 32-bit target. */
 #include <asm/bitsperlong.h>
 #undef __BITS_PER_LONG
 #define __BITS_PER_LONG 64
@@ -90,17 +90,18 @@
 
 #define FIRST_WORD(OBJECT) CAST((const struct pt_regs*)(OBJECT))->regs[0]
 
-/* At function entry, the return address is in x30; the function may store it anywhere. In stack frames it may be signed
- * (FEAT_PAuth), with bits that only the kernel can remove. */
+/* At function entry, the return address is in x30; the function may store it anywhere. Return addresses in stack frames
+ * may be signed (FEAT_PAuth), and only the kernel can remove the signature. */
 #define STACK_ARGUMENTS(REGS) PT_REGS_SP(REGS)
 #define RETURN_POPS 0
 #define RETURN_ADDRESS_STAYS false
 #define FRAMES_ARE_SIGNED true
-#define SIGNED_FROM 48 /* lowest bit that may belong to a signature, although a 52-bit address extends above it */
+#define SIGNED_FROM 48 /* lowest bit that may be part of a signature, although 52-bit addresses use higher bits too */
 #define RETURN_ADDRESS(REGS) PT_REGS_RET(REGS)
 #define READ_RETURN_ADDRESS(TO, REGS) (*(TO) = PT_REGS_RET(REGS), 0)
 
-/* Widened to 64 bits, because kernel 6.1 derives no bounds for a register if clang compares only its lower half. */
+/* Widened to 64 bits, because the verifier of 6.1 derives no bounds for a register of which clang compares only the
+ * lower half. */
 #define SYSTEM_CALL_NUMBER(REGS)                                                                                       \
     ({                                                                                                                 \
         u64 number_ = (u64)(s64)((struct pt_regs___system_call*)(REGS))->syscallno;                                    \
@@ -113,28 +114,26 @@
 #define THREAD_POINTER(TASK) ((TASK)->thread.uw.tp_value)
 #define THREAD_SELF(POINTER, BYTES) ((POINTER) - (BYTES))
 
-/* The processor ignores the upper eight bits of an address. Programs may keep tags there, so a free may pass another
- * tag than the allocation returned. */
+/* The processor ignores the upper eight bits of an address. Programs may store tags in them, so the address passed to a
+ * free may have another tag than the one that the allocation returned. */
 #define WITHOUT_TAG(ADDRESS) ((ADDRESS) & ~0ULL >> 8)
 
 #endif
 
-/* In a return probe: the stack pointer that the function had at entry. */
+/* For return probes: the stack pointer that the function had at entry. */
 #define SP_AT_ENTRY(REGS) (PT_REGS_SP(REGS) - RETURN_POPS)
 
 #define NO_SYSTEM_CALL -1 /* the system call number of a thread in an exception */
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 
-/* Ordered accesses to words that publish other data, to the front end (src/base/bpf_map.hpp) or to another CPU.
- *
- * store_ordered() stores a word after all earlier stores and before all later ones. load_acquire() loads a word before
- * everything that is read later. Words have 64 bits.
- *
- * x86 reorders neither stores with stores nor loads with loads. Only the compiler must be kept from reordering, which
- * is free; a locked instruction would wait until all stores have left the CPU (100 ns). On arm64 both are atomic
- * instructions with a result, which are full barriers in all kernels (Documentation/bpf/linux-notes, 5.18). BPF has
- * load-acquire and store-release instructions only since 6.15 (880442305a39). */
+/* Ordered accesses to words that tell the front end (src/base/bpf_map.hpp) or another CPU that other data is ready.
+ * store_ordered() stores a 64-bit word after all earlier stores and before all later ones. load_acquire() loads a
+ * 64-bit word before all later loads.  x86 reorders neither stores with stores nor loads with loads. So a compiler
+ * barrier is enough, which costs nothing; a locked instruction would wait until all stores have left the CPU (100 ns).
+ * On arm64 both functions are atomic instructions with a result, which all kernels translate to full barriers
+ * (Documentation/bpf/linux-notes, 5.18). BPF has load-acquire and store-release instructions only since 6.15
+ * (880442305a39). */
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -158,9 +157,9 @@
 
 #endif
 
-/* Reads of kernel memory, by loads whose types the verifier checks. A load that faults, or from a user address, yields
- * 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown (confidentiality), so
- * it is used only before 6.2. */
+/* Reads kernel memory by loads whose types the verifier checks. A load that faults, or that is from a user address,
+ * yields 0. bpf_probe_read_kernel() would cost 40 to 70 ns per call, and is not available under lockdown
+ * (confidentiality), so it is used only before 6.2. */
 
 extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2, a35b9af4ec2c */
 
@@ -178,7 +177,7 @@ extern void* bpf_rdonly_cast(const void* object, u32 type) __ksym __weak; /* 6.2
         value_read;                                                                                                    \
     })
 
-/* Reads an untyped word, as the first field of a type that begins with a word. */
+/* Reads a word whose type the verifier does not know, as the first field of a type that begins with a word. */
 static inline __attribute__((always_inline)) u64 kernel_word(const void* address)
 {
     if (HAS_CASTS)
@@ -188,7 +187,8 @@ static inline __attribute__((always_inline)) u64 kernel_word(const void* address
     return word;
 }
 
-/* Copies a text, cut to `size` bytes, and returns its length including the zero. Copies "" if it is unreadable. */
+/* Copies a string, truncated to `size` bytes, and returns its length including the terminating zero. Copies "" if the
+ * string is unreadable. */
 static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 size, const void* from)
 {
     static const char format[] = "%s";
@@ -198,9 +198,9 @@ static inline __attribute__((always_inline)) s64 kernel_text(char* text, u32 siz
     return bpf_probe_read_kernel_str(text, size, from);
 }
 
-/* The task as an untrusted pointer. For a trusted pointer, the verifier compares the names of all kernel types four
- * times per field (btf_nested_type_is_trusted()), which took 40% of cudatop's start-up time. No program here needs
- * trusted pointers. */
+/* Returns the task as an untrusted pointer. For a trusted pointer, the verifier compares the names of all kernel types
+ * four times per field (btf_nested_type_is_trusted()), which took 40% of cudatop's start-up time. Our programs do not
+ * need trusted pointers. */
 static inline __attribute__((always_inline)) struct task_struct* untrusted(struct task_struct* task)
 {
     return HAS_CASTS ? CAST(task) : task;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Map declarations. ENTRIES is the capacity, unless the front end sets another. */
+/* Map declarations. ENTRIES is the default capacity, which the front end may change. */
 #ifndef GPUSNOOP_MAPS_BPF_H
 #define GPUSNOOP_MAPS_BPF_H
 
@@ -18,7 +18,8 @@
 
 /* Allocates memory for each entry when it is added. */
 #define HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, BPF_F_NO_PREALLOC)
-/* Allocates all memory when the map is created, for programs that cannot allocate, such as those on wake-ups. */
+/* Allocates all memory when the map is created, for programs that cannot allocate memory, such as those attached to
+ * wake-ups. */
 #define PREALLOCATED_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_HASH, ENTRIES, KEY, VALUE, 0)
 #define LRU_HASH_MAP(NAME, ENTRIES, KEY, VALUE) MAP_OF_TYPE(NAME, BPF_MAP_TYPE_LRU_HASH, ENTRIES, KEY, VALUE, 0)
 #define LPM_TRIE_MAP(NAME, ENTRIES, KEY, VALUE)                                                                        \

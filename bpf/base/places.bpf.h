@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Places (indexes) in a tool's table of threads. A thread's place is kept in its thread_state until the thread exits,
- * so finding it costs next to nothing. */
+/* Places (indexes) of threads in a tool's table. A thread keeps its place until it exits. The place is stored in
+ * thread_state, so finding it costs next to nothing. */
 #ifndef GPUSNOOP_PLACES_BPF_H
 #define GPUSNOOP_PLACES_BPF_H
 
 #include "base/thread.bpf.h"
 #include "shared/thread_time.h"
 
-/* Places of exited threads, returned by the front end. */
+/* Places that the front end has freed because their threads have exited. */
 struct {
     __uint(type, BPF_MAP_TYPE_QUEUE);
     __uint(max_entries, PLACES_MAX);
@@ -16,7 +16,7 @@ struct {
 
 __u32 places_taken = 0;
 
-/* Returns PLACES_MAX if the table is full. */
+/* Allocates a place. Returns PLACES_MAX if the table is full. */
 OWN_FRAME u32 new_place(void)
 {
     u32 place = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Probe hits: whether a hit counts, its row in the probe table, its arguments, and the common prologue of programs. */
+/* Probe hits: the decision if a hit counts, the row in the probe table, arguments, and the common prologue of programs.
+ */
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
@@ -7,8 +8,8 @@
 #include "base/thread.bpf.h"
 #include "shared/probe.h"
 
-/* Switch from probes on single processes to probes on all processes while calls are in flight. The second attachment is
- * made before the first is removed, and every call is counted exactly once. */
+/* Switches from probes on single processes (the first attachment) to probes on all processes (the second) while calls
+ * are in flight. The second attachment is made before the first is removed, and every call is counted exactly once. */
 
 /* The kernel limits the first attachment to target_pids, but cannot limit the second. If this is set, the phase stays
  * ATTACH_BOTH and programs of the second attachment filter by target_pids. */
@@ -26,10 +27,11 @@ INLINE bool is_switching_probes(void)
     return attach_phase == ATTACH_PENDING || attach_phase == ATTACH_BOTH;
 }
 
-/* While both attachments exist, a thread that hits a probe runs the second attachment's program, then the first's,
- * because the kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change between the two.
- * So the second program marks the hook as handled, and the first skips marked hooks. The mark is never removed: once a
- * thread has seen the new phase, it keeps seeing it. */
+/* While both attachments exist, a thread that hits a probe runs the program of the second attachment and then that of
+ * the first, because the kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change
+ * between the two runs. So the second attachment's program marks the hook as handled, and the first attachment's
+ * program skips marked hooks. The mark can stay: once a thread has seen the new phase, it never sees the old one again.
+ */
 OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
@@ -48,7 +50,7 @@ OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
     return !second && thread->handled_by_second & hook_bit(cookie);
 }
 
-/* True if the probe with this cookie must not count, because the other attachment's probe does. */
+/* True if the probe with this cookie must not count the call, because the other attachment's probe counts it. */
 INLINE bool is_idle_cookie(u64 cookie)
 {
     u32 phase = attach_phase;
@@ -60,17 +62,18 @@ INLINE bool is_idle(struct pt_regs* ctx)
     return is_idle_cookie(bpf_get_attach_cookie(ctx));
 }
 
-/* True if this probe is about to become the one that counts. It must then see the return of the call in flight. */
+/* True if this probe is about to take over the counting. It must then see the return of the call in flight. */
 INLINE bool becomes_active(struct pt_regs* ctx)
 {
     return attach_phase == ATTACH_PENDING && bpf_get_attach_cookie(ctx) & COOKIE_SECOND;
 }
 
-/* Driver calls nested in another driver call. A driver may forward to a second one (WSL, vGPU interposers) or be
- * implemented on HIP (ZLUDA), by a call or by a jump. The outermost call counts, with its result and duration. */
+/* Driver calls nested in another driver call. A driver may call or jump to a second driver (WSL, vGPU interposers) or
+ * to HIP (ZLUDA). Only the outermost call counts, with its result and duration. */
 
-/* Drivers that share a process with another driver: a bit for each file's number modulo 64, set by the front end. While
- * it is 0, a call pays for one load and one branch. Not used on arm64, where the check needs too much stack. */
+/* Drivers that share a process with another driver. The front end sets bit N modulo 64 for driver file number N. While
+ * no bit is set, a call costs only one more load and one more branch. Not used on arm64, because the check needs too
+ * much stack there. */
 __u64 forwarding_files = 0;
 
 INLINE u32 driver_number(u64 cookie)
@@ -91,7 +94,8 @@ static long note_file(struct task_struct* task, struct vm_area_struct* vma, u64*
     return 0;
 }
 
-/* Identifies the file mapped at an address; 0 if there is none, or while another thread changes the mappings. */
+/* Identifies the file mapped at an address. Returns 0 if no file is mapped there, or while another thread changes the
+ * mappings. */
 INLINE u64 file_at(struct task_struct* task, u64 address)
 {
     u64 found = 0;
@@ -100,10 +104,10 @@ INLINE u64 file_at(struct task_struct* task, u64 address)
     return found;
 }
 
-/* True if a call in this file that returns to `caller` is nested in the outer call, whose frame is still on the stack.
- * But that frame may be left over from an outer call that has returned. In that case the program calls the same driver
- * again, or another driver from the file that made the outer call. A nested call of the same driver comes from the
- * driver's own file. */
+/* True if a call of a function in this file, made from address `caller`, is nested in the outer call. The outer call's
+ * frame is still on the stack, but the outer call may already have returned. If so, the new call is of the same driver,
+ * or is made from the file that made the outer call. A nested call of the same driver is made from the driver's own
+ * file. */
 INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, u32 file, u64 caller, u64 ip)
 {
     u64 from = file_at(task, caller);
@@ -112,10 +116,11 @@ INLINE bool is_around(struct task_struct* task, const struct outer_call* outer, 
     return !from || from != file_at(task, outer->frame.return_address);
 }
 
-/* True if the outer call has jumped to a function of this file and kind, so that both calls have the same stack pointer
- * and return address. If the outer call has a return probe, the return address is now that of the trampoline, which no
- * new call has. If it has none, the program's next call from the same place looks the same as a jump. So a jump must
- * lead to another file and to a call of the same kind, and only the first hit of a hook there counts as one. */
+/* True if the outer call has jumped to a function of this file and kind; both calls then have the same stack pointer
+ * and return address. If the outer call has a return probe, the return address now points to the trampoline, as it
+ * never does in a new call. If it has no return probe, the program's next call from the same place looks like a jump.
+ * So a jump must lead to another file and to a call of the same kind, and only the first hit of each hook there is
+ * taken for a jump. */
 INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file, u64 caller, u32 kind, u64 hook)
 {
     if (outer->file == file)
@@ -132,7 +137,7 @@ INLINE bool is_jump(struct task_struct* task, struct outer_call* outer, u32 file
     return first;
 }
 
-/* probe: the cookie, with the kind of call in its lower half. */
+/* `probe` is the cookie with its lower half replaced by the kind of call. */
 VERIFIED_ONCE int is_part_of_outer(u64 sp, u64 caller, u64 fp, u64 ip, u64 probe)
 {
     PIN(fp); /* unused on x86, and clang would leave it unset in callers */
@@ -161,8 +166,8 @@ OWN_FRAME int is_nested_entry(struct pt_regs* ctx, u32 kind)
                             (cookie & ~0xffffffffULL) | kind);
 }
 
-/* Session programs skip the return of a nested call. Other return probes recognize it by the outer call, which is still
- * recorded: further up the stack, or in another file at the same stack pointer. */
+/* Session programs skip the return of a nested call. Other return probes recognize a nested call because an outer call
+ * is still recorded, either further up the stack, or at the same stack pointer but in another file. */
 OWN_FRAME int is_nested_return(u64 cookie, u64 sp)
 {
     struct thread_state* thread = may_forward(cookie) ? thread_state(bpf_get_current_task_btf()) : 0;
@@ -181,12 +186,13 @@ INLINE bool returns_nested(struct pt_regs* ctx)
     return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_return(bpf_get_attach_cookie(ctx), SP_AT_ENTRY(ctx));
 }
 
-/* The row of the probe that fired, and the arguments of its call. */
+/* Finds the row of the probe that fired, and reads the arguments of the call. */
 
 const volatile struct probe_row probe_rows[PROBE_ROWS_MAX];
 
-/* Set in the tracefs tier, where all probes of an event share one cookie: the event's number. The address within the
- * page then identifies the probe. Address-space randomization does not change it, and it is unique within an event. */
+/* Set in the tracefs tier, in which all probes of an event share one cookie, the event's number. The probe is then
+ * identified by its address within the page, which address-space randomization does not change, and which is unique
+ * within an event. */
 const volatile bool rows_by_address = false;
 
 struct probe_place {
@@ -231,9 +237,10 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
     return RETURN_ADDRESS_STAYS && forwarding_files && is_nested_entry(ctx, probe_row(number)->counted_as);
 }
 
-/* Number of the row (index in the probe table + 1, from the cookie). 0 if the probe is idle, the call is nested, or the
- * row is unknown, which counts as a loss. `only`: the number of the row if the program is for a single row, else 0. A
- * nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other rows. */
+/* Returns the number of the row (index in the probe table + 1, from the cookie). Returns 0 if the probe is idle, if the
+ * call is nested, or if the row is unknown, which counts as a loss. If the program handles a single row, `only` is its
+ * number, else 0. A nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other rows.
+ */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
@@ -248,12 +255,12 @@ INLINE u32 row_number(struct pt_regs* ctx, u32 only)
     return is_nested(ctx, number) ? 0 : number;
 }
 
-/* Argument registers, constants, and the row's memory block if it is read as a whole. */
+/* Argument registers, constants, and the row's memory block if the whole block is read at once. */
 struct call_words {
     u64 word[WORDS];
 };
 
-/* Address of the row's memory block in this call; 0 if the row has none. */
+/* Returns the address of the row's memory block in this call, or 0 if the row has no block. */
 INLINE u64 block_address(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
     u32 base = row->block_base;
@@ -305,7 +312,7 @@ struct arguments {
     u64 word[WORD_BLOCK];
     u64 value; /* the word last read */
     u64 block; /* address of the row's memory block */
-    u64 error; /* nonzero: an argument was unreadable, and was taken for 0 */
+    u64 error; /* nonzero if an argument was unreadable; it then reads as 0 */
 };
 
 #if WORDS_HAVE_CONSTANTS
@@ -320,8 +327,8 @@ INLINE void begin_arguments(struct pt_regs* ctx, const volatile struct probe_row
                                     .block = block_address(ctx, row)};
 }
 
-/* Reads an argument from a register or from the block. The verifier knows nothing about the values left behind, so its
- * paths merge. */
+/* Reads an argument from a register or from the block. The verifier knows nothing about the value that this leaves
+ * behind, so it merges the paths. */
 INLINE u64 read_argument(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     u32 word = row->args[which].word;
@@ -336,7 +343,7 @@ INLINE u64 read_argument(struct arguments* arguments, const volatile struct prob
 }
 
 /* Like read_argument(), for programs that read many arguments. Verifiers before 6.8 distinguish a stored number from
- * bytes that a helper wrote, so the value is hidden. On newer kernels that costs more than it saves. */
+ * bytes that a BPF helper wrote, so this hides the value. On newer kernels, hiding it costs more than it saves. */
 INLINE u64 read_argument_alike(struct arguments* arguments, const volatile struct probe_row* row, u32 which)
 {
     read_argument(arguments, row, which);
@@ -355,7 +362,7 @@ INLINE bool multiply_checked(u64* bytes, u64 factor)
     return true;
 }
 
-/* Common prologue of programs: apply the filters and identify the row. */
+/* Common prologue of programs, which applies the filters and identifies the row. */
 
 #ifdef SHOWS_WAITING /* defined before all includes, by programs that include kinds/wait.bpf.h */
 #include "base/left_wait.bpf.h"
@@ -377,7 +384,7 @@ INLINE u32 fired_row(struct pt_regs* ctx, u32 only)
     return row_number(ctx, only);
 }
 
-/* Number of the row of the probe that fired; 0 if the thread is not traced or the probe does not count. */
+/* Returns the row number of the probe that fired, or 0 if the thread is not traced or the hit does not count. */
 INLINE u32 traced_row_of(struct pt_regs* ctx, struct task_struct* task, u32 only)
 {
     return is_traced(task) ? fired_row(ctx, only) : 0;
@@ -394,7 +401,8 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* Counts a return without a recorded entry as a loss, if the thread (or the process, if of_process) is traced. */
+/* Counts a return whose entry was not recorded as a loss, if the thread is traced (with of_process: if the process is).
+ */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))
@@ -411,9 +419,9 @@ struct followed {
 };
 
 #define FOLLOWED_ROW 0   /* word of an open call that holds the row's number; programs define the other words */
-#define RETURN_IGNORED 0 /* in place of the row's number, if the return needs no action */
+#define RETURN_IGNORED 0 /* stored instead of the row's number if the return needs no action */
 
-/* False if the call is not tracked. */
+/* Begins to track a call. Returns false if the call is not tracked. */
 INLINE bool follow_call(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();
@@ -436,7 +444,7 @@ INLINE int ignore_return(struct followed* followed)
     return 0;
 }
 
-/* Ends a tracked call. False if it was not tracked; if it should have been, that counts as a loss. */
+/* Ends a tracked call. Returns false if the call was not tracked, which is a loss if it should have been. */
 INLINE bool followed_returns(struct pt_regs* ctx, u64 part, struct followed* followed)
 {
     followed->task = bpf_get_current_task_btf();

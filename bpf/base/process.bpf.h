@@ -12,7 +12,7 @@
 #define MODE_CHARACTER_DEVICE 0020000
 #define MODE_SOCKET 0140000
 
-/* The open file of a descriptor, or NULL. */
+/* Returns the open file of a descriptor, or NULL. */
 INLINE struct file* file_of_descriptor(struct task_struct* task, u64 descriptor)
 {
     struct fdtable* table = READ(task, files, fdt);
@@ -32,18 +32,19 @@ INLINE struct inode* inode_of_descriptor(struct task_struct* task, u64 descripto
 
 const volatile __u32 v1_controller = CONTROLLER_NONE;
 const volatile bool filter_cgroups = false;
-const volatile bool filter_v1 = false; /* target_cgroups has ids from the v1 hierarchy */
+const volatile bool filter_v1 = false; /* the ids in target_cgroups are from the v1 hierarchy */
 
 PREALLOCATED_HASH_MAP(target_cgroups, 1024, u64, u8);
 
-/* Cached results of walks to the root, by cgroup id. They stay valid, because a cgroup never changes its parent. */
+/* Cached results of under_target(), by cgroup id. They stay valid, because a cgroup never changes its parent. */
 LRU_HASH_MAP(cgroup_verdicts, 16384, u64, u8);
 
 #define SUBSYS(controller, id)                                                                                         \
     case controller:                                                                                                   \
         return bpf_core_enum_value(enum cgroup_subsys_id, id);
 
-/* v1_controller is constant at load, so the verifier drops the other cases, whose controllers the kernel may lack. */
+/* v1_controller is constant when the program is loaded, so the verifier drops the other cases, whose controllers the
+ * kernel may lack. */
 INLINE u32 v1_subsys(void)
 {
     switch (v1_controller) {
@@ -115,7 +116,7 @@ struct path_walk {
     struct cgroup_path* path;
 };
 
-/* The user who may create cgroups in a directory and so chooses their names; 0: only root. */
+/* Returns the user who may create cgroups in a directory, and so chooses their names; 0 if only root may. */
 INLINE u32 naming_user(struct kernfs_node* node)
 {
     const u32 writable_by_others = 0022;
@@ -123,8 +124,9 @@ INLINE u32 naming_user(struct kernfs_node* node)
     return uid ? uid : READ(node, mode) & writable_by_others ? CGROUP_ANY_USER : 0;
 }
 
-/* Appends the name of a directory and moves to its parent; returns 1 at the end. If the path is too long, the names
- * nearest to the root are kept: they identify the owner, and users may add any number of levels below their cgroup. */
+/* Appends the name of a directory to the path and moves to its parent. Returns 1 at the end. If the path is too long,
+ * the names nearest to the root are kept, because they identify the owner, and because users may add any number of
+ * levels below their cgroup. */
 static long next_name(u32 index, struct path_walk* walk)
 {
     struct kernfs_node* node = walk->node;
@@ -147,7 +149,7 @@ static long next_name(u32 index, struct path_walk* walk)
     return 0;
 }
 
-/* Separate from next_name(): in one function they would need more stack than is left. */
+/* Separate from next_name(), because one function for both would need more stack than is left. */
 static long next_user(u32 index, struct path_walk* walk)
 {
     u32 user = walk->node ? naming_user(walk->node) : 0;
@@ -209,7 +211,7 @@ INLINE bool is_traced_cgroup(struct task_struct* task)
 /* The caller, and the filters by process, thread and name. */
 
 const volatile __u32 target_tid = 0;
-const volatile bool filter_pids = false;  /* set if the attachment cannot be limited to target_pids */
+const volatile bool filter_pids = false;  /* set if the kernel cannot limit the attachment to target_pids */
 const volatile __u64 target_comm[2] = {}; /* zero-padded substring of a name */
 const volatile __u64 target_comm_mask[2] = {};
 
@@ -226,7 +228,7 @@ INLINE struct place_key place_key(struct image image, u32 epoch, u64 number)
     return (struct place_key){.prefix = WHOLE_PLACE, .image = image, .epoch = epoch, .number = number};
 }
 
-struct placed_image { /* an image in its cgroups */
+struct placed_image { /* an image, with its cgroups */
     struct image image;
     struct cgroups cgroups;
 };
@@ -234,7 +236,7 @@ struct placed_image { /* an image in its cgroups */
 /* Images that have been sent to the front end. */
 HASH_MAP(processes, 16384, struct placed_image, u8);
 
-/* The name of a task as two words. Copying it with a BPF helper takes 70 ns more. */
+/* Reads the name of a task as two words. A BPF helper would take 70 ns longer. */
 INLINE void read_comm(struct task_struct* task, u64 name[2])
 {
     const u64* comm = (void*)task + bpf_core_field_offset(struct task_struct, comm);
@@ -242,7 +244,7 @@ INLINE void read_comm(struct task_struct* task, u64 name[2])
     name[1] = comm[1];
 }
 
-/* True if target_comm occurs in a task's name. The name is two words, shifted one byte at a time. */
+/* True if target_comm occurs in a task's name. The name is shifted one byte at a time. */
 INLINE bool comm_matches(struct task_struct* task)
 {
     u64 name[2];
@@ -281,7 +283,7 @@ INLINE bool is_traced(struct task_struct* task)
     return true;
 }
 
-/* When tracing began (CLOCK_BOOTTIME); 0: not yet. */
+/* Time at which tracing began (CLOCK_BOOTTIME); 0: not yet. */
 __u64 traced_since = 0;
 
 /* True if the process started after tracing began, so that all of its calls were seen. */
@@ -294,7 +296,7 @@ INLINE bool is_fully_traced(struct task_struct* task)
 INLINE struct image image_of(struct task_struct* task)
 {
     struct task_struct* leader = untrusted(task)->group_leader;
-    /* The multiplier spreads the small exec count over the word. */
+    /* The multiplier spreads the exec count, a small number, over the word. */
     return (struct image){.pid = task->tgid,
                           .serial = (u32)leader->start_boottime + (u32)task->self_exec_id * 0x9e3779b1u};
 }
@@ -326,7 +328,7 @@ INLINE int send_process(const struct placed_image* placed)
     record->cgroups = placed->cgroups;
     read_cgroup_path(v2_node(task), &record->v2);
     read_cgroup_path(v1_node(task), &record->v1);
-    /* Wake the reader now: the files of a short-lived container disappear with it. */
+    /* Wake the reader now, because the files of a short-lived container disappear with it. */
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
     u8 yes = 1;
     bpf_map_update_elem(&processes, placed, &yes, BPF_ANY);
@@ -342,7 +344,7 @@ INLINE int send_if_new(u64 image, u64 v2, u64 v1)
     return 0;
 }
 
-/* Must not be called from a function with its own frame: this one needs most of the stack. */
+/* Must not be called from an OWN_FRAME function, because this one needs most of the stack. */
 VERIFIED_ONCE int introduce_placed(u64 image, u64 v2, u64 v1)
 {
     return send_if_new(image, v2, v1);

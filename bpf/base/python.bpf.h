@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Python frames of a thread, read from its interpreter's memory. The front end finds the layout of that memory
- * (src/code/python_interpreter.cpp). A frame is recorded as two addresses, of its code and instruction. Name and line
- * table of code are sent to the front end when the code is first seen: it is running then, so its memory is valid. */
+ * (src/code/python_interpreter.cpp). A frame is recorded as two addresses: its code and its instruction. When code is
+ * first seen, its name and line table are sent to the front end. The code is running at that time, so its memory is
+ * valid. */
 #ifndef GPUSNOOP_PYTHON_BPF_H
 #define GPUSNOOP_PYTHON_BPF_H
 
@@ -11,22 +12,23 @@
 #include "shared/python.h"
 #include "shared/stack.h"
 
-/* Frames are adjacent in memory, and many are read at a time, which takes 12 ns per frame instead of 75 ns. */
-#define FRAME_BYTES 80 /* bytes of a frame that is not an object */
+/* Frames are adjacent in memory, so one read fetches many of them. That takes 12 ns per frame, instead of 75 ns. */
+#define FRAME_BYTES 80 /* size of a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW 4176     /* bytes of the interpreter's own stack, in which callers come first */
-#define C_WINDOW 2048        /* bytes of the thread's stack, for frames made by C code */
+#define DATA_WINDOW                                                                                                    \
+    4176 /* bytes that are read of the interpreter's own stack, in which callers come before their callees */
+#define C_WINDOW 2048        /* bytes that are read of the thread's stack, which has the frames made by C code */
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
 struct python_walk {
-    u64 data_start, data_span; /* window of the interpreter's stack: lowest frame, and distance to the highest */
-    u64 c_start, c_span;       /* likewise for the window of the thread's stack */
+    u64 data_start, data_span; /* bytes read of the interpreter's stack: lowest frame, and distance to the highest */
+    u64 c_start, c_span;       /* likewise for the bytes read of the thread's stack */
     u64 frame;                 /* next frame */
     u64 sp;
     u64 from_c;     /* flag of the next frame: PYTHON_FROM_C or 0 */
     u64 depth_of_c; /* bytes of stack between the stack pointer and the innermost frame made by C code; 0: unknown */
     struct python_stack stack;
-    /* Variables for which the program's stack has no room (512 bytes per call chain before 6.13). */
+    /* Variables that do not fit on the program's stack (512 bytes per call chain before 6.13). */
     u64 word, table;
     u32 place, pid;
     u64 caller;
@@ -61,7 +63,7 @@ HASH_MAP(python_codes, PYTHON_CODES, struct python_code_key, u8);
 /* If this is false, the front end does not create the tables. */
 const volatile bool follow_python = false;
 const volatile __u32 python_stacks_mask = 0;
-__u32 pythons_known = 0; /* at least the number of entries in `pythons`; while it is 0, no lookups are made */
+__u32 pythons_known = 0; /* an upper bound of the number of entries in `pythons`; if it is 0, lookups are skipped */
 
 INLINE u64 mixed(u64 hash, u64 word)
 {
@@ -69,7 +71,7 @@ INLINE u64 mixed(u64 hash, u64 word)
     return hash ^ hash >> 29;
 }
 
-/* Reads a frame into the window, if it is not there. Returns its offset; ~0 if unreadable. */
+/* Reads a frame into `bytes` if it is not yet there. Returns its offset, or ~0 if it is unreadable. */
 INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
 {
     u64 at = frame - walk->data_start;
@@ -92,8 +94,8 @@ INLINE u64 window_with(struct python_walk* walk, u64 frame, bool on_heap)
         walk->data_span = 0;
         return bpf_probe_read_user(walk->bytes, FRAME_OBJECT_BYTES, (void*)frame) ? ~0ULL : 0;
     }
-    /* Read from the start of the page: the memory before it may be missing, because a thread's first chunk of frames
-     * starts at a page, and a failing read costs a page fault. */
+    /* Start at the page's beginning: the page before may not be mapped, because a thread's first chunk of frames starts
+     * at a page boundary, and a failing read costs a page fault. */
     u64 span = frame & 4095;
     walk->data_span = span;
     walk->data_start = frame - span;
@@ -109,8 +111,8 @@ struct python_step {
     const struct python_layout* layout;
 };
 
-/* Number of innermost frames whose code is checked at each call, which takes 50 to 150 ns. They may run code generated
- * at run time. */
+/* Number of innermost frames for which each call computes check_of_code(), which takes 50 to 150 ns, because these
+ * frames may run code that was generated at run time. */
 #define CHECKED_FRAMES 3
 
 INLINE u64 word_at(struct python_walk* walk, u64 address)
@@ -120,8 +122,9 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
     return walk->word;
 }
 
-/* A value that distinguishes code from other code that was at the same address before. Up to 3.11, code has no unique
- * number, and its pointers may be equal, so the value includes its first line and the start of its line table. */
+/* Returns a value that distinguishes code from other code that was at the same address earlier. Up to 3.11, code has no
+ * unique number, and its pointers may be equal, so the value includes its first line and the start of its line table.
+ */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);
@@ -168,7 +171,8 @@ static long python_step(u64 unused, struct python_step* step)
     return 0;
 }
 
-/* Reads a Python string, or only its end if it is long. Returns its whole size in bytes; ~0 if unreadable. */
+/* Reads a Python string, or only its end if it is long. Returns the size in bytes of the whole string, or ~0 if it is
+ * unreadable. */
 INLINE u32 read_python_text(struct python_walk* walk, const struct python_layout* layout, u64 text, char* to, u8* kind)
 {
     u64 length = word_at(walk, text + layout->text_length);
@@ -221,7 +225,7 @@ INLINE bool read_table(struct python_walk* walk, const struct python_layout* lay
     return size <= room && !bpf_probe_read_user(record + 1, size, (void*)(table + layout->bytes_data));
 }
 
-/* Sends code, in a record of one of two sizes. False if the ring buffer is full. */
+/* Sends a code object, in a record of one of two sizes. Returns false if the ring buffer is full. */
 INLINE bool send_python_code(struct python_walk* walk, const struct python_layout* layout)
 {
     walk->table = word_at(walk, walk->code.code + layout->table);
@@ -245,7 +249,7 @@ INLINE bool send_python_code(struct python_walk* walk, const struct python_layou
     return true;
 }
 
-/* For a frame of a new stack: sends its code if the code is also new. */
+/* Sends the code of one frame of a new stack, if the code is also new. */
 static long python_code_step(u64 i, struct python_step* step)
 {
     struct python_walk* walk = step->walk;
@@ -289,8 +293,8 @@ INLINE void begin_python(struct python_walk* walk, const struct python_layout* l
     }
 }
 
-/* Finds or claims the place of a stack in the table and stores it in walk->place. False if other stacks occupy all the
- * places that it may have. */
+/* Finds or claims the place of a stack in the table and stores it in walk->place. Returns false if other stacks occupy
+ * all the places that this stack could use. */
 INLINE bool find_place(struct python_walk* walk)
 {
     for (u32 i = 0; i < 8; i++) {
@@ -308,9 +312,9 @@ INLINE bool find_place(struct python_walk* walk)
     return false;
 }
 
-/* Completes a stack and its hash. The hash includes the caller and the size of the native stack between it and Python.
- * The front end finds the functions in that part in a copy of the stack, because an interpreter's frame pointers are
- * unreliable. */
+/* Completes a stack and its hash. The hash includes the native caller and the distance on the stack from there to
+ * Python. The front end finds the native functions in between in a copy of the stack, because an interpreter's frame
+ * pointers are unreliable. */
 INLINE void finish_stack(struct python_walk* walk, const struct python_layout* layout)
 {
     struct python_stack* stack = &walk->stack;
@@ -328,9 +332,9 @@ INLINE void finish_stack(struct python_walk* walk, const struct python_layout* l
 #define STACK_IS_NEW 0x10000000 /* call new_python_stack() */
 #define STACK_AGAIN 0x8000000   /* send another copy of the stack */
 
-/* Returns the id of the stack with its Python frames; negative if the thread runs no Python or the table is full.
- * native: the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called under the
- * guard, because the walk may be per CPU. */
+/* Returns the id of the stack with its Python frames. The result is negative if the thread runs no Python or the table
+ * is full. `native` is the id of the native stack of a thread that runs no Python, or STACK_NOT_READ. Must be called
+ * under the guard, because the walk may be per CPU. */
 VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
 {
     if (!follow_python || !pythons_known)
@@ -360,7 +364,7 @@ VERIFIED_ONCE int python_stack(u64 sp, u64 caller, int native)
     return walk->place | STACK_OF_PYTHON | STACK_IS_NEW;
 }
 
-/* For a stack that is new in the table: sends those of its code objects that are new, and stores it at its place. */
+/* Stores a stack that is new in the table at its place, and sends those of its code objects that are new. */
 VERIFIED_ONCE int new_python_stack(void)
 {
     struct task_struct* task = bpf_get_current_task_btf();

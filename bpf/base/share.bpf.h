@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Per-process shares of the tables that all processes fill: a process may have up to SHARE_FACTOR times as many entries
- * as are free. One process gets three quarters of a table, and several greedy ones leave room for others. */
+ * as are free. A process alone can fill three quarters of a table; several greedy ones still leave room for others. */
 #ifndef GPUSNOOP_SHARE_BPF_H
 #define GPUSNOOP_SHARE_BPF_H
 
@@ -31,7 +31,7 @@ INLINE struct share* share_of(const struct image* image)
     struct share* share = bpf_map_lookup_elem(&shares, image);
     if (share)
         return share;
-    bpf_map_update_elem(&shares, image, (const void*)&no_share, BPF_NOEXIST); /* another thread may be first */
+    bpf_map_update_elem(&shares, image, (const void*)&no_share, BPF_NOEXIST); /* fails if another thread is faster */
     return bpf_map_lookup_elem(&shares, image);
 }
 
@@ -69,7 +69,7 @@ INLINE void refund(const struct image* image, u32 table)
     __sync_fetch_and_add(&all->entries[table], -1);
 }
 
-/* 0 if the process has used up its share. */
+/* Charges an entry to the process. Returns 0 if the process has used up its share. */
 VERIFIED_ONCE int take_share(u64 image_word, u32 table, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -86,11 +86,12 @@ VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 enum row_admission {
     ROW_REFUSED,
     ROW_TAKEN,
-    ROW_COARSE, /* the share is used up and the ring buffer is half full: count in a less detailed row */
+    ROW_COARSE, /* count the call in a less detailed row, because the share is used up and the ring buffer is half full
+                 */
 };
 
-/* Like charge(), for rows of calls. There is no refund: the front end sets the number of rows after each read, and
- * changes rows_since when a new generation of rows begins. */
+/* Like charge(), for rows of calls. No refund is needed, because the front end sets the number of rows after each read,
+ * and changes rows_since when a new generation of rows begins. */
 INLINE int row_admission(u64 image_word, u64 capacity)
 {
     struct image image = image_of_word(image_word);
@@ -124,7 +125,7 @@ OWN_FRAME __attribute__((unused)) int admit_row_guarded(u64 image_word, u64 capa
     return row_admission(image_word, capacity);
 }
 
-struct bpf_map___head { /* the readable part of struct bpf_map */
+struct bpf_map___head { /* the part of struct bpf_map that programs can read */
     u32 max_entries;
 } __attribute__((preserve_access_index));
 
@@ -143,7 +144,7 @@ OWN_FRAME __attribute__((unused)) long put_shared(void* map, u32 table, const st
     return error;
 }
 
-/* Like bpf_map_update_elem() with BPF_ANY, within the share of the key's process; -E2BIG if that is used up. */
+/* Like bpf_map_update_elem() with BPF_ANY, but returns -E2BIG if the key's process has used up its share. */
 #define PUT_SHARED(map, table, key, value) put_shared(map, table, &(key)->image, key, value)
 
 OWN_FRAME __attribute__((unused)) long delete_shared(void* map, u32 table, u64 owner, const void* key)

@@ -9,9 +9,9 @@
 #include "shared/probe.h"
 #include "shared/process.h"
 
-/* The frame of a call at its entry probe. The call is running as long as its return address is in its stack slot: once
- * it has returned, later calls overwrite the slot. So no return probe is needed. On arm64 the return address has no
- * fixed slot; is_below() walks the frame records instead. */
+/* The frame of a call at its entry probe. As long as its stack slot holds the return address, the call is taken to be
+ * running; later calls overwrite the slot. So no return probe is needed. On arm64 the return address has no fixed slot;
+ * is_below() walks the frame records instead. */
 struct call_frame {
     u64 sp;
     u64 return_address;
@@ -21,18 +21,20 @@ struct call_frame {
 struct runtime_call {
     u64 func;
     struct call_frame frame;
-    u32 calls; /* driver calls still expected inside */
+    u32 calls; /* number of driver calls still expected inside */
     u32 zero;
 };
 
-#define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls does not follow from the arguments */
-#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further down is not part of the outer call */
+#define DRIVER_CALLS_ANY 0x40000000u /* the arguments do not tell the number of driver calls */
+#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further below the outer call is not nested in it \
+                                      */
 
-/* State that the entry of a call keeps for its return. The return finds it by the stack pointer. Each program defines
- * the meaning of its words. */
+/* State of a call, stored at its entry and found at its return by the stack pointer. Each program defines the meaning
+ * of the words. */
 #define OPEN_CALL_WORDS 15
 
-/* Several programs of an object may track the same call. PART_COUNT and PART_WAIT count calls. */
+/* Several programs of an object may track the same call. Programs with PART_COUNT or PART_WAIT count calls; the others
+ * only follow state. */
 enum call_part {
     PART_COUNT,
     PART_WAIT,
@@ -47,12 +49,12 @@ struct open_call {
 };
 
 #ifndef OPEN_CALLS
-/* Maximum open calls per thread, a power of two: a runtime call, the driver call inside it, a host function called from
- * there, ... */
+/* Maximum number of open calls per thread, a power of two. Open calls are, for example, a runtime call, the driver call
+ * inside it, and a host function that the driver calls. */
 #define OPEN_CALLS 4
 #endif
 
-#define CONTEXTS_BELOW 8 /* a power of two; contexts deeper in the stack become unknown */
+#define CONTEXTS_BELOW 8 /* a power of two; contexts deeper in the context stack become unknown */
 
 /* Kinds of calls whose stacks are sampled: see sample_call(). */
 enum sampled {
@@ -75,9 +77,9 @@ struct outer_call {
     struct call_frame frame; /* sp 0: none */
     u32 file;                /* number of the file that contains the function */
     u32 kind;                /* enum probe_kind, from probe_row.counted_as */
-    u32 jumped_to;           /* number of the last file that it jumped to */
+    u32 jumped_to;           /* number of the last file that this call jumped to */
     u32 zero;
-    u64 jump_hooks; /* hooks that have handled that jump, a bit each */
+    u64 jump_hooks; /* hooks that have handled that jump, one bit per hook */
 };
 
 struct thread_state {
@@ -85,15 +87,15 @@ struct thread_state {
     struct outer_call outer;
     u64 last_launch_ns;
     u64 context;               /* handle of the current context; 0: unknown */
-    u64 below[CONTEXTS_BELOW]; /* contexts below it, current again after a pop */
+    u64 below[CONTEXTS_BELOW]; /* contexts below the current one, which become current again after pops */
     u64 depth;
     u32 device[2]; /* ordinal + 1; 0: unknown. CUDA and HIP number devices separately: see device_by() */
-    u32 place;     /* place in the tool's table of threads, + 1; 0: none yet */
+    u32 place;     /* 1 + the thread's place in the tool's table of threads; 0: none yet */
     u32 serial;    /* serial of the image that this state belongs to: see begin_image() */
     u64 waits_at;  /* stack pointer at entry of the wait in progress (base/left_wait.bpf.h) */
-    u64 waited_ns; /* time waited since its last sampled stack; 0: no stack was sampled yet */
+    u64 waited_ns; /* time that the thread has waited since its last sampled stack; 0: no stack was sampled yet */
     struct sampling sampling[SAMPLED];
-    u64 handled_by_second; /* hooks that the second attachment handles, a bit each: see base/probe.bpf.h */
+    u64 handled_by_second; /* hooks that the second attachment handles, one bit per hook (base/probe.bpf.h) */
     struct open_call open[OPEN_CALLS];
 };
 
@@ -109,7 +111,7 @@ INLINE struct thread_state* thread_state_create(struct task_struct* task)
     return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The field with the thread's device for calls of this layer. */
+/* Returns the field with the thread's device for calls of this layer. */
 INLINE u32* device_by(struct thread_state* thread, u32 layer)
 {
     return &thread->device[is_zero(opaque(layer) ^ LAYER_HIP) & 1];
@@ -125,7 +127,7 @@ INLINE void begin_image(struct thread_state* thread, const struct image* image)
     thread->device[0] = thread->device[1] = 0;
 }
 
-/* Ordinal + 1 of the thread's device, if its state belongs to this image; 0: unknown. */
+/* Returns 1 + the ordinal of the thread's device if the state belongs to this image, else 0 (unknown). */
 INLINE u32 device_in_image(struct thread_state* thread, const struct image* image, u32 layer)
 {
     return *device_by(thread, layer) * is_zero(thread->serial ^ image->serial);
@@ -139,15 +141,15 @@ INLINE void runtime_enter(struct pt_regs* ctx, struct thread_state* thread, u64 
     thread->runtime = call;
 }
 
-/* True if an address is in the trampoline of return probes. A return probe (ours or another tracer's) replaces the
- * return address by that of the trampoline, after the entry probes have run. */
+/* True if an address is in the trampoline of return probes. After the entry probes have run, a return probe (ours or
+ * another tracer's) replaces the return address with the trampoline's. */
 INLINE bool in_trampoline(struct task_struct* task, u64 address)
 {
     u64 page = READ(task, mm, uprobes_state.xol_area, vaddr);
     return page && address >= page && address < page + 4096;
 }
 
-#define RETURNS_CHECKED_MAX 8 /* innermost pending return probes that are checked */
+#define RETURNS_CHECKED_MAX 8 /* at most this many pending return probes are checked, innermost first */
 
 /* True if the call with this stack pointer at entry has a return probe and has not returned. */
 INLINE bool awaits_return(struct task_struct* task, u64 sp)
@@ -164,7 +166,8 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX 16 /* frames between a driver call and its runtime call; NVIDIA's 11.8 has up to five */
+#define FRAMES_CHECKED_MAX                                                                                             \
+    16 /* at most this many frames between a driver call and its runtime call are checked; CUDA 11.8 has up to five */
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost record */
     u64 outer;
@@ -177,7 +180,8 @@ INLINE bool is_same_address(u64 one, u64 other)
 }
 
 /* True if a call with this stack and frame pointer is part of the outer call: one of the frames between their stack
- * pointers returns to the outer call's return address. Code without frame records is assumed to be part of it. */
+ * pointers returns to the outer call's return address. If the code has no frame records, the call is assumed to be part
+ * of it. */
 INLINE bool is_below(struct task_struct* task, const struct call_frame* outer, u64 sp, u64 fp)
 {
     u64 place = fp, inner = sp;
@@ -208,14 +212,14 @@ INLINE bool is_running(struct task_struct* task, const struct call_frame* outer,
     return slot == outer->return_address || in_trampoline(task, slot);
 }
 
-/* The runtime call around the driver call of this probe, or NULL. */
+/* Returns the runtime call that encloses this probe's driver call, or NULL. */
 INLINE struct runtime_call* inside_runtime(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread)
 {
     struct runtime_call* call = &thread->runtime;
     return call->calls && is_running(task, &call->frame, PT_REGS_SP(ctx), PT_REGS_FP(ctx)) ? call : 0;
 }
 
-/* Ends the runtime call at its return probe, if it has one. Otherwise is_running() detects that it has returned. */
+/* Ends the runtime call at its return probe. If it has no return probe, is_running() detects that it has returned. */
 INLINE void runtime_leave(struct pt_regs* ctx, struct thread_state* thread)
 {
     if (thread->runtime.frame.sp + RETURN_POPS == PT_REGS_SP(ctx))
@@ -239,7 +243,8 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 }
 
 #define SP_FLAG_BITS 7ULL
-/* Flag: if the thread leaves the call without returning, count a loss. Set in only one part of each call. */
+/* Flag: count a loss if the thread leaves the call without returning. Of the parts that track the same call, only one
+ * sets the flag. */
 #define COUNT_IF_LEFT 4ULL
 
 INLINE u64 sp_of(u64 sp_part)
@@ -261,9 +266,9 @@ INLINE struct open_call* open_call_at(struct thread_state* thread, u64 number)
     return &thread->open[number & (OPEN_CALLS - 1)];
 }
 
-/* Finds a place for a new call, after the calls still open around it. Calls with a lower stack pointer, or with the
- * same one and the same part, were left without returning (longjmp, exception): they count as losses, and their places
- * are reused. */
+/* Finds a place for a new call, after the places of the open calls that enclose it. Calls with a lower stack pointer,
+ * or with the same stack pointer and the same part, were left without returning (longjmp, exception). They count as
+ * losses, and their places are reused. */
 INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(PT_REGS_SP(ctx)), count_if_left = part < PART_MEMORY ? COUNT_IF_LEFT : 0, found = OPEN_CALLS,
@@ -283,7 +288,7 @@ INLINE struct open_call* open_call(struct pt_regs* ctx, struct thread_state* thr
     return open_call_at(thread, found);
 }
 
-/* True if another call of the same part is open around `call`. open_call() has already closed calls that were left. */
+/* True if another open call of the same part encloses `call`. open_call() has already closed calls that were left. */
 INLINE bool is_inside_call(const struct thread_state* thread, const struct open_call* call)
 {
     bool inside = false;
@@ -307,7 +312,7 @@ INLINE struct open_call* open_call_of(struct pt_regs* ctx, struct task_struct* t
     return open_call_in(ctx, thread_state_create(task), part);
 }
 
-/* Returns the open call that returns now, and frees its place. NULL if it is not found. */
+/* Returns the open call that is returning, and frees its place. Returns NULL if it is not found. */
 INLINE struct open_call* close_call(struct pt_regs* ctx, struct thread_state* thread, u64 part)
 {
     u64 stack = sp_of(SP_AT_ENTRY(ctx)), found = OPEN_CALLS;

@@ -8,28 +8,28 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* The verifier walks every path of a program and remembers states: its knowledge of each register and stack slot. A
- * path ends early at an instruction that was already verified in the same state. So everything that makes states
- * differ, above all branches, multiplies the work for the code that follows. */
+/* The verifier walks every path of a program and remembers states. A state is what it knows about each register and
+ * stack slot. It stops following a path at an instruction that it has already verified in the same state. So everything
+ * that makes states differ, above all branches, multiplies the work for the code that follows. */
 
-/* The default: inlined, so its code and its states are part of each caller. */
+/* The default for functions. The code is inlined, so it is verified again in each caller. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Global function: verified once for any arguments, instead of once per state of each caller. Its result is unknown to
- * the caller. Arguments are numbers, or pointers to memory of a known size, which may be NULL and must be checked.
- * Kernels from 6.10 to 6.14 refuse such a call under guard_begin() (see GUARDED_CALLS). Before 6.2 (9ef40974a82a), a
- * pointer argument cannot be the key of a map: copy the key. */
+/* Global function: verified once for any arguments, instead of once per state of each caller. The verifier knows
+ * nothing about its result. Arguments are numbers, or pointers to memory of a known size; the function must check them
+ * for NULL. Kernels from 6.10 to 6.14 refuse such a call under guard_begin() (see GUARDED_CALLS). Before 6.2
+ * (9ef40974a82a), a pointer argument cannot be the key of a map: copy the key. */
 #define VERIFIED_ONCE __attribute__((noinline))
 
-/* Static function that is not inlined, so its stack frame takes room only while it runs. Before 6.13, the frames of a
- * call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths use this too, so that common paths do
- * not pay for their registers and stack. */
+/* Static function that is not inlined, so its stack frame occupies stack only while the function runs. Before 6.13, the
+ * frames of a call chain may have 512 bytes in total (tests/kernels/stacks.py). Rare paths use this too, so that common
+ * paths do not pay for their registers and stack. */
 #define OWN_FRAME static __attribute__((noinline))
 
 __u64 opaque_zero = 0;
 
-/* Hides a value from the verifier: states that differ only in this value become one. The compiler knows nothing about
- * it either, so a mask or a check that follows stays in the code. */
+/* Hides a value from the verifier, so states that differ only in this value become equal. The value is also hidden from
+ * the compiler, which therefore does not remove later masks or checks. */
 INLINE u64 opaque(u64 value)
 {
     return value + opaque_zero;
@@ -42,12 +42,13 @@ INLINE u64 opaque(u64 value)
  * value into a load that follows. The verifier refuses both. */
 #define PIN(VARIABLE) barrier_var(VARIABLE)
 
-/* bpf_loop() (5.17, e6f2dd0f8067): the verifier walks its body once, and the body of a plain loop once per iteration.
- * From 6.19 on it walks the body once for each stack state that an iteration may leave behind. It does not track the
- * contents of maps, so state that changes between iterations is kept in maps and task storage. */
+/* True if the kernel has bpf_loop() (5.17, e6f2dd0f8067). The verifier walks the body of bpf_loop() once, but the body
+ * of a plain loop once per iteration. From 6.19 on, it walks the body of bpf_loop() once for each stack state that an
+ * iteration may leave behind. It does not track the contents of maps, so state that changes between iterations is kept
+ * in maps and task storage. */
 #define HAS_LOOPS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)
 
-/* Branch-free code uses is_zero() and is_nonzero() (shared/histogram.h), masks in which all bits or none are set, and
+/* Branch-free code uses is_zero() and is_nonzero() (shared/histogram.h), masks with either all bits set or none, and
  * constant tables that are indexed without a bounds check. */
 
 #endif

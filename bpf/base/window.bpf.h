@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Native stacks: read at once and followed by frame pointers, or copied for the front end. */
+/* Native stacks, which are either walked by frame pointers in one block read from the stack (the window), or copied for
+ * the front end. */
 #ifndef GPUSNOOP_WINDOW_BPF_H
 #define GPUSNOOP_WINDOW_BPF_H
 
@@ -7,11 +8,11 @@
 #include "shared/stack.h"
 
 /* Copies of a thread's stack, in which the front end finds the callers (src/code/pending_calls.cpp). A copy takes 240
- * ns. It is made once per stack id, and once more every COPY_AGAIN_EVERY calls, because other callers may have the same
- * id. */
+ * ns. One copy is made per stack id, and another one every COPY_AGAIN_EVERY calls, because different callers may have
+ * the same id. */
 
-/* Reads up to the end of the page, where the stack may end. Returns the number of bytes; 0 if they do not fit in `room`
- * or are unreadable. */
+/* Reads from `sp` to the end of the page, because the stack may end there. Returns the number of bytes, or 0 if they do
+ * not fit in `room` or are unreadable. */
 INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
 {
     u64 rest = 4096 - (sp & 4095);
@@ -19,7 +20,7 @@ INLINE u32 read_rest_of_page(void* to, u64 room, u64 sp)
     return rest > room || bpf_probe_read_user(to, rest, (void*)sp) ? 0 : rest;
 }
 
-/* Copies up to STACK_COPY_BYTES. A read beyond the stack's end fails as a whole, so smaller sizes are tried next. */
+/* Copies up to STACK_COPY_BYTES. A read past the stack's end fails completely, so smaller sizes are tried next. */
 INLINE u32 copy_stack(u8* to, u64 sp)
 {
     if (!bpf_probe_read_user(to, STACK_COPY_BYTES, (void*)sp))
@@ -73,28 +74,28 @@ VERIFIED_ONCE int send_stack_copy(int stack, u32 at)
     return 0;
 }
 
-/* Stacks from one read of user memory, in which frame pointers are followed. The kernel's own walk reads each frame
- * separately and ends with a page fault after the last one (630 ns for the shortest stack, against 200 ns for reading a
- * whole window). */
+/* Stacks that are found by reading user memory once and following the frame pointers in it. The kernel's own walk reads
+ * each frame separately and ends with a page fault after the last one (630 ns for the shortest stack, against 200 ns
+ * for reading a whole window). */
 
 struct window {
     u64 word[WINDOW_WORDS];
     struct window_stack stack; /* under construction */
     u32 known;                 /* number of calls whose stack was known */
-    u32 at;                    /* enum copied_at; kept here because the programs have no stack left */
+    u32 at;                    /* enum copied_at; stored here because the program's stack has no room */
 };
 
 PERCPU_ARRAY_MAP(windows, 1, struct window);
 
-/* Known stacks. A stack's hash selects its place. The first stack at a place keeps it; other stacks with the same place
- * are not kept. The front end sets the capacity, a power of two. */
+/* Known stacks. A stack's hash selects its place. The first stack that uses a place keeps it; other stacks with the
+ * same place are not stored here. The front end sets the capacity, a power of two. */
 ARRAY_MAP(window_stacks, 1, struct window_stack);
 
 const volatile __u32 window_stacks_mask = 0;
 
-/* Bytes of the stack in use. They end at the thread control block, which glibc keeps at the base of a thread's stack;
- * in the first thread, at the stack's base, which the kernel knows. For other stacks, such as those of coroutines, only
- * the distance to the first frame is known. */
+/* Returns the number of bytes of the stack that are in use. In a thread, the stack's base is the thread control block
+ * (glibc); in the first thread, the kernel knows the base. For other stacks, such as those of coroutines, only the
+ * distance to the first frame is known. */
 INLINE u64 stack_depth(u64 sp, u64 frame)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -106,19 +107,19 @@ INLINE u64 stack_depth(u64 sp, u64 frame)
     return depth < STACK_FAR_BYTES ? depth : 0;
 }
 
-/* Number of frames that are followed; deeper stacks are left to the kernel's walk. Each frame makes verification
- * slower. */
+/* Maximum number of frames that are followed; deeper stacks are left to the kernel's walk. A higher limit makes
+ * verification slower. */
 #ifndef WINDOW_DEPTH
 #define WINDOW_DEPTH WINDOW_FRAMES
 #endif
 
-/* Follows the frames above the caller. False if they may continue outside the window. A frame pointer that does not
- * point up the stack ends the walk: code without frame pointers uses that register for other values. */
+/* Follows the frames above the caller. Returns false if they may continue outside the window. A frame pointer that does
+ * not point up the stack ends the walk: code without frame pointers uses that register for other values. */
 INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
 {
     struct window_stack* stack = &window->stack;
     u64 least = sp;
-    /* The caller and the depth of the stack distinguish callers in code without frame pointers. */
+    /* In code without frame pointers, only the caller and the depth of the stack distinguish stacks. */
     u64 hash = (stack->caller ^ stack_depth(sp, frame)) * 0x9e3779b97f4a7c15ULL;
     stack->depth = 0;
     for (u32 i = 0; i < WINDOW_DEPTH; i++) {
@@ -138,7 +139,8 @@ INLINE bool follow_frames(struct window* window, u64 sp, u64 frame)
     return stack->depth < WINDOW_DEPTH;
 }
 
-/* Reads the window; if the stack ends before it, the part that exists, and the rest is 0. False if unreadable. */
+/* Reads the window. If the stack ends within the window, reads the part that exists. Returns false if nothing is
+ * readable. */
 INLINE bool read_window(struct window* window, u64 sp)
 {
     return !bpf_probe_read_user(window->word, sizeof(window->word), (void*)sp) ||
@@ -151,8 +153,9 @@ INLINE struct window* window_of_cpu(void)
     return bpf_map_lookup_elem(&windows, &key);
 }
 
-/* Returns the stack's id; negative if the stack has to be read another way. caller: the return address, or 0 at
- * function entry, where it is on top of the stack. Must be called under the guard, because the window is per CPU. */
+/* Returns the stack's id, or a negative value if the stack must be read another way. `caller` is the return address, or
+ * 0 at function entry, because it is then on top of the stack. Must be called under the guard, because the window is
+ * per CPU. */
 VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
 {
     struct window* window = GUARDED_CALLS && window_stacks_mask ? window_of_cpu() : 0;
@@ -189,7 +192,8 @@ VERIFIED_ONCE int window_stack(u64 sp, u64 frame, u64 caller, u32 at)
     return there == hash ? (int)(key | STACK_OF_WINDOW) : -1;
 }
 
-/* Like window_stack(), for a thread inside a function: the stack begins with its instruction pointer. */
+/* Like window_stack(), but for a thread that is not at a function's entry or return; the stack begins with the
+ * instruction pointer. */
 INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
 {
     if (!window_stacks_mask || !GUARDED_CALLS || FRAMES_ARE_SIGNED)
@@ -200,7 +204,7 @@ INLINE int window_stack_of(const struct pt_regs* regs, u32 at)
     return stack;
 }
 
-/* The caller in the stack last read on this CPU. */
+/* Returns the caller from the stack that was last read on this CPU. */
 INLINE u64 caller_in_window(void)
 {
     struct window* window = window_of_cpu();
