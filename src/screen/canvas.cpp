@@ -65,7 +65,7 @@ std::span<const Canvas::Cell> Canvas::line(int y) const
                                      static_cast<size_t>(columns_));
 }
 
-// Call before overwriting a cell. If the cell is half of a wide character, erases the other half.
+// Must be called before a cell is overwritten. If the cell is half of a wide character, erases the other half.
 void Canvas::unpair(int x, int y)
 {
     Cell* line = cells_.data() + static_cast<ptrdiff_t>(y) * columns_;
@@ -94,7 +94,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
 
     std::string harmless;
     if (!std::ranges::all_of(text, is_plain)) {
-        // x4, because marks and joiners have no width
+        // four bytes per column, because combining marks and joiners have no width
         append_printable(harmless, text, static_cast<size_t>(room) * 4 + 1);
         text = harmless;
     }
@@ -118,7 +118,7 @@ int Canvas::write(int x, int y, std::string_view text, Style style, int room)
         return !cut;
     });
     if (cut) {
-        if (used == room) // false if the last character was wide, since a column is then free
+        if (used == room) // false if the last character was wide, because one column is then left
             --used;
         put(x + used, y, {.text = {U'+'}, .style = style});
         ++used;

@@ -19,7 +19,7 @@ class Canvas {
 public:
     struct Cell {
         std::array<char32_t, 3> text{U' '}; // a character, and up to two combining marks
-        uint8_t width = 1; // 2 for a wide character, which also covers the next cell; 0 for that next cell
+        uint8_t width = 1; // in columns: 2 for a wide character; 0 for the cell after it, which it also covers
         Style style = Style::plain;
 
         bool operator==(const Cell&) const = default;
@@ -34,10 +34,10 @@ public:
     // Writes text at (x, y), in at most `room` columns and not beyond the edge. Text that does not fit is truncated and
     // ends in '+'; a wide character is never cut in half. Returns the number of columns used.
     int write(int x, int y, std::string_view text, Style style = Style::plain, int room = everything);
-    // Writes text right-aligned in `room` columns.
+    // Writes text, aligned to the right end of `room` columns.
     void write_right(int x, int y, std::string_view text, Style style, int room);
 
-    void fill(const Rect& rect, char32_t code, Style style); // code must have a width of 1
+    void fill(const Rect& rect, char32_t code, Style style); // the character `code` must be one column wide
     void restyle(const Rect& rect, Style style);
 
     std::span<const Cell> line(int y) const;

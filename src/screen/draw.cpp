@@ -83,7 +83,7 @@ private:
     const Snapshot& snapshot_;
     ListView view_;
     CellText cells_;
-    std::string text_; // text of the current cell; a member, so that its memory is reused
+    std::string text_; // text of the current cell; a member only so that its memory is reused
 };
 
 void ListDrawing::title()
@@ -207,8 +207,8 @@ void ListDrawing::header()
         canvas_.write(region.width - 1, region.y, ">", Style::header);
 }
 
-// Draws the sort mark next to the header's text, on the side to which the text is not aligned: there is room, or at
-// least the gap between columns.
+// Draws the sort mark at the unaligned end of the header's text. Even if the text fills the column, there is room for
+// the mark in the gap between columns.
 void ListDrawing::sort_mark(const PlacedColumn& placed, int y)
 {
     const bool ascii = state_.glyphs == Glyphs::ascii;
@@ -300,7 +300,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (column.trend)
         return style == Style::total ? void() : trend(y, placed, row);
     if (style == Style::total && column.stays && std::holds_alternative<std::monostate>(value))
-        return; // the column identifies a row, and so is empty in the sum line
+        return; // the column identifies a row, so it is empty in the sum line
     if (style == Style::plain && column.by_severity)
         style = style_of(row.severity);
     if (style == Style::plain && column.device_side)
@@ -314,7 +314,7 @@ void ListDrawing::cell(int y, const PlacedColumn& placed, const TopRow& row, Sty
     if (style != Style::total && std::holds_alternative<std::monostate>(value))
         style = Style::dim;
     if (column.device_side && std::holds_alternative<std::monostate>(value))
-        // NVML is missing, or does not report this value
+        // NVML is not available, or does not report this value
         return canvas_.write_right(placed.x, y, "n/a", style, placed.width);
     if (const auto* text = std::get_if<std::string>(&value)) {
         canvas_.write(placed.x, y, *text, style, placed.width);
@@ -342,7 +342,7 @@ void ListDrawing::trend(int y, const PlacedColumn& placed, const TopRow& row)
     canvas_.write(placed.x, y, plot(values, placed.width, 1, state_.glyphs).front(), Style::bar, placed.width);
 }
 
-// The part of the text after its first `column` columns.
+// The text without its first `column` columns.
 std::string from_column(const std::string& text, int column)
 {
     if (column == 0)

@@ -85,7 +85,7 @@ void draw_prompt(Canvas& canvas, const Rect& rect, const ScreenState& state)
     std::string_view input = state.input;
     while (columns_of(input) > room && !input.empty())
         input.remove_prefix(first_code_point(input).length ? first_code_point(input).length : 1);
-    // a proposed text, which is replaced when the user types
+    // a proposed text is drawn as selected, because typing replaces it
     const Style style = state.proposed ? Style::selected : Style::plain;
     canvas.write(x + canvas.write(x, rect.y, input, style), rect.y, "_", Style::notice);
 }
@@ -158,7 +158,7 @@ void draw_footer(Canvas& canvas, const Rect& rect, const ScreenState& state)
 
 namespace {
 
-// The value in the format of the column, such as "12.3M".
+// Formats a value of a column with this unit, such as "12.3M".
 std::string value_text(Unit unit, double value)
 {
     std::string text;
@@ -175,7 +175,7 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     if (!column || height == 0)
         return {};
     const TopColumn& of = snapshot.columns[*column];
-    constexpr int scale = 8; // width of the labels beside the plot, which are the largest value and 0
+    constexpr int scale = 8; // width of the labels beside the plot: the largest value, and 0
     const int width = std::max(size.columns - scale, 1);
     const size_t room = values_in(width, state.glyphs);
     const std::vector<double> values = state.history.values(state.open, *column, room, state.behind);
@@ -196,14 +196,14 @@ std::vector<PageLine> history_lines(const ScreenState& state, const Snapshot& sn
     const std::string begin =
         fmt::format("-{:.0f}s", state.history.seconds(std::min(room, values.size()), state.behind));
     const auto filled = static_cast<int>(values.size() * static_cast<size_t>(width) / std::max<size_t>(room, 1));
-    // The label of the oldest value is below that value, unless it would overlap "now".
+    // The label of the oldest value is drawn below that value, or further left if it would overlap "now".
     const int end = std::max(std::min(scale + width - filled + 1, size.columns - 4), 1);
     const std::string axis = fmt::format("{:>{}}", begin, end);
     lines.push_back({fmt::format("{}{:>{}}", axis, "now", std::max(size.columns - end, 4)), Style::dim});
     return lines;
 }
 
-// The lines of a table. Each column is as wide as its widest cell.
+// Formats a table as lines. Each column is as wide as its widest cell.
 std::vector<PageLine> table_lines(const DetailPart& part)
 {
     CellText cells;

@@ -47,7 +47,7 @@ void History::add(const Snapshot& snapshot)
     if (width_ == 0 || limits_.points == 0)
         return;
     if (snapshot.wall_ns && snapshot.wall_ns == wall_ns_)
-        return; // this interval was added before
+        return; // this interval has already been added
     wall_ns_ = snapshot.wall_ns;
     ++now_;
     if (seconds_.size() == limits_.points)
@@ -82,8 +82,8 @@ void History::append(Series& series, const Row* cells)
         series.values[at + i] = cells ? number((*cells)[i]) : std::numeric_limits<float>::quiet_NaN();
 }
 
-// Drops rows that were last seen before the oldest interval kept. Then, if limits are exceeded, drops the rows not seen
-// for longest.
+// Drops rows that occur in none of the kept intervals. If the limits are still exceeded, drops the rows that
+// disappeared first.
 void History::forget()
 {
     std::erase_if(series_, [&](const auto& of) { return now_ - of.second.seen >= limits_.points; });
@@ -120,7 +120,7 @@ std::vector<double> History::values(std::string_view id, size_t column, size_t l
     std::vector<double> values;
     for (size_t i = 0; i < points; ++i)
         values.push_back(series.values[(series.begin + i) % points * width_ + column]);
-    // In the intervals since the row disappeared, its values are unknown.
+    // If the row has disappeared, its values in the intervals since then are unknown.
     values.resize(points + (now_ - series.seen), std::numeric_limits<double>::quiet_NaN());
     values.resize(values.size() - std::min(behind, values.size()));
     const size_t shown = std::min({last, limits_.points, values.size()});
@@ -147,7 +147,7 @@ int steps_per_line(Glyphs glyphs)
     return glyphs == Glyphs::braille ? 4 : 2;
 }
 
-// Height of a value in steps; at least 1, unlike a gap, which has 0.
+// Height of a value in steps: at least 1, because 0 means a gap.
 int steps_of(double value, double top, int steps)
 {
     if (!std::isfinite(value))
@@ -157,7 +157,7 @@ int steps_of(double value, double top, int steps)
     return std::clamp(static_cast<int>(std::lround(std::clamp(value / top, 0.0, 1.0) * steps)), 1, steps);
 }
 
-// The character with these numbers of steps in its left and right half.
+// Returns the character whose left and right half are this many steps high.
 char32_t glyph(Glyphs glyphs, int left, int right)
 {
     if (glyphs == Glyphs::ascii)

@@ -18,7 +18,7 @@ class History {
 public:
     struct Limits {
         size_t points = 300;     // number of intervals
-        size_t rows = 1000;      // number of rows; if there are more, those not seen for longest are dropped
+        size_t rows = 1000;      // number of rows; if there are more, the rows that disappeared first are dropped
         size_t bytes = 16 << 20; // memory for values
     };
 
@@ -28,8 +28,8 @@ public:
     // Adds the values of an interval. Drops all earlier values if the grouping or the columns have changed.
     void add(const Snapshot& snapshot);
 
-    // The latest values of a row in a column, oldest first, at most `last` of them. Unknown values are NaN. Empty if
-    // the row is unknown. behind: number of newest intervals to leave out.
+    // Returns the latest values of a row in a column, at most `last` values, oldest first. Unknown values are NaN. If
+    // the row is unknown, the result is empty. behind: number of newest intervals to leave out.
     std::vector<double> values(std::string_view id, size_t column, size_t last = SIZE_MAX, size_t behind = 0) const;
 
     double seconds(size_t last, size_t behind = 0) const; // total length of the intervals that values() returns
@@ -37,8 +37,7 @@ public:
     size_t bytes() const;
 
 private:
-    // Values of a row: the values of all columns in the oldest interval, then those of the next interval, and so on.
-    // Used as a ring buffer when it is full.
+    // Values of a row, ordered by interval and then by column. When `values` is full, it is used as a ring buffer.
     struct Series {
         std::vector<float> values;
         size_t begin = 0;  // index of the oldest interval in the ring
@@ -72,13 +71,13 @@ Glyphs glyphs_of_locale();
 // Number of values that a plot of this width shows.
 size_t values_in(int columns, Glyphs glyphs);
 
-// A plot of `lines` lines and `columns` columns, as texts. The newest value is at the right edge, and the largest value
+// Draws a plot of this size, and returns its lines. The newest value is at the right edge, and the largest value
 // reaches the top. Unknown values (NaN) leave gaps; 0 is drawn one step high.
 std::vector<std::string> plot(std::span<const double> values, int columns, int lines, Glyphs glyphs);
 
-// A bar of `columns` columns, of which this share (0..1) is filled, from the left.
+// Draws a bar of this width. share: fraction (0..1) of the bar that is filled, from the left.
 std::string bar(double share, int columns);
 
-double largest(std::span<const double> values); // ignores unknown values; 0 if all are unknown
+double largest(std::span<const double> values); // ignores unknown values (NaN); returns 0 if all are unknown
 
 } // namespace gpusnoop

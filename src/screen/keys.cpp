@@ -52,10 +52,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs in the helper until the owner sends a message or exits.
+// Main function of the helper process. Runs until the owner sends a message or exits.
 void read_keys(int terminal, pid_t owner, Connection& connection)
 {
-    sigset_t background_read; // blocked, so that a read from the background fails instead of stopping the process group
+    sigset_t background_read; // blocked so that reading in the background fails instead of stopping the process group
     sigemptyset(&background_read);
     sigaddset(&background_read, SIGTTIN);
     ::sigprocmask(SIG_BLOCK, &background_read, nullptr);
@@ -76,7 +76,7 @@ void read_keys(int terminal, pid_t owner, Connection& connection)
         if (over || size <= 0 || typed.size() == TypedAhead::max_bytes)
             sources[1].fd = -1;
     }
-    connection.receive(); // if this message were not read, closing the connection would discard the answer (ECONNRESET)
+    connection.receive(); // if this message stayed unread, close() would discard the reply (ECONNRESET)
     connection.send(typed, -1, true);
 }
 
@@ -93,7 +93,7 @@ TypedAhead::TypedAhead(int terminal)
 
 std::string TypedAhead::end()
 {
-    constexpr auto patience = 1s; // normally, the answer takes less than a millisecond
+    constexpr auto patience = 1s; // the reply usually takes less than a millisecond
     if (!helper_.connection().send("end", -1, true))
         return {};
     const auto typed = helper_.connection().receive(patience);
@@ -103,7 +103,7 @@ std::string TypedAhead::end()
 bool quits(std::string_view typed)
 {
     static constexpr std::string_view f10 = "\033[21~";
-    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // keys that leave the list; all others stay in it
+    const size_t at = typed.find_first_of("q/\\wdsbc?!mhK\r\n\033"); // keys that open another view or a prompt, or quit
     return at != typed.npos && (typed[at] == 'q' || typed.substr(at).starts_with(f10));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and mouse events of a screen. A Key is the character that it types or, for other keys, a value beyond the last
-// code point.
+// Keys and mouse events of a screen. For a key that types a character, a Key is that character's code point. For other
+// keys, it is a value above all code points.
 #pragma once
 
 #include "reader/helper.hpp"
@@ -56,7 +56,7 @@ struct Click {
     int y = 0;
 };
 
-// encodes a mouse event as a key that is larger than all other keys; x and y must be below 4096
+// Encodes a mouse event as a Key above all other keys. x and y must be below 4096.
 Key key_of(const Click& click);
 std::optional<Click> click_of(Key key);
 
@@ -89,12 +89,12 @@ constexpr Style style_of(int severity)
     return severity >= 3 ? Style::alarm : severity == 2 ? Style::warning : Style::plain;
 }
 
-// Reads keys while this process is blocked in the kernel's verifier, for up to a second. A helper process reads the
-// terminal, stores the keys, and sends SIGINT to this process if a key means quit. Setting the terminal's VINTR
-// character to that key would not work, because VINTR would also signal the program that started this process.
+// Reads keys while the kernel's verifier blocks this process, which takes up to a second. A helper process reads the
+// terminal, stores the keys, and sends SIGINT to this process if the user presses a key to quit. Setting the terminal's
+// VINTR character to that key would not work, because VINTR would also signal the program that started this process.
 class TypedAhead {
 public:
-    // ncurses (6.4) accepts at most 137 in put_back(); further keys stay in the terminal's queue
+    // ncurses (6.4) accepts at most 137 keys in put_back(); the other keys stay in the terminal's queue
     static constexpr size_t max_bytes = 100;
 
     explicit TypedAhead(int terminal);
@@ -104,8 +104,8 @@ private:
     Helper helper_;
 };
 
-// True if these keys, typed while the list is shown, end the program: they contain q or F10, and before that no key
-// that leaves the list.
+// True if these keys would end the program when typed in the list: they contain q or F10, and no earlier key opens
+// another view or a prompt.
 bool quits(std::string_view typed);
 
 } // namespace gpusnoop

@@ -76,7 +76,7 @@ int width_of(std::span<const ColumnWidth> widths)
     return width;
 }
 
-// Number of columns that never scroll, reduced until they take at most half of the width.
+// Number of columns that never scroll: `staying`, or fewer if these would take more than half of the width.
 int staying_count(int columns, std::span<const ColumnWidth> widths, int staying)
 {
     staying = std::clamp(staying, 0, static_cast<int>(widths.size()));
@@ -106,14 +106,15 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     staying = staying_count(columns, widths, staying);
     const int room = columns - width_of(widths.first(static_cast<size_t>(staying)));
 
-    // Maximum to scroll: as far as needed to show the last column.
+    // The view scrolls only as far as needed to show the last column.
     int furthest = count;
     for (int used = -gap; furthest > staying; --furthest) {
         used += widths[static_cast<size_t>(furthest) - 1].least + gap;
         if (used > room)
             break;
     }
-    furthest = std::min(furthest, std::max(count - 1, staying)); // the last column remains even if it does not fit
+    furthest =
+        std::min(furthest, std::max(count - 1, staying)); // the last column never scrolls away, even if it does not fit
     ColumnPlaces places;
     places.first = std::clamp(first, 0, furthest - staying);
 
@@ -121,7 +122,7 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
     auto place = [&](int column) {
         const int width = widths[static_cast<size_t>(column)].least;
         const bool fits = x + width <= columns;
-        // the first of the scrolling columns is truncated instead of left out
+        // the first column after those that never scroll is truncated instead of left out
         const bool alone = column == staying + places.first;
         if (x >= columns || (!fits && !alone))
             return false;

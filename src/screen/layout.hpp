@@ -27,23 +27,23 @@ struct Regions {
     Rect title, gpus, facts, troubles, header, rows, totals, footer; // all are as wide as the screen
 };
 
-// Assigns lines to the regions in order of priority: one row, column headers, footer, title, sum line, troubles, facts
-// and GPUs (at most a third of the screen), and the rest to rows.
-// gpu_lines, fact_lines, trouble_lines: desired heights; troubles get at most three lines. totals: there is a sum line.
+// Assigns lines to the regions. In order of priority, these are one row, column headers, footer, title, sum line,
+// troubles (at most three lines), facts, GPUs (at most a third of the screen). All other lines are for rows.
+// gpu_lines, fact_lines, trouble_lines: desired heights. totals: true if there is a sum line.
 Regions lay_out(Size screen, int gpu_lines, int fact_lines, int trouble_lines, bool totals);
 
 // Number of GPUs shown side by side, in at least 38 columns each.
 int gpus_per_line(int columns, int gpus);
 
-// Places items with these widths in lines, two columns apart. The results are relative to the region. An item that is
-// wider than the region is truncated to a line of its own.
+// Places items with these widths in lines, two columns apart. Positions are relative to the region. An item that is
+// wider than the region is truncated and fills a line.
 std::vector<Rect> flow(int columns, std::span<const int> widths);
 
 // --- rows ------------------------------------------------------------------------------------------------------------
 
-// Index of the first visible row if `height` of `count` rows can be visible. It is as close to `first` as possible,
-// provided that the selected row is visible and rows fill all lines if there are enough. selected: index of the
-// selected row; negative if none is.
+// Returns the index of the first visible row, if `height` of `count` rows fit. It is the index closest to `first` that
+// keeps the selected row visible and leaves no line empty while there are rows. selected: index of the selected row;
+// negative if there is none.
 int scroll(int first, int selected, int count, int height);
 
 // --- columns ---------------------------------------------------------------------------------------------------------
@@ -65,9 +65,8 @@ struct ColumnPlaces {
     int more = 0;  // number of columns that do not fit on the right
 };
 
-// Places columns with gaps of one. The first `staying` columns never scroll, provided that they take at most half of
-// the width. The next `first` columns are scrolled away to the left, but not more of them than needed to show the last
-// column.
+// Places columns, one apart. The first `staying` columns never scroll, provided that they take at most half of the
+// width. The next `first` columns are scrolled away to the left, or fewer if the last column is then visible already.
 ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int staying, int first);
 
 // Number of columns to scroll away so that `column` is visible; `first` if it is visible already.

@@ -18,8 +18,7 @@ int selected_line(const std::vector<ListLine>& lines, const std::string& selecte
     return found == lines.end() ? -1 : static_cast<int>(found - lines.begin());
 }
 
-// Number of columns that never scroll. These are the leading columns with `stays`, or the first two if the first column
-// lacks it.
+// Number of columns that never scroll: the leading columns with `stays`, or two if the first column lacks `stays`.
 int staying_columns(const std::vector<TopColumn>& columns, const std::vector<size_t>& shown)
 {
     const auto scrolls = std::ranges::find_if(shown, [&](size_t i) { return !columns[i].stays; });
@@ -129,7 +128,7 @@ ListView view_list(const ScreenState& state, const Snapshot& snapshot, Size size
     view.facts = flow(size.columns, fact_widths(snapshot.facts));
     const int gpu_lines = (gpus + view.gpus_side_by_side - 1) / view.gpus_side_by_side;
     const int fact_lines = view.facts.empty() ? 0 : view.facts.back().y + 1;
-    // Reserves a line even if there is no trouble at the moment, so that rows do not jump.
+    // Reserves a line even if there is no trouble, so that the rows do not move when a trouble appears.
     const int trouble_lines = snapshot.troubles ? std::max(static_cast<int>(snapshot.troubles->size()), 1) : 0;
     view.regions = lay_out(size, gpu_lines, fact_lines, trouble_lines, !snapshot.totals.empty());
 

@@ -15,7 +15,7 @@ struct ListLine {
     bool folded = false;         // for a heading: the branch's rows are hidden
     bool last = false;           // for a row: it is the last one of its branch
 
-    std::string id() const; // value of ScreenState::selected if the line is selected
+    std::string id() const; // assigned to ScreenState::selected when the line is selected
 };
 
 struct ListView {
@@ -23,7 +23,7 @@ struct ListView {
     int gpus_side_by_side = 1;
     std::vector<Rect> facts; // position of each fact, relative to the region
     std::vector<ListLine> lines;
-    int rows = 0;                // number of rows, including those of folded branches
+    int rows = 0;                // number of rows, including hidden rows in folded branches
     int selected = -1;           // index of the selected line; -1: none
     int first = 0;               // index of the first visible line
     std::vector<size_t> columns; // indices of the shown columns in Snapshot::columns
@@ -46,7 +46,7 @@ std::string header_of(const TopColumn& column);
 // Name of a row, such as "1234 python3": its cells in the columns that never scroll.
 std::string name_of(const ScreenState& state, const Snapshot& snapshot, const TopRow& row);
 
-// Updates ScreenState::widths with the numbers that are visible now.
+// Widens ScreenState::widths for the numbers that are visible now.
 void widen(ScreenState& state, const Snapshot& snapshot);
 
 } // namespace gpusnoop

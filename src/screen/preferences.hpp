@@ -17,8 +17,8 @@ struct Preferences {
         bool ascending = false;
         bool operator==(const Order&) const = default;
     };
-    // JSON keys of the shown columns, in their order, and of columns that the user has hidden. Columns in neither list
-    // are shown if they are shown by default.
+    // JSON keys of the shown columns, in order, and JSON keys of the columns that the user has hidden. A column in
+    // neither list is shown if it is shown by default.
     struct Columns {
         std::vector<std::string> shown;
         std::vector<std::string> hidden;
@@ -36,15 +36,15 @@ struct Preferences {
     bool operator==(const Preferences&) const = default;
 };
 
-// The interval; nullopt if it is not 0.1 to 60 s.
+// Converts seconds to an interval. Returns nullopt if it is not between 0.1 and 60 s.
 std::optional<std::chrono::nanoseconds> interval_of(double seconds);
 
 // The preferences as JSON.
 std::string preferences_text(const Preferences& preferences);
-// Parses untrusted text. Throws Error with a message that states what is wrong with it.
+// Parses untrusted text. Throws Error with a description of the first mistake.
 Preferences preferences_in(std::string_view text);
 
-// The newer preferences, with the older ones for settings that are not in the newer.
+// Combines preferences. A setting comes from `newer` if it is set there, else from `older`.
 Preferences joined(const Preferences& older, const Preferences& newer);
 
 } // namespace gpusnoop

@@ -16,7 +16,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int max_saved_columns = 1000, max_saved_lines = 5000; // 80 MB of cells; larger contents are truncated
+constexpr int max_saved_columns = 1000, max_saved_lines = 5000; // 80 MB of cells; larger screens are truncated
 
 Size size_for_all(const ScreenState& state, const Snapshot& snapshot)
 {
@@ -48,7 +48,7 @@ std::string screen_text(const ScreenState& state, const Snapshot& snapshot)
     Canvas canvas(size.columns, size.lines);
     draw(canvas, whole, snapshot);
     std::string text;
-    for (int y = 0; y + 1 < size.lines; ++y) // without the last line, which shows key hints
+    for (int y = 0; y + 1 < size.lines; ++y) // leaves out the last line, which shows key hints
         text += canvas.line_text(y) + '\n';
     text.erase(text.find_last_not_of('\n') + 1);
     return text + '\n';

@@ -8,11 +8,11 @@
 
 namespace gpusnoop {
 
-// Text of the whole list (all rows, and all shown columns) or of the whole current page, as drawn on a screen that is
-// large enough.
+// Returns the whole list (all rows and all shown columns), or the whole current page, as text. It is drawn as on a
+// screen that is large enough.
 std::string screen_text(const ScreenState& state, const Snapshot& snapshot);
 
-// JSON lines, one per row in the order on the screen, with all columns.
+// Returns JSON lines with all columns, one line per row, in the order on the screen.
 std::string screen_json(const ScreenState& state, const Snapshot& snapshot);
 
 // Creates a file that only its owner can read. It contains JSON if the name ends in ".json", else text. Throws Error if

@@ -137,7 +137,7 @@ void Screen::act(const Action& action)
     case Action::mouse:
         return terminal_.set_mouse(state_.mouse);
     case Action::open:
-        snapshot_.detail.clear(); // details of the row that was open before
+        snapshot_.detail.clear(); // these details belong to the row that was open before
         [[fallthrough]];
     default:
         requests_(action);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live screen that shows snapshots, reads keys, and requests actions from its owner. It has no threads and never waits;
-// the owner's event loop watches its descriptors.
+// Live screen that shows snapshots, reads keys, and requests actions from its owner. The screen has no threads and
+// never waits; the owner's event loop watches the screen's descriptors.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,26 +18,27 @@
 
 namespace gpusnoop {
 
-// Create it after the Loop, which handles the signals that end a run. Destroy it when the loop ends, to restore the
-// terminal. While it exists, nothing else may write to the terminal.
+// Create the screen after the Loop, which handles the signals that end a run. Destroy it when the loop ends, to restore
+// the terminal. While the screen exists, nothing else may write to the terminal.
 class Screen {
 public:
-    // Called, never recursively, with each action that the screen cannot do itself. May call show() and message().
+    // Called with each action that the screen cannot do itself. It may call show() and message(). It is never called
+    // recursively.
     using Requests = std::function<void(const Action&)>;
     using Options = ScreenOptions;
 
     // Throws Error with a hint if there is no terminal, or it cannot be used.
     Screen(const Options& options, Requests requests);
 
-    // Shows the current slow step of the start-up. Keys typed meanwhile are stored for later, but a key that quits
-    // sends SIGINT at once. Warnings are stored until started().
+    // Shows the current step of a slow start-up. Until started(), warnings and typed keys are stored, but a key that
+    // quits sends SIGINT at once.
     void starting(std::string what);
     void started(); // call just before the loop runs
 
     std::vector<int> descriptors() const; // descriptors that the loop must watch
     void ready();                         // call when one of these descriptors is readable
     void show(Snapshot snapshot);         // shows a new interval
-    void message(std::string text);       // shows a message; so does warn() while the screen exists
+    void message(std::string text);       // shows a message; while the screen exists, warn() also calls this
 
     std::chrono::nanoseconds interval() const { return state_.interval; }
     Preferences chosen() const; // settings that the user has changed with keys

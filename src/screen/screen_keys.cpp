@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Handler of one key press in the list. view_ is the list before the key press.
+// Handler for one key press in the list. view_ is the list as it was before the key press.
 class ListKeys {
 public:
     ListKeys(ScreenState& state, const Snapshot& snapshot)
@@ -73,8 +73,8 @@ bool ListKeys::move(Key key)
     return true;
 }
 
-// Handles keys of the tree, which hide or show a branch's rows, or select a row's heading (Left). Returns false for
-// other keys.
+// Handles the keys that hide or show a branch's rows, or select the heading above a row (Left). Returns false for other
+// keys.
 bool ListKeys::fold(Key key)
 {
     if (!state_.arrangement.tree || view_.lines.empty())
@@ -212,7 +212,7 @@ std::vector<Action> ListKeys::open()
     static constexpr std::string_view of_processes[] = {"container", "pod", "namespace", "cgroup", "device"};
     if (snapshot_.replayed.empty() && std::ranges::find(of_processes, snapshot_.by) != std::end(of_processes)) {
         const bool by_name =
-            // if grouped by device, the branch is the owner, not the device's name
+            // if rows are grouped by device, the branch is the owner, not the device
             row.branch.empty() || snapshot_.by == "device";
         state_.within = {row.id, by_name ? name_of(state_, snapshot_, row) : row.branch, snapshot_.by};
         state_.selected.clear();
@@ -228,8 +228,7 @@ std::vector<Action> ListKeys::open()
     return {{Action::open, row.id}, {Action::refresh, {}}};
 }
 
-// Returns from a list of processes to the list of pods, containers, ..., and selects the row whose processes were
-// shown.
+// Leaves the list of one row's processes, returns to the list of pods, containers, ..., and selects that row.
 std::vector<Action> ListKeys::leave()
 {
     state_.reselect = std::exchange(state_.within, {}).id;

@@ -9,8 +9,8 @@
 
 namespace gpusnoop {
 
-// Number of lines by which a key moves the selection or the page; nullopt for keys that do not move it. page: lines per
-// screen. For Home and End, the result is larger than any list.
+// Number of lines by which a key moves the selection or scrolls the page; nullopt for other keys. For Home and End, the
+// result is larger than any list. page: number of lines on the screen.
 std::optional<int> lines_moved(Key key, int page);
 
 std::vector<Action> press_in_prompt(ScreenState& state, const Snapshot& snapshot, Key key);
@@ -21,7 +21,8 @@ void ask_for_signal(ScreenState& state, const Snapshot& snapshot);
 
 std::vector<Action> press_mouse(ScreenState& state, const Snapshot& snapshot, const Click& click);
 
-// Adds a message about an unknown key. If several arrive together, only one is reported, since they may be pasted text.
+// Adds a message about an unknown key. Reports only one of several keys that arrive together, because they may be
+// pasted text.
 void report_unknown_key(ScreenState& state, Key key);
 
 void open_prompt(ScreenState& state, const Snapshot& snapshot, Prompt prompt);
@@ -32,11 +33,11 @@ void sort_by(ScreenState& state, const Snapshot& snapshot, std::string_view key)
 std::vector<Action> choose_by(ScreenState& state, const Snapshot& snapshot, const std::string& by);
 std::vector<Action> step_interval(ScreenState& state, int direction);
 
-// Selects the next row that contains the search text. here: start with the selected row itself.
+// Selects the next row that contains the search text. here: if true, the search starts with the selected row itself.
 void search_row(ScreenState& state, const Snapshot& snapshot, int direction, bool here);
 
-// Plots the column that is `direction` columns further. 0 means the sort column or, if that contains text, the
-// secondary sort column.
+// Plots the column that is `direction` columns to the right of the plotted one. 0 means the sort column or, if the sort
+// column contains text, the secondary sort column.
 void plot_beside(ScreenState& state, const Snapshot& snapshot, int direction);
 
 } // namespace gpusnoop

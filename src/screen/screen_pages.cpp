@@ -155,7 +155,7 @@ void open_page(ScreenState& state, View view)
     state.view = view;
     state.page_top = state.page_left = 0;
     if (view == View::messages)
-        state.page_top = INT32_MAX / 2; // shows the newest messages
+        state.page_top = INT32_MAX / 2; // a large value, so that the newest messages are visible
 }
 
 void open_chooser(ScreenState& state, const Snapshot& snapshot, View view)

@@ -13,7 +13,7 @@ namespace gpusnoop {
 void Messages::add(std::string text, double now)
 {
     constexpr size_t kept = 200;
-    // in seconds; shown_in_a_hurry is used if many messages are waiting
+    // times in seconds; shown_in_a_hurry is used if many messages are waiting
     constexpr double shown = 5, shown_in_a_hurry = 1;
     constexpr double longest_queue = 20;
 
@@ -66,12 +66,12 @@ ScreenState::ScreenState(const ScreenOptions& options)
 
 namespace {
 
-// Adds columns that are new in the snapshot, and shown by default, to the shown columns.
+// Shows columns that are new in the snapshot, if they are shown by default.
 void add_new_columns(ScreenState& state, const Snapshot& snapshot)
 {
-    auto place = state.shown.begin(); // position of a new column: after the column that precedes it in the snapshot
+    auto place = state.shown.begin(); // a new column goes after the column that precedes it in the snapshot
     for (const TopColumn& column : snapshot.columns) {
-        if (!column.column.in_text) // skipped, but not marked as known, because it may be shown with another grouping
+        if (!column.column.in_text) // not marked as known, because the column may be shown with another grouping
             continue;
         const std::string key(column.column.key);
         if (state.known.insert(key).second && column.shown)
@@ -89,9 +89,10 @@ void clamp_list(ScreenState& state, const Snapshot& snapshot)
     if (!state.selected.empty()) {
         const auto is_it = [&](const ListLine& line) { return line.id() == state.selected; };
         auto found = std::ranges::find_if(lines, is_it);
-        if (found == lines.end() && !lines.empty()) { // the selected row has disappeared: select the row in its place
+        if (found == lines.end() &&
+            !lines.empty()) { // the selected row has disappeared, so select the line that took its place
             found = lines.begin() + std::clamp(state.selected_at, 0, static_cast<int>(lines.size()) - 1);
-            if (!found->row && !found->folded) // a heading is in its place: select the row below the heading
+            if (!found->row && !found->folded) // that line is a heading, so select the row below it
                 ++found;
             state.selected = found->id();
         }

@@ -26,8 +26,8 @@ class Messages {
 public:
     struct Message {
         std::string text;
-        double until = 0; // time at which it is replaced by the next message
-        size_t times = 1; // how often it was added in succession
+        double until = 0; // time at which the next message replaces this one
+        size_t times = 1; // how often this message was added in succession
     };
 
     // now: monotonic time in seconds.
@@ -42,7 +42,7 @@ private:
 };
 
 struct ScreenOptions {
-    std::string tool = "cudatop"; // shown in the title, and part of the names of saved files
+    std::string tool = "cudatop"; // name of the tool, shown in the title and used in the names of saved files
     std::string sort{};           // key of the sort column
     bool ascending = false;       // sort smallest first
     std::string then{};           // see Arrangement
@@ -79,27 +79,27 @@ struct ScreenState {
 
     // The list. If nothing is selected, keys act on the first line, even when rows move.
     std::string selected; // id of the selected line, or empty
-    int selected_at = 0;  // last index of the selected line, used if its row disappears
+    int selected_at = 0;  // last index of the selected line; used if the line disappears
     int first_row = 0;
     int first_column = 0; // number of columns scrolled away
-    // width of the widest number so far by column key, so that columns never shrink
+    // width of the widest number so far, by column key; kept so that columns never shrink
     std::map<std::string, int, std::less<>> widths;
     std::set<std::string, std::less<>> known; // keys of all columns seen so far
 
     // If set, the list shows only the processes of this row (a pod, a container, ...) of another list.
     struct Within {
-        std::string id, name, by; // of that row; the id is empty if not set
+        std::string id, name, by; // id, name and grouping of the row; the id is empty if Within is not set
     } within;
     std::string reselect; // id of the row to select when it appears
 
     View view = View::list;
     View before = View::list; // view to return to after help, messages or troubles
     int page_top = 0;         // number of lines scrolled away, in views other than the list
-    int page_left = 0;        // number of columns scrolled away, in these views
+    int page_left = 0;        // number of columns scrolled away, in views other than the list
     int choice = 0;           // current line of a chooser
 
     std::string open;      // id of the open row
-    std::string open_name; // its name, which is still known if the row has disappeared
+    std::string open_name; // name of the open row, kept in case the row disappears
     std::string plotted;   // key of the plotted column
     History history;
     std::set<std::string, std::less<>> folded; // branches of the tree whose rows are hidden
@@ -125,7 +125,7 @@ struct Action {
         quit,     // end the run; also requested if the terminal was closed
         interval, // ScreenState::interval has changed
         by,       // text: new grouping
-        within,   // text: id of the row whose processes to show; empty: return to the list of all rows
+        within,   // text: id of the row whose processes are to be listed; empty: return to the list of all rows
         open,     // text: id of the row to open; empty: close the open row
         refresh,  // show a new snapshot now, if possible
         save,     // text: file name
@@ -136,8 +136,8 @@ struct Action {
         // Only for recordings:
         play,  // play or pause
         speed, // number: 1 for twice as fast, -1 for half as fast
-        step,  // number: reports to go forward; negative: back
-        leap   // number: minutes to go forward; negative: back
+        step,  // number: how many reports to go forward; negative: back
+        leap   // number: how many minutes to go forward; negative: back
     };
     Kind kind;
     std::string text{};
@@ -148,11 +148,11 @@ struct Action {
 // Applies a key press to the state. Returns actions for the screen's owner.
 std::vector<Action> press(ScreenState& state, const Snapshot& snapshot, Key key);
 
-// Adapts the state to a new snapshot or size, in which rows may have disappeared, columns may be new, and pages may be
+// Adapts the state to a new snapshot or screen size: rows may have disappeared, columns may be new, and pages may be
 // shorter.
 void clamp(ScreenState& state, const Snapshot& snapshot);
 
-// Settings that differ from the initial options. Colours are not included.
+// Returns the settings that differ from the initial options, without colours.
 Preferences chosen(const ScreenState& state, const ScreenOptions& initial);
 
 std::string interval_text(std::chrono::nanoseconds interval); // such as "0.5s"

@@ -30,7 +30,7 @@ bool comes_before(const Sorted& a, const Sorted& b, bool ascending)
     if (value(a) != value(b))
         return ascending ? value(a) < value(b) : value(b) < value(a);
     const auto id = [](const Sorted& of) { return std::pair(of.row->id.size(), std::string_view(of.row->id)); };
-    return id(a) < id(b); // shorter ids first, so that 9 comes before 10
+    return id(a) < id(b); // shorter ids come first, so that 9 comes before 10
 }
 
 // Sorts rows by a column (stable).
@@ -78,7 +78,7 @@ double figure(const Cell& cell)
     return std::holds_alternative<std::monostate>(cell) ? 0.0 : sort_value(cell);
 }
 
-// Sum of two cells, at least one of which is an estimate.
+// Adds two cells, at least one of which is an estimate.
 Cell estimated_sum(const Cell& a, const Cell& b)
 {
     const auto whole = [](const Cell& cell) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of one interval, as shown on a live screen or in a batch table. It is filled by the counting code, and not
-// modified by the display code.
+// Data of one interval, as shown on a live screen or in a batch table. The counting code fills it; the display code
+// does not modify it.
 #pragma once
 
 #include "rows/table.hpp"
@@ -19,11 +19,11 @@ struct TopColumn {
     bool shown = true;        // shown by default
     bool device_side = false; // values are from the GPU's own counters (NVML), so the header is marked with *
     std::string_view needs{}; // option without which the column is empty, such as "--latency"; empty: none
-    bool stays = false; // identifies the row, and so never scrolls; if no column is marked, the first two never scroll
+    bool stays = false; // identifies the row, so it never scrolls; if no column has `stays`, the first two never scroll
     bool adds = false;  // the column is included in sums
     bool by_severity = false; // rows are sorted by severity instead of the cell's text
     bool bad = false;         // all values except 0 are problems
-    bool trend = false;       // shows a plot of the sort column's history; its cells are empty
+    bool trend = false;       // shows a plot of the sort column's history instead of its own cells, which are empty
 };
 
 // Identity of a process, valid even if the pid is reused.
@@ -38,7 +38,7 @@ struct TopRow {
     Row cells;                           // one cell per column
     int severity = 0;                    // severity of the row's worst trouble; 0 if it has none
     std::optional<RowProcess> process{}; // set if the row is a single process
-    std::string none{};                  // if the row is for everything without an owner: its name, such as "(no pod)"
+    std::string none{}; // name of the row for everything without an owner, such as "(no pod)"; else empty
 };
 
 // A GPU's values from NVML. Unknown values are empty.
@@ -49,7 +49,7 @@ struct GpuState {
     std::optional<double> power_watts;
     std::optional<uint64_t> memory_used; // bytes
     std::optional<uint64_t> memory_total;
-    // names of processes, such as "trainer, solver +2"; empty if there are none, or they are unknown
+    // names of the processes that use the GPU, such as "trainer, solver +2"; empty if none is known
     std::string users{};
 };
 
@@ -78,8 +78,8 @@ struct DetailPart {
     std::string title;
     std::vector<Column> columns;
     std::vector<Row> rows;
-    std::vector<std::string> lines;                // drawn below the rows, if there are both
-    std::vector<std::vector<std::string>> below{}; // stack of each row; may be shorter than `rows`
+    std::vector<std::string> lines;                // drawn below `rows` if the section has both
+    std::vector<std::vector<std::string>> below{}; // stack that is drawn below each row; may be shorter than `rows`
 };
 
 struct Snapshot {
@@ -93,19 +93,19 @@ struct Snapshot {
     std::vector<TopRow> rows;
     std::vector<TopRow> totals;     // the sum line, if there is one
     std::vector<DetailPart> detail; // sections of the open row's page
-    std::string detail_of;          // id of that row; empty if the sections are for any open row
-    std::string replayed{}; // in a replay: text that describes the current position in the recording; else empty
-    bool leaps = false;     // in a replay: the snapshot is not adjacent to the previous one
+    std::string detail_of;          // id of the open row in `detail`; empty if the sections are valid for any row
+    std::string replayed{};         // current position in the recording, as text; empty if this is not a replay
+    bool leaps = false; // in a replay: the recording continued elsewhere, so the previous snapshot is not adjacent
 };
 
 // Filter and order of a snapshot's rows, on a live screen and in printed tables.
 struct Arrangement {
-    std::string sort{}; // key of the sort column; if there is no such column, rows keep the snapshot's order
+    std::string sort{}; // key of the sort column; if there is no column with this key, rows keep the snapshot's order
     bool ascending = false;
     std::string then{};                // key of the secondary sort column, largest first
     std::string filter{};              // show only rows that contain this text, ignoring case
     bool tree = false;                 // group rows by branch; rows without a branch come last
-    std::vector<std::string> frozen{}; // ids of rows in a fixed order; other rows follow
+    std::vector<std::string> frozen{}; // ids of rows that come first, in this order
 };
 
 // Filters and sorts rows; returns pointers into the snapshot. Rows whose sort cell is empty come last in either
@@ -113,9 +113,9 @@ struct Arrangement {
 // everything without an owner (TopRow::none) is last.
 std::vector<const TopRow*> arrange(const Snapshot& snapshot, const Arrangement& arrangement);
 
-// Sums of the columns with `adds`.
+// Sums the columns that have `adds`.
 Row sum_of(const std::vector<TopColumn>& columns, const std::vector<const TopRow*>& rows);
-// The snapshot's sum line, if there is one, recomputed from the rows that pass the filter.
+// Recomputes the snapshot's sum line, if there is one, from the rows that pass the filter.
 std::optional<TopRow> sum_line(const Snapshot& snapshot, const Arrangement& arrangement);
 
 // True if a text cell of the row, or its branch, contains the text. Ignores the case of ASCII letters.

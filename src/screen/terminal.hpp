@@ -30,15 +30,16 @@ public:
     void repaint();                  // makes the next show() write all lines
     void next_theme();               // switches colours on or off
     bool coloured() const;
-    void set_mouse(bool on); // if on, clicks arrive as keys, and the mouse no longer selects text in the terminal
+    void set_mouse(bool on); // if on, keys() also returns clicks, and the mouse no longer selects text
 
     int input() const;   // readable if keys() would return keys, or closed() is true
     int signals() const; // readable if handle_signals() must be called
 
     std::vector<Key> keys();               // keys typed since the last call of keys()
-    void put_back(std::string_view typed); // makes keys() return these first
+    void put_back(std::string_view typed); // makes keys() return these keys first
     bool closed() const;                   // true if the terminal was closed, so that no more keys will arrive
-    void handle_signals(); // applies a new size, stops this process at Ctrl-Z, and redraws when it continues
+    void handle_signals(); // applies a new terminal size, stops this process at Ctrl-Z, and redraws when the process
+                           // continues
 
 private:
     struct Curses;

@@ -45,7 +45,7 @@ void restore()
     const int error = errno;
     pollfd room{rescue.fd, POLLOUT, 0};
     [[maybe_unused]] ssize_t written = 0;
-    if (::poll(&room, 1, 500) > 0) // checked, because writing to a stopped terminal (Ctrl-S) would block forever
+    if (::poll(&room, 1, 500) > 0) // avoids write() if the terminal is stopped (Ctrl-S), because it would block forever
         written = ::write(rescue.fd, rescue.restoring.data(), rescue.length);
     ::tcsetattr(rescue.fd, TCSANOW, &rescue.modes);
     rescue.fd = -1;
@@ -57,8 +57,8 @@ void restore_and_raise(int signal, siginfo_t* info, void*)
     restore();
     const auto at = static_cast<size_t>(std::ranges::find(signals, signal) - signals.begin());
     ::sigaction(signal, &rescue.before[at], nullptr);
-    // A fault recurs when the handler returns, so that the core dump shows the faulting instruction. Other signals must
-    // be raised again, also if they come from the terminal, as with Ctrl-\ (SI_KERNEL).
+    // A fault recurs when the handler returns, and the core dump then shows the faulting instruction. Other signals
+    // must be raised again, including signals from the terminal, such as Ctrl-\ (SI_KERNEL).
     constexpr std::array faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     const bool was_sent = info->si_code <= 0 || info->si_code == SI_KERNEL;
     if (was_sent || std::ranges::find(faults, signal) == faults.end())
@@ -89,7 +89,7 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
     struct sigaction action {};
     action.sa_sigaction = restore_and_raise;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    // otherwise, tcsetattr() in restore() would stop the program if it is in the background
+    // blocked, because tcsetattr() in restore() would otherwise stop a program in the background
     sigaddset(&action.sa_mask, SIGTTOU);
     for (size_t i = 0; i < signals.size(); ++i) {
         ::sigaction(signals[i], nullptr, &rescue.before[i]);
@@ -97,7 +97,7 @@ TerminalRescue::TerminalRescue(int fd, const termios& modes, std::string_view re
             ::sigaction(signals[i], &action, nullptr);
     }
     rescue.terminate = std::set_terminate(terminate);
-    std::atexit(restore); // does nothing after this object was destroyed
+    std::atexit(restore); // restore() does nothing after this object was destroyed
     set_exit_on_signal_hook(restore);
 }
 
@@ -150,7 +150,8 @@ TerminalPatience::TerminalPatience(int terminal)
     action.sa_handler = replace;
     ::sigaction(SIGALRM, &action, nullptr);
     sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID; // signals this thread only, because other threads belong to libraries
+    event.sigev_notify =
+        SIGEV_THREAD_ID; // sends the signal to this thread only, because other threads belong to libraries
     event.sigev_signo = SIGALRM;
     event._sigev_un._tid = ::gettid();
     timed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
@@ -182,11 +183,11 @@ namespace gpusnoop {
 
 namespace {
 
-// The value of a terminfo string, without delays, which only historic terminals need.
+// Returns a terminfo string without its delays, which only historic terminals need.
 std::string capability(const char* name)
 {
     const char* value = ::tigetstr(name);
-    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: not a string capability
+    const bool is_none = reinterpret_cast<intptr_t>(value) <= 0; // -1: terminfo does not define a string of this name
     std::string text(is_none ? "" : value);
     for (size_t at; (at = text.find("$<")) != std::string::npos;)
         text.erase(at, text.find('>', at) - at + 1);
@@ -236,7 +237,7 @@ std::string restoring_text()
         text += capability(name);
     if (!capability("kmous").empty())
         text +=
-            // switches off the mouse, which ncurses 6.4 may have switched on; terminfo has no capability for that
+            // switches off mouse reports, which ncurses 6.4 may have switched on; terminfo has no string to do this
             "\033[?1000l\033[?1006l";
     return text + "\r\n";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restoring of the terminal if the program is killed or crashes, in which case no destructors run.
+// Restores the terminal if the program is killed or crashes, in which case no destructors run.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,9 +14,9 @@
 
 namespace gpusnoop {
 
-// While it exists, the terminal is restored before a fatal signal, a signal that ends the program, ExitOnSignal,
-// std::terminate or exit() takes effect. Restoring means writing `restoring` to the terminal and setting its modes.
-// Only one object may exist.
+// While this object exists, the terminal is restored before the program ends by a signal, ExitOnSignal, std::terminate
+// or exit(). To restore means to write `restoring` to the terminal and to reset the terminal's modes. Only one object
+// may exist.
 class TerminalRescue {
 public:
     TerminalRescue(int fd, const termios& modes, std::string_view restoring);
@@ -25,8 +25,8 @@ public:
     TerminalRescue& operator=(const TerminalRescue&) = delete;
 };
 
-// Limits the time that ncurses blocks on a terminal that accepts no data (stopped by Ctrl-S, or not read). ncurses
-// retries interrupted writes forever, so after half a second its output goes to /dev/null instead, until this object is
+// Limits how long ncurses blocks on a terminal that accepts no data, for example after Ctrl-S. ncurses retries
+// interrupted writes forever. So after half a second, its output is redirected to /dev/null until this object is
 // destroyed. Only one object may exist.
 class TerminalPatience {
 public:
@@ -48,8 +48,8 @@ private:
 // Checks and setup before ncurses starts.
 inline constexpr auto no_terminal_needed = "-b prints plain tables, -j prints JSON lines; neither needs a terminal";
 
-// Sets LC_CTYPE to the user's locale. If this machine lacks that locale, which is common over ssh, uses C.UTF-8 instead
-// of a UTF-8 locale.
+// Sets LC_CTYPE to the user's locale. If that is a UTF-8 locale that this machine lacks, which is common over ssh, sets
+// C.UTF-8 instead.
 void set_locale();
 
 // Throws Error if stdin or stdout is not a terminal, or its type (TERM) is unknown or too limited.
