@@ -115,7 +115,7 @@ public:
             begun_ = true;
             return State::more;
         }
-        // zlib may have consumed the magic bytes of the next member as part of this one.
+        // zlib may have consumed the next member's magic bytes as part of this member.
         const size_t taken = all.size() - packed.size();
         const size_t next = all.find(gzip_magic, begun_ ? taken - std::min(taken, gzip_magic.size()) : 1);
         packed = all.substr(std::min(next, all.size()));
@@ -142,9 +142,9 @@ public:
     }
     ~ZstdDecompressor() override { ZSTD_freeDCtx(context_); }
 
-    // Passes one block at a time to libzstd. libzstd suggests a block plus the header of the next block, but an error
-    // in that header would discard the block's output. libzstd buffers output that does not fit into `out`, and takes
-    // no input until that output has been fetched.
+    // Passes one block at a time to libzstd, although libzstd suggests a block plus the header of the next block: an
+    // error in that header would discard the block's output. libzstd buffers output that does not fit into `out`, and
+    // consumes no input until all buffered output has been fetched.
     State unpack(std::string_view& packed, std::string& to) override
     {
         ZSTD_inBuffer from{packed.data(), std::min(packed.size(), wanted_), 0}, nothing{nullptr, 0, 0};
@@ -153,7 +153,7 @@ public:
         size_t left = ZSTD_decompressStream(context_, &out, &from);
         if (ZSTD_isError(left))
             return skip_damage(packed);
-        if (out.pos > 0) { // all blocks passed before are complete
+        if (out.pos > 0) { // so all blocks passed until now are complete
             fed_.clear();
             is_begin_ = !began_before;
         }
@@ -180,8 +180,8 @@ public:
     }
 
 private:
-    // If a run was killed while writing a block, the bytes taken for the rest of that block are data of the next run,
-    // and must be read again.
+    // If a run was killed while it wrote a block, the bytes that follow were written by the next run. They were parsed
+    // as the rest of the block, so they must be read again.
     State skip_damage(std::string_view& packed)
     {
         const std::string all = fed_ + std::string(packed);
@@ -191,13 +191,13 @@ private:
         return State::damaged;
     }
 
-    static constexpr size_t min_header = 5; // bytes of a frame header, including the magic number
+    static constexpr size_t min_header = 5; // minimum size of a frame header in bytes, including the magic number
     static constexpr size_t block_header = 3;
 
     ZSTD_DCtx* context_;
     std::string part_;
     size_t wanted_ = min_header; // number of bytes to pass next
-    std::string fed_;            // input since the last output, including the input that produced that output
+    std::string fed_;            // the input that produced the last output, and all input since
     bool is_begin_ = true;       // fed_ starts at the beginning of a frame
 };
 

@@ -19,13 +19,13 @@ public:
     Compressor& operator=(const Compressor&) = delete;
 
     virtual std::string compress(std::string_view text) = 0;
-    virtual std::string end() = 0; // ends the member; the next compress() begins a new one
+    virtual std::string end() = 0; // ends the member; the next compress() begins a new member
 
     virtual std::string_view name() const = 0;
     virtual std::string_view magic() const = 0; // the first bytes of a compressed file
 };
 
-// Chosen by the suffix of the file name, .gz or .zst; null for other names.
+// Returns the compressor for the suffix of the file name, .gz or .zst; null for other names.
 std::unique_ptr<Compressor> compressor_for(std::string_view path);
 
 // Decompresses a sequence of members, some of which may be truncated or damaged.
@@ -37,15 +37,16 @@ public:
     Decompressor& operator=(const Decompressor&) = delete;
 
     enum class State { more, member_end, damaged };
-    // Decompresses the start of `packed`, removes it from `packed`, and appends at most 256 KiB to `to`. After
-    // member_end and damaged, call restart(). If damaged, unreadable bytes before the next possible start of a member
-    // are removed, too.
+    // Decompresses the start of `packed`, removes it from `packed`, and appends at most 256 KiB to `to`. For damaged
+    // data, also removes the unreadable bytes before the next possible start of a member. After member_end and damaged,
+    // the caller must call restart().
     virtual State unpack(std::string_view& packed, std::string& to) = 0;
     virtual void restart() = 0;
 
     struct Damaged {
         uint64_t bytes = 0; // number of bytes skipped
-        // Consumed input that may contain the start of the next member. Must be prepended to the remaining input.
+        // Consumed input that may contain the start of the next member. The caller must prepend it to the remaining
+        // input.
         std::string reread{};
     };
     // Valid after State::damaged.
@@ -55,7 +56,7 @@ protected:
     Damaged damaged_;
 };
 
-// Chosen by the first bytes of a file; null if the file is not compressed.
+// Returns the decompressor for a file that begins with these bytes; null if the file is not compressed.
 std::unique_ptr<Decompressor> decompressor_for(std::string_view begin);
 
 } // namespace gpusnoop

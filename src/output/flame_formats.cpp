@@ -134,7 +134,7 @@ std::string weight_text(const Weight& weight, uint64_t value)
     return fmt::format("{}{}", value, rest);
 }
 
-// One line per stack, in the format of flamegraph.pl.
+// Writes one line per stack, in the format of flamegraph.pl.
 std::string folded_flames(const Flames& flames)
 {
     std::string text;
@@ -155,7 +155,7 @@ std::string folded_flames(const Flames& flames)
     return text;
 }
 
-// https://www.speedscope.app/file-format-schema.json
+// Format: https://www.speedscope.app/file-format-schema.json
 
 std::string speedscope_flames(const Flames& flames)
 {

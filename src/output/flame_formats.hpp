@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// A metric for the width of frames: a column whose values can be summed.
+// A metric that determines the width of frames: a column whose values can be summed.
 struct Weight {
     std::string_view key;  // JSON key of the column
     std::string_view text; // "bytes allocated"
@@ -28,11 +28,11 @@ std::string weight_names(); // names of all metrics, "launches, bytes, ..."
 
 // The metric for rows with these columns if --weight is not given; null if no column can be summed.
 const Weight* default_weight(std::span<const Column> columns);
-// A metric that is 1 for each line.
+// A metric that counts lines: its value is 1 for each line.
 extern const Weight lines_weight;
 const Weight* default_line_weight(std::span<const Column> columns);
 
-// The row's value in the column with this key; nullopt if it has none.
+// The row's value in the column with this key; nullopt if the column is missing or the cell is empty.
 std::optional<uint64_t> weight_in(std::span<const Column> columns, const Row& row, std::string_view key);
 
 // Index of the column with this key; columns.size() if there is none.
@@ -67,7 +67,7 @@ std::string speedscope_flames(const Flames& flames);
 // "1,234 launches", "1.5G", "2.500000 s"
 std::string weight_text(const Weight& weight, uint64_t value);
 
-// First bytes of every result of svg_flames() and of speedscope_flames(), respectively.
+// The first bytes of all files that svg_flames() and speedscope_flames() write, respectively.
 inline constexpr std::string_view svg_begin = R"(<svg data-by="gpusnoop")";
 inline constexpr std::string_view speedscope_begin = R"({"exporter":"gpusnoop)";
 

@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::string_view kernel_suffix = " (kernel)";
 
-// Columns, by header or key, that become outer frames. They exist if rows are grouped by them, or with -X.
+// Columns, by header or key, that become outer frames. They exist only if rows are grouped by them, or with -X.
 constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "OWNER", "CGROUP"};
-// Columns, by header or key, of which the first that a row has becomes the innermost frame.
+// Columns, by header or key. The first of them that a row has becomes the row's innermost frame.
 constexpr std::string_view operations[] = {"KERNEL", "after_kernel", "kind", "wait", "command", "OP", "CALL"};
 
 const Cell* shown(std::span<const Column> columns, const Row& row, std::string_view name, bool in_text)
@@ -34,7 +34,7 @@ const Cell* shown(std::span<const Column> columns, const Row& row, std::string_v
     return nullptr;
 }
 
-// Removes the offset, so that all addresses in a function become one frame.
+// Removes the offset of a frame, so that all addresses in a function become one frame.
 std::string function_of(std::string_view frame)
 {
     const size_t file = frame.rfind(" (");
@@ -85,7 +85,7 @@ uint64_t sum_of(uint64_t a, uint64_t b)
     return a + b < a ? std::numeric_limits<uint64_t>::max() : a + b;
 }
 
-// Truncates at a code point boundary.
+// Truncates the name to at most `bytes` bytes, at a code point boundary.
 std::string_view truncated_to(std::string_view name, size_t bytes)
 {
     if (name.size() <= bytes)
@@ -144,7 +144,8 @@ void StackTree::clear_weights()
         node.own = 0;
 }
 
-// Adds each node's total to its caller's. Goes backwards, since callees have higher indices than their callers.
+// Adds each node's total to the total of its caller. The loop runs backwards, because callees have higher indices than
+// their callers.
 std::vector<uint64_t> StackTree::totals() const
 {
     std::vector<uint64_t> totals;
@@ -177,7 +178,7 @@ public:
                     files_.push_back({&form, ResultFile(path, form.begin, "flame graph")});
     }
 
-    // Receives all rows, as an output for programs, not the limited number shown to people.
+    // As an output for programs, it receives all rows. An output for people receives only a limited number.
     Output* for_people() override { return nullptr; }
     Output* for_programs() override { return this; }
 
@@ -240,7 +241,8 @@ protected:
     virtual void ended(const Flames&) {}
 
 private:
-    // Chooses the metric when the first rows arrive; it stays the same, because only one metric can be summed.
+    // Chooses the metric when the first rows arrive. The metric then stays the same, because values of different
+    // metrics cannot be summed.
     void choose_weight(std::span<const Column> columns, const Weight* fallback)
     {
         if (weight_)

@@ -21,7 +21,7 @@ namespace gpusnoop {
 // thread, the stack printed below the row, and the kernel or kind of call.
 std::vector<std::string> flame_stack(std::span<const Column> columns, const Row& row, const ExtraLines& below);
 
-// Suffix of frames in the kernel, as in other flame graph tools.
+// Suffix that marks frames in the kernel, as in other flame graph tools.
 inline constexpr std::string_view kernel_mark = "_[k]";
 
 // Tree of frames with weights; all flame graph formats are written from it.
@@ -33,7 +33,7 @@ public:
         size_t one_name = 4 << 10;    // bytes; longer names are truncated
     };
     struct Node {
-        uint32_t name = 0;   // argument for name()
+        uint32_t name = 0;   // number of the name, for name()
         uint32_t parent = 0; // index in nodes(), lower than the node's own index
         uint32_t depth = 0;
         uint64_t own = 0; // weight of the frame itself, without its callees
@@ -45,7 +45,7 @@ public:
     // frames: outermost first. If the tree has no room for all of them, the weight is added to the innermost frame that
     // fits.
     void add(std::span<const std::string> frames, uint64_t weight);
-    void clear_weights(); // keeps the frames
+    void clear_weights(); // sets all weights to 0, but keeps the frames
 
     std::span<const Node> nodes() const { return nodes_; } // the first is the root, which has no name
     std::string_view name(const Node& node) const { return names_[node.name]; }
@@ -58,14 +58,14 @@ public:
     uint64_t truncated() const { return truncated_; } // number of stacks that did not fit into the tree
 
 private:
-    uint32_t name_number(std::string_view name); // adds the name if it is new; 0 if there is no room
+    uint32_t name_number(std::string_view name); // adds the name if it is new; returns 0 if there is no room
 
     Limits limits_;
     std::deque<std::string> names_; // a deque, because its elements do not move
     std::unordered_map<std::string_view, uint32_t> numbers_;
     size_t name_bytes_ = 0;
     std::vector<Node> nodes_;
-    std::unordered_map<uint64_t, uint32_t> children_; // node indices by parent and name
+    std::unordered_map<uint64_t, uint32_t> children_; // node indices, by parent and name
     uint64_t truncated_ = 0;
 };
 

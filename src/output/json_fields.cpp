@@ -45,7 +45,7 @@ void JsonFields::append(std::string_view name, Unit, double value)
     if (!std::isfinite(value))
         return;
     key(name);
-    if (std::fabs(value) >= 1e15) { // {:.3f} would print up to 309 digits
+    if (std::fabs(value) >= 1e15) { // for such numbers, {:.3f} would print up to 309 digits
         append_format(out_, "{}", value);
         return;
     }

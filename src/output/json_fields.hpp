@@ -13,7 +13,8 @@
 
 namespace gpusnoop {
 
-// Appends to a string, which must outlive the object. Call begin() first, since all other fields start with a comma.
+// Appends fields to a string, which must outlive this object. Call begin() first, because every other function writes a
+// comma before its field.
 class JsonFields {
 public:
     explicit JsonFields(std::string& to) : out_(to) {}

@@ -41,11 +41,11 @@ const RowKey row_keys[] = {
 
 enum class Add : unsigned char {
     sum,
-    level, // sum over the rows of one report; the sum of a later report replaces it
-    last,  // value from the latest report; empty if several rows of that report are merged
+    level, // sum of the rows of the latest report, not of all reports
+    last,  // value in the latest report; empty if several of its rows are merged
     most,
     least,
-    same, // the common value; empty if rows differ
+    same, // the value that all rows have in common; empty if rows differ
 };
 
 struct Rule {
@@ -167,8 +167,8 @@ std::string MergedRows::id_of(const Record& row) const
         for (const std::string_view name : key->keys) {
             const Record::Value* value = row.value(name);
             has_value |= value != nullptr;
-            // The handle is used only if the kernel has no name, since a handle identifies a kernel only within its
-            // process.
+            // The handle is used only if the kernel has no name, because processes have different handles for the same
+            // kernel.
             if (value && !(name == "handle" && row.value("kernel")))
                 id += fmt::format("{}={}\n", name, text_of(*value));
         }
@@ -238,8 +238,8 @@ std::vector<Record> MergedRows::rows() const
         std::vector<std::pair<std::string, Record::Value>> values;
         for (const auto& [key, value] : group.values) {
             const auto rule = rule_of(tool_, key, value.value);
-            // If a count is missing in a row, it is 0 there. If any other value is missing in a row, the merged value
-            // is unknown.
+            // A count that is missing in a row is 0 in that row. If any other value is missing in a row, the merged
+            // value is unknown.
             const bool in_all = !group.unknown.contains(key) || rule == Add::sum || rule == Add::level ||
                                 rule == Add::most || rule == Add::least;
             const bool is_old = (rule == Add::level || rule == Add::last) && value.moment != last_;

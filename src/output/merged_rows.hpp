@@ -37,15 +37,15 @@ const RowKey* row_key_of(const Column& column);
 
 class MergedRows {
 public:
-    // keys: the keys to group by. recorded: the keys by which the recorded rows were grouped; if a row lacks one of
-    // them, its process has no such value, for example no pod. with_frames: do not merge rows that have different
-    // stacks.
+    // keys: the keys to group by. recorded: the keys by which the recorded rows are grouped; if a row lacks one of
+    // these keys, its process has none, for example no pod. with_frames: rows with different stacks are not merged.
     MergedRows(std::string_view tool, std::vector<const RowKey*> keys, std::vector<const RowKey*> recorded,
                bool with_frames)
         : tool_(tool), keys_(std::move(keys)), recorded_(std::move(recorded)), with_frames_(with_frames)
     {}
 
-    // moment: number of the row's report; must not decrease. Throws Error if the row cannot be grouped by the keys.
+    // moment: number of the report that contains the row; it must not decrease. Throws Error if the row cannot be
+    // grouped by the keys.
     void add(const Record& row, size_t moment);
 
     // The merged rows, in the order in which their first rows were added.
@@ -62,7 +62,7 @@ private:
     };
     struct Group {
         std::map<std::string, Value> values;
-        std::set<std::string> unknown; // keys that are missing in some row
+        std::set<std::string> unknown; // keys that are missing in at least one row
         size_t rows = 0;
     };
 

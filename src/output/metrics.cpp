@@ -87,7 +87,7 @@ void Metrics::publish()
         server_->publish(std::move(text));
 }
 
-// Readable by all users, because node_exporter does not run as root.
+// The file is readable by all users, because node_exporter does not run as root.
 void Metrics::write_file(std::string_view text) const
 {
     file_->replace(text, 0644, Durable::no);

@@ -37,7 +37,7 @@ public:
     Output* for_programs() override { return this; }
 
 private:
-    void publish();                               // warns once if the file cannot be written
+    void publish();                               // if the file cannot be written, warns once
     void write_file(std::string_view text) const; // throws Error
 
     MetricsPage page_;

@@ -13,18 +13,18 @@ namespace {
 
 // How a metric is computed from its column. Counters come first, as is_counter() expects.
 enum class Kind : uint8_t {
-    counter,     // sum of the values of all rows so far
-    nanoseconds, // such a sum of nanoseconds, shown in seconds
-    total,       // a counter whose value is the latest row's, which is a total already
-    millionths,  // a sum of millionths of a currency unit, shown in whole units
+    counter,     // sum of the values in all rows so far
+    nanoseconds, // like `counter`, but the column is in nanoseconds and the metric in seconds
+    total,       // the value in the latest row, which is already a total since the start
+    millionths,  // like `counter`, but the column is in millionths of a currency unit and the metric in whole units
     gauge,
-    ratio, // a gauge from a percentage
-    one,   // a gauge, which is the number of rows with the same labels
+    ratio, // a gauge between 0 and 1, computed from a percentage
+    one,   // a gauge that counts the rows with the same labels
 };
 
 constexpr std::string_view any = "*"; // rows grouped by a key of --by, such as "pod"
 
-// A metric family. Entries with the same name are adjacent, and differ in `labels`.
+// A metric family. Entries with the same name are adjacent, and have different `labels`.
 struct Family {
     std::string_view name;
     Kind kind;
@@ -86,11 +86,11 @@ constexpr Family families[] = {
     {"own_cpu_ratio", Kind::ratio, "total", "own_cpu_percent", "CPU time of the tracer itself, as a share of one CPU."},
 };
 
-// A label of series. It is only set for rows that are grouped by its column. For other rows, the column may be empty at
-// times, which would create another series.
+// A label of series. Only rows that are grouped by the label's column have the label. In other rows, the column may be
+// empty at times, which would start another series.
 struct Label {
     std::string_view key, name; // JSON key of the column, name of the label
-    std::string_view rows;      // kinds of rows that get the label, each between blanks
+    std::string_view rows;      // kinds of rows that have the label, each between blanks
 };
 constexpr Label labels_of_rows[] = {
     {"namespace", "namespace", " namespace pod container pid thread diagnosis tenant "},
@@ -114,7 +114,7 @@ constexpr Label labels_of_rows[] = {
     {"gpu_name", "model", " gpu "},
 };
 
-// More than any node has pods. Rows beyond this limit are counted in rows_left_out_total.
+// Limit that exceeds the number of pods on any node. Further rows are only counted, in rows_left_out_total.
 constexpr size_t max_rows = 5000;
 constexpr uint64_t expiry_ns = 600'000'000'000;
 
@@ -136,8 +136,8 @@ std::string counter_text(Kind kind, uint64_t sum)
     }
 }
 
-// Escapes quotes and backslashes. printable() replaces newlines and invalid UTF-8, for which node_exporter would reject
-// the whole file.
+// Escapes quotes and backslashes. printable() replaces newlines and invalid UTF-8, because node_exporter would reject a
+// whole file that contains them.
 void append_label(std::string& to, std::string_view name, std::string_view value)
 {
     to.append(to.empty() ? "" : ",").append(name).append("=\"");
@@ -167,7 +167,8 @@ const Cell* cell_of(std::string_view key, std::span<const Column> columns, const
     return column == columns.end() ? nullptr : &cell_at(row, static_cast<size_t>(column - columns.begin()));
 }
 
-// Whether rows of this kind provide the metric. Kinds that are not in the list below, such as "pod", count as `any`.
+// True if rows of this kind provide the metric. Kinds that are not in the list below, such as "pod", are matched by
+// `any`.
 bool has(const Family& family, std::string_view rows)
 {
     constexpr std::string_view others[] = {"total", "gpu", "diagnosis", "tenant", "idle", "unallocated"};
@@ -242,7 +243,7 @@ void MetricsPage::add(std::span<const Column> columns, const Row& row)
         case Kind::total:
             series.sum = count_of(*cell);
             break;
-        case Kind::gauge: // a sum, because several rows have the same labels if a pod was restarted
+        case Kind::gauge: // a sum, because after the restart of a pod several rows have the same labels
             series.value = sort_value(*cell) + (series.in_report ? series.value : 0);
             break;
         case Kind::ratio:
@@ -287,7 +288,7 @@ std::string MetricsPage::text() const
                                                  : fmt::format("{:.15g}", series.value));
         }
     }
-    // Labelled with the tool, to keep the series distinct if several tools write files.
+    // The label `tool` keeps the series distinct if several tools write files.
     const std::string tool = fmt::format("tool=\"{}\"", tool_);
     append_head(text, "rows_left_out_total", true, "Rows that got no series because there were too many.");
     append_value(text, "rows_left_out_total", tool, "", fmt::to_string(left_out_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics page in the Prometheus text format 0.0.4. It is built from the rows that --json prints: a metric family takes
-// its value from the column with the family's key, and its labels from the columns that identify a row.
+// Metrics page in the Prometheus text format 0.0.4, built from the rows that --json prints. The value of a metric is in
+// the column with the metric family's key; its labels are in the columns that identify a row.
 #pragma once
 
 #include "rows/table.hpp"
@@ -18,11 +18,11 @@ class MetricsPage {
 public:
     MetricsPage(std::string_view tool, std::string_view version);
 
-    // Begins an interval, whose rows are then passed to add(). Their column "by" or "of" contains the kind of row.
+    // Begins an interval. Then pass the interval's rows to add(). Their column "by" or "of" contains the kind of row.
     // now_ns (CLOCK_MONOTONIC) and wall_ns: end of the interval.
     void begin_rows(uint64_t now_ns, uint64_t wall_ns);
     void add(std::span<const Column> columns, const Row& row);
-    // Ends the interval: removes gauges that got no value in it, and series that got no row for ten minutes.
+    // Ends the interval. Removes gauges without a value in this interval, and series without a row for ten minutes.
     void end_report();
 
     // The page, ending in a newline. Each family has HELP and TYPE lines, even if it has no series.
@@ -32,7 +32,7 @@ private:
     struct Series {
         uint64_t sum = 0;       // value of a counter, in the unit of the column
         double value = 0;       // value of a gauge
-        bool in_report = false; // has got a value in the current interval
+        bool in_report = false; // true if the current interval has a value
     };
     struct Labelled {
         std::map<size_t, Series> series; // by index of the metric family
@@ -40,7 +40,7 @@ private:
     };
 
     std::string tool_, version_;
-    std::map<std::string, Labelled> rows_; // by the text of the labels, without braces
+    std::map<std::string, Labelled> rows_; // by labels as text, without braces
     uint64_t now_ns_ = 0;
     uint64_t wall_ns_ = 0;
     uint64_t left_out_ = 0;

@@ -119,7 +119,7 @@ void MetricsServer::ready(uint64_t now_ns)
 {
     std::array<epoll_event, max_clients + 1> events{};
     const int n = epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0);
-    // handled last, because accepting a client may disconnect another one that has an event in this list
+    // new clients are accepted last, because that may disconnect a client that has an event in this list
     bool has_new = false;
     for (int i = 0; i < n; i++) {
         auto* client = static_cast<Client*>(events[static_cast<size_t>(i)].data.ptr);
@@ -145,7 +145,7 @@ void MetricsServer::accept_some(uint64_t now_ns)
         Fd socket(accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-                listen_for_clients(false); // otherwise the event loop would spin
+                listen_for_clients(false); // otherwise epoll would report the waiting client again and again
             return;
         }
         if (clients_.size() == max_clients)

@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 class MetricsServer {
 public:
-    static constexpr size_t max_clients = 16; // a further client replaces the oldest
+    static constexpr size_t max_clients = 16; // one more client replaces the oldest
     static constexpr size_t request_max = 8192;
     static constexpr uint64_t max_connection_ns = 10'000'000'000; // a connection is closed after this time
 
@@ -53,7 +53,7 @@ private:
 
     Fd events_;
     Fd listening_;
-    bool paused_ = false; // accepts no clients, for lack of descriptors; tick() tries again
+    bool paused_ = false; // no client is accepted until the next tick(), because the process has run out of descriptors
     Clients clients_;     // oldest first
     std::shared_ptr<const std::string> page_ = std::make_shared<const std::string>();
 };

@@ -26,7 +26,7 @@ void OutputBuffer::flush()
         if (written > 0)
             last_progress = Clock::now();
         else
-            out.wait(std::chrono::milliseconds(50)); // how often gives_up_ is called
+            out.wait(std::chrono::milliseconds(50)); // interval between calls of gives_up_
         if (!rest.empty() && gives_up_ && gives_up_(Clock::now() - last_progress)) {
             const auto lines = std::ranges::count(rest, '\n');
             text.clear();

@@ -12,7 +12,8 @@
 
 namespace gpusnoop {
 
-// Collects lines, and flushes them above 64 KiB. The buffer is reused, so that adding a line does not allocate memory.
+// Collects lines, and flushes them when they exceed 64 KiB. The buffer is reused, so that adding a line does not
+// allocate memory.
 class LineBuffer {
 public:
     LineBuffer() = default;
@@ -42,8 +43,8 @@ public:
     explicit OutputBuffer(const Output::GivesUp& gives_up) : gives_up_(gives_up) {}
 
     // Writes the whole buffer to stdout. Throws OutputClosed if the reader has closed the pipe, OutputStalled if the
-    // reader has stopped reading, and Error for other failures. Clears the buffer in all cases, so that a retry at exit
-    // cannot repeat half a line. SIGPIPE must be ignored.
+    // reader has stopped reading, and Error for other failures. Also clears the buffer after a failure, so that a retry
+    // at exit does not repeat half a line. The process must ignore SIGPIPE.
     void flush() override;
 
 private:
@@ -52,7 +53,7 @@ private:
     const Output::GivesUp& gives_up_;
 };
 
-// Like make_json_output(run), but writes to this buffer instead of stdout, for use in addition to another output.
+// Like make_json_output(run), but writes to this buffer instead of stdout. Used in addition to another output.
 std::unique_ptr<Output> make_json_output(RunIdentity run, std::unique_ptr<LineBuffer> to);
 
 // Prints losses on stderr, so that users see them even if stdout is piped to a program.

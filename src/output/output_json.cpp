@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON output: one object per line, with the kind of line as "type". As long as the schema number stays the same,
-// fields are added but never removed or changed.
+// JSON output: one object per line, whose "type" is the kind of line. While the schema number stays the same, fields
+// are added but never removed or changed.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "output/json_fields.hpp"
@@ -142,7 +142,7 @@ public:
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
         end_record();
-        if (!is_side_output_) // a side output leaves the warning to the main output
+        if (!is_side_output_) // the main output prints the warning instead of the side outputs
             warn_of(losses);
     }
 
@@ -176,7 +176,7 @@ private:
         fields.integer("schema", schema);
     }
 
-    // Appends the time by the wall clock and, in recordings, by CLOCK_MONOTONIC.
+    // Appends the time of day and, in recordings, the time by CLOCK_MONOTONIC.
     void moment(uint64_t wall_ns)
     {
         fields_.time("time", wall_ns);
@@ -260,7 +260,7 @@ private:
     }
 
     std::optional<RunIdentity> run_;
-    std::string identity_; // the fields of run_, as they appear on each line
+    std::string identity_; // the fields of run_, as printed on each line
     bool is_side_output_;
     std::unique_ptr<LineBuffer> buffer_;
     std::string& out_ = buffer_->text;

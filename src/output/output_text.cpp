@@ -76,8 +76,8 @@ public:
     }
 
 private:
-    // Begins a table, histogram or header: writes a blank line before it unless it is the first, and the time above the
-    // first one of a report.
+    // Begins a table, histogram or header. Writes a blank line first if there was output before, and the time if this
+    // is the first of a report.
     void begin_block(uint64_t wall_ns)
     {
         if (has_output_)
@@ -133,9 +133,9 @@ private:
     OutputBuffer buffer_{gives_up_};
     CellText cells_;
     uint64_t moment_ = UINT64_MAX;     // the last time written by begin_block()
-    std::optional<uint64_t> table_ns_; // time of a table whose first row, and so whose header, was not written yet
+    std::optional<uint64_t> table_ns_; // time of a table whose header was not written yet, because it has no row so far
     bool timestamps_;
-    bool shown_ = false; // something was written since the last report ended
+    bool shown_ = false; // true if something was written since the last report ended
     bool has_output_ = false;
     bool has_event_header_ = false;
 };
@@ -163,11 +163,12 @@ std::unique_ptr<Output> make_text_output(bool timestamps)
     return std::make_unique<TextOutput>(timestamps);
 }
 
-// CSV output (RFC 4180, but with a newline as line end): one header, then rows of a single kind.
+// CSV output: one header, then rows of a single kind. Follows RFC 4180, except that lines end with a newline only.
 
 namespace {
 
-// Such a text needs escaping: a spreadsheet would evaluate it as a formula, and process names are untrusted.
+// True if a spreadsheet would evaluate the text as a formula. Such a text is escaped, because process names are
+// untrusted.
 bool looks_like_a_formula(std::string_view text)
 {
     return !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos && text != "-";

@@ -50,7 +50,8 @@ public:
     bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
 private:
-    // Adds a text to the current list. A new list is a list of numbers until its first text is added.
+    // Adds a text to the current list. A list is created as a list of numbers, and becomes a list of texts with its
+    // first text.
     void add(std::string text)
     {
         Record::Value& list = to_.back().second;
@@ -151,7 +152,7 @@ uint64_t lost_in(const Record& record)
     if (record.type() == "lost")
         for (const auto& [key, value] : record.all())
             if (const auto* count = std::get_if<double>(&value);
-                // all lines have these two; they are not losses
+                // every line has these two fields, which are not losses
                 count && *count > 0 && key != "schema" && key != "monotonic_ns")
                 lost += static_cast<uint64_t>(std::min(*count, 1e15));
     return lost;
@@ -188,7 +189,7 @@ RecordedLines::RecordedLines(std::string path) : path_(std::move(path))
         throw Error(fmt::format("'{}' cannot be read: {}", printable(path_), errno_text(errno)));
 }
 
-// Returns false at the end of the file.
+// Reads the next part of the file. Returns false at the end of the file.
 bool RecordedLines::read_more()
 {
     char part[64 << 10];
@@ -204,8 +205,8 @@ bool RecordedLines::read_more()
     return got > 0;
 }
 
-// Decompresses more data. If a member is damaged, or was left incomplete by a killed run, continues with the next
-// member.
+// Decompresses more data. After a member that is damaged, or incomplete because its run was killed, continues with the
+// next member.
 void RecordedLines::unpack()
 {
     std::string_view packed = raw_;

@@ -19,7 +19,8 @@ namespace gpusnoop {
 
 class Record {
 public:
-    // nullopt if the line is not a JSON object, or is larger or more deeply nested than the lines that tools print.
+    // Returns nullopt if the line is not a JSON object, or is larger or more deeply nested than any line that a tool
+    // prints.
     static std::optional<Record> parse(std::string_view line);
 
     using Numbers = std::vector<double>;
@@ -30,11 +31,11 @@ public:
     explicit Record(std::vector<std::pair<std::string, Value>> values = {}) : values_(std::move(values)) {}
 
     const Value* value(std::string_view key) const; // null if there is no such key
-    // Empty or nullopt if there is no such key or its value has another type.
+    // The next functions return an empty text or nullopt if the key is missing or its value has another type.
     std::string_view text(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;
-    std::optional<double> product(std::string_view key) const; // x*y*z of a value [x,y,z]
-    const Texts* texts(std::string_view key) const;            // null if there is no such list
+    std::optional<double> product(std::string_view key) const; // x*y*z, if the value is a list [x,y,z]
+    const Texts* texts(std::string_view key) const;            // null if the value is not a list of texts
 
     std::string_view type() const { return text("type"); }
 
@@ -55,12 +56,12 @@ std::optional<double> wall_ns_of(std::string_view time);
 
 // Damage found in a file.
 struct Damage {
-    uint64_t bytes = 0;      // bytes that cannot be decompressed
-    uint64_t long_lines = 0; // lines longer than line_max
+    uint64_t bytes = 0;      // number of bytes that cannot be decompressed
+    uint64_t long_lines = 0; // number of lines longer than line_max
     bool cut_off = false;    // the file ends within a line or a compressed member
 };
 
-// Reads the lines of an untrusted file of any size, which may be compressed (gzip, zstd) and may be truncated.
+// Reads the lines of an untrusted file of any size. The file may be compressed (gzip, zstd), and may be truncated.
 
 class RecordedLines {
 public:
@@ -69,7 +70,7 @@ public:
     // Throws Error if the file cannot be opened.
     explicit RecordedLines(std::string path);
 
-    // The next complete line without its newline, valid until the next call of next(); nullopt at the end of the file.
+    // Returns the next complete line without its newline, valid until the next call; nullopt at the end of the file.
     // Throws Error.
     std::optional<std::string_view> next();
 

@@ -25,14 +25,15 @@ constexpr double known_schema = 1;
 
 class Runs {
 public:
-    // Lines with a run id belong to the run with that id, so lines of several runs may be interleaved. Lines without an
-    // id belong to the run that began last.
+    // A line with a run id belongs to the run with that id, so lines of several runs may be interleaved. A line without
+    // a run id belongs to the run that began last.
     struct Run {
         RecordedRun of;
         bool known = true; // the run's schema number is supported
     };
 
-    // The run to which a record belongs. If the run's first line is missing, its description is taken from this record.
+    // Returns the run to which a record belongs. If the run's first line is missing, takes the run's description from
+    // this record.
     Run& of(const Record& record)
     {
         const std::string_view id = record.text("run");
@@ -129,7 +130,7 @@ RecordingFile::RecordingFile(std::string path, uint64_t max)
             compressor_ ? compressor_->magic() : line_prefix),
       file_max_(max / 2)
 {
-    path_.open_existing(old_suffix); // checked now, because rotation will replace this file, perhaps days later
+    path_.open_existing(old_suffix); // checked at the start, because rotation replaces this file, perhaps days later
     file_ = path_.open(mode);
     end_last_line();
 }
@@ -289,7 +290,7 @@ void Moments::add(const RecordedRun& of, const Record& record, std::string_view 
         runs_.push_back(of);
     const auto found = table_of_run_.find(of.number);
     const auto table = found == table_of_run_.end() ? std::nullopt : std::optional(found->second);
-    // Rows about GPUs and totals have tables of their own, but belong to the same report.
+    // Rows about GPUs and totals are in tables of their own, but belong to the same report.
     const bool main = is_main_row(record.text("by"));
     if (all_.empty() || all_.back().wall_ns != *wall_ns || all_.back().run != runs_.size() - 1 ||
         (main && all_.back().table != table))
@@ -340,7 +341,8 @@ size_t Moments::at(const std::string& time) const
             fmt::format("--at: '{}' is not a time; use 10:05:30, or a time in the format of JSON lines", time));
     local.tm_isdst = -1;
     const uint64_t wall_ns = static_cast<uint64_t>(mktime(&local)) * second_ns;
-    return at(wall_ns + second_ns < begin ? wall_ns + day_ns : wall_ns); // the time is after midnight
+    return at(wall_ns + second_ns < begin ? wall_ns + day_ns
+                                          : wall_ns); // a time before the beginning is on the next day
 }
 
 std::vector<std::string> Moments::missing() const

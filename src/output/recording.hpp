@@ -23,14 +23,14 @@
 
 namespace gpusnoop {
 
-// Description of a run, from the first line of the run. If that line is missing, tool and host are taken from any other
+// Description of a run, read from the run's first line. If that line is missing, tool and host are read from another
 // line.
 struct RecordedRun {
     size_t number = 0; // index of the run in the recording
     std::string tool, version, host, command_line;
 };
 
-// Data that was skipped in a recording.
+// Data in a recording that could not be read.
 struct Unread {
     Damage damage;
     uint64_t not_json = 0;
@@ -40,11 +40,11 @@ struct Unread {
 // Called for each line except the first line of a run.
 using UseRecord = std::function<void(const RecordedRun&, const Record&, std::string_view line)>;
 
-// Reads the files in this order. Throws Error if one cannot be read.
+// Reads the files in this order. Throws Error if a file cannot be read.
 Unread read_recording(std::span<const std::string> files, const UseRecord& use);
 
-// Writer of a recording. Appends lines to the file, and keeps what the file contains already. When the file reaches
-// half of `max` bytes, it is renamed to FILE.1, replacing an older one. The new file begins with copies of the run's
+// Writer of a recording. Appends lines to the file, and keeps the file's earlier contents. When the file reaches half
+// of `max` bytes, it is renamed to FILE.1, which replaces an older FILE.1. The new file begins with copies of the run's
 // first line and its latest table line.
 class RecordingFile final : public LineBuffer {
 public:
@@ -59,7 +59,7 @@ public:
     // Ends the recording and its compressed stream. Does not throw.
     void finish();
 
-    // The reason if the recording is incomplete, else nullopt.
+    // Why the recording is incomplete; nullopt if it is complete.
     const std::optional<std::string>& failure() const { return failure_; }
 
 private:
@@ -77,11 +77,11 @@ private:
     uint64_t written_ = 0; // size of the current file in bytes
     std::string first_line_, table_line_;
     std::optional<std::string> failure_;
-    bool dropped_ = false; // old data was dropped by rotation
+    bool dropped_ = false; // rotation has dropped old data
     bool finished_ = false;
 };
 
-// JSON output to a recording, in addition to the normal output.
+// Output that writes JSON lines to a recording, in addition to the normal output.
 SideOutput make_recorded_output(std::unique_ptr<RecordingFile> file);
 
 // A recorded report, with its rows as JSON lines.
@@ -96,14 +96,15 @@ struct Moment {
 // All reports of one tool in a recording.
 class Moments {
 public:
-    // Memory limit for rows, including row_overhead for each; further rows are left out.
+    // Memory limit for all rows, including row_overhead per row. Further rows are left out.
     static constexpr size_t bytes_max = size_t{512} << 20;
     static constexpr size_t row_overhead = sizeof(Moment) + sizeof(std::string);
-    static constexpr size_t rows_max = 20'000; // limit per report
+    static constexpr size_t rows_max = 20'000; // maximum number of rows per report
 
     static constexpr size_t tables_max = 1000;
 
-    // Reads the reports of a tool and sorts them by time. Throws Error if a file cannot be read, or there are none.
+    // Reads the reports of a tool and sorts them by time. Throws Error if a file cannot be read, or there are no
+    // reports.
     Moments(std::span<const std::string> files, std::string_view tool, size_t max_bytes = bytes_max);
 
     const std::vector<Moment>& all() const { return all_; }
@@ -116,9 +117,9 @@ public:
     size_t left_out() const { return left_out_; } // number of rows left out because a limit was reached
     uint64_t lost() const { return lost_; }       // number of events lost during recording
 
-    // Index of the first report that ends at this time or later; the last report if all end earlier.
+    // Returns the index of the first report that ends at this time or later; the last report if all end earlier.
     size_t at(uint64_t wall_ns) const;
-    // Parses the time, and returns the same. It may be local time on the day when the recording begins, such as
+    // Like at(wall_ns), for a time as text: either a local time on the day when the recording begins, such as
     // "10:05:30", or a time in the format of JSON lines. An empty text means the first report. Throws UsageError.
     size_t at(const std::string& time) const;
 
@@ -135,7 +136,7 @@ private:
     std::vector<RecordedRun> runs_;
     std::vector<Moment> all_;
     std::vector<Record::Texts> tables_;
-    std::map<size_t, size_t> table_of_run_; // current table, by RecordedRun::number
+    std::map<size_t, size_t> table_of_run_; // latest table of each run, by RecordedRun::number
     std::set<std::string> keys_;
     std::set<std::string> other_tools_;
     Unread unread_;
@@ -146,7 +147,7 @@ private:
 // Like wall_ns_of(), but also returns nullopt for times before 1970 or after 2500.
 std::optional<uint64_t> parse_wall_time(std::string_view time);
 
-// True for rows about processes, false for rows about GPUs, totals and diagnoses. by: the row's value of "by".
+// True for rows about processes, false for rows about GPUs, totals and diagnoses. by: the row's value for key "by".
 bool is_main_row(std::string_view by);
 
 } // namespace gpusnoop

@@ -52,7 +52,7 @@ public:
             size_t to = from + 1;
             while (options_.interval && to < all.size() && is_in_interval(all[to], all[from]))
                 to++;
-            // Tables with the same time belong to the same report, and are counted once.
+            // Tables with the same time belong to the same report, which is counted once.
             if (!options_.count || reports < options_.count || (from && all[from].wall_ns == all[from - 1].wall_ns))
                 show(std::span(all).subspan(from, to - from));
             else
@@ -126,7 +126,8 @@ private:
         return merged.rows();
     }
 
-    // Columns to show: the recorded ones or, with --by, the columns of its keys and the recorded columns of values.
+    // Columns to show. Without --by, these are the recorded columns. With --by, they are the columns of its keys, and
+    // the recorded columns that contain values.
     std::vector<Column> columns_for(std::span<const Column> recorded) const
     {
         std::vector<Column> all;
@@ -138,7 +139,7 @@ private:
         for (const Column& column : recorded)
             if (!view_.by || !row_key_of(column))
                 all.push_back(column);
-        if (view_.by) // the column of kernel names comes last, as in live tables
+        if (view_.by) // kernel names are in the last column, as in live tables
             std::stable_partition(all.begin(), all.end(), [](const Column& c) { return c.header != "KERNEL"; });
         const ColumnChoice choice(options_.columns);
         for (Column& column : all)
@@ -203,7 +204,7 @@ private:
             if (column.is_called(sort))
                 line.order = sort_value(line.cells.back());
         }
-        // in reverse order, as the last list is shown first
+        // in reverse order, because tables print the last list first
         for (auto value = row.all().rbegin(); value != row.all().rend(); ++value)
             if (const auto* texts = std::get_if<Record::Texts>(&value->second))
                 line.below.insert(line.below.end(), texts->begin(), texts->end());

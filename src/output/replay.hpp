@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay of a recording's tables (--replay), unchanged, or with rows grouped by fewer keys or combined over longer
-// intervals.
+// Replay of a recording's tables (--replay). Tables are printed as recorded, or with rows grouped by fewer keys or
+// combined over longer intervals.
 #pragma once
 
 #include "base/options.hpp"

@@ -60,7 +60,7 @@ double sized(const R& row)
     return row.number("copies").value_or(0) - row.number("unsized").value_or(0);
 }
 
-// Number of launches. A graph launch counts as the kernels that it starts, unless these have their own column.
+// Number of launches. A graph launch counts as the kernels that it starts, unless these kernels have their own column.
 uint64_t calls(const R& row, const T& table)
 {
     const uint64_t graphs = count_in(row, "graph_launches");
@@ -242,15 +242,15 @@ const Derived* derived_of(const Column& column, std::string_view tool)
     return found == std::end(derived) ? nullptr : found;
 }
 
-// The activity of threads (cudagap) whose share of time is shown by the column; null for other columns.
+// Returns the activity of threads (cudagap) whose share of time the column shows; null for other columns.
 const TimePartName* part_of_time(const Column& column, std::string_view tool)
 {
     const auto* const found = std::ranges::find(time_part_names, column.header, &TimePartName::header);
     return tool == "cudagap" && column.key.empty() && found != time_part_names.end() ? found : nullptr;
 }
 
-// Marks a cell as a lower bound if the row's processes may hold memory from before tracing, or as an estimate if calls
-// were sampled.
+// Marks a cell as a lower bound if the row's processes may hold memory that they allocated before tracing began, or as
+// an estimate if calls were sampled.
 Cell marked(const Cell& cell, const R& row, const Column& column)
 {
     const auto* count = std::get_if<uint64_t>(&cell);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the cells of text tables from recorded JSON rows. Values that JSON rows do not contain, such as rates and
-// percentages, are computed from values that they contain.
+// Cells of text tables, computed from recorded JSON rows. JSON rows lack some values, such as rates and percentages,
+// which are computed from other values of the row.
 #pragma once
 
 #include "output/record.hpp"
@@ -16,15 +16,15 @@ struct ShownTable {
     std::string_view tool;
     double seconds = 0;
     std::string_view names = "short"; // form of kernel names, as in --names
-    bool nvml = false;                // some row has a value from NVML
-    bool has_graph_kernels = false;   // kernels started by graphs have their own column
+    bool nvml = false;                // at least one row has a value from NVML
+    bool has_graph_kernels = false;   // the table has a column for kernels started by graphs
     bool threads = false;             // rows are grouped by thread
 };
 
 // The row's cell in this column; empty if it cannot be computed from the row.
 Cell shown_cell(const Record& row, const Column& column, const ShownTable& table);
 
-// False if JSON rows neither contain the column's values nor allow computing them.
+// True if JSON rows contain the column's values, or values from which these can be computed.
 bool can_be_shown(const Column& column, std::string_view tool);
 
 // Converts a JSON value to a cell of a column with this unit.

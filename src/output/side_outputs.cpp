@@ -100,11 +100,11 @@ public:
     OutputWithSides(std::unique_ptr<Output> shown, std::vector<SideOutput> sides)
         : shown_(std::move(shown)), sides_(std::move(sides))
     {
-        // side outputs first, because the shown output throws if the reader of stdout has closed it
+        // side outputs come first, because the shown output throws if the reader of stdout has closed the pipe
         all_ = {&sides_, shown_.get()};
     }
 
-    // If the shown output is JSON, nothing is for people, and all outputs are for programs.
+    // If the shown output is JSON, no output is for people, and all outputs are for programs.
     Output* for_people() override { return shown_->for_people(); }
     Output* for_programs() override { return shown_->for_people() ? static_cast<Output*>(&sides_) : this; }
     void banner(std::string_view text) override { shown_->banner(text); }

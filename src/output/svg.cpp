@@ -19,7 +19,7 @@ namespace {
 
 constexpr double width = 1200, letter = 6.7;
 constexpr size_t row_height = 17, head_height = 64;
-constexpr size_t frames_max = 20'000; // browsers are slow with more
+constexpr size_t frames_max = 20'000; // maximum number of frames; browsers are slow if there are more
 
 // Escapes a name for use in text and attributes.
 std::string escaped(std::string_view text)
@@ -48,7 +48,7 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-// Hue derived from the name: warm colours, but blue for frames in the kernel.
+// Computes the hue of a frame from its name: blue for frames in the kernel, warm colours for others.
 unsigned hue_of(std::string_view name)
 {
     if (name.ends_with(kernel_mark))
@@ -59,7 +59,7 @@ unsigned hue_of(std::string_view name)
     return hash % 65;
 }
 
-// Truncates the name to this width, at the boundary of a code point.
+// Truncates the name to this width, at a code point boundary.
 std::string fitted(std::string_view name, double pixels)
 {
     const auto room = static_cast<size_t>(std::max(0.0, (pixels - 6) / letter));
@@ -93,8 +93,8 @@ public:
     }
 
 private:
-    // Chooses the widest frames. A chosen frame's callers are chosen, too: they are at least as wide, and sort before
-    // it.
+    // Chooses the widest frames. The callers of a chosen frame are also chosen, because they are at least as wide and
+    // come first in the order.
     void choose()
     {
         chosen_.resize(nodes_.size() - 1);

@@ -25,7 +25,7 @@ constexpr std::string_view durations[] = {"latency_ns", "gap_ns"};
 constexpr std::string_view left_out[] = {
     "time_ns", "time",    "pid",  "tid", "comm",      "ns_pid",     "latency_ns", "gap_ns", "container", "container_id",
     "runtime", "pod_uid", "unit", "uid", "slurm_job", "slurm_step", "cgroup",     "pod",    "namespace"};
-constexpr size_t tracks_max = 65'536; // if exceeded, names of tracks are written again
+constexpr size_t tracks_max = 65'536; // if there are more, the names of tracks are written again
 
 const Cell& cell_of(std::span<const Column> columns, const Row& row, std::string_view name)
 {
@@ -76,7 +76,7 @@ TraceEvents::TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock
     : tool_(tool), wall_ns_(wall_ns), clock_ns_(clock_ns), base_ns_(trace_base_ns(wall_ns))
 {}
 
-// Names the tracks of process and thread. A name is written again if it has changed, as after reuse of a pid.
+// Names the tracks of process and thread. Writes a name again if it has changed, for example because a pid was reused.
 void TraceEvents::name_tracks(std::string& to, std::span<const Column> columns, const Row& row, uint64_t pid,
                               uint64_t tid)
 {
@@ -125,7 +125,7 @@ void TraceEvents::append_arguments(std::string& to, std::span<const Column> colu
             std::ranges::find(left_out, columns[i].key) == std::end(left_out))
             fields_.cell(columns[i].key, columns[i].unit, cell_at(row, i));
     append_list(below);
-    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // without the first comma
+    to.append(R"(,"args":{)").append(arguments_, arguments_.empty() ? 0 : 1).append("}"); // leaves out the first comma
 }
 
 bool TraceEvents::append(std::string& to, std::span<const Column> columns, const Row& row, const ExtraLines& below)
@@ -152,8 +152,8 @@ bool TraceEvents::append(std::string& to, std::span<const Column> columns, const
         event('X', begin);
         append_us(to, "dur", *duration);
     } else if (skew && offset && *skew >= *offset) {
-        // An asynchronous event, because the call does not block: the thread may start the next collective before the
-        // last rank has joined this one.
+        // An asynchronous event, because the call does not block: the thread may start its next collective while other
+        // ranks have not yet joined this one.
         async_id_++;
         event('b', begin);
         append_format(to, R"(,"id":{})", async_id_);
@@ -232,7 +232,7 @@ public:
 
     void end(uint64_t) override
     {
-        // Appends a dummy event, because the last event must not be followed by a comma.
+        // Appends a dummy event, because no comma may follow the last event.
         text_ += R"({"name":"end","ph":"M","pid":0,"tid":0,"args":{}}])"
                  "\n";
         write();

@@ -27,7 +27,7 @@ constexpr uint64_t trace_base_ns(uint64_t wall_ns)
 // Converts event lines (-e) to the Trace Event Format of chrome://tracing, Perfetto and PyTorch's profiler.
 class TraceEvents {
 public:
-    // wall_ns, clock_ns: time of day and CLOCK_MONOTONIC at the same moment.
+    // wall_ns, clock_ns: the same moment by the time of day and by CLOCK_MONOTONIC.
     TraceEvents(std::string_view tool, uint64_t wall_ns, uint64_t clock_ns);
 
     uint64_t base_ns() const { return base_ns_; }
@@ -48,15 +48,15 @@ private:
     std::string tool_;
     uint64_t wall_ns_, clock_ns_, base_ns_;
     std::map<std::pair<uint64_t, uint64_t>, std::string>
-        named_;             // (pid, tid) -> name written to the trace; tid 0 means the process
+        named_;             // (pid, tid) -> name written to the trace; tid 0 is used for the process itself
     uint64_t async_id_ = 0; // id of the last asynchronous event
     std::string arguments_;
     JsonFields fields_{arguments_};
 };
 
-// The file is compressed if its name ends in ".gz". It can be loaded even while it is written, because the format
-// permits the JSON array to lack its closing bracket. Throws Error if the file cannot be opened; check() throws if the
-// file is incomplete.
+// The file is compressed if its name ends in ".gz". It can be loaded even while it is being written, because the format
+// does not require the closing bracket of the JSON array. Throws Error if the file cannot be opened; check() throws if
+// the file is incomplete.
 SideOutput make_trace_output(const std::string& path);
 
 } // namespace gpusnoop
