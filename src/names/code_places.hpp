@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for the call stacks in a report, at the chosen level of detail: whole stack, line or function. Stacks that
-// look the same at that level share a number.
+// Ids for the call stacks in a report. They depend on the level of detail (whole stack, line or function): stacks that
+// look the same at that level share an id.
 #pragma once
 
 #include "names/user_stacks.hpp"
@@ -26,7 +26,7 @@ public:
     int32_t number_of(const ImageId& image, int32_t stack, uint64_t caller);
     const Frames& frames(int32_t number) const { return frames_.at(static_cast<size_t>(number)); }
     const CodePlace& place(int32_t number) const { return places_.at(static_cast<size_t>(number)); }
-    void clear(); // drops all numbers
+    void clear(); // forgets all ids
 
 private:
     By by_;
@@ -37,7 +37,8 @@ private:
     std::vector<CodePlace> places_;
 };
 
-// "dataset.py:88 Loader.__getitem__", or "dataset.py Loader.__getitem__" if the line is unknown; empty if all is.
+// Returns "dataset.py:88 Loader.__getitem__", or "dataset.py Loader.__getitem__" if the line is unknown. Empty if
+// nothing is known.
 std::string line_text(const CodePlace& place);
 
 } // namespace gpusnoop

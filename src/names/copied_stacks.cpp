@@ -66,9 +66,9 @@ bool PendingCallHelper::apply(const Message& message)
 
 namespace {
 
-constexpr size_t queue_max = 1024; // copies of up to 8 KiB each
+constexpr size_t queue_max = 1024; // in copies, each of up to 8 KiB
 
-// Compares only the innermost callers, which both copies include.
+// Compares only as many innermost callers as both copies contain.
 bool callers_differ(std::span<const uint64_t> first, std::span<const uint64_t> again)
 {
     const size_t both = std::min(first.size(), again.size());
@@ -112,7 +112,7 @@ void CopiedStacks::learn(std::span<const uint8_t> record)
     send();
 }
 
-// Sends questions until the helper accepts no more.
+// Sends queued questions until the helper accepts no more.
 void CopiedStacks::send()
 {
     reader_.poll();
@@ -153,7 +153,7 @@ const CopiedStacks::Stack* CopiedStacks::find(int32_t stack)
         const size_t before = queue_.size();
         send();
         if (queue_.size() == before)
-            break; // the queue is empty, or the process has used up its share of helper time
+            break; // nothing more could be sent, or the process has used up its share of helper time
     }
     return known->second.stack.callers.empty() ? nullptr : &known->second.stack;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callers in stacks that the kernel side has copied to us. A helper unwinds the copies (code/pending_calls.hpp). The
-// results are kept while their stack ids are in use.
+// Callers found in stack copies that the kernel side has sent. A helper process unwinds the copies
+// (code/pending_calls.hpp). The callers are kept while their stack id is in use.
 #pragma once
 
 #include "base/options.hpp"
@@ -28,14 +28,15 @@ bool is_in_scope(const thread_registers& thread, const Options& options);
 
 PendingCallsQuestion::Thread question_of(const thread_registers& registers);
 
-// Client of the helper that unwinds the stacks of threads to find the calls that they are in (code/pending_calls.hpp).
-// Each process has at most one pending question.
+// Client of the helper process that unwinds the stacks of threads to find their pending calls (code/pending_calls.hpp).
+// At most one question per target process is pending.
 class PendingCallHelper {
 public:
-    // tids: the threads in the question. calls: for each of them, in the same order, the call that it is in.
+    // tids: the threads in the question. calls: the pending call of each thread, in the order of tids.
     using OnAnswer = std::function<void(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls)>;
 
-    // If PendingCall::probe is n, it refers to the call symbols[n - 1]. consequence: see Reader::Service.
+    // symbols: names of the traced functions; PendingCall::probe is an index in them, counted from 1. consequence: see
+    // Reader::Service.
     PendingCallHelper(std::vector<std::string_view> symbols, std::string consequence, OnAnswer on_answer);
 
     bool is_pending(pid_t pid) const { return asked_.contains(pid); }
@@ -48,7 +49,7 @@ private:
 
     std::vector<std::string_view> symbols_;
     OnAnswer on_answer_;
-    std::map<pid_t, std::vector<uint32_t>> asked_; // threads in the pending question, by process
+    std::map<pid_t, std::vector<uint32_t>> asked_; // process -> the threads in its pending question
     Reader reader_;
 };
 
@@ -64,10 +65,11 @@ public:
         std::vector<uint64_t> callers; // innermost first
         bool cut = false;              // the copy ended before the stack did
     };
-    // Returns null if no copy was sent or its callers cannot be found. Waits for a pending answer, within the budget.
+    // Returns null if no copy was received or its callers cannot be found. Waits for a pending answer, within the wait
+    // budget.
     const Stack* find(int32_t stack);
-    // The number of repeated copies whose callers differ from the callers in the first copy with the same id, since
-    // this function was last called.
+    // The number of repeated copies, since the last call of this function, whose callers differ from those in the first
+    // copy of the same stack.
     uint64_t mismatches_since_last() { return std::exchange(mismatches_, 0); }
     void forget(const ImageId& image);
     void keep(const std::set<int32_t>& stacks); // forgets all other stacks
@@ -82,7 +84,7 @@ private:
 
     std::map<int32_t, Known> known_;
     std::deque<StackCopyQuestion> queue_;
-    std::set<int32_t> awaited_; // stacks that have no answer yet
+    std::set<int32_t> awaited_; // stacks whose copies have not been unwound yet
     uint64_t mismatches_ = 0;
     Reader reader_;
 };

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view stub_prefix = "__device_stub__";
 
-constexpr size_t demangler_max = 1024; // bytes; __cxa_demangle refuses longer names, which CUTLASS kernels often have
+constexpr size_t demangler_max =
+    1024; // bytes; __cxa_demangle refuses longer names, and CUTLASS kernels often have them
 
 std::optional<std::string> demangle_short(const std::string& name)
 {
@@ -30,8 +31,8 @@ std::optional<std::string> demangle_short(const std::string& name)
     return text.get();
 }
 
-// Demangles a name that is too long for the demangler: replaces its scopes by short placeholders, demangles that, and
-// puts the scopes back. If the name is still too long, its template arguments stay mangled:
+// Demangles a name that is too long for the demangler: replaces its scopes by short placeholders, demangles the shorter
+// name, and puts the scopes back. If the shorter name is still too long, its template arguments stay mangled:
 // "cutlass::device_kernel<4TileI6half_t...>".
 std::optional<std::string> demangle_long(std::string_view name)
 {

@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_object_name = 4096;
-constexpr size_t names_needed = 2; // different names at the same offset, which is no coincidence
+constexpr size_t names_needed = 2; // number of different names found at an offset before it is trusted
 constexpr size_t drivers_max = 64;
 
 bool is_address(uint64_t word)
@@ -53,7 +53,7 @@ void DriverObjects::learn(pid_t pid, const std::string& driver, uint64_t handle,
     if (driver.empty() || name.empty() || (drivers_.size() >= drivers_max && !drivers_.contains(driver)))
         return;
     auto& offsets = drivers_[driver];
-    // Nothing more needs to be learned about this driver build.
+    // The offset for this driver build is already trusted.
     if (std::ranges::any_of(offsets, &Offset::trusted))
         return;
     const auto object = read(pid, handle);
@@ -90,10 +90,10 @@ namespace {
 
 constexpr size_t hip_name_max = 16 << 10;
 constexpr size_t libraries_max = 64;
-constexpr size_t function_max = 256; // bytes of hipKernelNameRef() that are decoded; it has 83 in ROCm 7.2
+constexpr size_t function_max = 256; // bytes of hipKernelNameRef() to decode; in ROCm 7.2, it has 83
 
 // Follows the path from an object to its name. The name is a std::string of libstdc++ or libc++, which begins with the
-// address and number of its characters.
+// address and the number of its characters.
 std::optional<std::string> name_at(pid_t pid, const Path& path, uint64_t object)
 {
     uint64_t place = object;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel names read from the driver's own objects (CUfunction). The layout of the objects is undocumented, so the
-// name's offset is learned for each driver build from kernels whose names are known. It is trusted once two kernels
-// agree.
+// Kernel names read from the driver's own objects (CUfunction). Their layout is undocumented, so the offset of the name
+// is learned for each driver build from kernels whose names are known. The offset is trusted once the names of two
+// kernels were found there.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -25,23 +25,23 @@ public:
     // To be called when the driver has returned `handle` for the kernel with this (mangled) name.
     void learn(pid_t pid, const std::string& driver, uint64_t handle, std::string_view name);
 
-    // True if the process has a kernel with this name. Finding such a name in an object confirms the
-    // name's offset, too.
+    // Returns true if the process has a kernel with this name. If an object contains such a name, this also confirms
+    // the offset of the name.
     using IsKernel = std::function<bool(const std::string& name)>;
 
-    // The (mangled) name in the object at `handle`. nullopt if the offset is unknown, or if there is no kernel's name
-    // at the offset.
+    // Returns the (mangled) name in the object at `handle`. nullopt if the offset is unknown, or if the object has no
+    // kernel's name there.
     std::optional<std::string> name(pid_t pid, const std::string& driver, uint64_t handle, const IsKernel& is_kernel);
 
-    // The number of trusted offsets, for all driver builds. When it grows, handles that had no name may have one.
+    // The number of trusted offsets, over all driver builds. When it grows, lookups that failed before may succeed.
     uint64_t offsets_known() const;
 
 private:
-    static constexpr size_t words = 16; // words of an object that are searched for the name
+    static constexpr size_t words = 16; // number of words of an object that are searched for the name
     using Object = std::array<uint64_t, words>;
 
     struct Offset {
-        std::set<size_t> names; // hashes of the names found at the offset, at most names_needed
+        std::set<size_t> names; // hashes of up to names_needed names found at the offset
         bool trusted() const;
     };
 
@@ -50,11 +50,12 @@ private:
     std::map<std::string, std::array<Offset, words>> drivers_; // by build-id
 };
 
-// Kernel names read from HIP's own objects (hipFunction_t). The layout of the objects is undocumented and differs
-// between ROCm versions, so it is derived from the machine code of hipKernelNameRef(). It is trusted once two kernels
-// agree.
+// Kernel names read from HIP's own objects (hipFunction_t). Their layout is undocumented and differs between ROCm
+// versions, so the path to the name is derived from the machine code of hipKernelNameRef(). The path is trusted once it
+// has led to the names of two kernels.
 
-// The path from a hipFunction_t to the characters of its name; nullopt if the library's code does not show it.
+// Returns the path from a hipFunction_t to the characters of its name. nullopt if it cannot be derived from the
+// library's code.
 std::optional<Path> hip_name_path(const Elf& library);
 
 class HipObjects {
@@ -68,17 +69,17 @@ public:
     // names from this library are not trusted any more.
     void learn(pid_t pid, const Library& library, uint64_t handle, std::string_view name);
 
-    // The (mangled) name in the object at `handle`. nullopt while the path is not trusted, or if the text that the path
-    // leads to is not printable or does not have the length stored in the object.
+    // Returns the (mangled) name in the object at `handle`. nullopt while the path is not trusted, or if the text at
+    // its end is not printable or differs in length from the length stored in the object.
     std::optional<std::string> name(pid_t pid, const Library& library, uint64_t handle);
 
-    // The number of libraries whose paths are trusted. When it grows, handles that had no name may have one.
+    // The number of libraries whose paths are trusted. When it grows, lookups that failed before may succeed.
     uint64_t trusted_libraries() const;
 
 private:
     struct Known {
-        Path path;              // empty: unknown
-        std::set<size_t> names; // hashes of the names that the path has led to, at most names_needed
+        Path path;              // empty if unknown
+        std::set<size_t> names; // hashes of up to names_needed names found by the path
         bool trusted() const;
     };
 

@@ -21,10 +21,10 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_open_files = 256;
-constexpr size_t seen_max = 65536; // when it is reached, all files are examined again
-constexpr size_t wanted_max = 64;  // queued scans; a process may map any number of files
+constexpr size_t seen_max = 65536; // at this size, the set is cleared, and all files are examined again
+constexpr size_t wanted_max = 64;  // queued scans; limited because a process may map any number of files
 constexpr size_t max_registered_name = 16 << 10;
-constexpr uint64_t max_names_bytes = 32 << 20; // names of all kernels in a file; PyTorch 2.6 has 8 MB
+constexpr uint64_t max_names_bytes = 32 << 20; // total for the kernels of a file; PyTorch 2.6 has 8 MB
 
 } // namespace
 
@@ -67,7 +67,7 @@ KernelFile* KernelFiles::open(pid_t pid, const Mapping& mapping)
     try {
         opened = std::make_unique<KernelFile>(std::move(file));
     } catch (const Error&) {
-        opened = nullptr; // not ELF: device memory or a font, for example
+        opened = nullptr; // not an ELF file but, for example, device memory or a font
     }
     return files_.insert_or_assign(key, Known{std::move(opened), mapping.path, {pid}}).first->second.file.get();
 }
@@ -90,10 +90,10 @@ void KernelFiles::scan(pid_t pid, const std::vector<Mapping>& mappings,
         before(mapping);
         Fd file = open_mapped(pid, mapping);
         if (!file)
-            continue; // it may have been unmapped
+            continue; // the file may have been unmapped
         seen_.insert(key);
         try {
-            // nvcc and clang put the wrapper of each object's device code in these sections.
+            // nvcc and clang put the headers of embedded device code into these sections.
             const Elf elf(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
             if (!elf.has_section(".nvFatBinSegment") && !elf.has_section(".hipFatBinSegment"))
                 continue;
@@ -159,7 +159,7 @@ KernelSymbols KernelSymbols::of_this_kernel()
 
 const KernelSymbols::Symbol* KernelSymbols::find(uint64_t address) const
 {
-    constexpr uint64_t longest = 1 << 20; // bytes; an address farther from a symbol does not belong to it
+    constexpr uint64_t longest = 1 << 20; // bytes; an address that is farther from a symbol does not belong to it
     const auto next = std::ranges::upper_bound(symbols_, address, {}, &Symbol::address);
     if (next == symbols_.begin() || address - std::prev(next)->address > longest)
         return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that processes map, as sources of kernel names: their symbols, and the kernel registrations that a scan has
-// found in their code.
+// Files that processes map, from which kernel names are read. Names come from symbols, and from the kernel
+// registrations that a scan has found in the code.
 #pragma once
 
 #include "code/elf.hpp"
@@ -28,7 +28,7 @@ class KernelFile {
 public:
     explicit KernelFile(Fd file) : elf(std::move(file)), image(elf), build_id(elf.build_id()) {}
 
-    // The (mangled) name of the kernel that is registered for the stub at this address; empty if there is none.
+    // Returns the (mangled) name of the kernel registered for the stub at this address, or an empty string.
     std::string registered(uint64_t stub) const;
 
     // Hashes of the names of all registered kernels.
@@ -50,14 +50,14 @@ public:
     // Returns null if the file cannot be opened or is not an ELF file.
     KernelFile* open(pid_t pid, const Mapping& mapping);
 
-    // As open(), but also null if the file is not open yet.
+    // Like open(), but returns null if the file is not open yet.
     const KernelFile* known(const Mapping& mapping) const;
 
-    // Queues scans of those files of the process that contain GPU code and have not been scanned. before: called before
-    // a file is opened.
+    // Queues scans of files of the process that contain GPU code and have not been scanned. Calls before() before it
+    // opens a file.
     void scan(pid_t pid, const std::vector<Mapping>& mappings, const std::function<void(const Mapping&)>& before);
 
-    // The next file to scan, until scanned() is called for it; null if there is none.
+    // wanted() returns the same file until scanned() is called for it, or null if no file needs a scan.
     struct Wanted {
         ScanWanted scan;
         Fd file;
@@ -66,16 +66,16 @@ public:
     // Stores the result of a scan. Returns true if the file registers kernels.
     bool scanned(const Key& key, Registrations registrations);
 
-    // Closes files that no process uses and that no longer exist at their path, because their file system may have to
-    // be unmounted. Files that still exist stay open, because the next process may map them.
+    // Closes files that no process uses and that no longer exist at their path: an open file would prevent its file
+    // system from being unmounted. Files that still exist stay open, because another process may map them soon.
     void close_unused();
 
 private:
     struct Known {
         std::unique_ptr<KernelFile> file; // null if the file is not an ELF file
-        std::string path;                 // as seen by the first process that mapped it
+        std::string path;                 // path in the first process that mapped the file
         std::set<pid_t> users;
-        bool idle = false; // no process used it at the last check
+        bool idle = false; // no process used the file at the last check
     };
 
     std::map<Key, Known> files_;
@@ -91,8 +91,9 @@ public:
     explicit KernelSymbols(std::istream& text);
     static KernelSymbols of_this_kernel();
 
-    // The frames at these addresses, innermost first. Frames up to __schedule() are left out, because they belong to
-    // the tracer. Addresses without a name are shown as "0x..."; with kptr_restrict, no address has a name.
+    // Returns the frames at these addresses, innermost first. Omits the frames up to and including __schedule(),
+    // because they belong to the tracer. Addresses without a name are shown as "0x..."; if kptr_restrict hides the
+    // symbols' addresses, no address has a name.
     std::vector<std::string> frames(std::span<const uint64_t> addresses) const;
 
 private:
@@ -102,7 +103,7 @@ private:
     };
     const Symbol* find(uint64_t address) const;
 
-    std::vector<Symbol> symbols_; // by address
+    std::vector<Symbol> symbols_; // sorted by address
     std::string names_;
 };
 

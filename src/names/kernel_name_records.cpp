@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of KernelNames: name records from the kernel side, and the memory budget of names.
+// Part of KernelNames that handles name records from the kernel side and the memory budget for names.
 #include "names/kernel_names.hpp"
 
 #include "names/demangle.hpp"
@@ -13,8 +13,9 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t entry_bytes = 112;     // approximate memory per handle, without its name
-constexpr size_t asked_early_max = 256; // names per process that are read or demangled before a report needs them
+constexpr size_t entry_bytes = 112; // approximate memory per handle, excluding the name
+constexpr size_t asked_early_max =
+    256; // at most this many names per process are read or demangled before a report needs them
 constexpr size_t readable_bytes_max = 8 << 20;
 
 // Key of the kernel side's map of unsent records.
@@ -23,7 +24,7 @@ struct UnsentKey {
     uint64_t handle = 0;
 };
 
-// The name that follows the record.
+// Returns the name that follows the record.
 std::string name_of(const name_record& record, size_t size)
 {
     const char* text = reinterpret_cast<const char*>(&record + 1);
@@ -35,7 +36,8 @@ std::string name_of(const name_record& record, size_t size)
 
 } // namespace
 
-// Returns false if that would exceed the budget. A process may use at most as much as all processes leave free.
+// Reserves memory for a name. Returns false if no budget is left: a process may use at most half of what the other
+// processes leave free.
 bool KernelNames::reserve(Process& process, size_t bytes)
 {
     if (process.bytes + bytes > bytes_max - std::min(bytes_, bytes_max))
@@ -115,7 +117,8 @@ void KernelNames::learn(const name_record& record, size_t size)
     Process& process = process_of(record.image);
     if (record.alias) {
         if (set_alias(process, record))
-            name(record.image, record.handle); // search now, as the process may exit before a report needs the name
+            name(record.image,
+                 record.handle); // search now, because the process may exit before a report needs the name
         return;
     }
     std::string text = name_of(record, size);
@@ -166,9 +169,9 @@ void KernelNames::set_readable(Process& process, Known& known, const std::string
     known.name.text = readable;
 }
 
-// Stores the address of a name that the kernel side could not read, because the name's page was not in memory. Reading
-// it from user space loads the page. The first asked_early_max names are read at once, because the process may exit
-// before they are needed.
+// Stores the address of a name that the kernel side could not read because its page was not in memory. A read from user
+// space loads the page. The first asked_early_max names are read at once, because the process may exit before a report
+// needs them.
 void KernelNames::learn_unread(const name_record& record, Process& process, bool unsent)
 {
     drop_known(process, record.handle);
@@ -197,7 +200,7 @@ bool KernelNames::learn_unsent(const ImageId& image, Process& process, uint64_t 
     return true;
 }
 
-// Empties the map of unsent records within the time budget, so that it has room for new ones.
+// Drains the map of unsent records within the time budget, so that it has room for new records.
 void KernelNames::drain_unsent()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;

@@ -11,8 +11,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t unnamed_max = 4096; // handles per process, as a process may invent any number
-constexpr unsigned failures_max = 3; // failed lookups of a handle, after which lookups stop until more is learned
+constexpr size_t unnamed_max = 4096; // handles per process; limited because a process may invent any number of them
+constexpr unsigned failures_max = 3; // after this many failed lookups of a handle, lookups stop until more is learned
 
 } // namespace
 
@@ -26,7 +26,8 @@ KernelNames::KernelNames(const std::string& cache_folder, WaitBudget* waits)
 
 KernelNames::~KernelNames() = default;
 
-// Returns null if the process has too many unnamed handles. Handles whose lookups have failed make room for new ones.
+// Returns null if the process has too many unnamed handles. Removes handles whose lookups have failed to make room for
+// new handles.
 KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
 {
     const auto unnamed = process.unnamed.find(handle);
@@ -42,7 +43,7 @@ KernelNames::Unnamed* KernelNames::unnamed_at(Process& process, uint64_t handle)
     return process.unnamed.size() >= unnamed_max ? nullptr : &process.unnamed[handle];
 }
 
-// Asks the helper to demangle the name, and waits once for the answer, as for a lookup.
+// Asks the helper to demangle the name. Only the first call for a name waits for the answer.
 void KernelNames::demangle(const ImageId& image, Process& process, uint64_t handle, Known& known)
 {
     if (known.asked && std::exchange(known.awaited, true))
@@ -87,7 +88,7 @@ Reader::Outcome KernelNames::look_up(const ImageId& image, Process& process, uin
     return outcome;
 }
 
-// A question that reads the name if its address is known, or else searches for the handle.
+// Returns a question that asks the helper to read the name if the name's address is known, or else to search for it.
 NameQuestion KernelNames::question_about(const ImageId& image, const Process& process, uint64_t handle)
 {
     const auto unread = process.unread.find(handle);
@@ -187,7 +188,7 @@ bool KernelNames::post(NameQuestion question, int file)
     return reader_.post(static_cast<pid_t>(question.image.pid), message_of(question), file);
 }
 
-// The input of the helper may have taken it over, so an answer can do no more than set a name.
+// A malicious file may have taken control of the helper, so all that an answer can do is set a name.
 bool KernelNames::apply(Message message)
 {
     auto answer = read_message<NameAnswer>(message.bytes);
@@ -203,8 +204,8 @@ bool KernelNames::apply(Message message)
     const auto unnamed = process.unnamed.find(answer->handle);
     const bool awaited = unnamed != process.unnamed.end() && std::exchange(unnamed->second.pending, false);
     if (answer->name.empty()) {
-        // The answer to a question of kind `text` has a source even if the text could not be read. Then the next lookup
-        // is a search.
+        // The answer to a question of kind `text` has a source even if the text could not be read. In that case, the
+        // address is cleared, so the next lookup is a search.
         const auto unread = process.unread.find(answer->handle);
         const bool of_text = answer->source != NameSource::none && unread != process.unread.end();
         if (of_text)
@@ -218,7 +219,7 @@ bool KernelNames::apply(Message message)
     if (known == process.handles.end() || known->second.name.text.empty()) {
         set_name(process, answer->handle, {std::move(answer->name), answer->source});
         drop_unread(process, answer->handle);
-    } else if (Known& named = known->second; // a name that was learned in the meantime is kept
+    } else if (Known& named = known->second; // keeps a name that was learned in the meantime
                named.name.is_mangled && answer->name_hash == std::hash<std::string>()(named.name.text)) {
         keep_readable(named.name.text, answer->name);
         set_readable(process, named, answer->name);
@@ -233,7 +234,7 @@ void KernelNames::begin_scan(const ScanWanted& wanted, const Fd& file)
     else if (scanner_.begin(wanted.pid, file))
         scan_ = wanted;
     else if (scanner_.is_blocked(wanted.pid))
-        post_scan_result(wanted, {}); // an empty result, so that the name helper does not request the scan again
+        post_scan_result(wanted, {}); // the empty result keeps the name helper from requesting the scan again
 }
 
 void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations& found)
@@ -242,7 +243,7 @@ void KernelNames::post_scan_result(const ScanWanted& wanted, const Registrations
     post({.kind = NameQuestion::Kind::scanned, .device = wanted.device, .inode = wanted.inode}, file.get());
 }
 
-// Processes the results of scans and lookups. Returns true if handles without a name may have one now.
+// Processes the results of scans and lookups. Returns true if lookups that failed before may succeed now.
 bool KernelNames::advance()
 {
     if (scan_ && scanner_.ended()) {
@@ -251,7 +252,7 @@ bool KernelNames::advance()
         if (!found.kernels.empty())
             cache_.keep(ended.build_id, ended.file_size, found);
         post_scan_result(ended, found);
-        reader_.wait(); // so that the next lookup uses the result
+        reader_.wait(); // ensures that the next lookup uses the result
     }
     reader_.poll();
     if (!std::exchange(learned_more_, false))
@@ -307,7 +308,7 @@ void KernelNames::finish(std::chrono::milliseconds patience)
     }
 }
 
-// A new helper has lost what the old one had learned, so all lookups are retried.
+// A new helper process does not have what the previous one had learned, so all lookups are retried.
 void KernelNames::on_restart()
 {
     learned_more_ = true;

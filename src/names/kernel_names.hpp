@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch handle -> kernel name. A handle is a CUfunction, a CUkernel, a runtime kernel handle, or the address of a host
-// stub. Names come from the calls that created the handle, and from the process's files and memory, in which a helper
-// searches for them (name_search.hpp). Once a handle has a name, it keeps the name.
+// stub. Names come from the calls that created the handle; otherwise, a helper process searches the files and memory of
+// the traced process (name_search.hpp). Once a handle has a name, the name does not change.
 #pragma once
 
 #include "bpf/shared/names.h"
@@ -23,31 +23,34 @@ namespace gpusnoop {
 
 class KernelNames {
 public:
-    // cache_folder: folder for the results of file scans (scan_cache.hpp); empty: no cache. waits: see Reader.
+    // cache_folder: folder for the results of file scans (scan_cache.hpp), or empty to disable the cache. waits: see
+    // Reader.
     explicit KernelNames(const std::string& cache_folder, WaitBudget* waits = nullptr);
     ~KernelNames();
     KernelNames(const KernelNames&) = delete;
     KernelNames& operator=(const KernelNames&) = delete;
 
-    // record: a record in the ring buffer, followed by its name. size: bytes of record and name.
+    // record: a record from the ring buffer, followed by the name. size: total bytes of the record and the name.
     void learn(const name_record& record, size_t size);
 
-    // The map of records that did not fit in the ring buffer (bpf/kinds/state.bpf.h), and its capacity.
+    // Sets the map that holds records that did not fit in the ring buffer (bpf/kinds/state.bpf.h). unsent_max is its
+    // capacity.
     void read_unsent_from(int map_fd) { unsent_fd_ = map_fd; }
     static constexpr uint32_t unsent_max = 65536;
 
-    // The number of handles without a name whose record did not fit in the ring buffer. Each handle is counted once.
+    // Returns the number of unnamed handles whose record did not fit in the ring buffer, since the last call. Counts
+    // each handle once.
     uint64_t lost_since_last();
 
-    // nullopt while the name is unknown. As a last resort, a helper searches the process's files and memory, which
-    // works only while the process runs, so call this early. Names that the helper has not demangled yet are mangled.
+    // Returns nullopt while the name is unknown. Call it early: as a last resort, a helper searches the process's files
+    // and memory, which works only while the process runs. The name is mangled until the helper has demangled it.
     std::optional<KernelName> name(const ImageId& image, uint64_t handle);
 
-    // Scans the files of a target before it launches a kernel without a name.
+    // Scans the files of a target in advance, before it launches a kernel without a name.
     void expect(pid_t pid);
 
-    // To be called once a second. Starts scans of the files of processes that have launched kernels without names. Once
-    // more is known, retries all handles without a name, because a process may exit before the next report.
+    // To be called once a second. Scans the files of processes that have launched unnamed kernels. When the helper has
+    // learned more, retries all unnamed handles at once, because a process may exit before the next report.
     void tick();
 
     // Waits for pending scans and answers, at most `patience`. To be called before the last report.
@@ -55,15 +58,15 @@ public:
 
     void forget(const ImageId& image);
 
-    // Approximate memory budget of all names, in bytes. If a process has used up its share, its further kernels are
-    // shown by handle. The names of other processes are kept.
+    // Approximate memory budget for all names, in bytes. When a process has used up its share, its other kernels are
+    // shown by handle. Names of other processes are never dropped to make room.
     static constexpr size_t bytes_max = 96 << 20;
     size_t bytes() const { return bytes_; }
 
 private:
     struct Known {
         KernelName name;         // empty if only the alias is known
-        bool asked = false;      // the helper is demangling the name
+        bool asked = false;      // the helper has been asked to demangle the name
         bool awaited = false;    // a caller has already waited for the demangled name
         uint64_t alias = 0;      // another handle of the same kernel
         bool correlated = false; // the alias comes from NAME_CORRELATED
@@ -71,14 +74,14 @@ private:
 
     // A name that has not been read from the process yet.
     struct Unread {
-        uint64_t address = 0; // 0 if the name could not be read there
+        uint64_t address = 0; // 0 if reading the name at its address has failed
         NameSource source = NameSource::none;
         bool unsent = false; // the ring buffer had no room for the record
     };
 
-    // A handle that name() was called for and that has no name so far.
+    // A handle that name() was called for and whose name is unknown.
     struct Unnamed {
-        uint8_t failures = 0; // lookups that found nothing
+        uint8_t failures = 0; // number of lookups that found nothing
         bool pending = false; // the helper is looking it up
     };
 
@@ -86,10 +89,10 @@ private:
         std::unordered_map<uint64_t, Known> handles;
         std::unordered_map<uint64_t, Unnamed> unnamed;
         std::unordered_map<uint64_t, Unread> unread;
-        std::set<uint64_t> mangled; // handles whose names are still to be sent to the helper for demangling
+        std::set<uint64_t> mangled; // handles whose names must still be sent to the helper for demangling
         bool is_full = false;       // accepts no more unnamed handles until the next tick()
         size_t asked_early = 0;
-        size_t bytes = 0; // charged to the budget
+        size_t bytes = 0; // memory charged to the budget
     };
 
     static constexpr std::chrono::milliseconds retry_budget{50}; // per tick; the next tick continues
@@ -127,9 +130,9 @@ private:
     void on_restart();
 
     std::map<ImageId, Process> processes_;
-    std::set<ImageId> with_unnamed_; // images that have launched kernels without names since the last tick
+    std::set<ImageId> with_unnamed_; // images that have launched unnamed kernels since the last tick
     ScanCache cache_;
-    std::optional<ScanWanted> scan_; // the running scan, which the name helper has requested
+    std::optional<ScanWanted> scan_; // the running scan; the name helper has requested it
     Scanner scanner_;
     uint64_t learned_ = 0;                                  // NameAnswer::learned in the last answer
     bool learned_more_ = false;                             // learned_ has changed, so failed lookups may succeed now

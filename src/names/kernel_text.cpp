@@ -12,8 +12,8 @@
 
 namespace gpusnoop {
 
-// The parts of a name, from the most to the least distinctive: the kernel's own name, its first template arguments,
-// arguments nested in those, namespaces. Shortening drops them in the opposite order.
+// The parts of a name, from the most to the least distinctive: the kernel's own name, its first template arguments, the
+// arguments nested in them, namespaces. Shortening drops the least distinctive parts first.
 
 namespace {
 
@@ -33,7 +33,7 @@ size_t columns(std::string_view text)
     return static_cast<size_t>(std::count_if(text.begin(), text.end(), starts_code_point));
 }
 
-// The offset of the byte at which code point number `column` starts.
+// Returns the byte offset of code point number `column`.
 size_t byte_at(std::string_view text, size_t column)
 {
     size_t at = 0;
@@ -43,7 +43,7 @@ size_t byte_at(std::string_view text, size_t column)
     return at;
 }
 
-// Replaces the middle by "...", because both ends are distinctive: "triton_red_fused_native_lay...12".
+// Replaces the middle of a name by "...", because both ends are distinctive: "triton_red_fused_native_lay...12".
 std::string cut_middle(std::string_view text, size_t width)
 {
     const size_t all = columns(text);
@@ -68,13 +68,13 @@ bool is_word(char c)
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || (c & 0x80);
 }
 
-// Length of the operator symbol after "operator", which is part of the word and not a bracket: "operator<<".
+// Returns the length of the symbol after "operator", as in "operator<<". The symbol is part of the word, not a bracket.
 size_t operator_length(std::string_view rest)
 {
     constexpr std::array<std::string_view, 14> symbols = {
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
     for (std::string_view symbol : symbols)
-        if (rest.starts_with(symbol)) // includes the space in "operator< <int>"
+        if (rest.starts_with(symbol)) // 1 for the space in "operator< <int>"
             return symbol.size() + (rest.substr(symbol.size()).starts_with(" <") ? 1 : 0);
     return 0;
 }
@@ -90,7 +90,7 @@ size_t word_length(std::string_view rest)
     return rest.substr(0, length) == "operator" ? length + operator_length(rest.substr(length)) : length;
 }
 
-// A hash of the whole name. It is the same in every run, and rarely the same for two kernels in a table.
+// Returns a short hash of the whole name. It is the same in every run, and two kernels in a table rarely share it.
 std::string tag_of(std::string_view name)
 {
     uint32_t hash = 2166136261; // FNV-1a
@@ -107,7 +107,7 @@ public:
     std::string base() const;
 
 private:
-    // The parts of a name that are shown.
+    // Which parts of a name to show.
     struct Detail {
         int depth = 0;               // template arguments that are nested deeper become <...>
         bool scopes = true;          // show the kernel's namespaces
@@ -232,7 +232,7 @@ void ParsedKernelName::find_name()
     last_ = tokens_.size();
     for (size_t i = 0; i < tokens_.size(); ++i) {
         if (tokens_[i].kind == Token::space && !(i > 0 && tokens_[i - 1].text == "operator"))
-            first_ = i + 1; // the tokens before the space are the return type
+            first_ = i + 1; // the tokens before the space form the return type
         if (tokens_[i].kind != Token::open)
             continue;
         const size_t next = is_open(i, '(') ? after_function_scope(i) : 0;
@@ -243,7 +243,7 @@ void ParsedKernelName::find_name()
         }
         i = next ? next - 1 : tokens_[i].partner;
     }
-    first_ = 0; // not a function, so keep everything
+    first_ = 0; // the name is not a function, so keep all of it
 }
 
 std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int depth) const
@@ -262,7 +262,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
                 out.resize(path);
         } else if (is_open(i, '<')) {
             std::string inner = depth < detail.depth ? render(i + 1, token.partner, detail, depth + 1) : "...";
-            while (inner.ends_with(' ')) // of "> >"
+            while (inner.ends_with(' ')) // the space in "> >"
                 inner.pop_back();
             out.append("<").append(inner).append(">");
             i = token.partner;
@@ -292,7 +292,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
     return out;
 }
 
-// Keeps as many of the first template arguments as fit, followed by ", ...".
+// Keeps as many leading template arguments as fit, followed by ", ...".
 std::string ParsedKernelName::leading_arguments(size_t width) const
 {
     size_t list = last_; // index of the "<" of the name's last template argument list
@@ -356,7 +356,7 @@ std::string ParsedKernelName::shorten(size_t width) const
     return shorten_further(width - tag_columns) + tag_of(text_);
 }
 
-// Drops template arguments. Different kernels may then have the same text.
+// Drops template arguments, so different kernels may get the same text.
 std::string ParsedKernelName::shorten_further(size_t width) const
 {
     if (!is_parsed_)
@@ -381,7 +381,7 @@ std::string ParsedKernelName::base() const
 
 std::string shorten_kernel(std::string_view name, size_t width)
 {
-    // Compilers do not generate longer names.
+    // Compilers do not generate longer names than this.
     constexpr size_t longest = 64 << 10;
     if (name.size() > longest)
         return cut_middle(name, width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between KernelNames and its helper (name_search.hpp), and between StackNames and its helper
-// (user_symbols.hpp). Each question has one answer.
+// (user_symbols.hpp). Each question gets one answer.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -16,12 +16,12 @@
 
 namespace gpusnoop {
 
-// How a kernel's name was found. The most certain way comes first.
+// How a kernel's name was found, the most reliable source first.
 enum class NameSource : uint8_t {
     lookup,       // the program looked the kernel up by this name, in a traced call
     registration, // the program's code registers this host stub under this name
     symbol,       // the symbol at the host stub's address
-    handle,       // the program keeps this handle in a variable that belongs to a host stub (CUDA 13)
+    handle,       // the program stores this handle in the variable for a host stub (CUDA 13)
     correlation,  // the runtime passed this handle to the driver during a launch of a kernel whose name is known
     object,       // read from an object of the driver or of HIP (driver_objects.hpp)
     none,
@@ -46,9 +46,10 @@ struct NameQuestion {
         kernel,  // find the name of `handle`
         text,    // read the name of `handle` at `address`
         name,    // demangle `name`
-        driver,  // demangle `name`, and learn from it: the driver has returned `handle` for this name
+        driver,  // demangle `name`, for which the driver has returned `handle`, and learn the layout of driver objects
+                 // from this pair
         process, // queue scans of the process's files
-        scanned, // the scan of a file has ended; sent with a descriptor of the resulting Registrations
+        scanned, // the scan of a file has ended; the message carries a descriptor for the resulting Registrations
         tick,    // a second has passed
         forget,  // the image has ended
     };
@@ -59,7 +60,7 @@ struct NameQuestion {
     std::string name{};
     NameSource source = NameSource::none; // source of the name or text
     uint64_t device = 0, inode = 0;       // the scanned file
-    bool scanner_is_free = false;         // the answer may request a scan
+    bool scanner_is_free = false;         // whether the answer may request a scan
 };
 
 void fields(auto& each, same_as_const<NameQuestion> auto& q)
@@ -68,7 +69,7 @@ void fields(auto& each, same_as_const<NameQuestion> auto& q)
          q.scanner_is_free);
 }
 
-// A file to scan. Sent with a descriptor of the file.
+// A file to scan. The message carries a descriptor for the file.
 struct ScanWanted {
     uint64_t device = 0, inode = 0;
     std::string build_id{};
@@ -88,7 +89,7 @@ struct NameAnswer {
     NameSource source = NameSource::none;
     uint64_t name_hash = 0;             // hash of the question's name
     uint64_t learned = 0;               // if this changes, lookups that failed before may succeed
-    std::optional<ScanWanted> wanted{}; // requests a scan
+    std::optional<ScanWanted> wanted{}; // if set, requests a scan of this file
 };
 
 void fields(auto& each, same_as_const<NameAnswer> auto& a)
@@ -101,7 +102,7 @@ struct StackQuestion {
 
     ImageId image{};
     std::vector<uint64_t> addresses{}; // empty if the image has ended
-    bool innermost = false;            // the first address is the innermost one
+    bool innermost = false;            // whether the first address is the innermost address of a stack
 };
 
 void fields(auto& each, same_as_const<StackQuestion> auto& q)
@@ -113,14 +114,14 @@ struct StackAnswer {
     struct Frame {
         uint64_t address = 0;
         bool innermost = false;
-        bool lasting = false; // the text is valid until the generation changes
+        bool lasting = false; // whether the text stays valid until the generation changes
         std::string text{};   // empty if there is no code at the address
     };
-    static constexpr size_t text_max = 48 << 10; // total bytes of the texts
+    static constexpr size_t text_max = 48 << 10; // maximum total bytes of the texts in an answer
 
     ImageId image{};
     uint64_t generation = 0;     // changes with the image's mappings
-    std::vector<Frame> frames{}; // the first frames of the question, as many as fit
+    std::vector<Frame> frames{}; // frames for the first addresses of the question, as many as fit
 };
 
 void fields(auto& each, same_as_const<StackAnswer::Frame> auto& f)

@@ -17,9 +17,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t max_mangled_name = 4096;    // longer names are truncated
-constexpr size_t processes_max = 4096;       // when it is reached, all processes are forgotten and read again
-constexpr size_t handles_max = 100000;       // per process, as a process may invent any number
-constexpr size_t variables_piece = 64 << 10; // bytes of memory that are read at once to get the variables in them
+constexpr size_t processes_max = 4096;       // at this number, all processes are forgotten and read again
+constexpr size_t handles_max = 100000;       // per process; limited because a process may invent any number of them
+constexpr size_t variables_piece = 64 << 10; // bytes per read of the memory that contains the variables
 constexpr std::chrono::seconds variables_interval(1);
 
 pid_t pid_of(const ImageId& image)
@@ -108,7 +108,7 @@ KernelFile* NameSearch::open(const ImageId& image, const Mapping& mapping)
     return files_.open(pid_of(image), mapping);
 }
 
-// Finds the name of a handle that is a host stub, for which its file has a symbol or a registration.
+// Finds the name of a handle that is a host stub, from a symbol or registration in the stub's file.
 NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process, uint64_t address)
 {
     const Mapping* const mapping = mapping_of(image, process, address);
@@ -123,7 +123,8 @@ NameSearch::Found NameSearch::at_address(const ImageId& image, Process& process,
     return {};
 }
 
-// Finds the name of a handle from CUDA 13's __cudaGetKernel(). The program keeps such handles in one variable per stub.
+// Finds the name of a handle that CUDA 13's __cudaGetKernel() has returned. The program stores such handles in one
+// variable per stub.
 NameSearch::Found NameSearch::by_variable(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto now = std::chrono::steady_clock::now();
@@ -191,7 +192,7 @@ void NameSearch::learn(const ImageId& image, uint64_t handle, const std::string&
         hip_objects_.learn(pid_of(image), *hip, handle, name);
 }
 
-// The process's first library whose path matches; null if there is none.
+// Returns the process's first library whose path matches, or null if there is none.
 KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool (*matches)(std::string_view path))
 {
     if (process.mappings.empty())
@@ -201,7 +202,7 @@ KernelFile* NameSearch::library_of(const ImageId& image, Process& process, bool 
     return library != process.mappings.end() ? open(image, *library) : nullptr;
 }
 
-// The build-id of the driver library that the process maps; empty if there is none.
+// Returns the build-id of the driver library that the process maps, or an empty string.
 std::string NameSearch::driver_of(const ImageId& image, Process& process)
 {
     const KernelFile* const file = library_of(image, process, is_driver);

@@ -25,13 +25,13 @@ class NameSearch {
 public:
     static constexpr uint64_t memory_bytes = 256 << 20; // memory limit of the sandbox
 
-    // The helper's main loop: answers questions until its owner exits.
+    // The helper's main loop: answers questions until the process that started it exits.
     void serve(Helper::Task& task);
 
 private:
     struct Process {
         std::vector<Mapping> mappings;
-        std::unordered_map<uint64_t, uint64_t> stubs; // by runtime handle; read from variables of the program
+        std::unordered_map<uint64_t, uint64_t> stubs; // runtime handle -> host stub, read from variables of the program
         std::optional<std::chrono::steady_clock::time_point> stubs_read; // time at which `stubs` was last read
     };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels without names, and the schedule of the naming probes, which only learn names. While attached, they add a
+// Set of kernels without names, and schedule of the naming probes. These probes serve only to learn names, and add a
 // second probe to each runtime launch. Therefore, they are attached for one second at a time, and less and less often
-// while nothing is learned.
+// while no names are learned.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -27,8 +27,8 @@ public:
             handles.insert(handle);
     }
 
-    // Adds the handle in a row of launches if the handle has no name. Handles of runtime launches are not added,
-    // because they get their names without the naming probes.
+    // Adds the handle of a launch row if the handle has no name. Does not add handles of runtime launches, because
+    // their names are found without the naming probes.
     void note(KernelNames& names, const call_key& key)
     {
         if (!key.subject || key.kind != KIND_LAUNCH)
@@ -56,7 +56,8 @@ public:
     }
 
 private:
-    static constexpr size_t handles_max = 4096; // per process, as a process may invent any number
+    static constexpr size_t handles_max =
+        4096; // per process; limited because a process may invent any number of handles
 
     void erase(const ImageId& image, uint64_t handle)
     {
@@ -69,12 +70,12 @@ private:
 
 class NamingSchedule {
 public:
-    // To be called once a second, with the number of handles without a name. Returns true if the probes should be
+    // To be called once a second. unnamed: number of handles without a name. Returns true if the probes should be
     // attached until the next call.
     bool tick(size_t unnamed)
     {
         if (std::exchange(first_, false))
-            return attached_ = true; // programs that already run may have looked up their kernels earlier
+            return attached_ = true; // running programs may have looked up their kernels before tracing began
         if (unnamed == 0 || unnamed != last_unnamed_)
             pause_ = shortest_pause; // names were learned, or there are new handles
         last_unnamed_ = unnamed;

@@ -64,7 +64,7 @@ bool PythonStacks::apply(const Message& message)
         return false;
     const auto process = processes_.find(answer->pid);
     if (process == processes_.end())
-        return true; // it has exited
+        return true; // the process has exited
     if (!answer->refused.empty())
         warn(fmt::format("cannot follow the Python stacks of process {}: {}", answer->pid, answer->refused));
     if (answer->layout.empty())
@@ -109,7 +109,7 @@ void PythonStacks::free_entries(const std::function<bool(int32_t, const python_s
         }
 }
 
-// The image has ended, so the table entries of its stacks are not used any more.
+// Frees the table entries of the image's stacks, because the image has ended.
 void PythonStacks::forget(const ImageId& image)
 {
     const auto first = codes_.lower_bound({image, 0, 0}), last = codes_.upper_bound({image, UINT64_MAX, UINT64_MAX});
@@ -155,7 +155,8 @@ std::optional<PythonStacks::Stack> PythonStacks::find(int32_t stack) const
     result.left_out = depth - shown;
     result.inner = std::min<size_t>(shown, PYTHON_INNER);
     for (size_t i = 0; i < shown; i++) {
-        // The entry has PYTHON_INNER innermost frames, followed by a ring of PYTHON_OUTER outermost frames.
+        // The table entry holds the PYTHON_INNER innermost frames, followed by a ring buffer of the PYTHON_OUTER
+        // outermost frames.
         const size_t number = i < result.inner ? i : i + result.left_out;
         const size_t at = number < PYTHON_INNER ? number : PYTHON_INNER + (number - PYTHON_INNER) % PYTHON_OUTER;
         result.frames.push_back(frame(kept, kept.frame[at]));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python stacks that the kernel side has stored by id, as named frames. A helper finds the interpreters of processes
-// (code/python_interpreter.hpp).
+// Python stacks that the kernel side has stored by id, converted to named frames. A helper process finds the
+// interpreters (code/python_interpreter.hpp).
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -24,14 +24,14 @@
 namespace gpusnoop {
 
 struct PythonFrame {
-    std::string function; // qualified since Python 3.11
-    std::string file;     // as Python reports it; empty: unknown
+    std::string function; // qualified name from Python 3.11 on
+    std::string file;     // path as Python reports it; empty if unknown
     std::optional<int64_t> line;
-    bool from_c = false; // native code runs between this frame and the Python frame that it calls
+    bool from_c = false; // true if native code runs between this frame and the next inner Python frame
 
     // "Model.forward (train.py:120)". Show it with printable().
     std::string text() const;
-    // True unless the file is in site-packages, in dist-packages or part of Python.
+    // True unless the file is part of Python or of an installed package (site-packages or dist-packages).
     bool is_of_program() const;
 };
 
@@ -43,26 +43,27 @@ public:
     // known: the BPF variable pythons_known. waits: see Reader.
     PythonStacks(const Fds& fds, volatile uint32_t& known, WaitBudget* waits = nullptr);
 
-    // Searches the process once for an interpreter. With `wait`, waits for the result, within the budget.
+    // Searches the process once for an interpreter. If `wait` is set, waits for the result, within the wait budget.
     void track(pid_t pid, bool wait = false);
-    // Applies answers. To be called at least once a second.
+    // Applies answers that have arrived. To be called at least once a second.
     void tick() { reader_.poll(); }
     void learn(std::span<const uint8_t> record); // RECORD_PYTHON_CODE
     // To be called when the process has exited or called exec.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Frees the table entries of all other stacks. Returns the ids of the native stacks that belong to `stacks`.
+    // Keeps these stacks and frees the table entries of all others. Returns the ids of the native stacks that belong to
+    // them.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
     static bool is_python(int32_t stack) { return stack >= 0 && stack & STACK_OF_PYTHON; }
     struct Stack {
         int32_t native = -1;             // id of the native stack; negative: none
         std::vector<PythonFrame> frames; // innermost first
-        size_t left_out = 0;             // number of frames that are missing after the first `inner` frames
+        size_t left_out = 0;             // number of missing frames; the gap comes after the first `inner` frames
         size_t inner = 0;
-        std::string remark; // why frames are missing
+        std::string remark; // explains why frames are missing; empty if none are
     };
-    // nullopt if the stack is unknown or no longer stored.
+    // Returns nullopt if the stack is unknown or no longer stored.
     std::optional<Stack> find(int32_t stack) const;
     // The role of a native code address.
     enum class Native : uint8_t {

@@ -12,21 +12,22 @@ namespace {
 constexpr uint64_t piece_size = 1 << 20;
 constexpr uint64_t searched_max = 1 << 30;     // bytes of code per pass; cuBLASLt 13.0 has 110 MB
 constexpr uint64_t decoded_max = 32 << 20;     // bytes in total
-constexpr uint32_t longest_window = 512;       // maximum bytes between two calls of one function
-constexpr uint32_t first_window = 128;         // bytes before the first call that are decoded
+constexpr uint32_t longest_window = 512;       // maximum bytes between two calls to the same function
+constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
 constexpr uint64_t max_names_read = 128 << 20; // bytes in total, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max = 64 << 10; // functions of which calls are collected, to identify one
-constexpr size_t trials = 64;            // calls per function that are examined to identify the function
-constexpr size_t candidates_max = 8;     // functions that are examined, those with the most calls
+constexpr size_t targets_max =
+    64 << 10;                        // functions whose calls are collected, to find the searched function among them
+constexpr size_t trials = 64;        // calls examined per function
+constexpr size_t candidates_max = 8; // functions examined, starting with those called most
 
-// Argument numbers of __cudaRegisterFunction and __cudaGetKernel.
+// Positions of the arguments of __cudaRegisterFunction and __cudaGetKernel, counted from 0.
 constexpr size_t stub_argument = 1;
 constexpr size_t name_argument = 3;
 constexpr size_t variable_argument = 0;
 
-// The functions of each API. HIP 5 to 7 needs only one, because HIP's handles are variables themselves, which the
-// loader makes read-only.
+// Functions whose calls are searched for. In HIP 5 to 7, registration is enough, because a handle is the address of a
+// variable, which the loader makes read-only.
 constexpr std::string_view functions_of_cuda[] = {"__cudaRegisterFunction", "__cudaGetKernel"};
 constexpr std::string_view functions_of_hip[] = {"__hipRegisterFunction"};
 enum Function : size_t { register_function, get_kernel };
@@ -40,9 +41,9 @@ bool is_kernel_name(std::string_view name)
     });
 }
 
-// The addresses through which a file's code calls a function.
+// Addresses by which a file's code can call a function.
 struct Target {
-    std::set<uint64_t> entries; // the function itself, and linker stubs that jump to it
+    std::set<uint64_t> entries; // the function itself, and the linker stubs that jump to it
     std::set<uint64_t> slots;   // pointers to the function
 
     bool empty() const { return entries.empty() && slots.empty(); }
@@ -107,7 +108,7 @@ private:
     uint64_t names_read_ = 0;
 };
 
-// Visits all code in pieces. They overlap by the length of an instruction, so that none is missed.
+// Visits all code in pieces, which overlap so that no instruction is missed.
 template<class Search>
 void Scan::each_piece(Search search) const
 {
@@ -160,7 +161,7 @@ std::optional<uint64_t> Scan::value(const Argument& argument) const
     return known != pointers_.end() ? std::optional(known->second) : std::nullopt;
 }
 
-// True if these may be the arguments of this function. Loaded pointers whose values are not known yet are accepted,
+// True if these may be the arguments of a call to the function. Accepts loaded pointers whose values are not known yet,
 // because all pointers are resolved together later.
 bool Scan::fits(Function function, const Decoder::Arguments& arguments)
 {
@@ -184,7 +185,7 @@ std::string Scan::name_at(uint64_t address)
     return name;
 }
 
-// previous: the address after the previous call; 0 if there is none.
+// previous: address of the instruction after the previous call; 0 if there is none.
 Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 {
     const auto attempt = [&](uint64_t window) -> std::optional<Site> {
@@ -199,8 +200,8 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
     if (previous != 0 && address - previous <= longest_window)
         if (const auto site = attempt(address - previous))
             return *site;
-    // Code can only be decoded forward, so every start is tried. Decoding from a wrong start soon synchronizes with the
-    // instructions, or finds no arguments.
+    // Code can be decoded only forward, so every start is tried. After a wrong start, the decoder soon falls into step
+    // with the instructions, or finds no arguments.
     for (uint64_t window = std::min<uint64_t>(first_window, address); window > 0; window--)
         if (const auto site = attempt(window))
             return *site;
@@ -209,7 +210,7 @@ Site Scan::read_site(uint64_t address, uint64_t previous, Function function)
 
 std::vector<Site> Scan::sites_of(const Target& target, Function function)
 {
-    std::vector<std::pair<uint64_t, uint64_t>> calls; // each the address of a call and the address after it
+    std::vector<std::pair<uint64_t, uint64_t>> calls; // address of a call, address of the next instruction
     if (!target.empty())
         each_piece([&](const Code& code) {
             decoder_.branches(code, [&](const Branch& b) {
@@ -236,7 +237,8 @@ std::optional<Branch> Scan::call_after(uint64_t address)
     return decoded_ <= decoded_max / 2 ? decoder_.first_call({code, address}) : std::nullopt;
 }
 
-// The most often called function for which at least three quarters of the examined calls have valid arguments.
+// Returns the most often called function, provided that at least three quarters of its examined calls have valid
+// arguments.
 Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts_by_target, Function function)
 {
     std::vector<std::pair<size_t, uint64_t>> candidates;
@@ -255,7 +257,7 @@ Target Scan::most_called(const std::map<uint64_t, std::vector<uint64_t>>& starts
     return {};
 }
 
-// Finds the function in a file without symbols, by an argument: its calls pass -1 as the maximum of threads per block.
+// Finds __cudaRegisterFunction in a file without symbols: its calls pass -1 as the maximum number of threads per block.
 Target Scan::find_register_function()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -271,7 +273,7 @@ Target Scan::find_register_function()
     return most_called(calls, register_function);
 }
 
-// Finds the function in a file without symbols, by its arguments: the addresses of a variable and of a registered stub.
+// Finds __cudaGetKernel in a file without symbols: its calls pass the addresses of a variable and of a registered stub.
 Target Scan::find_get_kernel()
 {
     std::map<uint64_t, std::vector<uint64_t>> calls;
@@ -313,8 +315,9 @@ void Scan::read_kernels(const std::vector<Site>& sites)
     drop_repeated();
 }
 
-// Keeps one registration per stub. A template kernel may be registered by each object file that it was compiled into.
-// If a stub is registered for two kernels (because the linker has folded identical code), it is ambiguous and dropped.
+// Keeps one registration per stub. A template kernel may be registered several times, by each object file that contains
+// it. A stub that is registered for two kernels is ambiguous and dropped; this happens if the linker has folded
+// identical code.
 void Scan::drop_repeated()
 {
     std::ranges::stable_sort(found_.kernels, {}, &Registration::stub);
@@ -357,7 +360,7 @@ Registrations Scan::run()
     return std::move(found_);
 }
 
-// The argument values at the call site, read from the file.
+// Returns the argument values at the call site, read from the file.
 std::optional<std::array<uint64_t, Decoder::arguments_known>> values_at(const ElfImage& image, const CallSite& site)
 {
     const auto arguments = arguments_at(image, host_decoder(), site);

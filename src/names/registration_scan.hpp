@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scan of a file's code for the calls that register kernels. The runtime may be linked dynamically or statically, and
-// the file may be stripped. The file is untrusted, so time and memory are bounded.
+// Scanner of a file's code for the calls that register kernels. The runtime may be linked dynamically or statically,
+// and the file may be stripped. The file is untrusted, so time and memory are bounded.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -13,14 +13,15 @@
 
 namespace gpusnoop {
 
-// Empty if the file registers no kernels. Throws Error if the file cannot be read.
+// Returns an empty result if the file registers no kernels. Throws Error if the file cannot be read.
 Registrations scan_registrations(const Elf& elf);
 
-// The name of a registration, read from the file. Registrations come from another process or the cache, so they are
-// checked: empty if the code at the site does not register this stub, or if the name cannot be the name of a kernel.
+// Reads the kernel name of a registration from the file. Registrations come from a helper process or the cache, so they
+// are checked: returns an empty string if the code at the site does not register this stub, or if the text is not a
+// valid kernel name.
 std::string registered_name(const ElfImage& image, const Registration& registration);
 
-// True if the code at the site stores the handle of this stub in this variable.
+// True if the code at the site stores the handle of the stub in the variable.
 bool keeps_handle(const ElfImage& image, const HandleVariable& handle);
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel registrations in a file's code: the names of host stubs, and the variables that keep the handles of stubs.
-// Addresses are the file's own virtual addresses.
+// Kernel registrations in a file's code: the names of host stubs, and the variables that hold the handles of stubs. All
+// addresses are ELF virtual addresses.
 #pragma once
 
 #include "base/fd.hpp"
@@ -13,20 +13,20 @@
 
 namespace gpusnoop {
 
-// A call, and the number of code bytes before it that set its arguments.
+// A call instruction. window: number of code bytes before the call that set its arguments.
 struct CallSite {
     uint64_t address = 0;
     uint32_t window = 0;
 };
 
-// __cudaRegisterFunction(..., stub, ..., name, ...), __hipRegisterFunction(..., variable, ..., name, ...)
+// A call of __cudaRegisterFunction(..., stub, ..., name, ...) or __hipRegisterFunction(..., variable, ..., name, ...).
 struct Registration {
     uint64_t stub = 0;
     uint64_t name = 0; // address of the name
     CallSite site;
 };
 
-// __cudaGetKernel(&variable, stub), of CUDA 13
+// A call of __cudaGetKernel(&variable, stub), which exists since CUDA 13.
 struct HandleVariable {
     uint64_t variable = 0;
     uint64_t stub = 0;
@@ -36,24 +36,24 @@ struct HandleVariable {
 struct Registrations {
     std::vector<Registration> kernels;   // sorted by stub
     std::vector<HandleVariable> handles; // sorted by variable
-    uint64_t sites = 0;                  // number of calls of __cudaRegisterFunction or __hipRegisterFunction
-    uint64_t read = 0;                   // those calls whose arguments were found; several may register one kernel
+    uint64_t sites = 0;                  // number of calls to __cudaRegisterFunction or __hipRegisterFunction
+    uint64_t read = 0; // number of these calls whose arguments were found; several calls may register the same kernel
 
     const Registration* kernel(uint64_t stub) const;
 };
 
-// Serialized form, for messages between processes and for the cache on disk.
+// Serializes registrations for messages between processes and for the cache on disk.
 std::string encode(const Registrations& registrations);
 
-// nullopt if the bytes are not valid output of encode(). The addresses in them are not checked.
+// Returns nullopt if the bytes are not valid output of encode(). Does not check the addresses.
 std::optional<Registrations> decode_registrations(std::span<const char> bytes);
 
-// Serializes to an anonymous file (memfd). Empty if the file cannot be created.
+// Serializes to an anonymous file (memfd). Returns an empty descriptor if the file cannot be created.
 Fd to_memfd(const Registrations& registrations);
 std::optional<Registrations> registrations_in(const Fd& file);
 
-// Upper bounds of the output of encode().
-inline constexpr size_t registrations_max = 1 << 18; // entries of each kind; cuBLASLt 13.0 has 32,000
+// Limits of the output of encode().
+inline constexpr size_t registrations_max = 1 << 18; // maximum entries of each kind; cuBLASLt 13.0 has 32,000
 inline constexpr size_t encoded_max = 2 * registrations_max * (3 * sizeof(uint64_t) + sizeof(uint32_t)) + 64;
 
 } // namespace gpusnoop

@@ -30,7 +30,7 @@ bool is_private(int fd, mode_t type)
     return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-// Empty if there is no build-id, because nothing else identifies a file reliably.
+// Returns an empty string if the file has no build-id, because nothing else identifies its contents reliably.
 std::string file_name(std::string_view build_id, uint64_t file_size)
 {
     const bool hex =
@@ -43,7 +43,7 @@ Directory entries_of(int folder)
     return Directory(fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
 }
 
-// Removes the oldest files until a file of `bytes` fits.
+// Removes the oldest files until a new file of this size fits.
 void make_room(int folder, uint64_t bytes)
 {
     struct CachedFile {
@@ -133,7 +133,7 @@ unsigned ScanCache::remove_unfinished() const
         const dirent* const entry = readdir(directory.get());
         if (!entry)
             break;
-        char id[129]; // Elf::build_id() has at most 64 bytes
+        char id[129]; // a build-id has at most 64 bytes, which are 128 hex digits
         unsigned long long size = 0;
         pid_t writer = 0;
         int end = 0;
@@ -152,7 +152,7 @@ namespace {
 
 constexpr std::chrono::seconds hang_timeout(30); // the disk may be slow
 constexpr uint64_t cpu_seconds = 5;              // cuBLASLt takes 1.3 s
-constexpr uint64_t memory_bytes = 256 << 20;     // in addition to the memory that the tool itself uses
+constexpr uint64_t memory_bytes = 256 << 20;     // on top of the memory that the tool itself uses
 constexpr uint32_t calls[] = {SYS_recvmsg, SYS_sendmsg};
 
 // Sends an empty answer if the file cannot be scanned.
@@ -197,7 +197,7 @@ Scanner::Scanner()
 
 bool Scanner::begin(pid_t about, const Fd& file)
 {
-    reader_.retire_idle(); // the CPU limit covers all work of a helper, so each file needs a new one
+    reader_.retire_idle(); // the CPU limit covers the whole life of a helper, so each file needs a new helper
     answer_.reset();
     is_busy_ = reader_.post(about, "scan", file.get());
     return is_busy_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache of scan results on disk, by build-id. Although other users cannot write to it, entries are validated, and each
-// registration is checked against its file before use (registered_name()).
+// On-disk cache of scan results, by build-id. Other users cannot write to it. Nevertheless, entries are validated, and
+// each registration is checked against its file before use (registered_name()).
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,18 +18,18 @@ namespace gpusnoop {
 
 class ScanCache {
 public:
-    // folder: created when the first entry is written. If the path is empty, or if other users can access the folder,
-    // nothing is cached.
+    // folder: path of a folder, which is created when the first entry is written. Nothing is cached if the path is
+    // empty or if other users can access the folder.
     explicit ScanCache(std::string folder) : path_(std::move(folder)) {}
 
-    // $CACHE_DIRECTORY (systemd), else /var/cache/gpusnoop for root, else $XDG_CACHE_HOME/gpusnoop or
-    // ~/.cache/gpusnoop.
+    // Returns $CACHE_DIRECTORY (set by systemd), or else /var/cache/gpusnoop for root, or else $XDG_CACHE_HOME/gpusnoop
+    // or ~/.cache/gpusnoop.
     static std::string default_folder();
 
     std::optional<Registrations> find(std::string_view build_id, uint64_t file_size) const;
     void keep(std::string_view build_id, uint64_t file_size, const Registrations& registrations) const;
 
-    // Removes temporary files of killed processes. Returns the number of removed files.
+    // Removes temporary files that killed processes have left. Returns the number of removed files.
     unsigned remove_unfinished() const;
 
     // Limits of the folder, in bytes and files. Beyond them, the oldest files are removed.
@@ -42,15 +42,16 @@ private:
     std::string path_;
 };
 
-// Scans files for kernel registrations, one at a time, in a sandboxed helper with a CPU limit. The tracing thread
-// cannot wait for a library of a gigabyte on a slow disk, and the file is untrusted. The helper's answer is validated.
+// Scans files for kernel registrations, one at a time. Runs in a sandboxed helper process with a CPU limit, because the
+// file is untrusted, and because the tracing thread cannot wait for a library of a gigabyte on a slow disk. The
+// helper's answer is validated.
 class Scanner {
 public:
     Scanner();
 
-    // True if the files of this process are not scanned any more, because they have made helpers hang or crash.
+    // True if files of this process are no longer scanned, because they have made helpers hang or crash.
     bool is_blocked(pid_t about) { return reader_.is_blocked(about); }
-    // about: a process that maps the file. Returns false if no helper accepts the scan now.
+    // about: a process that maps the file. Returns false if no helper can start the scan now.
     bool begin(pid_t about, const Fd& file);
     // True once the scan has ended or timed out. Never waits.
     bool ended();

@@ -13,15 +13,15 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_kept_names = 100'000; // sum over all images
-constexpr size_t max_kept_name = 1024;     // bytes; longer names are kept for one second only
+constexpr size_t max_kept_names = 100'000; // total for all images
+constexpr size_t max_kept_name = 1024;     // bytes; longer names are cached for one second only
 constexpr size_t passing_max = 4096;       // per image
 constexpr std::chrono::seconds passing_time(1);
 
 bool is_of_cuda(std::string_view function, std::string_view file)
 {
     constexpr auto is_upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-    for (const std::string_view prefix : {"cuda", "cu"}) // the runtime may be linked statically
+    for (const std::string_view prefix : {"cuda", "cu"}) // the CUDA runtime may be linked statically
         if (function.size() > prefix.size() && function.starts_with(prefix) && is_upper(function[prefix.size()]))
             return true;
     return file.starts_with("(libcuda");
@@ -42,14 +42,14 @@ std::vector<std::string> StackNames::frames(const ImageId& image, std::span<cons
         return {};
     make_room();
     Image& known = images_[image];
-    // Ask again once a second: the helper does not read the mappings more often.
+    // Ask again only once a second, because the helper does not read the mappings more often.
     const auto now = std::chrono::steady_clock::now();
     if (now - known.passing_since >= passing_time || known.passing.size() >= passing_max) {
         known.passing.clear();
         known.awaited.clear();
         known.passing_since = now;
     }
-    // If an answer has no room for all names, ask for the rest.
+    // If the answer had no room for all names, ask for the rest.
     for (size_t unknown = SIZE_MAX;;) {
         StackQuestion question{.image = image};
         size_t all = 0;
@@ -85,8 +85,8 @@ const std::string* StackNames::Image::find(const Key& key) const
     return nullptr;
 }
 
-// Sends a question without waiting for the answer. The next call of frames() would be too late, because the process may
-// exit before.
+// Sends a question without waiting for the answer. The question cannot be left to the next call of frames(), because
+// the process may exit before it.
 void StackNames::ask_for_later(Image& image, const StackQuestion& question)
 {
     const auto key_of = [&](const uint64_t& address) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symbolizer of user stack addresses: "symbol+0x1f (libfoo.so)". A helper looks the names up (UserSymbols), because the
-// process controls the files. The names are cached here.
+// Symbolizer of user stack addresses: "symbol+0x1f (libfoo.so)". A helper process looks up the names (UserSymbols),
+// because the files belong to the traced process and cannot be trusted. This class caches the names.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -19,8 +19,8 @@ namespace gpusnoop {
 
 struct StackQuestion;
 
-// The function in these frames that called CUDA, shortened and with its file: "train::step (train)". Empty if the
-// function has no name.
+// Returns the function in these frames that called CUDA, shortened, with its file: "train::step (train)". Returns an
+// empty string if the function has no name.
 std::string calling_function(std::span<const std::string> frames);
 
 class StackNames {
@@ -28,11 +28,11 @@ public:
     explicit StackNames(WaitBudget* waits = nullptr); // see Reader
 
     // addresses: the innermost address, followed by return addresses. Addresses whose names are unknown, or not known
-    // yet, are shown as "0x...". Addresses after the last address in code are dropped, because the stack walk had left
-    // the stack. The process controls the names: show them with printable().
+    // yet, are shown as "0x...". Addresses after the last address in code are dropped, because they did not come from
+    // the stack. The traced process controls the names, so show them with printable().
     std::vector<std::string> frames(const ImageId& image, std::span<const uint64_t> addresses);
 
-    // Applies late answers, and replaces a helper that hangs. To be called at least once a second.
+    // Applies answers that arrive late, and replaces a helper that hangs. To be called at least once a second.
     void tick() { reader_.poll(); }
 
     void forget(const ImageId& image);
@@ -44,8 +44,9 @@ private:
 
         uint64_t generation = 0;            // StackAnswer::generation
         std::map<Key, std::string> lasting; // names that are kept until the generation changes
-        std::map<Key, std::string> passing; // names kept for one second only, as a file may be mapped there later
-        std::set<Key> awaited;              // addresses sent to the helper in this second, without waiting
+        std::map<Key, std::string>
+            passing;           // names that are kept for one second only, as a file may be mapped there later
+        std::set<Key> awaited; // addresses sent to the helper in this second whose answers nothing waits for
         std::chrono::steady_clock::time_point passing_since;
     };
 

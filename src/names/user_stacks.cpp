@@ -18,11 +18,12 @@
 namespace gpusnoop {
 namespace {
 
-constexpr std::chrono::milliseconds waits_at_begin{50};    // for all processes; short, as no calls are read meanwhile
+constexpr std::chrono::milliseconds waits_at_begin{
+    50}; // total for all processes; short, because no calls are read meanwhile
 constexpr uint64_t user_addresses_end = uint64_t{1} << 56; // 56 bits with five levels of page tables, 47 with four
 
-// Appends addresses up to the first invalid one. If code has no frame pointers, the addresses after it do not belong to
-// the stack.
+// Appends addresses up to the first invalid one. In code without frame pointers, the kernel's stack walk goes astray
+// and may produce invalid addresses.
 template<class Address>
 void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walked)
 {
@@ -33,8 +34,8 @@ void append_code(std::vector<uint64_t>& addresses, std::span<const Address> walk
     }
 }
 
-// The callers in a copy of the stack. If the copy ends before the stack does, the callers found by frame pointers
-// continue it, if they include its last caller.
+// Returns the callers in a copy of the stack. If the copy is cut short, appends the outer callers found by frame
+// pointers, provided that these include the last caller in the copy.
 std::vector<uint64_t> joined_callers(const CopiedStacks::Stack& copy, std::span<const uint64_t> by_frame_pointers)
 {
     std::vector<uint64_t> all = copy.callers;
@@ -167,7 +168,7 @@ std::set<int32_t> UserStacks::keep(const std::set<int32_t>& stacks)
     return native;
 }
 
-// Frees the table entries of the stacks that are not kept, so that the kernel side can reuse them.
+// Frees the table entries of stacks for which kept() is false, so that the kernel side can reuse the entries.
 void UserStacks::free_windows(const std::function<bool(int32_t stack)>& kept) const
 {
     window_stack found{};
@@ -193,8 +194,8 @@ void UserStacks::forget(const ImageId& image)
         python_->forget(image);
 }
 
-// The caller, followed by the return addresses that frame pointers lead to. The first entry of the kernel's trace is
-// skipped, because it is the probed function or the caller.
+// Returns the caller, followed by the return addresses found by frame pointers. Skips the first entry of the kernel's
+// trace, because it is the probed function or the caller.
 std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t caller) const
 {
     std::vector<uint64_t> addresses;
@@ -218,9 +219,9 @@ std::vector<uint64_t> UserStacks::by_frame_pointers(int32_t stack, uint64_t call
     return addresses;
 }
 
-// Replaces each native frame of the interpreter loop by the Python frames that it runs. A frame with from_c, unless it
-// is the first, belongs to the next outer loop. If the copy of the stack ends before all Python frames are shown, the
-// rest is appended.
+// Replaces each native frame of the interpreter loop by the Python frames that it runs. A loop's frames end before the
+// next frame that has from_c set, because that frame belongs to the next outer loop. If the copy of the stack ends
+// before all Python frames are shown, the other Python frames are appended.
 Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& stack, std::span<const uint64_t> native)
 {
     Frames frames;
@@ -244,7 +245,7 @@ Frames UserStacks::with_python(const ImageId& image, const PythonStacks::Stack& 
         if (kind == PythonStacks::Native::loop)
             python(false);
         if (next == stack.frames.size() && !view_.native && kind != PythonStacks::Native::other && next)
-            break; // the remaining frames belong to the start of the interpreter
+            break; // the remaining native frames started the interpreter
     }
     python(true);
     if (!stack.remark.empty())
@@ -282,8 +283,8 @@ Frames UserStacks::frames(const ImageId& image, int32_t stack, uint64_t caller)
     const auto python = python_ ? python_->find(stack) : std::nullopt;
     const int32_t walked = !PythonStacks::is_python(stack) ? stack : python ? python->native : -1;
     std::vector<uint64_t> native = by_frame_pointers(walked, caller);
-    // If a stack has Python frames, the kernel side has stored the copy under the id of that stack. If the thread runs
-    // no Python, the copy is stored under the id of the native stack.
+    // If the thread runs Python, the copy is stored under the id of the Python stack, else under the id of the native
+    // stack.
     if (const CopiedStacks::Stack* const copy = copies_.find(walked >= 0 ? walked : stack);
         copy && (!kernel_.starts_in_probe || copy->callers.front() == caller))
         native = joined_callers(*copy, native);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// User stacks that the kernel side has stored by id, as printable frames. Python frames replace the interpreter's
-// native frames. Native frames come from a copy of the stack or, if there is no copy, from frame pointers.
+// User stacks that the kernel side has stored by id, converted to printable frames. Python frames replace the
+// interpreter's native frames. Native frames come from a copy of the stack or, if there is no copy, from frame
+// pointers.
 #pragma once
 
 #include "base/bpf_object.hpp"
@@ -29,8 +30,8 @@ namespace gpusnoop {
 // Display options for stacks.
 struct StackView {
     bool native = false;             // also show the interpreter's own frames
-    uint32_t depth = 0;              // frames per stack; 0: all
-    std::vector<std::string> skip{}; // globs of files that are not the program's own code
+    uint32_t depth = 0;              // maximum number of frames per stack; 0: all
+    std::vector<std::string> skip{}; // globs for files that do not count as the program's own code
 };
 
 // The place in a program that made a call.
@@ -43,47 +44,49 @@ struct CodePlace {
 
 class UserStacks {
 public:
-    // Maps and variables of the kernel side; -1: there is no such map.
+    // Map descriptors (-1 if the map does not exist) and variables of the kernel side.
     struct Kernel {
         int stacks = -1;
         int window_stacks = -1;
-        std::optional<PythonStacks::Fds> python{}; // nullopt: Python is not followed
+        std::optional<PythonStacks::Fds> python{}; // nullopt if Python frames are not recorded
         volatile uint32_t* pythons_known = nullptr;
         bool starts_in_probe = true; // stacks start in a probed function, whose caller is recorded separately
     };
-    // To be called before the programs are loaded. stacks: size of the table of Python stacks, a power of two. If 0,
-    // Python is not followed, and the table is not created.
+    // Call this before loading the programs. stacks: size of the table of Python stacks, a power of two. If it is 0,
+    // Python frames are not recorded, and the table is not created.
     static void follow_python(const BpfObject& bpf, uint32_t stacks);
-    // As follow_python(), for the table of native stacks, of which each is copied once.
+    // Like follow_python(), but for the table of native stacks whose contents have been copied.
     static void follow_windows(const BpfObject& bpf, uint32_t stacks);
-    // To be called after loading. stacks: name of the map with the kernel's stack traces.
+    // Call this after loading the programs. stacks: name of the map of stack traces.
     static Kernel kernel_of(const BpfObject& bpf, const char* stacks);
     // True if the kernel has bpf_loop() (Linux 5.17).
     static bool can_follow_python();
 
     explicit UserStacks(const Kernel& kernel, StackView view = {}, WaitBudget* waits = nullptr); // waits: see Reader
 
-    // Finds the Python interpreters of targets (-p) before their calls are traced, and waits for each result.
+    // Finds the Python interpreters of the target processes (-p) before their calls are traced, and waits for the
+    // results.
     void begin(std::span<const pid_t> targets);
-    // Finds the interpreters of all running processes that may make traced calls. Other processes are tracked from
-    // their first call on. wait: waits for the results, up to 50 ms in total.
+    // Finds the interpreters of all running processes that may make traced calls. Processes that start later are
+    // tracked from their first call on. wait: wait for the results, at most 50 ms in total.
     void track(const std::vector<pid_t>& running, bool wait);
-    // record: a record in the ring buffer. Returns false if the caller must handle the record, too.
+    // record: a record from the ring buffer. Returns false if the caller must also handle the record.
     bool learn(uint32_t type, std::span<const uint8_t> record);
     void tick();
     uint64_t mismatches_since_last() { return copies_.mismatches_since_last(); } // see CopiedStacks
     // To be called when the process has exited or called exec. Its stacks may still be shown.
     void on_exit(pid_t pid);
     void forget(const ImageId& image);
-    // Forgets all other stacks. Returns the ids of native stacks that belong to `stacks` and must be kept, too.
+    // Keeps these stacks and forgets all others. Returns the ids of native stacks that belong to them and must also be
+    // kept.
     std::set<int32_t> keep(const std::set<int32_t>& stacks);
 
-    // Looks up the names of a stack that a later report will show, because that works only while the process runs.
+    // Looks up the names in a stack early, for a later report, because that works only while the process runs.
     void expect(const ImageId& image, int32_t stack);
     // Names can be looked up only while the process runs (see expect()).
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
-    // The innermost Python frame in the program's own code, or else the native function that called CUDA.
+    // Returns the innermost Python frame in the program's own code, or else the native function that called CUDA.
     CodePlace place(const ImageId& image, int32_t stack, uint64_t caller);
 
 private:

@@ -25,7 +25,7 @@
 namespace gpusnoop {
 namespace {
 
-// Limits against hostile processes and files. Normal ones stay far below them.
+// Limits that protect against hostile processes and files. Normal processes and files stay far below them.
 constexpr size_t max_images = 64;
 constexpr size_t max_name = 4096;
 constexpr off_t max_file_size = off_t(4) << 30;
@@ -33,9 +33,9 @@ constexpr uint64_t max_tables = 192 << 20;       // bytes of symbols and names i
 constexpr uint64_t max_section_names = 64 << 10; // bytes
 constexpr uint64_t max_debugdata = 256 << 10;    // bytes of .gnu_debugdata, compressed
 constexpr uint64_t max_unpacked = 16 << 20;      // bytes of .gnu_debugdata, unpacked; also the decoder's memory limit
-constexpr int max_nesting = 32;                  // symbols that a lookup examines, as they may be nested
+constexpr int max_nesting = 32; // symbols examined per lookup, because the ranges of symbols may be nested
 constexpr std::chrono::seconds refresh_interval(1);
-constexpr std::string_view vdso_name = "[vdso]"; // differs from all paths, which begin with a slash
+constexpr std::string_view vdso_name = "[vdso]"; // cannot equal a path, because paths begin with a slash
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }
@@ -49,7 +49,7 @@ std::string_view content(Elf_Scn* section)
     return data && data->d_buf ? std::string_view(static_cast<const char*>(data->d_buf), data->d_size) : "";
 }
 
-// Unpacks the data, as libdw will do later, because the size in its header may be wrong.
+// Unpacks the data to measure it, as libdw will do later, because the size in the header may be false.
 bool unpacks_within_limit(std::string_view packed)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
@@ -69,7 +69,8 @@ bool unpacks_within_limit(std::string_view packed)
 }
 
 // Reads the tables that libdw will use and returns their size. Returns 0 if there are none, if they exceed the budget,
-// or if libdw could need too long: for compressed tables, and for broken ones, because it would search the whole file.
+// or if libdw could take too long. That is so for compressed tables, and for broken tables, because libdw would search
+// the whole file.
 uint64_t read_tables(::Elf* elf, uint64_t budget)
 {
     size_t names = 0;
@@ -100,7 +101,7 @@ uint64_t read_tables(::Elf* elf, uint64_t budget)
     return bytes;
 }
 
-// The string table that libdw uses: that of .symtab, or else of .dynsym.
+// Returns the string table that libdw uses: the one that .symtab refers to, or else the one that .dynsym refers to.
 std::string_view names_of(::Elf* elf)
 {
     for (const Elf64_Word type : {SHT_SYMTAB, SHT_DYNSYM})
@@ -110,7 +111,7 @@ std::string_view names_of(::Elf* elf)
     return {};
 }
 
-// This process's vDSO, which is the same in all processes.
+// Returns this process's vDSO. All processes have the same vDSO.
 std::span<char> vdso()
 {
     auto* const header = reinterpret_cast<Elf64_Ehdr*>(getauxval(AT_SYSINFO_EHDR)); // NOLINT(performance-no-int-to-ptr)
@@ -126,10 +127,11 @@ public:
         uint64_t end = 0;
         std::string_view name; // ends at a zero, or at "@VERSION"
         unsigned rank = 0;     // symbol_rank()
-        bool label = false;    // a symbol without a size (from assembly), which reaches to the next symbol
+        bool label = false;    // a symbol without a size (from assembly); its range ends at the next symbol
     };
 
-    // Reads at most `budget` bytes of tables. The file may be closed afterwards, because nothing is read later.
+    // Reads at most `budget` bytes of tables. The file may be closed afterwards, because all that is needed has been
+    // read.
     SymbolFile(ElfHandle elf, uint64_t budget)
     {
         size_t count = 0;
@@ -162,7 +164,7 @@ private:
         static constexpr Dwfl_Callbacks callbacks = {
             [](auto*, void** handle, auto*, auto, auto**, ::Elf** to) {
                 *to = static_cast<ElfHandle*>(*handle)->release();
-                return -1; // there is no descriptor that libdw should close
+                return -1; // tells libdw that there is no descriptor to close
             },
             [](auto*, auto**, auto*, auto, auto*, auto*, auto, auto**) { return -1; }, nullptr, nullptr};
         dwfl_.reset(dwfl_begin(&callbacks));
@@ -197,7 +199,7 @@ private:
             const uint64_t size = label ? code->sh_addr + code->sh_size - s.st_value : s.st_size;
             symbols_.push_back({start - bias, start - bias + size, names.substr(at, max_name), symbol_rank(s), label});
         }
-        // The largest of several symbols with the same rank comes first.
+        // Among symbols with the same start and rank, the largest comes first.
         std::ranges::stable_sort(symbols_, {}, [](const Symbol& s) { return std::tuple(s.start, s.rank, ~s.end); });
         const auto alias = [](const Symbol& a, const Symbol& b) { return a.start == b.start; };
         symbols_.erase(std::unique(symbols_.begin(), symbols_.end(), alias), symbols_.end());
@@ -208,7 +210,8 @@ private:
     std::vector<Elf64_Phdr> segments_;
     uint64_t table_bytes_ = 0;
     std::unique_ptr<Dwfl, End> dwfl_; // owns the names
-    std::vector<Symbol> symbols_;     // sorted by start, because dwfl_module_addrinfo() would scan all symbols
+    std::vector<Symbol>
+        symbols_; // sorted by start and used instead of dwfl_module_addrinfo(), which would scan all symbols
 };
 
 // Generations start at the current time, so that they differ from the generations of earlier helpers.
@@ -289,7 +292,7 @@ UserSymbols::Place UserSymbols::locate(pid_t pid, Image& image, uint64_t address
         return {};
     Place place{&*mapping, mapping->file_offset + (address - mapping->start), {}, 0};
     if (!mapping->executable)
-        return place; // the file may be a device, which must not be opened
+        return place; // the mapping may be of a device, which must not be opened
     const std::pair key(mapping->device, mapping->inode);
     auto file = image.files.find(key);
     if (file == image.files.end())
@@ -328,7 +331,8 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     try {
         if (file)
             const Elf checked(Fd(fcntl(file.get(), F_DUPFD_CLOEXEC, 0)));
-        // ELF_C_READ, because a mapped file would raise SIGBUS if its owner truncated it.
+        // ELF_C_READ does not map the file: access to a mapped file raises SIGBUS if another process truncates the
+        // file.
         ElfHandle elf(file ? elf_begin(file.get(), ELF_C_READ, nullptr) : elf_memory(vdso().data(), vdso().size()));
         auto opened = std::make_shared<const SymbolFile>(std::move(elf), budget);
         files_[key] = opened;
@@ -338,7 +342,8 @@ std::shared_ptr<const SymbolFile> UserSymbols::open(pid_t pid, const Mapping& ma
     }
 }
 
-// Reads the mappings again, at most once per refresh_interval. Returns false if nothing has changed.
+// Reads the mappings again, at most once per refresh_interval. Returns false if they have not changed or are
+// unreadable.
 bool UserSymbols::refresh(pid_t pid, Image& image)
 {
     const auto now = std::chrono::steady_clock::now();
