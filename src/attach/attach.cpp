@@ -18,11 +18,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr ScanQueue::Clock::duration tick_budget = 50ms; // meanwhile, signals and reports are delayed
-// If scans make no progress for this long, or take five times as long in total, tracing begins before they have ended.
-// Longer than the hang timeout of helpers, because calls of unscanned processes are lost.
+constexpr ScanQueue::Clock::duration tick_budget = 50ms; // limits the delay of signals and reports
+// Tracing begins before all scans have ended if no scan makes progress for this long, or if they take five times as
+// long in total. Calls of unscanned processes are lost, so this is longer than the hang timeout of helpers.
 constexpr std::chrono::milliseconds stall_timeout = 4s;
-// A driver that forwards calls loads the second driver within this time; most do so at once.
+// Time within which a driver that forwards calls loads the second driver. Most load it at once.
 constexpr ScanQueue::Clock::duration second_driver_window = 2s;
 
 } // namespace
@@ -41,7 +41,7 @@ Attacher::~Attacher()
     try {
         detach(extract_links());
     } catch (const std::bad_alloc&) {
-        // Out of memory for the list: the destructors of the attachments detach the links one by one.
+        // Without memory for the list, the destructors of the attachments detach the links one by one.
     }
 }
 
@@ -128,8 +128,8 @@ Attacher::Attached Attacher::attach_waiting()
 
 void Attacher::scan_at_start()
 {
-    // Installed drivers get their probes before a process maps them. For a cgroup this is not possible, because its
-    // future members are unknown.
+    // Probes are attached to installed drivers before a process maps them. For a cgroup this is not possible, because
+    // its future members are unknown.
     std::vector<Targets::Scan> scans;
     for (pid_t pid : scope_.processes())
         scans.push_back({pid});
@@ -167,8 +167,8 @@ void Attacher::attach_at_start()
         };
         system_wide_ |= static_cast<size_t>(std::ranges::count_if(all, uses_cuda)) > options_.members_max;
     }
-    // Installed drivers get probes before the processes that map them are known. Until then, any of them may forward
-    // calls to another.
+    // Probes are attached to installed drivers before the processes that map them are known. Until then, any of these
+    // drivers may forward calls to another driver.
     second_driver_until_[0] = ScanQueue::Clock::time_point::max();
     update_forwarding();
     for (const Targets::Found& found : all) {
@@ -190,7 +190,7 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
         const auto now = ScanQueue::Clock::now();
         if (const auto search = second_driver_until_.find(pid); search != second_driver_until_.end())
             search->second = now + second_driver_window;
-        if (!found.held) // scans of held processes are not rate-limited, because the process waits for the scan
+        if (!found.held) // a paused process waits for its scan, so that scan is not rate-limited
             scan_queue_.scanned(pid, found.took, now);
         if (found.held && found.complete)
             options_.release(*found.held);
@@ -228,7 +228,8 @@ Attacher::Attached Attacher::apply(const Targets::Found& found)
     return attached;
 }
 
-// Called before the file gets its probes, so that a call that passes through two drivers is not counted twice.
+// Must be called before probes are attached to the file, so that a call that passes through two drivers is not counted
+// twice.
 void Attacher::note_driver(const CudaFile& file, const Targets::Found& found)
 {
     if (!file.is_driver() || found.installed)
@@ -362,15 +363,15 @@ bool Attacher::link_all(Attachment& attachment)
         Links made;
         extract_links(attachment, made);
         attachment.refused = true;
-        // Not reported if the process has exited meanwhile.
+        // If the process has exited meanwhile, the error is not reported.
         if (pid == 0 || (process_name(pid) && !other_running_thread(pid)))
             targets_.complain(error.what());
         return false;
     }
 }
 
-// Throws Error if the file's probes need more descriptors than are left. Checked before the first probe, because with
-// half of the probes, half of the calls would be counted.
+// Throws Error if the file's probes need more descriptors than are available. Called before the first probe is
+// attached, because with half of the probes only half of the calls would be counted.
 void Attacher::check_descriptors(const CudaFile& file) const
 {
     constexpr size_t reserve = 16; // descriptors for other purposes
@@ -398,7 +399,7 @@ void Attacher::link(const Hook& hook, Attachment& attachment)
     try {
         linker_.attach(hook, {*attachment.file, attachment.pid}, links_of(hook, attachment));
     } catch (const FileSuspended&) {
-        // Its links were detached before the exception.
+        // The links of the file were detached before the exception was thrown.
     }
     linking_ = nullptr;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the probes: decides which files are probed and for which processes, and owns the links.
+// Attaches the probes: decides which files are probed for which processes, and owns the links.
 #pragma once
 
 #include "attach/links.hpp"
@@ -27,26 +27,27 @@ class Attacher {
 public:
     struct Options {
         Tier tier = Tier::session;
-        bool count_runtime = false;         // see Targets
+        bool count_runtime = false;         // see Targets::Targets()
         bool filter_at_attach = true;       // false if the kernel's own pid filter is unreliable (tier.hpp)
         std::function<void()> step = [] {}; // called between slow steps; may throw to abort
-        // Called before a file gets its probes.
+        // Called before probes are attached to a file.
         std::function<void(size_t functions, const std::string& path)> attaching{};
         bool by_process = false; // per-process probes even without a filter, so that pause() can act on one process
-        // If processes may join the scope later: maximum number of processes with probes of their own. With more,
+        // Maximum number of processes with per-process probes if processes may join the scope later. If more join, the
         // probes become system-wide.
         size_t members_max = 16;
-        std::function<void(uint64_t id)> release{}; // resumes a process passed to scan_held()
+        std::function<void(uint64_t id)> release{}; // resumes a process that scan_held() queued
         // Called at each step of the switch to system-wide probes (bpf/shared/probe.h).
         std::function<void(attach_phase)> set_phase;
         std::function<void(uint64_t)> set_forwarding_files{}; // see forwarding_files, bpf/base/probe.bpf.h
-        bool filter_second = false; // the programs filter system-wide probes by process (bpf/base/probe.bpf.h)
+        // If true, the BPF programs filter the system-wide probes by process (bpf/base/probe.bpf.h).
+        bool filter_second = false;
         // Returns false if system-wide probes would harm untraced processes.
         std::function<bool()> may_attach_system_wide = [] { return true; };
     };
 
-    // Construct it after the BPF object is opened and before it is loaded, because it chooses the programs and their
-    // attach types.
+    // Construct it after the BPF object is opened and before it is loaded, because the constructor chooses which
+    // programs are loaded and their attach types.
     Attacher(bpf_object* object, std::span<const Probe> probes, std::vector<Hook> hooks, const Scope& scope,
              Options options);
     ~Attacher();
@@ -56,19 +57,19 @@ public:
     // Queues a process that may have mapped a new file. attach_waiting() scans the process once, however often it was
     // queued.
     void scan(pid_t pid);
-    // Queues a process that is held in a system call. Options::release is called with its id once its new file, or
-    // every file that it maps, has probes.
+    // Queues a process that is paused in a system call. Once its new file, or every file that it maps, has probes,
+    // Options::release is called with the id of the pause (Held::id).
     void scan_held(Targets::Held held) { held_.push_back(std::move(held)); }
     struct Attached {
-        bool added = false;        // a file got probes
+        bool added = false;        // probes were attached to a file
         std::optional<pid_t> user; // the last process found to map a probed file
     };
-    // Attaches to the files found so far, and starts the scans that are due. Does not wait for scans. Call it again
-    // when descriptor() is readable.
+    // Attaches to the files found so far, and starts the queued scans that are due. Does not wait for scans to finish.
+    // Call it again when descriptor() is readable.
     Attached attach_waiting();
     int descriptor() const { return targets_.descriptor(); }
-    // Scans all processes in scope, and the installed drivers that they would load. Slow scans are left to
-    // attach_waiting(). The BPF programs need not be loaded yet.
+    // Scans all processes in scope, and the installed drivers that they would load. attach_waiting() repeats scans that
+    // do not finish in time. The BPF programs need not be loaded yet.
     void scan_at_start();
     // Attaches to the files that scan_at_start() found.
     void attach_at_start();
@@ -77,10 +78,10 @@ public:
     // Detaches from files that no process uses any more.
     void release_unused();
 
-    // Detaches from files that writers have opened or written. Writers are blocked until then. attach_waiting() calls
-    // this too; call it also during long operations.
+    // Detaches from files that another program has opened for writing or has written. If the file has a lease, the
+    // kernel blocks the writer until then. attach_waiting() calls this function; call it during long operations, too.
     void yield_to_writers(bool thorough = false);
-    // Messages about overwritten files; each is returned once.
+    // Returns the new messages about overwritten files.
     std::vector<std::string> drain_remarks() { return std::exchange(remarks_, {}); }
 
     // Processes known to map a file whose calls are counted.
@@ -94,7 +95,7 @@ public:
     void main_thread_replaced(pid_t pid);
     // Detaches the probes of an exited process.
     void forget(pid_t pid);
-    // True if every process has the probes; the BPF programs then filter by process.
+    // True if the probes are system-wide. The BPF programs then filter by process.
     bool is_system_wide() const { return system_wide_; }
     // True if the process has probes of its own.
     bool attached_to(pid_t pid) const;
@@ -103,20 +104,20 @@ public:
     void attach_name_probes(bool on);
     bool name_probes_attached() const { return name_probes_attached_; }
 
-    // Detaches or reattaches the probes of sampled calls (Hook::sampled) of a group: one process or, if probes are
-    // system-wide, all processes. pause() waits for an RCU grace period.
+    // Detach and reattach the probes of sampled calls (Hook::sampled) in a group. A group is one process or, if probes
+    // are system-wide, all processes. pause() waits for an RCU grace period.
     void pause(pid_t group);
     void resume(pid_t group);
     pid_t group_of(pid_t pid) const { return process_filter(pid); }
 
     const Targets& targets() const { return targets_; }
-    // Files that could not be probed, with the reasons. Not errors, because any process can make such a file.
+    // Messages about files that could not be probed. They are not errors, because any process can create such a file.
     const std::vector<std::string>& complaints() const { return targets_.complaints(); }
-    bool in_use() const { return in_use_; } // some process mapped a probed file
+    bool in_use() const { return in_use_; } // true if any process has mapped a probed file
     // Message about the processes whose first scan timed out; empty if there are none.
     const std::string& unscanned() const { return unscanned_; }
     std::string_view library() const; // library that a process must map to be traced, for messages
-    size_t unreadable() const { return targets_.unreadable(); } // processes whose mappings may not be read
+    size_t unreadable() const { return targets_.unreadable(); } // number of processes whose mappings may not be read
     size_t unreadable_files() const { return targets_.unreadable_files(); }
     unsigned functions() const; // number of probed functions in all files
     unsigned files() const;
@@ -124,7 +125,7 @@ public:
     Tier tier() const { return options_.tier; }
 
 private:
-    // Thrown while probes are attached to a file, if a writer opens it.
+    // Thrown if a program opens a file for writing while probes are being attached to the file.
     struct FileSuspended {};
     struct Attachment {
         CudaFile* file;
@@ -162,19 +163,19 @@ private:
     Options options_;
     Targets targets_;
     ScanQueue scan_queue_;
-    std::deque<Targets::Held> held_; // to be scanned
+    std::deque<Targets::Held> held_; // queued by scan_held()
     Linker linker_;
-    Library counted_; // library whose calls are counted; with count_runtime, the runtime's are counted too
+    Library counted_; // library whose calls are counted, besides the runtime (Options::count_runtime)
     bool system_wide_;
     std::optional<std::vector<Targets::Found>> found_at_start_;
     std::map<std::pair<const CudaFile*, pid_t>, Attachment> attachments_;
     std::set<pid_t> users_;
-    std::set<pid_t> paused_;              // groups, see group_of()
-    std::set<pid_t> without_runtime_;     // processes already reported
-    std::set<pid_t> without_main_thread_; // processes already reported
+    std::set<pid_t> paused_;              // groups paused by pause(); see group_of()
+    std::set<pid_t> without_runtime_;     // processes reported by report_missing_runtime()
+    std::set<pid_t> without_main_thread_; // processes reported by attach_without_main_thread()
     bool name_probes_attached_ = false;
     std::set<const CudaFile*> forwarding_; // drivers that share a process with another driver
-    // Processes that may map a second driver, and until when.
+    // Processes that may map a second driver soon, and the time until which that is expected.
     std::map<pid_t, ScanQueue::Clock::time_point> second_driver_until_;
     bool in_use_ = false;
     std::string unscanned_;

@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-// The function begins with an instruction that the kernel emulates, as functions of CUDA libraries do.
+// The function begins with an instruction that the kernel emulates, like the functions of CUDA libraries.
 #if defined(__aarch64__)
 #define DO_NOTHING "adr x16, ."
 #else
@@ -64,7 +64,7 @@ CudaFile own_function()
 
 class Calibration {
 public:
-    // Throws Error, as does attach().
+    // The constructor and attach() throw Error.
     explicit Calibration(Tier tier) : linker_(skeleton_->obj, tier, hooks_, [] {})
     {
         const LoadLog log;
@@ -72,7 +72,7 @@ public:
             throw Error(refusal_of(-error, log.text()).text());
     }
 
-    // Attaches to the entry of the function or, with returns, to entry and return.
+    // Attaches to the function's entry and, if `returns` is set, also to its return.
     Links attach(bool returns)
     {
         Links links;
@@ -87,7 +87,8 @@ public:
         return skeleton_->bss->taken != 0;
     }
 
-    // Calls the function until the samples are full, and returns their median. nullopt if no call was recorded.
+    // Calls the function until the sample buffer is full. Returns the median sample, or nullopt if no call was
+    // recorded.
     std::optional<uint64_t> median() const
     {
         auto& data = *skeleton_->bss;
@@ -108,8 +109,8 @@ private:
     Linker linker_;
 };
 
-// Nanoseconds per call with the probes attached now. The minimum of several tries, because other processes disturb
-// some.
+// Returns the time per call in ns, with the probes that are attached now. Takes the minimum of several tries, because
+// other processes disturb some of them.
 double time_of_a_call()
 {
     constexpr int tries = 9, calls = 200;
@@ -123,7 +124,8 @@ double time_of_a_call()
     return static_cast<double>(least) / calls;
 }
 
-// Replaces tracefs by perf, because a helper that is killed would leave its uprobe event in tracefs.
+// Returns the tier in which to measure: perf instead of tracefs, because a killed helper would leave its uprobe event
+// in tracefs.
 Tier measured_in(Tier tier)
 {
     return tier == Tier::tracefs ? Tier::perf : tier;
@@ -159,7 +161,7 @@ ProbeCostMeter::ProbeCostMeter(Tier tier)
     helper_.emplace([tier](Helper::Task& task) { task.connection.send(message_of(probe_cost(tier))); });
 }
 
-// Waits for the killed helper, because the kernel is slow to detach its probes.
+// Kills the helper and waits for its exit, which takes long because the kernel detaches its probes.
 ProbeCostMeter::~ProbeCostMeter()
 {
     if (helper_)
@@ -170,7 +172,8 @@ ProbeCostMeter::~ProbeCostMeter()
 
 const std::optional<ProbeCost>& ProbeCostMeter::cost()
 {
-    const bool ended = helper_ && helper_->ended(); // checked first, or a message sent before its exit might be missed
+    // Checked before receive(), which might otherwise miss a message sent just before the exit.
+    const bool ended = helper_ && helper_->ended();
     if (helper_ && !cost_)
         if (const auto message = helper_->connection().receive(std::chrono::milliseconds(0)))
             cost_ = read_message<std::optional<ProbeCost>>(message->bytes).value_or(std::nullopt);

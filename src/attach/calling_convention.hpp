@@ -17,12 +17,12 @@ constexpr Machine host = Machine::arm64;
 constexpr Machine host = Machine::x86_64;
 #endif
 
-// Location of an argument or, if it has several words, of its first word.
+// Location of an argument. For an argument of several words, location of the first word.
 struct ArgumentPlace {
     enum Kind : uint8_t {
         in_register,
-        on_stack, // in an 8-byte slot; the first slot is 0
-        pointed,  // in memory that a register points to
+        on_stack, // in an 8-byte slot; slots are numbered from 0
+        pointed,  // in memory, at the address in a register
     } kind = in_register;
     uint8_t number = 0; // register or slot
 
@@ -41,10 +41,10 @@ public:
                                                      : ArgumentPlace{ArgumentPlace::on_stack, slots_++};
     }
 
-    // A structure of this many words, passed by value. Up to two words are passed like separate arguments, but all in
-    // registers or all on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). A larger structure is on the stack on
-    // x86-64, while on arm64 a pointer to it is passed. On arm64, all arguments after a structure on the stack are on
-    // the stack, too.
+    // A structure of this many words, passed by value. A structure of one or two words is passed like separate
+    // arguments, but either entirely in registers or entirely on the stack (x86-64 psABI, 3.2.3; AAPCS64, 6.8.2). A
+    // larger structure is passed on the stack on x86-64, and by pointer on arm64. On arm64, all arguments after a
+    // structure on the stack are on the stack, too.
     consteval ArgumentPlace structure(size_t words)
     {
         const bool arm64 = machine_ == Machine::arm64;

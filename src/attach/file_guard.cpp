@@ -21,12 +21,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Without a lease we cannot detect that a writer still has the file open, so we wait until there were no writes for
-// this long.
+// Time without writes after which a file without a lease counts as written completely, because we cannot detect whether
+// a writer still has it open.
 constexpr FileGuard::Clock::duration quiet_after_write = 10s, quiet_after_close = 1s;
 
-// True for local file systems. On others (FUSE, network) opening or closing a file may block forever, and none of them
-// grants leases.
+// True for local file systems. On others (FUSE, network), opening or closing a file may block forever, and leases are
+// never granted.
 bool is_local(uint64_t file_system)
 {
     constexpr uint32_t zfs = 0x2fc12fc1, bcachefs = 0xca451a4e; // not in linux/magic.h
@@ -40,7 +40,7 @@ bool is_local(uint64_t file_system)
 
 FileGuard::Stamp FileGuard::stamp_of(const Fd& file)
 {
-    // Read from the kernel's cache, so that a FUSE daemon cannot delay the call.
+    // AT_STATX_DONT_SYNC reads only the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(file.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &st);
     return {.modified_ns = st.stx_mtime.tv_sec * 1'000'000'000 + st.stx_mtime.tv_nsec, .size = st.stx_size};
@@ -49,8 +49,8 @@ FileGuard::Stamp FileGuard::stamp_of(const Fd& file)
 FileGuard::FileGuard(Fd& file, const FileId& id)
 {
     if (is_local(id.file_system)) {
-        // The lease is on the inode behind this descriptor. On overlayfs that is the overlay's inode, which all writers
-        // in the container open.
+        // The lease belongs to the inode behind this descriptor. On overlayfs that is the overlay's inode, which all
+        // writers in the container open.
         Fd readable(
             open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
         lease_ = readable && (fcntl(readable.get(), F_SETLEASE, F_RDLCK) == 0 || errno == EAGAIN);
@@ -83,7 +83,7 @@ bool FileGuard::retake(const Fd& file)
 {
     if (lease_) {
         if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) {
-            lease_ = errno == EAGAIN; // other errors: leases were disabled (fs.leases-enable)
+            lease_ = errno == EAGAIN; // any other error means that leases were disabled (fs.leases-enable)
             return false;
         }
     } else {
@@ -119,7 +119,7 @@ WriteSignals::WriteSignals()
     sigaddset(&set, SIGIO);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     leases_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if refused, time and size still show writes
+    watches_ = Fd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK)); // if this fails, changes of time and size still show writes
     if (!leases_)
         throw Error("cannot create a signalfd: " + errno_text(errno));
 }

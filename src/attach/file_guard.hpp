@@ -24,21 +24,23 @@ public:
     using Clock = std::chrono::steady_clock;
 
     FileGuard() = default; // guards no file
-    // file: opened with O_PATH. If a lease is possible, replaced by a descriptor that is open for reading.
+    // file: descriptor opened with O_PATH. If a lease is possible, the constructor replaces this descriptor by one that
+    // is open for reading.
     FileGuard(Fd& file, const FileId& id);
 
     // True if a writer has the file open or release() was called. The contents may then change at any time.
     bool is_open() const { return open_; }
-    // True if a writer waits to open the file or has written to it. thorough: also compares modification time and size,
-    // to detect writes that neither a lease nor inotify reports (through a shared mapping, or by another host).
+    // True if a writer waits to open the file or has written to it. If thorough is set, also compares the modification
+    // time and the size, which detects writes through a shared mapping or by another host. Neither a lease nor inotify
+    // reports those.
     bool is_broken(const Fd& file, bool thorough) const;
     // Lets writers continue. Call it after the probes are detached.
     void release(const Fd& file);
-    // Tries to guard the file again. With a lease, returns true once no writer has the file open. Without one, returns
-    // true once no write was detected for a while.
+    // Tries to guard the file again. Returns true if it succeeds: with a lease, once no writer has the file open;
+    // without a lease, once no write was detected for some time.
     bool retake(const Fd& file);
 
-    // True if there is no lease. The caller should then add the file to an inotify instance.
+    // True if the file has no lease. The caller should then add the file to an inotify instance.
     bool needs_watch() const { return !lease_; }
     int watch() const { return watch_; } // inotify watch descriptor; -1: none
     void set_watch(int watch) { watch_ = watch; }
@@ -68,8 +70,8 @@ public:
 
     int lease_descriptor() const { return leases_.get(); }  // readable after SIGIO
     int watch_descriptor() const { return watches_.get(); } // inotify
-    bool drain_leases();                                    // true: a writer may be waiting to open a file
-    // The next inotify event: its watch (-1 if events were lost) and its mask.
+    bool drain_leases();                                    // returns true if a writer may be waiting to open a file
+    // Returns the watch descriptor and the mask of the next inotify event. The descriptor is -1 if events were lost.
     std::optional<std::pair<int, uint32_t>> next_event();
     void remove(int watch);
 

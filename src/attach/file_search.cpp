@@ -27,9 +27,9 @@ namespace {
 
 constexpr size_t known_max = 1 << 17;
 constexpr std::chrono::milliseconds scan_budget(200);
-constexpr size_t unreadable_max = 16; // per scan, because a message holds 128 KiB and a path may have 4 KiB
+constexpr size_t unreadable_max = 16; // files per scan: a message holds 128 KiB, and a path may take 4 KiB
 
-// Mapping of one page of the file in this process.
+// Maps the first page of a file into this process.
 class MappedPage {
 public:
     explicit MappedPage(const Fd& file)
@@ -81,7 +81,7 @@ void FileSearch::serve(Helper::Task& task)
 void FileSearch::answer(const SearchAnswer& answer, int file)
 {
     if (!task_->connection.send(message_of(answer), file))
-        _exit(0); // the owner has exited
+        _exit(0); // the tool has exited
 }
 
 void FileSearch::add_not_cuda(const Key& key)
@@ -121,7 +121,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     std::erase_if(all, [](const Mapping& m) { return !m.executable || !m.inode; });
     // Mappings are sorted by address, and the kernel maps the executable below its libraries.
     const Key program = all.empty() ? Key() : Key(all.front().device, all.front().inode);
-    // Files with CUDA names first, because other files may be slow to read.
+    // Examine files with CUDA names first, because other files may be slow to read.
     std::ranges::stable_partition(all, [this](const Mapping& m) { return has_cuda_name(m.path); });
     std::set<Key> seen;
     for (const Mapping& mapping : all) {
@@ -147,7 +147,7 @@ SearchEnd FileSearch::search_mapped(pid_t pid)
     return end;
 }
 
-// The file is not mapped yet, so its mapping cannot be read from /proc.
+// Examines a file that the process is about to map. /proc does not show the mapping yet.
 SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
 {
     SearchEnd end;
@@ -166,7 +166,7 @@ SearchEnd FileSearch::search_opened(std::string_view path, Fd where)
     if (const auto known = known_.find(version_of(*found, mapping)); known != known_.end())
         end.known.push_back(known->second);
     else
-        submit(*found, mapping, false); // a failure to open it is reported once it is mapped
+        submit(*found, mapping, false); // if the file cannot be opened, that is reported once it is mapped
     return end;
 }
 
@@ -211,7 +211,7 @@ FileSearch::Version FileSearch::version_of(const FoundFile& found, const Mapping
     return {{mapping.device, mapping.inode}, found.device, found.inode, found.changed_ns};
 }
 
-// Adds the file to those reported as unreadable, unless the process has exited or has unmapped it meanwhile.
+// Adds the file to end.unreadable, unless the process has exited or has unmapped it meanwhile.
 void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& mapping, int error) const
 {
     const auto is_same = [&](const Mapping& m) {
@@ -222,8 +222,8 @@ void FileSearch::report_unreadable(SearchEnd& end, pid_t pid, const Mapping& map
         end.unreadable.push_back({mapping.path, mapping.device, mapping.inode, error});
 }
 
-// Offers the file to the owner. If the owner does not know it, also finds and sends the functions in it. Returns false
-// with errno if the file cannot be opened.
+// Sends the file to the tool as a candidate. If the tool replies that the file is new, examines it and sends the
+// result. Returns false and sets errno if the file cannot be opened.
 bool FileSearch::submit(const FoundFile& found, const Mapping& mapping, bool is_program)
 {
     Fd file = open_found(found);
@@ -284,7 +284,7 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
     } catch (const Error&) {
         if (by_name)
             throw;
-        return {}; // not an ELF file, or a malformed one; without a CUDA name this is no error
+        return {}; // not a valid ELF file, which is an error only for a file with a CUDA name
     }
     const Elf& elf = *opened;
     const std::string soname = is_memfd(mapping.path) ? elf.soname() : "";
@@ -304,8 +304,8 @@ ExaminedFile FileSearch::examine(Fd file, const Mapping& mapping, bool is_progra
         locate(found, elf, runtime_of(elf.soname()));
         return found;
     }
-    // nvcc links the runtime statically by default, and NCCL can be linked statically, too. The executables and
-    // libraries that contain them also contain device code.
+    // nvcc links the runtime statically by default, and NCCL can be linked statically, too. Files into which either is
+    // linked contain device code.
     if (!is_program && !elf.has_section(".nvFatBinSegment") && !elf.has_section(".nv_fatbin"))
         return {};
     locate(found, elf, any_runtime);
@@ -328,7 +328,7 @@ void FileSearch::locate(ExaminedFile& found, const Elf& elf, Runtime runtime) co
         }
     }
     std::set<std::string_view> defined;
-    std::set<uint64_t> taken; // file offsets; aliases of a function share a probe
+    std::set<uint64_t> taken; // file offsets of the probes so far; a function and its aliases share one probe
     DispatchTables tables(elf);
     for (const Symbol& symbol : elf.functions(names)) {
         auto row = wanted.find(symbol.name);

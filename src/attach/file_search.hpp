@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search for CUDA libraries among the mappings of a process, and for the functions in them. The process controls these
-// files, and can make their reader hang, run out of memory or crash. So they are read in a sandboxed helper
-// (reader/helper.hpp), which can read what root can and do nothing else.
+// files, so reading them may hang, exhaust memory or crash. Therefore a sandboxed helper process (reader/helper.hpp)
+// reads them. It can read any file that root can read, and do nothing else.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -29,7 +29,7 @@ class FileSearch {
 public:
     using Key = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them
 
-    // probes: the functions to find; must outlive the object. count_runtime: see Targets.
+    // probes: the functions to find; must outlive the object. count_runtime: see Targets::Targets().
     FileSearch(std::span<const Probe> probes, bool count_runtime)
         : probes_(probes), count_runtime_(count_runtime),
           nccl_(std::ranges::find(probes, Library::nccl, &Probe::library) != probes.end())
@@ -40,7 +40,7 @@ public:
     {
         return nccl_ ? (is_cuda(path) && !is_runtime(path)) || is_nccl(path) : is_cuda(path);
     }
-    // Library that has this file name.
+    // Returns the library to which a file name belongs.
     Library library_named(std::string_view path) const
     {
         return is_driver(path) ? Library::driver
@@ -48,7 +48,7 @@ public:
                : nccl_         ? Library::nccl
                                : Library::runtime;
     }
-    // True if any file may contain the library, because it can be linked statically.
+    // True if the tool probes a library that can be linked statically, so that any file may contain it.
     bool searches_all_files() const { return count_runtime_ || nccl_; }
     // True if a file of this name may contain functions to probe.
     bool may_have_probes(std::string_view path) const
@@ -58,23 +58,23 @@ public:
 
     static constexpr uint64_t memory_bytes = 64 << 20; // PyTorch's libraries need 10 MiB
 
-    // Main function of a helper: answers requests until its owner exits.
+    // Main function of a helper process. Answers requests until the tool exits.
     void serve(Helper::Task& task);
 
-    // Files without CUDA functions. They are skipped, unless has_cuda_name().
+    // Records a file without CUDA functions. It is skipped from then on, unless has_cuda_name().
     void add_not_cuda(const Key& key);
     bool is_not_cuda(const Key& key) const { return not_cuda_.contains(key); }
-    // Files that made a helper hang or crash. They are always skipped.
+    // Records a file that made a helper hang or crash. It is always skipped from then on.
     void block(const Key& key) { blocked_.insert(key); }
     bool is_blocked(const Key& key) const { return blocked_.contains(key); }
 
-    // Text form of a helper's status: key and path of the file that the helper is reading. If the key is zero, no file
-    // is blocked for a hang or crash.
+    // Encode and decode a helper's status: key and path of the file that the helper is reading. If the helper hangs or
+    // crashes, that file is blocked, unless the key is zero.
     static std::string status_of(const Key& key, std::string_view path);
     static std::pair<Key, std::string> parse_status(std::string_view at);
 
 private:
-    // Version of a file. The owner keeps its files open, so that their inode numbers are not reused.
+    // Version of a file. The tool keeps known files open, so that their inode numbers are not reused.
     struct Version {
         Key key;
         uint64_t device, inode;
@@ -96,10 +96,10 @@ private:
 
     std::span<const Probe> probes_;
     bool count_runtime_;
-    bool nccl_; // calls of NCCL are counted
+    bool nccl_; // true if NCCL calls are counted
     std::set<Key> not_cuda_, blocked_;
-    std::map<Version, uint32_t> known_; // in a helper: the owner's numbers for files submitted before
-    uint32_t dropped_ = 0;              // SearchRequest::dropped of the last request
+    std::map<Version, uint32_t> known_; // used in a helper: CudaFile::number of each file submitted before
+    uint32_t dropped_ = 0;              // from the last request (SearchRequest::dropped)
     Helper::Task* task_ = nullptr;      // set in serve()
 };
 

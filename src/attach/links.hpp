@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches a hook's BPF programs to the functions of a file. Only this file distinguishes the four tiers of attaching.
+// Attaches a hook's BPF programs to the functions of a file, in any of the four tiers (tier.hpp).
 #pragma once
 
 #include "attach/targets.hpp"
@@ -21,17 +21,18 @@ struct bpf_program;
 
 namespace gpusnoop {
 
-// A BPF program, or a pair for entry and return, and the probes it serves. The programs of the BPF object are named
-// NAME_entry, NAME_return and NAME_session. The kernel keeps 15 bytes of a name, so NAME has 7 at most.
+// One BPF program, or an entry and a return program, and the probes to which they are attached. The programs of the BPF
+// object are named NAME_entry, NAME_return and NAME_session. The kernel keeps only 15 bytes of a name, so NAME may have
+// at most 7.
 struct Hook {
     std::string program;
-    bool returns = false;         // also needs return probes
+    bool returns = false;         // true if return probes are needed, too
     std::vector<unsigned> probes; // indices into the tool's probes
-    bool always = true;           // false: attached on demand, by Attacher::attach_name_probes()
-    // Message about the loss if the kernel refuses the program; empty: the tool cannot run without it.
+    bool always = true;           // if false, attached on demand by Attacher::attach_name_probes()
+    // Message about what the user loses if the kernel refuses the program. Empty if the tool cannot run without it.
     std::string_view without{};
-    bool sampled = false;          // its calls may be sampled (Attacher::pause())
-    std::string_view instead_of{}; // program of the hook that serves these probes if the kernel refuses this one
+    bool sampled = false;          // the probes may be paused, so that only a sample of calls is traced (pause())
+    std::string_view instead_of{}; // if the kernel refuses this program, the hook of that program takes over its probes
 };
 
 // Keeps a program attached; its destructor detaches it.
@@ -41,29 +42,31 @@ using Links = std::vector<Link>;
 Link own_link(bpf_link* link); // from libbpf
 Link own_link(Fd fd);          // from BPF_LINK_CREATE
 
-// Attaches a program to a tracepoint, by its tracepoint_id(). pid 0: for every process. Returns null with errno if
-// the kernel refuses.
+// Attaches a program to the tracepoint with this id (tracepoint_id()) for one process, or for all if pid is 0. If the
+// kernel refuses, returns null and sets errno.
 Link attach_tracepoint(const bpf_program* program, uint64_t id, pid_t pid = 0, uint64_t cookie = 0);
 
-void detach(Links links); // in parallel
+void detach(Links links); // detaches in parallel
 
 class Linker {
 public:
-    // Construct it after the BPF object is opened and before it is loaded, because it chooses the programs and their
-    // attach types. hooks: must outlive the object. step: called between the links of a hook; may throw.
+    // Construct it after the BPF object is opened and before it is loaded, because the constructor chooses which
+    // programs are loaded and their attach types. hooks: must outlive the object. step: called between the links of a
+    // hook; may throw.
     Linker(bpf_object* object, Tier tier, std::span<const Hook> hooks, std::function<void()> step);
 
     struct Target {
         const CudaFile& file;
         pid_t pid; // 0: every process
     };
-    // Throws Error. links then holds the links made before the error.
+    // Adds to links. Throws Error; links then has the links made before the error.
     void attach(const Hook& hook, const Target& where, Links& links);
 
     // Number of descriptors that the links of this hook need.
     size_t descriptors(const Hook& hook, const CudaFile& file) const;
 
-    // After this call, attach() attaches a second time, before the first attachment is detached (see COOKIE_SECOND).
+    // From then on, attach() marks its probes as second attachments (COOKIE_SECOND), because the first probes of a
+    // function are detached only later.
     void begin_second_attachment() { second_ = true; }
 
 private:
@@ -81,7 +84,7 @@ private:
     std::function<void()> step_;
     bool second_ = false;
     std::optional<Tracefs> tracefs_;
-    uint32_t events_ = 0; // uprobe events made so far
+    uint32_t events_ = 0; // number of uprobe events made so far
 };
 
 } // namespace gpusnoop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fallbacks after the kernel refuses a BPF program: first the next way of attaching (tier), then the tool without its
+// Fallbacks if the kernel refuses a BPF program: first the next tier (way of attaching), then the tool without its
 // optional programs.
 #pragma once
 
@@ -18,21 +18,21 @@ namespace gpusnoop {
 
 class LoadPlan {
 public:
-    // forced: tries no other tier.
+    // forced: if true, no other tier is tried.
     LoadPlan(Tier best, bool forced) : best_(best), tier_(best), forced_(forced) {}
 
     Tier tier() const { return tier_; }
-    // all: the tool's hooks. Returns those that are not left out. The probes of a hook left out move to its
-    // Hook::instead_of.
+    // all: the tool's hooks. Returns the hooks that are not left out. The probes of a left-out hook move to the hook
+    // that it names in Hook::instead_of.
     std::vector<Hook> hooks(std::vector<Hook> all) const;
     bool leaves_out(const std::string& hook) const { return left_out_.contains(hook); }
     std::vector<std::string> hooks_left_out(std::span<const Hook> all) const;
-    // Left-out programs that belong to no hook: optional programs on kernel functions.
+    // Returns the left-out programs that belong to no hook, because they are attached to kernel functions.
     std::vector<std::string> programs_left_out() const;
 
     // Chooses the next fallback. all: the tool's hooks. Returns false if there is none; cause() has the reason.
     bool step(const Refusal& refusal, std::span<const Hook> all);
-    // The refusal in the best tier. Call it only after step() has returned false.
+    // The reason for which the kernel refused the best tier. Call it only after step() has returned false.
     const Refusal& cause() const { return *first_; }
 
     // Messages about the fallbacks in use, after a successful load.
@@ -46,15 +46,15 @@ private:
     std::map<std::string, Refusal> left_out_; // by hook or program name
 };
 
-// Loads uprobe programs in parallel. Verification takes most of the start-up time, and libbpf verifies programs one
-// after the other. So libbpf loads stubs, and then threads load the real programs into the same descriptors.
+// Parallel loading of uprobe programs. Verification takes most of the start-up time, and libbpf loads programs one
+// after the other. So libbpf is made to load stubs, and then threads load the real programs into the same descriptors.
 
 // Installs the loader for uprobe programs. Call it once, before a BPF object is opened. confidential: result of
 // is_confidentiality_lockdown().
 void set_load_handler(bool confidential);
 
-// load: makes libbpf load an object on this thread. Returns the error of load or of a deferred program. Unlike a serial
-// load, this writes no log with the refused program and the reason.
+// load: function that makes libbpf load an object on this thread. Returns the error of `load` or of a deferred program.
+// Unlike a serial load, this writes no log from which the refused program and the reason can be read.
 int load_in_parallel(const std::function<int()>& load);
 
 // Loads in parallel or serially. Throws LoadError.

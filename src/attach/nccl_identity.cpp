@@ -23,7 +23,7 @@ class Functions {
 public:
     Functions(const Elf& elf, std::span<const std::string_view> names) : elf_(elf), functions_(elf.functions(names)) {}
 
-    // Empty if there is no function of this name.
+    // Returns no code if there is no function of this name.
     Code code(std::string_view name)
     {
         const auto function = std::ranges::find(functions_, name, &Symbol::name);
@@ -36,7 +36,7 @@ public:
 private:
     const Elf& elf_;
     std::vector<Symbol> functions_;
-    std::vector<uint8_t> bytes_; // of the last function requested
+    std::vector<uint8_t> bytes_; // code of the last function requested
 };
 
 // Returns 0 if the version is unknown.
@@ -50,7 +50,7 @@ uint32_t version_of(const Elf& elf, const Decoder& decoder)
 
 std::optional<uint32_t> identity_offset(const Elf& elf, const Decoder& decoder)
 {
-    // In the order of the fields that they return.
+    // In the order in which the returned fields are stored.
     constexpr std::string_view names[] = {"ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"};
     if (version_of(elf, decoder) < oldest_version)
         return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement of a uprobe within its function, where it is cheapest. The kernel single-steps instructions that it cannot
-// emulate, which costs 30 times as much on a virtual machine.
+// Placement of a uprobe at the instruction of a function where it is cheapest. The kernel must single-step an
+// instruction that it cannot emulate, which is 30 times as expensive on a virtual machine.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -14,7 +14,7 @@ namespace gpusnoop {
 
 struct Placement {
     uint64_t delta = 0;    // bytes from the function's start
-    bool emulated = false; // true if the kernel emulates the instruction there
+    bool emulated = false; // true if the kernel can emulate the probed instruction
 };
 
 // code: the function's first bytes (16 are enough). The probe is placed after an instruction only if that instruction
@@ -31,12 +31,12 @@ inline Placement place(std::span<const uint8_t> code)
 #endif
 }
 
-// Placement for trampolines, which forward to another function through a table. A probe on the trampoline would be
-// single-stepped. The other function has the same arguments and returns to the same caller.
+// Placement for trampolines, which forward to another function through a table. A probe on a trampoline is expensive,
+// because it is single-stepped. The other function has the same arguments and returns to the same caller.
 
-// Returns the file offset of the function to probe, and the placement in it. That function is the trampoline's target
-// if a probe on the trampoline would be single-stepped and the trampoline passes on all arguments of the row. Otherwise
-// it is `function` itself.
+// Returns the file offset of the function to probe, and the placement within it. The function to probe is the
+// trampoline's target if a probe on the trampoline would be single-stepped and the trampoline passes on all arguments
+// that the row reads. Otherwise it is `function` itself.
 std::pair<uint64_t, Placement> place(const Elf& elf, DispatchTables& tables, const Symbol& function,
                                      const probe_row& row);
 
