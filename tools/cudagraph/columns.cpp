@@ -18,7 +18,7 @@ constexpr auto of_execs = where_set<C, &Settings::exec>;
 constexpr auto of_execs_in_json = where_set<C, &Settings::exec, Shown::json>;
 constexpr auto in_summary = where_set<C, &Settings::summary>;
 
-// Counts of captures and instantiations are shown in rows of many graphs. A summary shows rates instead.
+// Shows counts of captures and instantiations if rows are not single graphs. With --summary, text shows rates instead.
 Shown where_many(const C& c)
 {
     return c.settings.exec || c.settings.summary ? Shown::json : Shown::both;
@@ -29,13 +29,13 @@ Shown where_updated(const C& c)
     return c.updates ? Shown::both : Shown::json;
 }
 
-// Hidden in text if there are columns of updates, to save width; --columns still selects it.
+// Hides a column in text if the columns about updates are shown, to save width; --columns can still select it.
 Shown unless_updated(const C& c, Shown where)
 {
     return c.updates && where == Shown::both ? Shown::json : where;
 }
 
-// Null if the nodes are unknown, because the graph is older than the run.
+// Returns null if the nodes are unknown, because the graph was created before this run.
 const graph_nodes* nodes_of(const G& group)
 {
     return group.exec && !group.exec->exec.nodes.unknown ? &group.exec->exec.nodes : nullptr;

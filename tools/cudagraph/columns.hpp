@@ -13,24 +13,24 @@
 namespace gpusnoop::cudagraph {
 
 enum class Measure : uint8_t { none, launch, instantiate, nodes };
-inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"}; // as in Measure, without none
+inline constexpr std::string_view measures[] = {"launch", "instantiate", "nodes"}; // as in enum Measure, without none
 
 struct Settings : GraphSettings {
     Measure histogram_of = Measure::none;
-    std::optional<unsigned> storms;  // more captures, or instantiations, per minute than this are a storm
+    std::optional<unsigned> storms;  // limit of captures, and of instantiations, per minute; more are a storm
     std::optional<double> warm_up_s; // if unset, 60
 };
 
 struct Context : CallContext<Settings> {
     uint64_t now_ns = 0; // CLOCK_MONOTONIC
     const Execs& execs;
-    bool updates = false; // some row has updates
+    bool updates = false; // at least one row has updates
 };
 
 // Prints a line for a storm.
 void print_storm(Output& output, const Storm& storm, Processes& processes, uint64_t wall_ns, const Frames& frames);
 
-// Prints the groups as one table, sorted as the settings say, or with -H as histograms.
+// Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const GraphGroups& groups, Context context, uint64_t wall_ns);
 
 // Fields of the lines that -e prints.

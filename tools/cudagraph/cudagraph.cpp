@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagraph: contents and launches of CUDA graphs, and processes that rebuild them again and again.
+// cudagraph: shows contents and launches of CUDA graphs, and processes that rebuild graphs again and again.
 #include "base/clock.hpp"
 #include "run/call_tool.hpp"
 #include "run/command_line.hpp"
@@ -20,7 +20,7 @@ bool is_memory_node(const probe_row& row) // cuGraphAddMemAllocNode and cuGraphA
     return (row.kind == KIND_ALLOC || row.kind == KIND_FREE) && row.holding == HOLDING_GRAPH;
 }
 
-// True for calls that become a node under capture: of allocations and copies, only stream-ordered ones.
+// True for calls that become a node under capture. Allocations and copies do so only if they are stream-ordered.
 bool can_be_captured(const probe_row& row)
 {
     if (row.kind == KIND_ALLOC || row.kind == KIND_FREE)
@@ -73,7 +73,7 @@ private:
     Settings settings_;
     std::optional<Execs> execs_;
     std::optional<Storms> storms_;
-    std::vector<CallDelta> waiting_; // calls of graphs that were still unknown at the last report
+    std::vector<CallDelta> waiting_; // calls on graphs that were not known at the last report
 };
 
 CudaGraph::CudaGraph() : CallTool(about, settings_)
@@ -109,7 +109,7 @@ RunPlan CudaGraph::plan()
     };
     if (settings_.storms)
         return finish_plan(std::move(plan));
-    // Captured nodes are traced at the driver, whichever layer is counted.
+    // Captured nodes are always traced in the driver, even if only runtime calls are counted.
     plan.programs.push_back({"launch", counted(), graph_launch_calls, follows_calls()});
     plan.programs.push_back(
         {"often", counted(), often_launched_graphs, follows_calls(), slower_launches, true, false, "launch"});
@@ -140,7 +140,7 @@ void CudaGraph::load()
         storms_.emplace(*settings_.storms, static_cast<uint64_t>(settings_.warm_up_s.value_or(60) * 1e9));
     execs_.emplace(bpf_map__fd(skeleton().maps.execs), bpf_map__fd(skeleton().maps.graphs));
     if (shows_rows_)
-        before_erase_ = [this] { execs_->refresh(); }; // rows about these graphs are still to be printed
+        before_erase_ = [this] { execs_->refresh(); }; // rows about the erased graphs have not been printed yet
 }
 
 void CudaGraph::delta(const CallDelta& delta)
@@ -172,7 +172,7 @@ bool CudaGraph::tick(Output& output)
 void CudaGraph::record(Output& output, const RingRecord& record)
 {
     if (const auto* ended = record.as<exec_record>(RECORD_EXEC_ENDED); ended && shows_rows_)
-        execs_->ended(*ended); // only if there are reports, because these forget ended graphs
+        execs_->ended(*ended); // only if there are reports, because only they remove ended graphs
     else
         CallTool::record(output, record);
 }
@@ -181,13 +181,13 @@ void CudaGraph::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
 {
     if (!shows_rows_)
         return;
-    const std::span<const CallDelta> rows = calls(); // first, because calls() renumbers stacks, which groups use
+    const std::span<const CallDelta> rows = calls(); // call this first: it renumbers the stacks that groups refer to
     execs_->refresh();
     GraphGroups groups(settings_, processes(), &*execs_);
     for (const CallDelta& delta : waiting_)
         groups.add(delta);
     waiting_.clear();
-    // Records and maps are not read at the same instant, so a new graph may be unknown until the next report.
+    // Graphs and calls are not read at the same instant, so a new graph may be unknown until the next report.
     for (const CallDelta& delta : rows)
         if (settings_.exec && delta.key.subject && !execs_->find(delta.key.subject))
             waiting_.push_back(delta);

@@ -30,7 +30,7 @@ void Execs::ended(const exec_record& record)
 
 void Execs::forget_ended()
 {
-    constexpr size_t kept = 4096; // calls of some may still be in flight
+    constexpr size_t kept = 4096; // number of ended graphs to keep, because calls on them may still be in flight
     for (; shown_ && ended_.size() > kept; shown_--) {
         known_.erase(ended_.front());
         ended_.pop_front();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of graph calls in an interval, and detection of re-capture storms.
+// Groups of the graph calls in an interval, and detection of re-capture storms.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -23,7 +23,7 @@ namespace gpusnoop {
 struct GraphSettings : CallSettings {
     bool exec = false; // group by executable graph
     bool summary = false;
-    bool time_instantiations = false; // instead of launches
+    bool time_instantiations = false; // durations are those of instantiations, not of launches
 };
 
 // An executable graph. It is kept after its destruction until its calls have been reported.
@@ -32,13 +32,13 @@ struct ExecInfo {
     graph_exec exec;
 };
 
-// All executable graphs, by number.
+// All executable graphs, by their number, which is unique in this run.
 class Execs {
 public:
     Execs(int execs_fd, int graphs_fd) : execs_map_(execs_fd), graphs_map_(graphs_fd) {}
 
     void refresh();                        // reads the kernel side's maps
-    void ended(const exec_record& record); // for a destroyed graph, which is forgotten at least two reports later
+    void ended(const exec_record& record); // call this for a destroyed graph; it is kept for at least two reports
     void forget_ended();
     void forget(const std::set<ImageId>& images);
 
@@ -58,7 +58,7 @@ private:
     HashTable<Key, graph> graphs_map_;
     std::map<uint64_t, ExecInfo> known_;
     std::deque<uint64_t> ended_;
-    size_t shown_ = 0; // number of leading elements of ended_ that have been in a report
+    size_t shown_ = 0; // number of elements, at the front of ended_, that have been in a report
     std::map<ImageId, uint64_t> execs_of_;
     std::map<ImageId, uint64_t> graphs_of_;
 };
@@ -71,15 +71,15 @@ struct GraphKey : CallKey {
 
 struct GraphGroup {
     WhoSeen who;
-    const ExecInfo* exec = nullptr; // if rows are grouped by it
-    uint64_t launches = 0;          // successful; all launches if results are not read
+    const ExecInfo* exec = nullptr; // set if rows are grouped by executable graph
+    uint64_t launches = 0;          // successful launches; all launches if results are not read
     uint64_t captured = 0;          // launches that became nodes of another graph
-    uint64_t kernels = 0;           // started by launches
-    uint64_t unknown = 0;           // launches of graphs with unknown nodes, whose kernels are not counted
+    uint64_t kernels = 0;           // kernels started by these launches
+    uint64_t unknown = 0;           // launches of graphs with unknown nodes; `kernels` does not include their kernels
     uint64_t direct = 0;            // kernels launched without a graph
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
-    Histogram duration; // of launches, or of instantiations
+    Histogram duration; // durations of launches, or of instantiations
     uint64_t errors = 0;
     uint64_t captures = 0;
     uint64_t failed_captures = 0;
@@ -88,7 +88,7 @@ struct GraphGroup {
     uint64_t instantiate_ns = 0;
     uint64_t updates = 0;
     uint64_t failed_updates = 0;
-    std::optional<uint8_t> reason; // of the last failed update
+    std::optional<uint8_t> reason; // why the last failed update was refused
     uint64_t uploads = 0;
     uint64_t sets = 0;
     uint64_t destroyed = 0;
@@ -102,7 +102,7 @@ uint64_t node_count(const graph_nodes& nodes);
 
 class GraphGroups : public CallGroups<GraphSettings, GraphKey, GraphGroup> {
 public:
-    // execs: required for grouping by executable graph; must outlive this object.
+    // execs: needed if rows are grouped by executable graph; must outlive this object.
     GraphGroups(const GraphSettings& settings, Processes& processes, const Execs* execs = nullptr)
         : CallGroups(settings, processes), execs_(execs)
     {}
@@ -116,7 +116,7 @@ private:
 // Re-capture storms: processes that capture or instantiate graphs again and again. Normally, a process does so only a
 // few times, when it starts.
 
-// Call stack from which a process makes graphs.
+// Call stack from which a process captures or instantiates graphs.
 struct StormSource {
     int32_t stack = -1;
     uint64_t caller = 0;
@@ -127,22 +127,22 @@ struct Storm {
     ImageId image;
     uint64_t captures = 0; // in the last minute
     uint64_t instantiates = 0;
-    StormSource source; // the most frequent source
+    StormSource source; // the source with the most captures and instantiations
 };
 
 class Storms {
 public:
     static constexpr uint64_t minute_ns = 60'000'000'000;
 
-    // limit: more captures, or instantiations, per minute are a storm. warm_up_ns: ignored time, from a process's first
-    // capture or instantiation on.
+    // limit: maximum number of captures, and of instantiations, per minute; more are a storm. warm_up_ns: duration of
+    // the warm-up, which is ignored. It begins with the process's first capture or instantiation.
     Storms(uint64_t limit, uint64_t warm_up_ns) : limit_(limit), warm_up_ns_(warm_up_ns) {}
 
     // now_ns: CLOCK_MONOTONIC.
     void add(const ImageId& image, const StormSource& source, uint64_t captures, uint64_t instantiates,
              uint64_t now_ns);
 
-    // The current storms, each at most once a minute.
+    // Returns the storms at this time. Each process is returned at most once a minute.
     std::vector<Storm> drain(uint64_t now_ns);
 
     void forget(const std::set<ImageId>& images);
@@ -157,8 +157,8 @@ private:
 
     struct Process {
         uint64_t first_ns = 0;
-        uint64_t reported_ns = 0; // 0: never
-        std::deque<Made> made;    // in the last minute, and not in the warm-up
+        uint64_t reported_ns = 0; // time of the last report; 0: never
+        std::deque<Made> made;    // captures and instantiations of the last minute, without the warm-up
     };
 
     uint64_t limit_;

@@ -18,7 +18,7 @@ void validate_options(Settings& settings, Options& options)
     if (options.failed_only && s.histogram_of == Measure::nodes)
         throw UsageError("with -x graphs are not tracked, so their nodes are unknown: leave out -x or -H nodes");
     check_fields(options, s.sort);
-    // Counts alone do not need the returns of launches.
+    // Counts of launches do not need return probes.
     s.latency = !s.summary && !s.storms && s.histogram_of != Measure::nodes;
     s.time_instantiations = s.histogram_of == Measure::instantiate;
     const Dimension graph[] = {{"graph", &s.exec}};

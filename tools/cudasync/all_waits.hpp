@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unfinished waits of an interval with their stacks: waits traced by the kernel side, and waits that began before
-// tracing.
+// Unfinished waits and their stacks. A wait is either traced by the kernel side, or began before tracing.
 #pragma once
 
 #include "base/clock.hpp"
@@ -23,20 +22,20 @@ public:
     AllWaits(int waiting_fd, int free_places_fd, Waiting::Shared shared) : waiting_(waiting_fd, free_places_fd, shared)
     {}
 
-    // Also finds waits that began before tracing. The options must outlive the object.
+    // Enables the search for waits that began before tracing. The options must outlive this object.
     void find_earlier(std::span<const Probe> probes, const CallSettings& settings, const Options& options,
                       UnwoundStacks& stacks)
     {
         earlier_.emplace(probes, settings.driver, settings.runtime, options, registers_.emplace(), stacks);
     }
 
-    // Also finds the stacks of long waits that have not returned. Call it after find_earlier().
+    // Enables the search for stacks of long waits that have not returned. Call it after find_earlier().
     void find_stacks(std::span<const Probe> probes, UnwoundStacks& stacks)
     {
         stacks_.emplace(probes, *registers_, stacks);
     }
 
-    ThreadRegisters& registers() { return *registers_; } // after find_earlier()
+    ThreadRegisters& registers() { return *registers_; } // call find_earlier() first
 
     void scan_earlier(const std::vector<pid_t>& users)
     {
@@ -58,13 +57,13 @@ public:
 
     void forget_ended() { waiting_.forget_ended(); }
 
-    // Returns the length of the interval, which may differ from the report's.
+    // Returns the interval's length, which may differ from the length of the report's interval.
     uint64_t end_interval(uint64_t interval_ns)
     {
         return waiting_.end_interval(clock_ns(CLOCK_MONOTONIC), interval_ns);
     }
 
-    // least_ns: shorter waits are left out, unless they began before tracing.
+    // Leaves out waits shorter than least_ns, unless they began before tracing.
     std::vector<Waiting::Part> of_interval(double seconds, Processes& processes, uint64_t least_ns = 0)
     {
         std::vector<Waiting::Part> parts = waiting_.drain(least_ns);

@@ -20,7 +20,8 @@ Cell share_of_time(const G& group, const C& context)
     return had > 0 ? Cell(100 * static_cast<double>(group.total_ns) / had) : Cell();
 }
 
-// How the waits of the row were found: by probes ("calls"), or on the stacks of threads if they began before tracing.
+// How the row's waits were found: "calls" by probes; "stacks" on the stacks of threads, for waits that began before
+// tracing.
 std::string_view source_of(const G& group)
 {
     const bool calls = group.calls || group.ended || group.waiting > group.earlier;

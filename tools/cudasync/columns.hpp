@@ -17,8 +17,8 @@ struct Settings : WaitSettings {
 };
 
 struct Context : CallContext<Settings> {
-    bool earlier = false; // some wait began before tracing; in text, EARLIER is shown only then
-    bool ended = false;   // some thread ended in a wait; in text, ENDED is shown only then
+    bool earlier = false; // at least one wait began before tracing; if not, text output has no column EARLIER
+    bool ended = false;   // at least one thread ended in a wait; if not, text output has no column ENDED
 };
 
 // Prints the groups as one sorted table, or with -H as histograms.

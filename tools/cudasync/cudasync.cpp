@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudasync: time that threads wait for the GPU, by call, and threads that poll for completion instead.
+// cudasync: shows how long threads wait for the GPU, in which calls, and which threads poll for completion instead.
 #include "base/loop.hpp"
 #include "run/call_tool.hpp"
 #include "tools/cudasync/all_waits.hpp"

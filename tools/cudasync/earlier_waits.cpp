@@ -9,7 +9,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr unsigned full_scans = 8; // later scans cover only threads that were found in a wait
+constexpr unsigned full_scans = 8; // scans of all threads; later ones cover only threads that were found in a wait
 // A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
 constexpr unsigned empty_answers_max = 3;
 constexpr unsigned confirmations = 2;
@@ -64,7 +64,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
         const PendingCallsQuestion::Thread now = question_of(found);
         if (now != thread.registers || thread.asked)
             thread.asked = true;
-        else if (thread.empty_answers) // the thread has not run since, so the empty answer was right
+        else if (thread.empty_answers) // the thread has not run since the empty answer, which was therefore right
             thread.reset();
         else
             thread.seen += thread.call.probe != 0;
@@ -81,7 +81,7 @@ void EarlierWaits::scan(const std::vector<pid_t>& users, Waiting& waiting)
     }
 }
 
-// Forgets threads that have exited or begun a traced wait, and after full_scans also threads that are not in a wait.
+// Forgets threads that have exited or begun a traced wait. After full_scans, also forgets threads that are in no wait.
 void EarlierWaits::forget_threads(Process& process, const std::set<uint32_t>& seen,
                                   const std::set<uint32_t>& called) const
 {
@@ -105,7 +105,7 @@ void EarlierWaits::apply(pid_t pid, std::span<const uint32_t> tids, std::span<co
 {
     const auto known = processes_.find(pid);
     if (known == processes_.end())
-        return; // the process has exited meanwhile
+        return; // the process exited before the answer came
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         const PendingCall& call = calls[i];

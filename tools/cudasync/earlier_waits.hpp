@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits that began before tracing, so that no probe saw their entry. When tracing begins, a helper searches the stacks
-// of all threads of processes that have mapped a driver (code/pending_calls.hpp); threads in a wait are watched until
-// it returns. A wait is reported once it has been found twice.
+// Waits that began before tracing, so that no probe saw their entry. When tracing begins, a helper searches all stacks
+// of processes that have mapped a driver (code/pending_calls.hpp). A thread found in a wait is watched until the wait
+// returns. A wait is reported only after two scans have found it.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -26,30 +26,30 @@ namespace gpusnoop {
 
 class EarlierWaits {
 public:
-    // probes: in the order of their numbers in call keys. driver, runtime: the layers whose waits are searched for.
-    // options: only the thread filters are used; they must outlive the object.
+    // probes: call keys refer to them by index. driver, runtime: whether to search for waits in driver and runtime
+    // calls, respectively. options: only the thread filters are used; they must outlive this object.
     EarlierWaits(std::span<const Probe> probes, bool driver, bool runtime, const Options& options,
                  ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // Call this once a second, and after each of first_scan_delays. Scans processes that are new users of a driver, and
-    // the threads found in a wait. waiting: the traced waits; a thread that has begun one is forgotten.
+    // Call this once a second, and after each of first_scan_delays. Scans processes that have started to use a driver,
+    // and threads that were found in a wait. Forgets threads that have begun a traced wait (`waiting`).
     void scan(const std::vector<pid_t>& users, Waiting& waiting);
     static constexpr std::chrono::milliseconds first_scan_delays[] = {std::chrono::milliseconds(150),
                                                                       std::chrono::milliseconds(400)};
 
-    // The waits that have not returned, as parts of the interval that ends now.
+    // Returns, for each unfinished wait, the part that falls into the interval ending now.
     std::vector<Waiting::Part> parts(uint64_t now_ns, double seconds, Processes& processes);
 
-    // The process has exited or called exec.
+    // Call this when the process has exited or called exec.
     void forget(pid_t pid) { processes_.erase(pid); }
 
 private:
     struct Thread {
         PendingCallsQuestion::Thread registers; // at the last scan
-        PendingCall call;                       // from the last answer that found a call
-        unsigned seen = 0;          // answers with this call, and later scans in which the thread had not moved
-        unsigned empty_answers = 0; // consecutive answers without a call
-        bool asked = false;         // there is no answer for these registers yet
+        PendingCall call;                       // pending call in the last answer that had one
+        unsigned seen = 0;          // answers that found this call, plus later scans with unchanged registers
+        unsigned empty_answers = 0; // consecutive answers that found no call
+        bool asked = false;         // the helper has not answered for these registers yet
 
         void reset()
         {
@@ -58,7 +58,7 @@ private:
         }
     };
     struct Process {
-        uint64_t began_ns = 0; // first scan, CLOCK_MONOTONIC
+        uint64_t began_ns = 0; // time of the first scan, CLOCK_MONOTONIC
         unsigned scans = 0;
         std::map<uint32_t, Thread> threads;
     };

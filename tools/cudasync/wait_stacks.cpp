@@ -79,7 +79,7 @@ void WaitStacks::apply(pid_t pid, std::span<const uint32_t> tids, std::span<cons
     for (size_t i = 0; i < calls.size(); i++) {
         const PendingCall& call = calls[i];
         const auto known = waits_.find({pid, tids[i]});
-        if (known == waits_.end() || !known->second.asked) // the thread is in another wait by now
+        if (known == waits_.end() || !known->second.asked) // the thread has begun another wait since the request
             continue;
         known->second.asked = false;
         if (!call.probe || call.callers.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of unfinished waits. The kernel side records the stack of a long wait when it returns. Until then a helper
-// unwinds the thread's stack (code/pending_calls.hpp).
+// Stacks of unfinished waits. The kernel side records a long wait's stack only when the wait returns. Until then, a
+// helper unwinds the thread's stack (code/pending_calls.hpp).
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,11 +19,11 @@ namespace gpusnoop {
 
 class WaitStacks {
 public:
-    // probes: in the order of their numbers in call keys.
+    // probes: call keys refer to them by index.
     WaitStacks(std::span<const Probe> probes, ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // parts: all waits of an interval that has just ended. Sets the stacks of unfinished long waits if they are known,
-    // and requests them from the helper if not.
+    // parts: all waits of the interval that has just ended. Sets the known stacks of unfinished long waits, and
+    // requests the others from the helper.
     void add_to(std::span<Waiting::Part> parts);
 
 private:
@@ -31,7 +31,7 @@ private:
     struct Wait {
         uint64_t since_ns = 0;
         unsigned tries = 0;
-        bool asked = false; // included in the last question about its process
+        bool asked = false; // the last request about the process included this thread
         int32_t stack = -1;
         uint64_t caller = 0;
     };

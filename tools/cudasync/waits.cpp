@@ -24,7 +24,7 @@ static_assert(sizeof(waiting) % 8 == 0, "the kernel rounds values up to 8 bytes"
 bool is_alive(const wait_call& call, uint64_t start_ns)
 {
     const auto pid = static_cast<pid_t>(call.key.image.pid), tid = static_cast<pid_t>(call.key.tid);
-    if (!call.since_ns) // there is no wait to report, so a thread that has reused the id does no harm
+    if (!call.since_ns) // there is no wait to report, so it does not matter if a new thread has reused the id
         return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
     const uint64_t start = thread_start_time_ns(pid, tid);
     return start && start == to_clock_tick(start_ns);
@@ -115,7 +115,7 @@ void Waiting::add_part(std::vector<Part>& parts, const wait_call& call, uint64_t
                          .since_ns = call.since_ns});
 }
 
-// The time at which an unfinished call ended because its thread exited or called exec; nullopt if it may still return.
+// The time at which a thread's exit or exec ended its unfinished call; nullopt if the call may still return.
 std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_start_ns) const
 {
     const uint32_t pid = call.key.image.pid;
@@ -128,15 +128,15 @@ std::optional<uint64_t> Waiting::end_of(const wait_call& call, uint64_t thread_s
     return exit != exits_.end() && call.since_ns < exit->second ? exit->second : clock_ns(CLOCK_MONOTONIC);
 }
 
-// Moves the call of a thread that has exited to ended_; returns false if the thread is running. Safe without
-// synchronization: the kernel side no longer writes to this place.
+// If the thread has exited, moves its call to ended_; if not, returns false. Needs no synchronization, because the
+// kernel side does not write to the place of an exited thread.
 bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 {
     const std::optional<uint64_t> end = end_of(call, place.thread_start_ns);
     if (!end)
         return false;
     if (place.now.since_ns != call.since_ns)
-        return true; // it returned before its thread ended
+        return true; // the call returned before the thread ended
     place.now.since_ns = 0;
     ended_.push_back(call);
     ended_.back().ended_ns = *end;
@@ -146,14 +146,14 @@ bool Waiting::collect_ended(volatile waiting& place, const wait_call& call)
 uint32_t Waiting::places()
 {
     const auto taken = std::min<uint32_t>(std::atomic_ref(shared_.places_taken).load(), PLACES_MAX);
-    table_.map_at_least(std::bit_ceil(taken)); // within the table, whose size is a power of two
+    table_.map_at_least(std::bit_ceil(taken)); // does not exceed the table, because its size is a power of two
     return taken;
 }
 
 std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
 {
-    // Wait for BPF programs that began before reported_ns was set. Each call is then either in the counts or in a part,
-    // never in both.
+    // Wait for BPF programs that began before reported_ns was set. After that, no call is both in the counts and in a
+    // part.
     if (!barrier_.wait()) {
         end_ns_ = begin_ns_; // the next report includes this interval
         return {};
@@ -164,7 +164,7 @@ std::vector<Waiting::Part> Waiting::drain(uint64_t least_ns)
         volatile waiting& shared = table_[place];
         if (!shared.thread_start_ns)
             continue;
-        // A call that returns meanwhile may be in both `now` and `spanning`, never in neither.
+        // A call that returns during this loop may be in both `now` and `spanning`, but never in neither.
         const wait_call now = read(shared.now);
         bool returned = false;
         for (volatile wait_call& spanning : shared.spanning) {
@@ -203,7 +203,7 @@ void Waiting::forget_ended()
         if (!reported || is_alive(read(shared.now), shared.thread_start_ns))
             continue;
         shared.now.since_ns = 0;
-        // Else the place's next owner could be mistaken for this thread during its first call.
+        // Clear the pid, so that the next owner of the place is not mistaken for this thread during its first call.
         shared.now.key.image.pid = 0;
         shared.thread_start_ns = 0;
         bpf_map_update_elem(free_fd_, nullptr, &place, BPF_ANY);

@@ -74,7 +74,7 @@ void AllocationGroups::add(const CallDelta& delta)
             group.failed_bytes = delta[MEMORY_LAST_BYTES];
         }
         if (key.kind == KIND_ALLOC && settings_.view.result && key.memory.size != BUCKET_NONE)
-            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // with -x, the histogram is about failures
+            group.sizes.add(key.memory.size, delta[CALL_COUNT]); // -x shows sizes of failed allocations
         return;
     }
     if (key.flags & CALL_RECORDED)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocations and frees of an interval, and the memory held at its end, in groups.
+// Groups of the allocations and frees in an interval, with the memory held at its end.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -24,7 +24,7 @@ struct AllocationSettings : CallSettings {
     bool operation = false; // allocation, free or trim
 };
 
-// Dimensions of a group; unused ones keep their defaults.
+// Values by which rows are grouped. Values that are not grouped by keep their defaults.
 struct AllocationKey : CallKey {
     uint8_t holding = HOLDING_NONE;
     uint8_t operation = KIND_NONE;
@@ -36,7 +36,7 @@ struct AllocationKey : CallKey {
 struct AllocationGroup {
     WhoSeen who;
     std::array<Amount, HOLDINGS> held;
-    uint64_t allocs = 0; // of memory; if rows are grouped by kind, also of kinds that is_memory() excludes
+    uint64_t allocs = 0; // kinds that is_memory() excludes count only if rows are grouped by kind
     uint64_t frees = 0;
     uint64_t allocated_bytes = 0;
     uint64_t freed_bytes = 0;
@@ -44,8 +44,8 @@ struct AllocationGroup {
     uint64_t released_bytes = 0;
     uint64_t failures = 0;
     uint64_t out_of_memory = 0;
-    uint64_t failed_bytes = 0; // requested by the last out-of-memory allocation; with -x, by the last failed one
-    uint64_t last_failed = 0;  // CLOCK_MONOTONIC, ns; 0: none
+    uint64_t failed_bytes = 0; // size of the last allocation that ran out of memory; with -x, of the last that failed
+    uint64_t last_failed = 0;  // time of that allocation, CLOCK_MONOTONIC, ns; 0: none
     uint64_t unknown_frees = 0;
     uint64_t untracked = 0;
     uint64_t unsized = 0;
@@ -54,7 +54,7 @@ struct AllocationGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // of calls; with -H lifetime, the time that allocations were held
+    Histogram duration; // durations of calls; with -H lifetime, how long allocations were held
     bool approximate = false;
     std::optional<uint64_t> peak_bytes;
     std::optional<uint64_t> nvml_bytes;
@@ -74,16 +74,19 @@ public:
     AllocationGroups(const AllocationSettings& settings, Processes& processes) : CallGroups(settings, processes) {}
 
     void add(const CallDelta& delta);
-    // Adds the memory held now and the memory released since the last call. Processes in `ended` release what they
-    // held.
+    // Adds the memory held now, and the memory released since the last call of add_held(). Memory held by processes in
+    // `ended` counts as released.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
-    // Sets the peak of groups in which only one process has memory, because the peak of several processes is not the
-    // sum of their peaks. map_fd: the kernel side's map held_bytes.
+    // Sets the peak of each group in which only one process has memory. Peaks of several processes cannot be summed,
+    // because they occur at different times. map_fd: the kernel side's map held_bytes.
     void add_peaks(int map_fd);
-    void add_nvml(NvmlFigures& nvml); // reads the current figures
+    void add_nvml(NvmlFigures& nvml); // queries NVML now
 
     using CallGroups::groups;
-    std::map<AllocationKey, AllocationGroup>& groups() { return groups_; } // callers remove groups that are not shown
+    std::map<AllocationKey, AllocationGroup>& groups()
+    {
+        return groups_;
+    } // not const, so that callers can remove groups
 
 private:
     void add_released(const call_key& row, const Amount& amount);

@@ -16,14 +16,14 @@ using F = Field<C, K, G>;
 
 constexpr auto held_in_json = unless_failed<C, Shown::json>;
 
-// A column for each kind of memory, unless rows are grouped by kind.
+// Shows the columns of the single kinds of memory, unless rows are grouped by kind.
 template<Shown where>
 Shown by_kind(const C& c)
 {
     return c.settings.holding ? Shown::no : unless_failed<C, where>(c);
 }
 
-// For figures that only whole processes have.
+// Shows columns whose values are known only for whole processes.
 Shown of_processes(const C& c)
 {
     return shows_nvml(c.settings, c.options) ? Shown::both : Shown::no;
@@ -39,7 +39,7 @@ Cell nvml_bytes(const K&, const G& g, const C&)
     return cell_if(g.nvml_bytes);
 }
 
-// NVML's figure without the allocations that were traced.
+// Memory according to NVML, minus traced allocations.
 Cell rest_of_nvml(const K&, const G& g, const C&)
 {
     if (!g.nvml_bytes)
@@ -70,7 +70,7 @@ Cell held_cell(uint64_t held, const G& group, const C& c)
     return is_lower_bound(group, c) ? Cell(AtLeast{held}) : Cell(held);
 }
 
-// Memory of the row's kind if rows are grouped by kind, else device memory.
+// If rows are grouped by kind, memory of the row's kind; if not, device memory.
 Amount live(const G& group, const C& c)
 {
     return c.settings.holding ? group.all() : group.device();
@@ -314,7 +314,7 @@ void print_groups(Output& output, AllocationGroups& groups, Context context, uin
 {
     if (context.settings.histogram())
         return print_histograms(output, groups, context, wall_ns);
-    // In text, a row that holds only reserved addresses would show zeros.
+    // In text, omit rows that hold only reserved addresses, because they would show only zeros.
     if (!context.options.json && !context.settings.holding)
         std::erase_if(groups.groups(), [](const auto& item) { return item.second.idle(); });
     for (const auto& [key, group] : groups.groups()) {

@@ -14,7 +14,7 @@
 namespace gpusnoop::gpualloc {
 
 enum class Measure : uint8_t { none, size, latency, lifetime };
-inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"}; // in the order of Measure, without none
+inline constexpr std::string_view measures[] = {"size", "latency", "lifetime"}; // as in enum Measure, without none
 
 struct Settings : AllocationSettings {
     Measure histogram_of = Measure::none;
@@ -29,13 +29,13 @@ struct Settings : AllocationSettings {
 
 struct Context : CallContext<Settings> {
     bool nvml = false; // NVML is available
-    // True if some row has the figure. Otherwise its column is hidden.
+    // True if any row has the value of the same name. Its column is hidden if no row has it.
     bool approximate = false;
     bool unknown_frees = false;
     bool out_of_memory = false;
 };
 
-// True if rows are whole processes or sums of them, so that NVML's figures apply.
+// True if each row is a whole process or a sum of whole processes, because NVML reports memory per process.
 bool shows_nvml(const Settings& settings, const Options& options);
 
 // Prints the groups as one sorted table, or with -H as histograms.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpualloc: GPU memory held, allocated and freed by each process: leaks, churn and failures.
+// gpualloc: shows the GPU memory that each process holds, allocates and frees: leaks, churn and failures.
 #include "base/clock.hpp"
 #include "gpu/nvml_figures.hpp"
 #include "rows/held_table.hpp"
@@ -117,7 +117,7 @@ void GpuAlloc::load()
         nvml_.emplace(settings_.nvml_library, NvmlQuestions{.devices = false, .interval_ns = 0});
 }
 
-// Prints processes that exited since the last tick, before their data is deleted.
+// With --exited, prints the processes that exited since the last tick, before their data is deleted.
 bool GpuAlloc::tick(Output& output)
 {
     CallTool::tick(output);

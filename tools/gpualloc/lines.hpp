@@ -19,7 +19,7 @@ using StackOf = std::function<Frames(const LeakKey&)>;
 void print_leaks(Output& output, const std::map<LeakKey, Leak>& leaks, const Options& options, Processes& processes,
                  uint64_t wall_ns, double seconds, const StackOf& stack_of);
 
-// One line for the process, then one for each stack that holds memory.
+// Prints one line for the process, then one line for each stack that holds memory.
 void print_exit(Output& output, const ImageId& image, const Holdings& holdings, Processes& processes, uint64_t wall_ns,
                 const StackOf& stack_of);
 

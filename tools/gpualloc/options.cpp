@@ -12,7 +12,8 @@ void validate_options(Settings& settings, Options& options)
     if (s.exited && options.draws_flames())
         throw UsageError("--exited cannot be drawn as a flame graph: use --leaks");
     if ((s.leaks || s.exited) && (s.by || options.failed_only))
-        throw UsageError("--leaks and --exited are by process and call stack: leave out --by and -x");
+        throw UsageError("--leaks and --exited always group by process and call stack, and list no failed calls: "
+                         "leave out --by and -x");
     if (s.older_than_ns && !s.leaks)
         throw UsageError("an age (-o) applies only to --leaks");
     if (s.histogram_of == Measure::lifetime && options.failed_only)
@@ -24,8 +25,8 @@ void validate_options(Settings& settings, Options& options)
     else if (!options.columns.empty())
         throw UsageError("--leaks and --exited have columns of their own: leave out --columns");
     s.latency |= s.events || s.histogram_of == Measure::latency;
-    s.view.vendor = false;              // the address of held memory does not show its API
-    s.view.layer = options.failed_only; // an allocation at one layer may be freed at the other
+    s.view.vendor = false;              // the address of held memory does not reveal its vendor
+    s.view.layer = options.failed_only; // memory allocated through one layer may be freed through the other
     s.operation = s.histogram_of == Measure::latency || options.failed_only;
     CallView& view = s.view;
     const Dimension own[] = {{"kind", &s.holding}, {"size", &s.size}, {"stack", &view.stack}};

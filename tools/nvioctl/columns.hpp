@@ -15,10 +15,10 @@ namespace gpusnoop::nvioctl {
 using Settings = DriverSettings;
 using Context = CallContext<Settings>;
 
-// Prints the groups as one table, sorted as the settings say, or with -H as histograms.
+// Prints the groups as one sorted table, or with -H as histograms.
 void print_groups(Output& output, const DriverGroups& groups, Context context, uint64_t wall_ns);
 
-// NV_STATUS, or a negative errno; empty if unknown.
+// The call's NV_STATUS or negative errno; an empty cell if the result is unknown.
 Cell result_code(uint8_t outcome, int32_t result);
 
 // Fields of the lines that -e prints.

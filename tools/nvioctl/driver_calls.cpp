@@ -18,7 +18,7 @@ static_assert(sizeof(size_key) == 16 && sizeof(size_layout) == 8);
 
 namespace {
 
-// Maps nodes that accept the same commands to one of them.
+// Returns the same representative for all device nodes that accept the same commands.
 uint8_t any_node_of(uint8_t node)
 {
     switch (node) {
@@ -85,7 +85,7 @@ bool may_be_in_call(const driver_call& call, uint32_t tid)
 {
     std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", call.key.image.pid, tid));
     long number = -1;
-    if (!(file >> number)) // "running", or not readable
+    if (!(file >> number)) // the file says "running", or cannot be read
         return true;
     switch (call.key.kind) {
     case ENTRY_IOCTL:
@@ -93,7 +93,7 @@ bool may_be_in_call(const driver_call& call, uint32_t tid)
     case ENTRY_MMAP:
         return number == SYS_mmap;
     default:
-        return number >= 0; // many system calls open and close files
+        return number >= 0; // an open or close may come from many different system calls
     }
 }
 
@@ -122,8 +122,8 @@ std::vector<driver_call> PendingCalls::read()
     return calls;
 }
 
-// Removes the entry of a call, but not if the call has returned since the entry was read and the thread is in another
-// one.
+// Removes the call's entry, unless the call has returned since the entry was read, and the thread has begun another
+// call.
 void PendingCalls::drop(uint32_t tid, const driver_call& call, bool alive)
 {
     const auto is_another = [&](const driver_call& now) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of calls into GPU drivers in an interval, including calls that have not returned.
+// Groups of the calls into GPU drivers in an interval, including calls that have not returned.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -21,7 +21,8 @@ namespace gpusnoop {
 struct DriverSettings : CallSettings {
     DriverSettings() { of_functions = false; }
 
-    bool command = false; // group by command; the next two likewise
+    // Dimensions to group rows by.
+    bool command = false;
     bool node = false;
     bool object_class = false;
     uint64_t least_ns = 0; // shorter calls are omitted
@@ -34,7 +35,7 @@ struct DriverKey : CallKey {
 
     uint8_t kind = 0;
     uint8_t flags = 0;
-    uint64_t subject = 0; // request (low half), and the control, class or function in it (high half)
+    uint64_t subject = 0; // low half: ioctl request; high half: the control, class or function inside it
     uint8_t node = 0;
     uint16_t minor = 0;
     std::optional<uint32_t> object_class;
@@ -49,11 +50,11 @@ struct DriverGroup {
     uint64_t errors = 0;
     uint64_t unknown = 0; // calls whose result is not known
     uint64_t bytes = 0;
-    uint64_t virtual_bytes = 0; // bytes of address space
+    uint64_t virtual_bytes = 0; // address space; not in `bytes`
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t pending = 0;
-    uint64_t pending_ns = 0; // of the longest pending call
+    uint64_t pending_ns = 0; // time since entry of the longest pending call
     Histogram duration;
 
     void add(const CallDelta& delta);
@@ -72,10 +73,10 @@ class PendingCalls {
 public:
     explicit PendingCalls(int map_fd) : map_(map_fd) {}
 
-    // The pending calls of running threads. Removes entries of threads that were killed in a call.
+    // Returns pending calls, and removes entries of threads that were killed in a call.
     std::vector<driver_call> read();
-    // Calls since the last drain whose return was missed, because a kretprobe supports a limited number of calls in
-    // flight.
+    // Returns how many calls since the last drain were not counted because their return was missed. A kretprobe
+    // supports only a limited number of calls in flight.
     uint64_t drain_missed() { return std::exchange(missed_, 0); }
 
 private:

@@ -30,7 +30,7 @@ bool is_work(const call_key& key)
     return number && (submits_work(class_kind(*number)) || class_kind(*number) == ClassKind::memory);
 }
 
-// Signs of work before tracing began: libraries and device files that are still in use.
+// True if the process uses libraries or device files that show GPU work, possibly before tracing began.
 bool has_signs_of_work(pid_t pid)
 {
     constexpr std::array<std::string_view, 4> libraries{"/libcuda.so", "/libnvidia-glcore.so", "/libnvidia-eglcore.so",
@@ -62,7 +62,7 @@ void fields(auto& each, same_as_const<MonitorAnswer> auto& a)
     each(a.image.pid, a.image.serial, a.works);
 }
 
-// The request is a MonitorAnswer whose result is not filled in yet.
+// Runs in the helper process. The request is a MonitorAnswer without its result, which is filled in here.
 void serve(Helper::Task& task)
 {
     answer_each<MonitorAnswer>(task, [](MonitorAnswer& answer) -> const MonitorAnswer& {

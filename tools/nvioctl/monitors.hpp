@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection of monitors, which only query GPU state (nvidia-smi, nvtop, DCGM), by their activity, not by their names.
-// A helper inspects their files and mappings, because that may hang.
+// Detection of monitors: processes that only query GPU state (nvidia-smi, nvtop, DCGM). They are recognized by what
+// they do, not by name. A helper process inspects their files and mappings, because reading those may hang.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -19,10 +19,10 @@ public:
     void note_call(const call_key& key); // call this for each call, or for each row of calls
 
     // True if the process has made no call that GPU work needs, and uses neither unified memory nor CUDA or graphics
-    // libraries. False if that is not known (yet).
+    // libraries. Also false as long as this is not known.
     bool only_polls(const ImageId& image);
 
-    // Call this regularly: it receives late results, and detects a helper that hangs.
+    // Call this regularly, to receive late results and to detect a helper process that hangs.
     void tick() { reader_.poll(); }
 
     void forget(const std::set<ImageId>& images);

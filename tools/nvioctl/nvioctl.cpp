@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvioctl: calls into GPU drivers by name, status and latency, and the last calls before an Xid.
+// nvioctl: shows calls into GPU drivers by name, with status and latency, and the last calls before an Xid.
 #include "attach/refusal.hpp"
 #include "base/clock.hpp"
 #include "gpu/command_layouts.hpp"
@@ -65,7 +65,7 @@ private:
     std::optional<XidLines> xids_;
     std::optional<DriverLayouts> layouts_;
     Monitors monitors_;
-    std::set<ImageId> monitors_left_out_; // since the last report
+    std::set<ImageId> monitors_left_out_; // monitors whose calls were left out since the last report
     uint64_t calls_left_out_ = 0;
 };
 

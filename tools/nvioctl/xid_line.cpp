@@ -15,7 +15,7 @@ namespace {
 
 struct XidLine : ProcessLine {
     const XidReport& report;
-    std::optional<Xid> entry; // in NVIDIA's catalog
+    std::optional<Xid> entry; // the Xid in NVIDIA's catalog
 };
 
 template<std::string_view Xid::*part>
@@ -53,7 +53,7 @@ std::vector<std::string> texts(const recent_calls& recent, uint64_t until_ns)
     for (uint64_t back = 1; back <= kept; back++) {
         const recent_call& call = recent.calls[(recent.count - back) % RECENT_CALLS];
         if (!call.kind)
-            continue; // being written
+            continue; // the kernel side is writing this entry
         const double ago = (static_cast<double>(until_ns) - static_cast<double>(call.time_ns)) / 1e9;
         lines.push_back(
             fmt::format("{:+.6f} s  {} {}  {:.1f} us  {}", -ago, node_name(call.driver.node, call.driver.minor),
@@ -73,7 +73,7 @@ void print_xid(Output& output, const XidReport& report, const recent_calls& rece
     };
     if (recent.image.pid)
         return print({recent.image, processes, wall_ns}, {"last_calls", texts(recent, report.time_ns)});
-    // The process is known only from the kernel log.
+    // No calls of the process were traced, so only the kernel log has its pid and name.
     print({cell_if(report.pid), text_if_any(report.comm), wall_ns}, {});
 }
 

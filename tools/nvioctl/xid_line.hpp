@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line of nvioctl --xid: a GPU error, followed by the last calls of the process that caused it.
+// Output of nvioctl --xid: a line for a GPU error, followed by the last calls of the process that caused the error.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -11,7 +11,7 @@
 
 namespace gpusnoop::nvioctl {
 
-// recent: empty (pid 0) if no calls of the process were seen.
+// recent: the last calls of the process; empty (pid 0) if none was traced.
 void print_xid(Output& output, const XidReport& report, const recent_calls& recent, Processes& processes,
                uint64_t wall_ns);
 

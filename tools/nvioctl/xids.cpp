@@ -17,7 +17,7 @@ void XidLines::attach(int recent_fd)
     verbose("Xid reports: " + how());
 }
 
-// Looks up the last calls at once if the log has named the process, before further calls replace them.
+// If the log names the process, copies its last calls at once, before newer calls replace them.
 void XidLines::add(const xid_record& record)
 {
     Xids::add(record);

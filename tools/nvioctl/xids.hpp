@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of nvioctl --xid, held back until the process that caused the error is known.
+// Lines of nvioctl --xid. A line is delayed until the process that caused the error is known.
 #pragma once
 
 #include "gpu/xids.hpp"
@@ -17,18 +17,18 @@ public:
     void attach(int recent_fd); // recent_fd: the kernel side's map of last calls; throws Error
 
     void add(const xid_record& record);
-    void print(Output& output, Processes& processes, bool all); // all: also lines whose process is not known yet
+    void print(Output& output, Processes& processes, bool all); // all: do not wait for unknown processes
 
 private:
     struct Line {
         XidReport report;
-        recent_calls recent{}; // of the process, as they were when it became known
+        recent_calls recent{}; // the process's last calls at the time when the process became known
     };
 
     void print_due(bool all);
 
     int recent_fd_ = -1;
-    std::vector<Line> lines_; // to be printed
+    std::vector<Line> lines_; // lines not printed yet
 };
 
 } // namespace gpusnoop::nvioctl
