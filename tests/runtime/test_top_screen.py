@@ -247,7 +247,7 @@ def sampled_stacks():
         screen.wait_for(f"{workload.pid} workload")
         screen.keys("Enter")
         workload.go()
-        screen.wait_for(lambda text: 'since it was opened 10 s ago' in text, "ten seconds")
+        screen.wait_for(lambda text: 'since this page was opened 10 s ago' in text, "ten seconds")
         page = screen.text()
         found = re.search(r"^Sampled stacks of launches, since.*\n *SAMPLES SHARE%\n((?: .*\n)+)", page, re.M)
         rows = re.findall(r"^ +(\d+) +[\d.]+ *\n +(\S+)", found[1] if found else "", re.M)
@@ -270,7 +270,7 @@ def memory_growth_since_opening():
         workload.go()
         screen.wait_for(f"{workload.pid} workload")
         screen.keys("Enter")
-        screen.wait_for(lambda text: re.search(r"Memory held, by call stack: \d+\.\dM more, since it was opened \d+ s ago", text),
+        screen.wait_for(lambda text: re.search(r"Memory held, by call stack: \+\d+\.\dM since this page was opened \d+ s ago", text),
                         "growth of held memory")
         screen.keys("Escape")
         screen.wait_for(lambda _: screen.column("PID") == [str(workload.pid)], "the list")

@@ -9,7 +9,7 @@ namespace gpusnoop::cudatop {
 
 // rows: maximum number of rows; 0 means all.
 void print_text(Output& output, const Snapshot& snapshot, const Arrangement& arrangement, size_t rows);
-// Prints all rows and columns. The sum comes first, the GPUs come last.
+// Prints all rows and columns. Prints the sum first and the GPUs last.
 void print_json(Output& output, const Snapshot& snapshot, const Arrangement& arrangement);
 
 } // namespace gpusnoop::cudatop

@@ -11,8 +11,8 @@ namespace gpusnoop {
 
 bool has_failed(const call_key& key);
 
-// "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", "hipErrorIllegalAddress"; for a call into the kernel driver,
-// that driver's name for the status.
+// Returns the error's name: "CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress" or "hipErrorIllegalAddress". For a
+// call into the kernel driver, returns the driver's name for the status.
 std::string error_name(const call_key& key);
 
 // The error's name without its prefix: "ILLEGAL_ADDRESS".

@@ -182,7 +182,7 @@ Cell last_xid(const Group& g, const Context& c)
 
 Cell xids(const Group& g, const Context& c)
 {
-    std::set<uint32_t> pids; // a pid has several images after exec
+    std::set<uint32_t> pids; // a set, because a pid has several images after exec
     for (const ImageId& image : g.who.images)
         pids.insert(image.pid);
     uint64_t count = 0;

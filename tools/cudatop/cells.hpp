@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures and texts for the cells of a row, derived from its counts. An unknown value is an empty cell or nullopt.
+// Numbers and texts in the cells of a row, computed from the row's counts. Unknown values are empty cells or nullopt.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -27,7 +27,8 @@ uint64_t sum(std::span<const Group* const> groups, Member Group::*member)
     return all;
 }
 
-// Figures of the interval; empty unless `known`: whether the BPF program that counts the figure is attached.
+// Cells for a count n of the interval; empty if it is not known. known: true if the BPF program that counts n is
+// attached.
 Cell count_if(bool known, uint64_t n);
 Cell rate_if(bool known, uint64_t n, const Context& c);
 Cell bytes_per_second(uint64_t n, const Context& c);
@@ -37,23 +38,24 @@ uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
 Cell small_share(const Group& g, const Context& c);
 uint64_t errors(const Group& g);
 
-// `ns` as a share of the waiting threads' time, like WALL% of cudasync.
+// Share of the waiting threads' time that `ns` is, as in WALL% of cudasync.
 Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns);
 Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part);
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);
 std::optional<uint64_t> asleep_ns(const Group& g, const Context& c);
 
-// Kernels started by graph launches; unknown if the contents of all launched graphs are unknown.
+// Number of kernels started by graph launches; nullopt if the contents of all launched graphs are unknown.
 std::optional<uint64_t> graph_kernels(const Group& g, const Context& c);
 Cell graph_kernels_per_second(const Group& g, const Context& c);
 
-// True if rows are whole processes, or sums of them. Some figures are known only for such rows.
+// True if rows are whole processes or sums of whole processes. Some values are known only for such rows.
 bool whole_processes(const Context& c);
 Cell traced_memory(const Group& g, const Context& c); // allocated while traced
-// Memory as NVML reports it (including contexts and earlier allocations); if that is unknown, traced_memory().
+// Memory as reported by NVML, which includes contexts and earlier allocations. If NVML does not report it,
+// traced_memory().
 Cell memory(const Key& k, const Group& g, const Context& c);
 Cell memory_source(const Key& k, const Group& g, const Context& c);
-// nullopt if it is unknown, or more than a year.
+// Seconds until a GPU of the row is full; nullopt if unknown, or more than a year.
 std::optional<double> full_in_seconds(const Group& g, const Context& c);
 
 Cell user(const Group& g, const Context& c);

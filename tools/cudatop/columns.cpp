@@ -19,7 +19,7 @@ using C = Context;
 
 constexpr int16_t owner_width = 18;
 
-// Columns that name a row.
+// True for columns that name a row.
 bool is_name(std::string_view header)
 {
     constexpr std::string_view names[] = {"PID",    "COMM",   "NAMESPACE", "POD",    "CONTAINER",
@@ -27,7 +27,7 @@ bool is_name(std::string_view header)
     return std::ranges::find(names, header) != std::end(names);
 }
 
-// Columns that all tools have, and cudatop hides by default. (POD/COMMAND already shows the owner.)
+// True for shared columns that cudatop hides by default, because POD/COMMAND already shows the owner.
 bool is_rarely_shown(std::string_view header)
 {
     return header == "NSPID" || header == "OWNER";
@@ -35,10 +35,10 @@ bool is_rarely_shown(std::string_view header)
 
 struct AnyField {
     const Field<C, K, G>* field;
-    const TopField* own; // null: a field shared by all tools
+    const TopField* own; // null if the field is shared by all tools
 };
 
-// The fields of all views: first those that name the row, then its figures.
+// The fields of all views: first the fields that name the row, then its values.
 std::vector<AnyField> all_fields()
 {
     std::vector<AnyField> all;
@@ -56,7 +56,8 @@ struct Chosen : ShownField<C, K, G> {
     const TopField* own;
 };
 
-// A field with two forms adds two columns: one for text, and one with the plain value for scripts.
+// Adds the columns of a field. A field with two forms has two columns: one for text, and one for scripts with the plain
+// value.
 void add_columns(std::vector<Chosen>& to, const AnyField& any, Shown where)
 {
     static const TopField for_scripts{{}, "", Usual::no, false};
@@ -95,7 +96,7 @@ std::vector<Chosen> chosen_fields(const C& c)
     return with_trouble_beside_names(std::move(all));
 }
 
-// Whether a column is shown by default.
+// True if the column is shown by default.
 bool is_usual(const Field<C, K, G>& field, const TopField* own, const Context& context)
 {
     if (!own)
@@ -107,13 +108,13 @@ bool is_usual(const Field<C, K, G>& field, const TopField* own, const Context& c
     return own->usual == Usual::batch || (own->usual == Usual::screen && context.settings.screen);
 }
 
-// Leaves `shown` unset.
+// Converts a column for the screen. Does not set `shown`.
 TopColumn column_of(const Column& of, const TopField* own)
 {
     TopColumn column{.column = of, .about = own ? own->about : "", .needs = own ? own->needs : ""};
     if (of.key.empty()) // the screen identifies columns by their key
         column.column.key = of.header;
-    if (!own) // a column that all tools have: at its width in other tools, it would leave no room for figures
+    if (!own) // a shared column, narrower than in other tools to leave room for numbers
         column.column.width = std::min<int16_t>(column.column.width, owner_width);
     column.device_side = own && own->device_side;
     column.adds = own && own->adds;
@@ -232,8 +233,8 @@ std::vector<TopColumn> columns_of_any_view(bool screen)
 std::string row_id(const Key& key)
 {
     const WhoKey& who = key.who;
-    // Rounded to the resolution of /proc, the only source of the start time until a process makes its first call. So
-    // the row's id stays the same after that call.
+    // Rounded to the resolution of /proc, because until a process makes its first call, its start time is known only
+    // from /proc. Without rounding, the row's id would change at the first call.
     const uint64_t start_ns = to_clock_tick(who.start_ns);
     return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", who.pid, start_ns, who.tid, who.comm, who.container,
                        who.pod, who.pod_namespace, who.cgroup, gpu_text({key.gpu}), key.kernel);

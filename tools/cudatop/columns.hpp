@@ -31,7 +31,7 @@ struct Settings : CallSettings {
     bool why = false;                   // print verdicts instead of a table
     bool screen = false;                // output goes to a screen
     bool cheap = false;                 // no return probes, so no waits, memory or results
-    std::optional<std::string> sort_by; // the argument of -s
+    std::optional<std::string> sort_by; // argument of -s
     bool ascending = false;
     std::string filter;
     bool no_config = false;  // do not load or save preferences
@@ -42,16 +42,16 @@ struct Settings : CallSettings {
     std::string nvml_library; // empty: the usual library; "off": none
     MetricsOptions metrics;
 
-    // Sets what a row is: "pid", "kernel,pod", ... Throws UsageError.
+    // Sets the grouping of rows, such as "pid" or "kernel,pod". Throws UsageError.
     void choose_rows(std::string_view dimensions);
     Arrangement arrangement() const;
 };
 
-// Which figures the attached BPF programs provide. The other figures are unknown.
+// Values that the attached BPF programs provide. All other values are unknown.
 struct Known {
     bool launches = true;
     bool copies = true;
-    bool graphs = true; // the kernels in graphs
+    bool graphs = true; // the contents of graphs
     bool memory = true;
     bool waits = true;
     bool results = true;
@@ -65,7 +65,7 @@ struct Context : CallContext<Settings> {
     const std::map<uint32_t, XidsOf>& xids; // by pid
     const Diagnosis& diagnosis;
     Known known;
-    bool ioctls = false; // calls into a GPU driver of the kernel are traced
+    bool ioctls = false; // calls into a GPU's kernel driver are traced
     bool xid = false;    // GPU errors (Xids) are traced
 
     const WhoView& who() const { return settings.rows.who; }
@@ -73,7 +73,7 @@ struct Context : CallContext<Settings> {
 
 // The JSON key of the column with this name (header or key). Throws UsageError if there is none.
 std::string column_key(std::string_view name);
-// True if this column is sorted in ascending order by default, as names are (from A to Z).
+// True if this column is sorted in ascending order by default, such as names from A to Z.
 bool is_ascending(std::string_view key);
 
 // The columns of all views, with their descriptions.
@@ -85,12 +85,12 @@ std::vector<TopColumn> columns(const Context& context);
 // The columns of all views, for rows read from a recording. `shown` is set for the default columns.
 std::vector<TopColumn> columns_of_any_view(bool screen);
 
-// Identifies a row. The id stays the same from interval to interval.
+// Returns an id of the row that stays the same in all intervals.
 std::string row_id(const Key& key);
 
 std::vector<TopRow> rows(const std::map<Key, Group>& groups, const Context& context);
 
-// The sums of the columns that add up.
+// Sums the columns that have `adds`.
 TopRow total(const std::vector<TopRow>& rows, const std::vector<TopColumn>& columns);
 
 } // namespace gpusnoop::cudatop

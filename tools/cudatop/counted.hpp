@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls and waits of an interval, kept so that the screen can group them again in another way.
+// Calls and waits of an interval, kept so that the screen can group them differently.
 #pragma once
 
 #include "tools/cudatop/groups.hpp"

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr ToolSpec about{
     .name = "cudatop",
-    .summary = "Shows what uses the GPUs now, how, and what is wrong: by process, thread, container or pod.",
+    .summary = "Shows, by process, thread, container or pod, what uses the GPUs, how, and what is wrong.",
     .examples = "  cudatop                     # all processes, on a live screen (? shows its keys)\n"
                 "  cudatop --why               # what is wrong with which process, after 5 seconds\n"
                 "  cudatop --by pod            # one row per pod\n"
@@ -38,7 +38,7 @@ constexpr ToolSpec about{
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .open = BpfObject::open<cudatop_bpf>,
     .without_interval = "if omitted: 1",
-    .ring_mb = 4, // enough, because cudatop prints no single calls
+    .ring_mb = 4, // small, because cudatop prints no individual calls
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
 
@@ -66,13 +66,13 @@ RunPlan CudaTop::plan()
         warn("standard input and output are not both terminals: printing tables, as with -b");
     plan.traced = "GPU use";
     set_hooks(plan.hooks);
-    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // the page of an opened row shows them
+    shows_maxima_ = !settings_.cheap && !settings_.max_overhead; // the page of an opened row shows maxima
     plan.noun =
         settings_.filter.empty() ? "use of a GPU" : fmt::format("use of a GPU with '{}' in its row", settings_.filter);
     plan.screen = settings_.screen;
     plan.nvml_library = settings_.nvml_library;
     plan.programs = programs(settings_.cheap, settings_.latency);
-    if (!settings_.screen) // also with --why, because rules compare an interval with the one before
+    if (!settings_.screen) // needed for --why, too, because rules compare each interval with the previous one
         plan.usual_interval = 1s;
     if (settings_.why)
         plan.usual_duration = 5s;
@@ -125,7 +125,7 @@ void CudaTop::configure(const Filters& filters)
     choose_driver_hooks();
     auto& data = *skeleton().rodata;
     tier_ = filters.tier;
-    const bool followed = !settings_.cheap && filters.returns; // returns of calls are traced, too
+    const bool followed = !settings_.cheap && filters.returns; // calls also have return probes
     auto all = [&](std::initializer_list<std::string_view> hooks) {
         return std::ranges::all_of(hooks, [&](std::string_view hook) { return filters.has(hook); });
     };
@@ -135,7 +135,7 @@ void CudaTop::configure(const Filters& filters)
               .memory = followed && all({"alloc", "free", "handle", "release"}),
               .waits = followed && all({"wait"}),
               .results = followed};
-    // Distinguish everything that the user may group by or open later.
+    // Count by all keys that the user may choose later, for rows or in the page of a row.
     data.per_thread = true;
     data.name_threads = true;
     data.per_device = followed;
@@ -158,10 +158,10 @@ void CudaTop::configure(const Filters& filters)
     if (xids_)
         xids_->configure(bpf_);
     size_held_table(bpf_, settings_.cheap ? 1 : settings_.live_entries);
-    // Sampled stacks need only their innermost frames, unlike those of -U in other tools.
+    // Sampled stacks are limited to their innermost frames, unlike the stacks of -U in other tools.
     bpf_map__set_value_size(skeleton().maps.stacks, 63 * sizeof(uint64_t));
     bpf_map__set_max_entries(skeleton().maps.stacks, 8192);
-    bpf_map__set_max_entries(skeleton().maps.recent, 1); // only nvioctl uses it
+    bpf_map__set_max_entries(skeleton().maps.recent, 1); // only nvioctl uses this map
     bpf_map__set_max_entries(skeleton().maps.unsent_names, KernelNames::unsent_max);
     bpf_map__set_max_entries(skeleton().maps.thread_names, Processes::thread_names_max);
     holdings_.distinguish(true, true);
@@ -193,7 +193,7 @@ void CudaTop::load()
         if (xids_)
             xids_->attach();
     } catch (const Error& error) {
-        verbose(error.what()); // the column XID stays empty
+        verbose(error.what()); // not fatal: the column XID stays empty
         xids_.reset();
     }
 }
@@ -216,7 +216,7 @@ std::unique_ptr<Output> CudaTop::make_output()
     }
     if (!settings_.screen)
         return gpusnoop::make_output(options_);
-    open_screen(); // before the slow steps
+    open_screen(); // early, because the next steps are slow
     return make_silent_output();
 }
 
@@ -234,7 +234,7 @@ void CudaTop::tracing_began(const Running& running)
         return;
     }
     show_users();
-    running.loop.after(150ms, [this] { // by then the kernel side has reported the processes that make calls
+    running.loop.after(150ms, [this] { // by then, the BPF programs have reported the processes that make calls
         if (!measured())
             show_users();
     });

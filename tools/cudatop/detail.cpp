@@ -28,16 +28,16 @@ public:
          const Context& context)
         : key_(key), images_(images), interval_(interval), context_(context), options_(context.options)
     {
-        options_.nanoseconds = true; // the unit in which durations are counted
+        options_.nanoseconds = true; // durations are counted in nanoseconds
         options_.json = false;
         now_.seconds = context.seconds;
         now_.take(interval.calls, interval.waits, *this);
         since_.seconds = since.seconds();
         since_.take(since.calls(), since.waits(), *this);
-        since_.title = fmt::format(", since it was opened {:.0f} s ago", since.seconds());
+        since_.title = fmt::format(", since this page was opened {:.0f} s ago", since.seconds());
         if (const int64_t grown = since.grown_bytes(interval.holdings))
-            grown_ = fmt::format(": {} {}{}", human_bytes(static_cast<uint64_t>(std::abs(grown))),
-                                 grown > 0 ? "more" : "less", since_.title);
+            grown_ = fmt::format(": {}{} since this page was opened {:.0f} s ago", grown > 0 ? "+" : "-",
+                                 human_bytes(static_cast<uint64_t>(std::abs(grown))), since.seconds());
     }
 
     std::vector<DetailPart> parts()
@@ -62,7 +62,7 @@ private:
         double seconds = 0;
         std::string title{}; // appended to the titles of its tables
         std::map<CallPart, std::vector<CallDelta>> calls{};
-        std::vector<Waiting::Part> waits{}; // unfinished at a report
+        std::vector<Waiting::Part> waits{}; // waits that were unfinished at a report
 
         void take(std::span<const CallDelta> all, std::span<const Waiting::Part> parts, const Page& page)
         {
@@ -115,7 +115,7 @@ private:
     const Context& context_;
     Options options_;
     Period now_, since_;
-    std::string grown_; // memory growth since the row was opened, appended to a title; empty: none
+    std::string grown_; // memory growth since the page was opened, appended to a title; empty if there is none
     PartsOutput output_;
 };
 
@@ -202,7 +202,8 @@ void Page::waits(const Period& period)
     cudasync::print_groups(output_, by_kind, tool_context<cudasync::Context>(settings, period.seconds), 0);
 }
 
-// Prefers the samples since the row was opened: more samples are more accurate.
+// Shows the samples since the page was opened or, if there are none, of the last interval. More samples are more
+// accurate.
 void Page::samples(std::string_view calls, std::initializer_list<CallPart> parts)
 {
     for (const Period* period : {&since_, &now_}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of an opened row: the tables and histograms that the other tools would show for its processes.
+// Page of an opened row, with the tables and histograms that the other tools would show for its processes.
 #pragma once
 
 #include "rows/call_view.hpp"

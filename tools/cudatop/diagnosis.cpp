@@ -40,7 +40,7 @@ std::optional<Calls> kind_of(CallPart part)
     return {};
 }
 
-// The command to type next. pid 0: the process has exited, so the command is for all processes.
+// Returns the command to type next. A pid of 0 means that the process has exited, so the command is for all processes.
 std::string next_command(const Rule& rule, uint32_t pid)
 {
     std::string next(rule.next);
@@ -57,8 +57,8 @@ bool is_refused(const call_key& key)
     return key.kind == KIND_ALLOC && key.result == out_of_memory;
 }
 
-// Calls that static destructors make after the driver has shut down are normal when a process exits, not failures (CUDA
-// Driver API, CUDA_ERROR_DEINITIALIZED: "the CUDA driver is in the process of shutting down").
+// True if the call failed because the driver had shut down (CUDA_ERROR_DEINITIALIZED). When a process exits, static
+// destructors normally make such calls, so they do not count as failures.
 bool is_after_shutdown(const call_key& key, CallPart part)
 {
     return part != CallPart::driver && key.result == deinitialized;
@@ -83,7 +83,7 @@ void Diagnosis::count(Counts& counts, const CallDelta& delta) const
     if (is_refused(key) && part == CallPart::memory) {
         counts.refused += delta[CALL_COUNT];
         counts.refused_bytes = delta[MEMORY_LAST_BYTES];
-        counts.calls.at(kind) -= calls; // out-of-memory allocations have a rule of their own
+        counts.calls.at(kind) -= calls; // another rule reports out-of-memory allocations
         return;
     }
     if (has_failed(key)) {
@@ -289,8 +289,8 @@ void Diagnosis::end_interval(const ImageId& image, History& history, double seco
         history.failing_seconds.at(i) = fails.at(i) ? history.failing_seconds.at(i) + seconds : 0;
 }
 
-// Scheduling of threads in the last interval: spinning, starving, off CPU. Includes threads that made calls in earlier
-// intervals of the window, so that the next interval has a value to compare with.
+// Measures how threads were scheduled in the last interval: spinning, starving, off CPU. Also reads the CPU time of
+// threads that made calls only in earlier intervals of the window, so that the next interval can compute a difference.
 void Diagnosis::measure_threads(const ImageId& image, History& history)
 {
     constexpr size_t threads_max = 64;
@@ -312,7 +312,7 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
             continue;
         now[tid] = *share;
         const auto before = history.threads.find(tid);
-        if (before == history.threads.end() || before->second.turns > share->turns) // a new thread with the same id
+        if (before == history.threads.end() || before->second.turns > share->turns) // another thread has reused the id
             continue;
         const uint64_t ready_ns =
             std::min(share->waited_ns - std::min(share->waited_ns, before->second.waited_ns), interval_ns);
@@ -327,7 +327,7 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
     history.threads = std::move(now);
 }
 
-// Reads the load at most once, and only if a thread starved for a tenth of the interval.
+// Reads the machine's load at most once, and only if a thread starved for a tenth of the interval.
 void Diagnosis::add_load()
 {
     constexpr uint64_t min_part = 10;
@@ -349,8 +349,8 @@ uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns)
     return std::min(waiting_ns, cpu_ns - std::min(cpu_ns, elsewhere_ns));
 }
 
-// Detects NCCL by the names of its communicators' threads, such as "NCCL Service 0" (NCCL 2.12 and newer). The mapped
-// library would prove nothing: PyTorch maps it in every process.
+// Detects NCCL by the names of the threads that its communicators create, such as "NCCL Service 0" (NCCL 2.12 and
+// newer). A mapped NCCL library would prove nothing, because PyTorch maps it in every process.
 void Diagnosis::detect_nccl(const ImageId& image, History& history)
 {
     constexpr uint64_t long_ns = 2'000'000'000;
@@ -361,8 +361,8 @@ void Diagnosis::detect_nccl(const ImageId& image, History& history)
                                                [](const std::string& name) { return name.starts_with("NCCL"); });
 }
 
-// Sums the time that the thread of the longest wait was suspended, because a suspended thread does not hang. An
-// interval counts in full if the thread is suspended at its end.
+// Sums how long the thread of the longest wait was suspended, because a suspended thread does not hang. An interval
+// counts in full if the thread is suspended at the end of the interval.
 void Diagnosis::check_suspension(const ImageId& image, History& history, const Interval& interval)
 {
     constexpr uint64_t long_ns = 500'000'000;

@@ -29,8 +29,8 @@
 
 namespace gpusnoop {
 
-// Lower bound of the CPU time that a thread used within its waits (spinning): assumes that the thread used the CPU all
-// the time outside its waits.
+// Lower bound of the CPU time that a thread used within its waits (spinning). Assumes that the thread used the CPU
+// during all of its time outside waits.
 uint64_t spun_ns(uint64_t waiting_ns, uint64_t cpu_ns, uint64_t interval_ns);
 
 class Diagnosis {
@@ -40,11 +40,11 @@ public:
         : processes_(processes), results_of_copies_(results_of_copies)
     {}
 
-    // The counts of an interval, used only during add().
+    // The counts of an interval. References and views must be valid only during add().
     struct Interval {
         std::span<const CallDelta> calls;
         std::span<const Waiting::Part> waits;
-        std::span<const driver_call> driver_calls; // in flight
+        std::span<const driver_call> driver_calls; // driver calls in flight
         std::span<const StuckCall> stuck_calls;
         const Holdings& holdings;
         const std::map<uint32_t, XidsOf>& xids; // by pid
@@ -65,8 +65,8 @@ public:
     // The verdicts of the last interval, in the order of comes_before().
     const std::vector<Verdict>& verdicts() const { return verdicts_; }
 
-    // Seconds since the last interval in which one of these processes made a call or was in one; nullopt if that was
-    // the last interval.
+    // Seconds since the last interval in which one of these processes made a call or had a pending call; nullopt if
+    // they did so in the last interval.
     std::optional<double> quiet_seconds(const std::set<ImageId>& images) const;
     // CPU time in the last interval, as a share of one CPU; nullopt in the first interval.
     std::optional<double> cpu_percent(const std::set<ImageId>& images) const;
@@ -74,18 +74,20 @@ public:
     // Scheduling in the last interval, summed over the threads that made calls in the last seconds; nullopt if it is
     // unknown for all of them.
     struct Scheduling {
-        double waited_percent = 0;   // ready to run without a CPU, as a share of one CPU's time
+        double waited_percent = 0;   // time ready to run without a CPU, as a share of one CPU's time
         double turns_per_second = 0; // how often a thread was given a CPU
     };
     std::optional<Scheduling> scheduling(const std::set<ImageId>& images) const;
 
-    // Time that these threads (pid, tid) spun in waits in the last interval; nullopt if it is unknown for one of them.
-    // It is unknown in a thread's first interval.
+    // Time that these threads (pid, tid) spun in waits in the last interval; nullopt if unknown for one of the threads.
+    // In a thread's first interval, it is unknown.
     std::optional<uint64_t> spinning_ns(const std::set<std::pair<uint32_t, uint32_t>>& threads) const;
 
-    // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt if unknown for all.
+    // Growth of device memory in bytes per second, over window_seconds (rules.hpp); nullopt if unknown for all of these
+    // processes.
     std::optional<double> growth(const std::set<ImageId>& images) const;
-    // Seconds until a GPU of these processes is full at that rate; nullopt if memory does not grow, or without NVML.
+    // Seconds until a GPU of these processes is full if memory keeps growing at this rate; nullopt if memory does not
+    // grow, or without NVML.
     std::optional<double> full_in_seconds(const std::set<ImageId>& images) const;
 
     // Ids of kernel stacks that are still needed.
@@ -98,7 +100,7 @@ private:
     using Error = std::pair<Calls, std::string>;
     using ByThread = std::map<uint32_t, uint64_t>; // ns
 
-    struct Counts { // one interval of a process
+    struct Counts { // counts of one process in one interval
         double seconds = 0;
         std::array<uint64_t, static_cast<size_t>(Calls::count)> calls{};
         std::map<Error, uint64_t> errors;
@@ -110,26 +112,26 @@ private:
         uint64_t allocations = 0, refused = 0, refused_bytes = 0, frees = 0;
         int64_t grown_bytes = 0;
         std::optional<uint64_t> cpu_ns;
-        std::map<Place, uint64_t> copied_from; // synchronous copies whose stack was sampled
+        std::map<Place, uint64_t> copied_from; // number of synchronous copies whose stack was sampled
         ByThread launching, waiting;
-        std::map<uint32_t, uint64_t> launched; // launches by thread
-        // The next four cover only threads that made calls in the last seconds.
+        std::map<uint32_t, uint64_t> launched; // number of launches, by thread
+        // The next four members are about threads that made calls in the last seconds.
         ByThread spinning;                     // CPU time within waits
-        ByThread starving;                     // ready to run without a CPU
-        ByThread off_cpu;                      // asleep or blocked, outside waits
+        ByThread starving;                     // time ready to run without a CPU
+        ByThread off_cpu;                      // time asleep or blocked, outside waits
         uint64_t turns = 0;                    // how often these threads were given a CPU
         std::optional<unsigned> gpu_percent{}; // how busy the process's busiest GPU was, by NVML
-        std::optional<MachineLoad> load{}; // of the machine at the end of the interval; unset unless a thread starved
-        std::set<uint32_t> callers{};      // ids of threads that made calls
+        std::optional<MachineLoad> load{};     // load at the end of the interval; set only if a thread starved
+        std::set<uint32_t> callers{};          // ids of threads that made calls
     };
 
     // How long a condition has lasted, ignoring short pauses.
     struct Streak {
-        double seconds = 0; // without the pauses
+        double seconds = 0; // duration without the pauses
         double pause = 0;
         unsigned intervals = 0;
         void add(bool holds, bool is_over, double interval_seconds);
-        // 0 after a single interval: the cause may have been a single event.
+        // 0 after a single interval, because the cause may have been a single event.
         double lasted() const { return intervals > 1 ? seconds : 0; }
     };
 
@@ -137,20 +139,20 @@ private:
         std::deque<Counts> counts; // newest last
         uint64_t called_ns = 0;    // end of the last interval with a call, or of the first interval
         uint64_t launched_ns = 0;  // start of the last interval with a launch
-        int64_t held_bytes = 0;    // at the end of the last interval
+        int64_t held_bytes = 0;    // memory held at the end of the last interval
         std::optional<uint64_t> cpu_ns;
         std::map<uint32_t, ThreadCpuTime> threads; // CPU time of threads that made calls in the last seconds
         Streak growing, capturing, small;
         std::array<double, static_cast<size_t>(Calls::count)> failing_seconds{};
         // State at the end of the last interval.
         std::optional<Waiting::Part> wait;  // the longest unfinished wait
-        std::string suspension;             // why the thread in `wait` cannot run; empty: it can
-        uint64_t suspended_ns = 0;          // sum of the intervals in `wait` that ended with the thread suspended
-        uint64_t suspended_since_ns = 0;    // start of the wait that suspended_ns is about
+        std::string suspension;             // why the thread in `wait` cannot run; empty if it can
+        uint64_t suspended_ns = 0;          // sum of the intervals of `wait` at whose end the thread was suspended
+        uint64_t suspended_since_ns = 0;    // start of the wait for which suspended_ns was measured
         std::optional<bool> has_nccl;       // checked once per long wait
         std::optional<driver_call> pending; // the longest pending driver call
         std::optional<StuckCall> stuck;     // the longest stuck call
-        std::optional<uint64_t> free_bytes; // on the process's fullest GPU
+        std::optional<uint64_t> free_bytes; // free memory on the process's fullest GPU
     };
 
     void count(Counts& counts, const CallDelta& delta) const;
@@ -172,7 +174,7 @@ private:
     Processes& processes_;
     bool results_of_copies_;
     std::map<ImageId, History> known_;
-    std::map<ImageId, uint64_t> launches_; // within window_seconds
+    std::map<ImageId, uint64_t> launches_; // number of launches within window_seconds
     Restarts restarts_;
     std::vector<std::pair<uint32_t, uint64_t>> exits_; // pid and CLOCK_BOOTTIME of exits since the last interval
     uint64_t now_ns_ = 0;

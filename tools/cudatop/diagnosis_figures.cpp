@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of the diagnosis, from the counts of the last seconds: signs for rules, and values for columns.
+// Values that the diagnosis computes from the counts of the last seconds: signs for rules, and values for columns.
 #include "tools/cudatop/diagnosis.hpp"
 
 #include "gpu/driver_names.hpp"
@@ -119,7 +119,7 @@ Signs Diagnosis::signs(const ImageId& image, const History& history, const Inter
         signs.suspension = history.suspension;
         signs.suspended_seconds = std::min(elapsed, static_cast<double>(history.suspended_ns) / 1e9);
         const uint64_t since_ns = interval.now_ns - std::min(interval.now_ns, history.wait->elapsed_ns);
-        // A launch in the interval in which the wait began may have come before the wait, so it is ignored.
+        // A launch in the interval in which the wait began is ignored, because it may have been made before the wait.
         signs.idle_since = history.launched_ns < since_ns && history.counts.back().launches == 0;
     }
     if (history.stuck)
@@ -158,7 +158,7 @@ std::set<int32_t> Diagnosis::stacks() const
     return all;
 }
 
-// Uses only the machine's GPU numbers, because CUDA's numbers differ between processes.
+// Compares GPUs by the machine's numbers only, because CUDA's numbers differ between processes.
 void Diagnosis::add_gpus(const ImageId& image, Signs& signs, const NvmlFigures& nvml, const ProcessGpus& gpus) const
 {
     const std::set<Gpu> mine = gpus.of(image).gpus;

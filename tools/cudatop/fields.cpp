@@ -49,7 +49,7 @@ Shown memory_of_processes(const C& c)
     return c.known.memory ? of_processes(c) : Shown::no;
 }
 
-// As memory_of_processes() in text; always in JSON.
+// In text, shown like memory_of_processes(); in JSON, always shown.
 Shown text_of_processes(const C& c)
 {
     return memory_of_processes(c) == Shown::no ? Shown::json : Shown::both;
@@ -74,20 +74,21 @@ Shown where_not_named(const C& c)
         {HEADER, KEY, Unit::UNIT, WIDTH}, SHOWN, CELL(VALUE)                                                           \
     }
 
-// A field whose value has another form in text.
+// A field whose value is shown in another form in text.
 #define IN_TWO_FORMS(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE, TEXT)                                                     \
     Field<C, K, G> FIELD(HEADER, KEY, UNIT, WIDTH, SHOWN, VALUE).in_text(CELL(TEXT))
 
 #define COLUMN(HEADER, KEY, UNIT, WIDTH, VALUE) FIELD(HEADER, KEY, UNIT, WIDTH, always<C>, VALUE)
 
-// Marks a figure about calls that may be sampled.
+// Marks a value that is an estimate if calls are sampled.
 Field<C, K, G> of_calls(Field<C, K, G> field)
 {
     field.column = gpusnoop::of_calls(field.column);
     return field;
 }
 
-// Fields only for scripts: counts of the interval (people see the rate), and values that text shows in another form.
+// Fields for scripts only: counts of the interval, which text shows as rates, and values that text shows in another
+// form.
 #define COUNT(KEY, VALUE)                                                                                              \
     {                                                                                                                  \
         FIELD("", KEY, count, 0, json_only<C>, VALUE), "", Usual::no                                                   \

@@ -9,16 +9,16 @@
 
 namespace gpusnoop::cudatop {
 
-// Outputs that show a column by default. batch: on the screen and in tables (-b), which have room for 100 characters.
+// Outputs that show a column by default. batch: the screen, and tables (-b), which are at most 100 characters wide.
 enum class Usual : uint8_t { no, screen, batch };
 
 struct TopField {
     Field<Context, Key, Group> field;
     std::string_view about;
     Usual usual = Usual::batch;
-    bool adds = true;            // a sum over rows makes sense
+    bool adds = true;            // the column is included in sums
     std::string_view needs = {}; // the option that enables it
-    bool device_side = false;    // as in TopColumn, like the next two
+    bool device_side = false;    // see TopColumn for this and the next two members
     bool by_severity = false;
     bool bad = false;
 };

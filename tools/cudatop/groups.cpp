@@ -30,7 +30,8 @@ Groups::Groups(const View& view, bool results, KernelNames& names, Processes& pr
     copy_settings_.direction = true;
 }
 
-// True for errors of waits that are already counted with copies or frees: a synchronous copy or free is also a wait.
+// True if an error of a wait is already counted as an error of a copy or free, because a synchronous copy or free is
+// also a wait.
 bool Groups::is_double_counted(const call_key& key) const
 {
     return key.result && (key.wait.wait == WAIT_FREE || (key.wait.wait == WAIT_COPY && results_));

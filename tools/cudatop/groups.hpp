@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of cudatop: each call of an interval is added to the groups of its tool, and a row joins the groups of all tools
-// for one process (or thread, pod, ...).
+// Rows of cudatop. Each call of an interval is added to the groups of the tool that counts this kind of call. A row
+// joins the groups that all tools have for one process (or thread, pod, ...).
 #pragma once
 
 #include "rows/launch_groups.hpp"
@@ -25,13 +25,13 @@ struct View : CallView {
     bool kernel = false;
     const ProcessGpus* gpus = nullptr;
 
-    // Rows grouped by device are the machine's GPUs if these are known, else CUDA's device numbers.
+    // If rows are grouped by device, a row is a GPU of the machine if GPUs are known, else a CUDA device number.
     void set_gpus(const ProcessGpus& known)
     {
         gpus = &known;
         gpu_of = [&known](const call_key& call) { return known.of_call(call); };
     }
-    // True if rows are whole processes or groups of them, perhaps limited to one GPU.
+    // True if rows are whole processes or groups of processes, perhaps limited to one GPU.
     bool of_processes() const { return !kernel && !who.thread; }
     // True if rows are GPUs.
     bool of_gpus() const { return device && of_processes() && !who.pid && !who.comm && !who.by_owner(); }
@@ -42,17 +42,17 @@ struct Key : CallKey {
     auto operator<=>(const Key&) const = default;
 };
 
-// A row. A pointer is null if the row has no such calls.
+// A row. A pointer is null if the row has no calls of this kind.
 struct Group {
     WhoSeen who;
-    std::set<Gpu> devices;             // devices that its calls used, if known, by CUDA's numbers
+    std::set<Gpu> devices;             // devices that the row's calls used, if known, by CUDA's numbers
     const LaunchKey* kernel = nullptr; // null unless rows are grouped by kernel
     const LaunchGroup* launches = nullptr;
     const GraphGroup* graphs = nullptr; // captures and instantiations
     std::array<const CopyGroup*, DIRECTIONS> copies{};
     const WaitGroup* waits = nullptr;
     const WaitGroup* polls = nullptr;
-    std::string error;           // name of the most frequent error; empty: none
+    std::string error;           // name of the most frequent error; empty if there is none
     uint64_t double_counted = 0; // errors of waits that are also counted as errors of copies or frees
     const AllocationGroup* memory = nullptr;
     const DriverGroup* driver = nullptr;
@@ -60,7 +60,7 @@ struct Group {
 
 class Groups {
 public:
-    // results: whether the results of copies are known.
+    // results: true if the results of copies are known.
     Groups(const View& view, bool results, KernelNames& names, Processes& processes);
     Groups(const Groups&) = delete; // the groups refer to the settings
     Groups& operator=(const Groups&) = delete;
@@ -68,14 +68,14 @@ public:
     void add(const CallDelta& delta);
     void add(const Waiting::Part& part);
     void add(const driver_call& pending, uint64_t now_ns);
-    // Memory held at the end of the interval.
+    // Adds the memory that is held at the end of the interval.
     void add_held(Holdings& holdings, const std::set<ImageId>& ended);
     // Adds a row for a process even if it made no call.
     void add_idle(const ImageId& image);
     // Adds a row for a GPU even if no process uses it.
     void add_gpu(const Gpu& gpu);
 
-    // The rows. Valid until the next add.
+    // Returns the rows. They are valid until the next call of an add function.
     std::map<Key, Group> joined() const;
 
 private:

@@ -16,7 +16,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-constexpr double low_cost_percent = 5; // of a CPU
+constexpr double low_cost_percent = 5; // percent of one CPU
 
 // "950", "12.3k", "4.1M"
 std::string decimal(double n)
@@ -35,7 +35,8 @@ Fact overhead(const Cost::Share& share)
             *share.probes_percent < low_cost_percent};
 }
 
-// "trainer, solver +2": the users of this GPU, those with most memory first. Includes untraced ones that NVML lists.
+// Names of the processes that use this GPU, those with most memory first, such as "trainer, solver +2". Includes
+// processes that are not traced but listed by NVML.
 std::string users_of(unsigned gpu, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes)
 {
     std::map<uint32_t, uint64_t> bytes; // by pid

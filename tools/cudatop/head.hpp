@@ -17,19 +17,20 @@ namespace gpusnoop::cudatop {
 struct Facts {
     size_t processes = 0;
     std::string attached;
-    uint64_t lost = 0; // since the start
+    uint64_t lost = 0; // number of lost events since the start
     Cost::Share cost;
 };
 
-// Adds the facts to the snapshot: as text for people, and as columns of the sum row for scripts.
+// Adds the facts to the snapshot, both as text for people and as columns of the sum row for scripts.
 void add_facts(Snapshot& snapshot, const Facts& facts);
 
-// Adds the state and the users of each GPU that NVML knows.
+// For each GPU that NVML knows, adds its state and the names of processes that use it.
 void add_gpus(Snapshot& snapshot, const NvmlFigures& figures, const ProcessGpus& gpus, Processes& processes);
 
 class Head {
 public:
-    // warns_of_cost: warn once if tracing is expensive. Not useful with options that accept or limit the cost.
+    // warns_of_cost: if true, warns once if tracing is expensive. Set it to false if the user has accepted or limited
+    // the cost with an option.
     Head(const Running& running, int hits_fd, Tier tier, bool warns_of_cost)
         : running_(running), cost_(hits_fd, tier), warns_of_cost_(warns_of_cost)
     {}

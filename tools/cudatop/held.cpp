@@ -4,7 +4,7 @@
 namespace gpusnoop::cudatop {
 namespace {
 
-// The pod, else the container, else the Slurm job; empty if there is none.
+// Key of the pod or, without a pod, of the container or Slurm job; empty if there is none.
 std::string owner_key(const Owner& owner)
 {
     return !owner.pod_uid().empty() ? "pod " + owner.pod_uid()
@@ -25,7 +25,7 @@ Gpu gpu_of(const MachineGpu& gpu)
 void Held::refresh(const NvmlFigures& figures, uint64_t now_ns)
 {
     if (!grants_.found_kubelet(now_ns))
-        return; // no kubelet: skip the scan of all cgroups
+        return; // without a kubelet, nothing is allotted, so all cgroups need not be scanned
     gpus_.refresh(figures, host_root_, grants_.kubelet());
     grants_.refresh(gpus_, now_ns);
     by_owner_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs that were allotted to the pod, container or Slurm job of a row, on a Kubernetes node.
+// GPUs that are allotted to a row's pod, container or Slurm job on a Kubernetes node.
 #pragma once
 
 #include "rows/process_gpus.hpp"
@@ -16,9 +16,9 @@ class Held {
 public:
     explicit Held(const std::string& host_root) : host_root_(host_root), grants_(host_root) {}
 
-    // Rereads the allotments every few seconds. now_ns: CLOCK_MONOTONIC.
+    // Reads the allotments again if they are a few seconds old. now_ns: CLOCK_MONOTONIC.
     void refresh(const NvmlFigures& figures, uint64_t now_ns);
-    // The GPUs allotted to these owners; empty if there are none, or if they are unknown.
+    // The GPUs allotted to these owners; empty if there are none, or if unknown.
     std::set<Gpu> of(const WhoSeen& who) const;
 
 private:

@@ -15,11 +15,14 @@ public:
     KeptPreferences(std::optional<OwnFile> file = OwnFile::of_settings("cudatop.json"));
 
     const Preferences& preferences() const { return preferences_; } // empty if the file cannot be used
-    const std::string& why_ignored() const { return why_ignored_; } // a sentence; empty: the file is used
+    const std::string& why_ignored() const
+    {
+        return why_ignored_;
+    } // why the file is ignored, as a sentence; empty if it is used
     void warn_if_ignored() const;
 
-    // Saves the preferences with the changes of this run; prints a warning if that fails. An ignored file is not
-    // overwritten, because it may have been written by hand.
+    // Saves the earlier preferences together with the settings that the user chose in this run. Prints a warning if
+    // that fails. Never overwrites an ignored file, because a user may have written it by hand.
     void keep(const Preferences& chosen) const;
 
 private:

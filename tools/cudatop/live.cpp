@@ -56,7 +56,7 @@ void SinceOpened::add(std::span<const CallDelta> calls, std::span<const Waiting:
         if (images_.contains(delta.key.image))
             calls_.add(delta);
     for (auto& [key, sum] : waits_)
-        sum.waiting = false; // unless this interval reports it again
+        sum.waiting = false; // set again if the wait is still unfinished in this interval
     for (const Waiting::Part& part : waits) {
         if (!images_.contains(part.key.image))
             continue;

@@ -22,11 +22,11 @@
 
 namespace gpusnoop::cudatop {
 
-// Calls, waits and memory growth of a row since it was opened.
+// Calls, waits and memory growth of a row since its page was opened.
 class SinceOpened {
 public:
-    // Clears the counts because another row, or none, was opened. follow() sets the row's processes at the next
-    // snapshot.
+    // Clears the counts. Called when a row is opened or closed. At the next snapshot, follow() sets the processes of
+    // the opened row.
     void restart();
     void follow(const std::set<ImageId>& images, const Holdings& holdings);
 
@@ -37,15 +37,15 @@ public:
     // Waits that were unfinished at a report, with their time summed over all intervals.
     std::vector<Waiting::Part> waits() const;
     double seconds() const { return seconds_; }
-    int64_t grown_bytes(const Holdings& holdings) const; // memory held now less memory held when it was opened
-    std::set<int32_t> stacks() const;                    // ids in use, as in call_key
+    int64_t grown_bytes(const Holdings& holdings) const; // memory held now minus memory held when the page was opened
+    std::set<int32_t> stacks() const;                    // ids of stacks in use, as in call_key
 
 private:
     std::set<ImageId> images_;
     CallSums calls_;
     ByCallKey<Waiting::Part> waits_;
     double seconds_ = 0;
-    int64_t held_bytes_ = 0; // when it was opened
+    int64_t held_bytes_ = 0; // memory held when the page was opened
 };
 
 // Options take precedence over saved preferences.
@@ -53,11 +53,11 @@ Screen::Options screen_options(const Settings& settings, const Options& given);
 
 class Live {
 public:
-    // requests: receives all actions except quitting and changing the interval.
+    // requests: called for all actions except quitting and changing the interval.
     Live(const Screen::Options& options, Screen::Requests requests);
 
-    void starting(std::string_view step) { screen_.starting(std::string(step)); } // before begin()
-    void begin(const Running& running);                                           // after the first snapshot
+    void starting(std::string_view step) { screen_.starting(std::string(step)); } // may be called before begin() only
+    void begin(const Running& running);                                           // call after the first snapshot
     void show(Snapshot snapshot) { screen_.show(std::move(snapshot)); }
     void message(std::string text) { screen_.message(std::move(text)); }
     Preferences chosen() const { return screen_.chosen(); } // settings that the user changed
@@ -65,7 +65,7 @@ public:
 private:
     void set_interval(std::chrono::nanoseconds interval);
 
-    std::optional<Running> running_; // from begin() on
+    std::optional<Running> running_; // set by begin()
     Fd timer_;
     Screen screen_;
 };
