@@ -105,7 +105,7 @@ inline constexpr LineField line_function = {
     [](const CallLine& l, const LineContext& c) { return function_name(c.probes, l.call.key.function); },
     about_function};
 
-// All columns that a line can have; `own`: the tool's.
+// All columns that a line can have. own: the tool's own columns.
 template<class C, class L>
 std::vector<Column> columns_of_lines(std::span<const Field<C, L>> own)
 {

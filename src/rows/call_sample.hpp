@@ -15,9 +15,9 @@ namespace gpusnoop {
 
 class CallSample {
 public:
-    // work_ns, in all functions: CPU time that the process has used so far, without the time spent in probes. Wall time
-    // would bias the estimate: if the process has to wait for CPUs, windows tend to begin and end while it is running.
-    // The constructor's work_ns is the start of the sampling; earlier calls are counted elsewhere.
+    // In all functions, work_ns is the CPU time that the process has used so far, without the time spent in probes.
+    // Wall time would bias the estimate, because windows tend to begin and end while the process runs, not while it
+    // waits for a CPU. Sampling starts at the constructor's work_ns; the caller counts earlier calls.
     explicit CallSample(uint64_t work_ns) : since_ns_(work_ns) {}
 
     void open(uint64_t work_ns) { opened_ns_ = work_ns; }
@@ -25,12 +25,13 @@ public:
     void close(uint64_t work_ns, uint64_t probes_ns);
     bool is_open() const { return opened_ns_.has_value(); }
 
-    void add(const CallDelta& delta); // calls counted in a window
+    void add(const CallDelta& delta); // delta: calls counted in a window
 
-    // Estimated calls since the last drain(), from the windows closed since then. Empty if no window was closed; the
-    // next drain() then covers that time, too.
+    // Returns the estimated calls since the last drain(), computed from the windows closed since then. If no window was
+    // closed, returns none, and the next drain() covers that time too.
     std::vector<CallDelta> drain(uint64_t work_ns);
-    // Like drain(), but for use after the last window: calls counted in windows without CPU time are returned unscaled.
+    // Like drain(), but call it after the last window. If the process used no CPU time in the windows, returns the
+    // counted calls unscaled.
     std::vector<CallDelta> drain_last(uint64_t work_ns);
     // Accuracy of the last drain().
     const Sampled& accuracy() const { return accuracy_; }

@@ -92,7 +92,7 @@ void CallSums::rebuild(F&& again)
         again(rows[i], has_detail[i]);
 }
 
-// Returns false if the process cannot have another row with full detail.
+// Makes room for another row with full detail. Returns false if the process may not have one.
 bool CallSums::make_room_for(const ImageId& image)
 {
     if (coarse_.contains(image))
@@ -135,7 +135,7 @@ void CallSums::add_coarse(const CallDelta& delta)
     const bool room = rows_.size() - detailed_ < limit_ || places_.contains(coarse);
     const call_key key = room ? coarse : of_all(coarse);
     gpusnoop::add(row(key, false), delta);
-    if (has_detail_[places_.at(key)]) { // a row with full detail has this key: it is coarse from now on
+    if (has_detail_[places_.at(key)]) { // the row had full detail; it is coarse from now on
         has_detail_[places_.at(key)] = false;
         rows_of_[key.image]--;
         detailed_--;

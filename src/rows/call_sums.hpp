@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Sums of calls per row since the last report, in bounded memory: a report may cover weeks, and a process may create a
-// new row with every call. At a limit, the rows of the process that has the most are merged: detail (thread, stack,
-// ...) is lost, but not counts.
+// SPDX-License-Identifier: Apache-2.0 Sums of calls per row since the last report. Memory is bounded, because a report
+// may cover weeks, and a process may create a new row with every call. At the limit, the rows of the process with the
+// most rows are merged. This loses their detail (thread, stack, ...), but keeps their counts.
 #pragma once
 
 #include "rows/call_view.hpp"
@@ -64,19 +63,18 @@ public:
     static constexpr size_t usual_limit = 65'536; // rows; about 25 MB
     // Printing a row takes about 20 us, and printing a report must not delay the next one.
     static constexpr size_t rows_per_second = 8192;
-    static size_t
-    // interval between reports; nullopt: a single report, at the end
-    limit_for(std::optional<std::chrono::nanoseconds> interval);
+    // interval: time between reports; nullopt means a single report at the end.
+    static size_t limit_for(std::optional<std::chrono::nanoseconds> interval);
 
-    // limit: maximum number of rows with full detail, and also of coarse rows.
+    // limit: maximum number of rows with full detail. The number of coarse rows has the same limit.
     explicit CallSums(size_t limit = usual_limit) : limit_(limit) {}
 
     void add(const CallDelta& delta);
-    // Merges the rows of these processes into rows of pid 0.
+    // Merges the rows of these processes into rows with pid 0.
     void merge(const std::set<ImageId>& images);
     std::span<const CallDelta> rows() const { return rows_; }
     // Number of calls in coarse rows. A coarse row has no subject (kernel, graph, event, command), thread, stream,
-    // stack or cgroup. If there are too many coarse rows, further calls are added to a row of pid 0.
+    // stack or cgroup. If there are too many coarse rows, further calls are added to a row with pid 0.
     uint64_t merged() const { return merged_; }
     void clear();
 

@@ -86,7 +86,7 @@ CallKey call_group(const CallView& view, Processes& processes, const call_key& k
         group.function = key.function;
     if (view.vendor)
         group.vendor = vendor_of(key.layer);
-    // The same result number has another meaning in each layer.
+    // The meaning of a result number depends on the layer.
     if (view.layer || view.result)
         group.layer = key.layer;
     if (view.result)

@@ -51,7 +51,7 @@ struct CallView {
     bool stack = false;
     bool line = false;            // line of the user's program that makes the call
     bool code = false;            // function of the user's program that makes the call
-    CodePlaces* places = nullptr; // places of the current report; null: stacks are grouped by their ids
+    CodePlaces* places = nullptr; // places of the current report; if null, stacks are grouped by their ids
 
     bool by_place() const { return stack || line || code; }
 };
@@ -67,17 +67,18 @@ void parse_dimensions(std::string_view list, std::string_view all, const std::fu
 // accept stream, device, api, line and function, which only calls of probed functions have.
 void parse_by(std::string_view list, CallView& view, std::span<const Dimension> own, bool of_functions = true);
 
-// Index, counted from 1, of the value of -H in `names`; 0 if the value is empty. Throws UsageError for other values.
+// Returns the position of the value of -H in `names`, counted from 1; 0 if the value is empty. Throws UsageError for
+// other values.
 size_t measure_number(std::string_view asked, std::span<const std::string_view> names);
 
 struct CallSettings {
-    // false if the tool counts something other than calls of probed functions, without layer, stream or CUDA result
+    // true if the tool counts calls of probed functions; anything else has no layer, stream or CUDA result
     bool of_functions = true;
     CallView view;
     std::optional<std::string> by;
     std::string api = "driver";
-    bool driver = true;   // count this layer
-    bool runtime = false; // count this layer
+    bool driver = true;   // count calls of the driver API
+    bool runtime = false; // count calls of the runtime API
     std::string measure;  // value of -H; empty: no histogram
     StackView stacks;
     bool events = false;

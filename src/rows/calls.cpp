@@ -24,11 +24,11 @@ static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-enum class Merge : uint8_t { sum, most, latest }; // latest: the value from the side with the larger CALL_LAST
+enum class Merge : uint8_t { sum, most, latest }; // latest: use the value that comes with the larger CALL_LAST
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 
-// How to combine the figures of two CPUs or intervals: as sums, with the exceptions below.
+// How the figures of two CPUs or intervals are combined. All are added, except those listed below.
 constexpr Merges merges_of(CallPart part)
 {
     Merges merges{};
@@ -168,7 +168,7 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
             if (merges[i] == Merge::sum)
                 delta[i] -= seen[i];
         delta[CALL_MAX_NS] =
-            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // the maximum may be from an earlier interval
+            std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // CALL_MAX_NS may be from an earlier interval
         seen = now;
         // rows with calls, or with a copy batch that contains no copies
         if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
@@ -279,7 +279,7 @@ void KernelCallRows::erase(std::span<const call_key> keys)
         if (!front_[place].key.image.pid || !erased.contains(bytes(key_at(place))))
             continue;
         const_cast<call_stats&>(front_[place].stats) = {};
-        // Freed only after its counts were cleared, so that the row's next key starts at 0.
+        // Frees the row only after clearing its counts, so that they start at 0 for its next key.
         store_release<uint64_t>(*reinterpret_cast<volatile uint64_t*>(&front_[place].key), 0);
     }
     for (const call_key& key : keys)

@@ -28,8 +28,8 @@ public:
 
     // maximum number of rows in the table, without the CPUs' front rows (see front_bits_for())
     virtual size_t capacity() const = 0;
-    // Calls each(key, values) for each row; there is one value per possible CPU. A key may be passed several times; the
-    // row's sums are then the sums of all values.
+    // Calls each(key, values) for each row, with one value per possible CPU. If it passes a key several times, add up
+    // all values.
     using Each = std::function<void(const call_key&, std::span<const call_stats>)>;
     virtual void for_each(const Each& each) = 0;
     virtual size_t taken() const = 0; // rows in use at the last for_each(), minus rows erased since
@@ -41,8 +41,8 @@ public:
 
 class KernelCallRows : public CallRows {
 public:
-    // generation: the BPF programs' variable. shares: each process's share of their tables; must outlive the object.
-    // Throws Error.
+    // generation: the BPF programs' variable, which this object sets. shares: each process's share of the kernel
+    // tables. Both must outlive the object. Throws Error.
     KernelCallRows(int table_fd, int front_fd, uint8_t& generation, Shares& shares);
 
     size_t capacity() const override { return capacity_; }
@@ -59,7 +59,7 @@ private:
     size_t taken_ = 0;
     uint32_t key_bytes_;
     size_t cpus_;
-    size_t places_; // front rows of all CPUs
+    size_t places_; // number of front rows of all CPUs
     SharedArray<front_row> front_;
     volatile uint8_t& generation_;
     Shares& shares_;
@@ -70,7 +70,7 @@ private:
 // the shared table.
 uint32_t front_bits_for(size_t table_rows, size_t possible_cpus);
 
-// Number of table rows that fit into 64 MiB over all CPUs, but at least 4096 and at most 16384.
+// Size of the table in rows: as many as fit into 64 MiB with one copy per CPU, but at least 4096 and at most 16384.
 size_t rows_for(size_t key_bytes, size_t possible_cpus);
 
 // Category of calls, which determines the tool that shows them. A copy that waits is counted twice, as copy and as
@@ -88,7 +88,8 @@ enum class CallPart : uint8_t {
 CallPart part_of(const call_key& key);
 
 // Calls added to one row in an interval. The figures are indexed by their names in bpf/shared/call.h. CALL_MAX_NS is
-// the maximum of these calls if the table was made with own_maxima, else the maximum of all calls so far.
+// the longest duration of these calls if the table was created with own_maxima, otherwise the longest of all calls so
+// far.
 struct CallDelta {
     call_key key{};
     call_stats stats{};
@@ -118,23 +119,23 @@ using ByCallKey = std::unordered_map<call_key, Value, CallKeyHash, CallKeyEqual>
 
 class CallTable {
 public:
-    // own_maxima: start new rows at each drain(), so that CALL_MAX_NS is the maximum of the interval.
+    // own_maxima: start new rows at each drain(), so that CALL_MAX_NS is the longest duration in the interval.
     explicit CallTable(std::unique_ptr<CallRows> rows, bool own_maxima = false)
         : rows_(std::move(rows)), own_maxima_(own_maxima)
     {}
 
     // Adds a call that was reported as an event because the kernel side's table was full (RECORD_SPILL).
     void add(const call_event& event);
-    size_t spilled() const { return spilled_.size(); } // number of rows with such calls since the last drain()
+    size_t spilled() const { return spilled_.size(); } // rows of calls added since the last drain()
 
-    // Like drain(), but only for rows of spilled calls.
+    // Like drain(), but returns only the calls passed to add().
     std::vector<CallDelta> drain_spilled();
 
-    // Returns rows with calls since the last drain(); a row may occur more than once. Empties the table if it is nearly
-    // full: only rows that get another call return to it.
+    // Returns the rows that had calls since the last drain(); a row may occur more than once. Empties the kernel's
+    // table if it is nearly full; the next call of a row then creates that row again.
     std::vector<CallDelta> drain();
 
-    // Call when the process has exited: the next drain() removes its rows from the table.
+    // Call when a process has exited. The next drain() removes its rows from the kernel's table.
     void retire(const ImageId& image) { retired_.insert(image); }
 
 private:

@@ -29,7 +29,7 @@ struct Field {
     // description in the manual (`...` is bold); if empty, the previous field's description covers this field too
     std::string_view about = {};
     bool extra = false;         // text tables show it only if requested with --columns
-    Value text_value = nullptr; // text shows this value instead
+    Value text_value = nullptr; // the value in text, if different
     Unit text_unit = Unit::text;
 
     // Copy of the field that has another value and unit in text.
@@ -101,7 +101,7 @@ void add_shown(std::vector<ShownField<Context, Of...>>& to, const Field<Context,
         to.push_back({&field, shown_column(json, Shown::json), field.value});
 }
 
-// The column, with the field's data that --columns help and --columns json print.
+// Returns the field's column, with the data that --columns help and --columns json print.
 template<class Context, class... Of>
 Column documented(const Field<Context, Of...>& field)
 {
@@ -142,7 +142,7 @@ private:
     std::span<const std::string> names_;
 };
 
-// Columns that --columns cannot select, such as those of event lines (their `of` is "line").
+// Columns that --columns cannot select, such as the columns of event lines. of: kind of output, such as "line".
 struct OtherColumns {
     std::string_view of;
     std::vector<Column> columns;

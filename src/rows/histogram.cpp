@@ -94,8 +94,8 @@ std::string star_histogram(const Histogram& histogram, std::string_view unit, co
     auto last = static_cast<unsigned>(counts.rend() - std::find_if(counts.rbegin(), counts.rend(), is_used)) - 1;
     const auto largest = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
 
-    // The same widths as in bcc, because scripts and people rely on them: if values reach 2^33, bounds take twice the
-    // width and stars half of it.
+    // Uses the column widths of bcc, because scripts and people rely on them: if values reach 2^33, numbers are twice
+    // as wide, and bars half as long.
     const bool narrow = last <= 32;
     const int bound = narrow ? 10 : 20;
     const int bar = narrow ? 40 : 20;

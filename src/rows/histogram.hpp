@@ -21,7 +21,8 @@ public:
     void merge(const Histogram& other);
     uint64_t total() const { return total_; }
 
-    // Percentile for a share of 0..1, as the middle of a bucket; 0 if the histogram is empty.
+    // Returns a percentile, as the middle of its bucket; 0 if the histogram is empty. share: from 0 to 1; 0.5 is the
+    // median.
     uint64_t percentile(double share) const;
 
     static uint64_t bucket_low(unsigned bucket);  // smallest value of the bucket
@@ -35,8 +36,8 @@ public:
 private:
     uint64_t& at(unsigned bucket);
 
-    // Counts from bucket first_ to the last non-empty one only: rows have several histograms, most of them with few
-    // values.
+    // Contains only the counts from bucket first_ to the last non-empty one. This saves memory, because each row has
+    // several histograms, and most contain few values.
     std::vector<uint64_t> counts_;
     unsigned first_ = 0;
     uint64_t total_ = 0;

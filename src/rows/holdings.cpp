@@ -108,8 +108,8 @@ void Holdings::apply_ended_contexts()
         if (!ending_.contains({row.image, context}))
             return false;
         if (!context) {
-            // Which memory belonged to the destroyed context is unknown; memory allocated in an unknown context may be
-            // part of it.
+            // It is unknown which memory belonged to the destroyed context. Memory allocated in an unknown context may
+            // have belonged to it.
             if (ends_with_context(row.memory.holding))
                 approximate_.insert(row.image);
             return false;

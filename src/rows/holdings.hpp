@@ -50,19 +50,19 @@ public:
     };
     using Amounts = std::map<call_key, Amount, Less>;
 
-    // Selects whether rows are separate per size and per device.
+    // Selects whether memory of different sizes, and on different devices, is counted in separate rows.
     void distinguish(bool by_size, bool devices) { by_size_ = by_size, by_device_ = devices; }
 
     void add(const CallDelta& delta);
     void learn(const holding_record& record); // calls replaced() or context_ended(), by the record's type
-    // A new allocation has overwritten the record's entry, so the old memory must have been freed by a call that was
-    // not traced.
+    // Call if a new allocation has overwritten the record's entry. The old memory must then have been freed by a call
+    // that was not traced.
     void replaced(const holding_record& record);
-    // The record's context was destroyed, which released its memory. Context 0 means a context created before tracing
-    // began, whose memory is unknown.
+    // Call if the record's context was destroyed, which released its memory. Context 0 means a context created before
+    // tracing began, whose memory is unknown.
     void context_ended(const holding_record& record) { ending_.emplace(record.key.image, record.context); }
-    // Releases the memory of destroyed contexts. Call add() for all calls counted so far first, as they may include
-    // allocations in these contexts.
+    // Subtracts the memory of destroyed contexts. First call add() with all calls counted so far, because they may
+    // include allocations in these contexts.
     void apply_ended_contexts();
 
     bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }

@@ -28,8 +28,8 @@ struct Label {
                   std::span<const Probe> probes);
 };
 
-// Prints a histogram for each group of calls that has values (empty_too: for all groups). add_own(label, key, group)
-// adds the tool's own dimensions to the label. Context must be a CallContext.
+// Prints a histogram for each group of calls that has values, or for every group if empty_too is set. add_own(label,
+// key, group) adds the tool's own dimensions to the label. Context must be a CallContext.
 template<class K, class G, class Context>
 void print_call_histograms(Output& output, const std::map<K, G>& groups, Histogram G::*measured, std::string_view unit,
                            const Context& context, uint64_t wall_ns, auto add_own, bool empty_too = false)

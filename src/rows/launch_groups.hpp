@@ -33,7 +33,7 @@ struct LaunchKey : CallKey {
 
 struct LaunchGroup {
     WhoSeen who;
-    uint64_t kernels = 0; // launches executed, not captured into a graph
+    uint64_t kernels = 0; // kernel launches, without those captured into a graph
     uint64_t grids = 0;   // kernel launches with a known number of blocks
     uint64_t small_grids = 0;
     uint64_t graphs = 0;
@@ -45,7 +45,7 @@ struct LaunchGroup {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     uint64_t last = 0;
-    NameSource name_source = NameSource::lookup; // the least certain source in the group
+    NameSource name_source = NameSource::lookup; // the least certain source of any name in the group
     bool shaped = false;                         // shape is set
     launch_shape shape{};                        // shape of the last launch
     Histogram blocks;
@@ -59,12 +59,12 @@ private:
     void count(const CallDelta& delta);
 };
 
-// "vecadd(float*)", "[graph 0x...]", "[host function f]"; the handle if there is no name.
+// Returns a text such as "vecadd(float*)", "[graph 0x...]" or "[host function f]"; if there is no name, the handle.
 std::string launch_name(const LaunchKey& key);
 // launch_name() with the kernel's name in the form that --names selects: "short", "base" or "full".
 std::string shown_name(const LaunchKey& key, std::string_view how);
 
-// Whether the launch's grid has fewer than FEW_BLOCKS blocks; nullopt if unknown.
+// Returns whether the launch's grid has fewer than FEW_BLOCKS blocks; nullopt if unknown.
 std::optional<bool> has_few_blocks(const call_key& key);
 
 class LaunchGroups : public CallGroups<LaunchSettings, LaunchKey, LaunchGroup> {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Interface of outputs. Only data is written to stdout; if the reader of stdout closes it, the run ends quietly.
+// SPDX-License-Identifier: Apache-2.0 Interface of outputs. Only results are written to stdout. If the reader of stdout
+// closes it, the run ends without a message.
 #pragma once
 
 #include "base/error.hpp"
@@ -18,7 +18,7 @@
 
 namespace gpusnoop {
 
-// Identity of a run in its JSON lines, so that lines of several runs and machines can be in one file.
+// Identity of a run. It is part of each JSON line, so that one file can contain lines of several runs and machines.
 struct RunIdentity {
     std::string run; // unique among all runs on all machines
     std::string host;
@@ -26,7 +26,7 @@ struct RunIdentity {
     std::string command; // command line of the tool; on the first line only
 };
 
-// Identity of this process; always the same.
+// Returns the identity of this run, which is the same at each call.
 RunIdentity this_run();
 
 // A kind of data missing from the results, and its count.
@@ -45,8 +45,8 @@ public:
     using Error::Error;
 };
 
-// Lines printed below a row or event line, in JSON a list of its own. Usually the frames of a user stack, innermost
-// first.
+// Lines printed below a row or event line; in JSON, a list with the given key. Usually the frames of a user stack,
+// innermost first.
 struct ExtraLines {
     std::span<const std::string> lines;
     std::string_view key = "frames";
@@ -71,8 +71,8 @@ public:
     virtual void start(std::string_view tool, std::string_view version, std::optional<uint64_t> floor_ns);
     // Called once after start() with "Tracing ... Hit Ctrl-C to end.", for interactive users.
     virtual void banner(std::string_view text);
-    // Called when the probes have been attached, and again when more have been. remarks: sentences about BPF programs
-    // that the kernel refused.
+    // Called when the probes have been attached, and again each time more are attached. remarks: sentences about BPF
+    // programs that the kernel refused.
     virtual void attached(uint64_t functions, uint64_t files, std::string_view tier, ExtraLines remarks);
 
     // Begins a table; row() is then called for each row. interval_ns: length of the covered interval; wall_ns: time of
@@ -91,7 +91,7 @@ public:
                            std::span<const std::pair<std::string_view, Cell>> fields, uint64_t wall_ns,
                            const BucketNotes& notes = {});
 
-    // Ends a report. nothing: returns the sentence to print if the report was empty; not used by data formats.
+    // Ends a report. nothing: called if the report is empty; returns the sentence to print. Data formats ignore it.
     using Sentence = std::function<std::string()>;
     virtual void end_report(const Sentence& nothing, uint64_t wall_ns);
 
@@ -107,12 +107,12 @@ public:
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
-    // for_people() is the output for text that only people read, for_programs() the output for data that only programs
-    // read: this output, or one of the outputs that it combines. Null if there is none.
+    // An output may combine an output for people (text) with one for programs (data). These functions return them, or
+    // null if there is none. Of an output that combines none, one function returns the output itself.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
-    // The output for the row with this index in the table; null if there is none. most: number of rows shown to people
-    // (0: all).
+    // Returns the output that writes the table's row with this index; null if none does. most: number of rows shown to
+    // people (0: all).
     Output* place_of_row(size_t number, size_t most)
     {
         return !most || number < most || !for_people() ? this : for_programs();

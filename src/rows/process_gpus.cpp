@@ -12,7 +12,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t pause_ns = 5'000'000'000; // time between two scans of a process's open files
-constexpr int max_scans = 64;                // per refresh(); the remaining processes are scanned at the next ones
+constexpr int max_scans = 64;                // per refresh(); later calls scan the remaining processes
 
 Gpu ordinal(uint8_t device)
 {

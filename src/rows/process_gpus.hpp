@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The GPUs that each process uses, and the source of that knowledge. Needed for rows, for grouping by device, for the
-// GPU bars, and to find processes that share a GPU.
+// SPDX-License-Identifier: Apache-2.0 The GPUs that each process uses, and the source of that information. Used for
+// rows, for grouping by device, for the GPU bars, and to find processes that share a GPU.
 #pragma once
 
 #include "bpf/shared/call.h"
@@ -23,7 +22,7 @@ enum class GpuSource : uint8_t {
     nvml,    // NVML lists the process among those with a context on the GPU
     kfd,     // AMD's kernel driver lists the GPUs that the process uses
     files,   // the process has only one GPU's device file open; CUDA opens the files of all GPUs that it may use
-    context, // current device in the process's calls
+    context, // the device that was current when the process made calls
 };
 std::string_view source_name(GpuSource source); // empty for GpuSource::none
 
@@ -43,14 +42,15 @@ public:
     {}
 
     void note_call(const call_key& call);
-    // Reads NVML's list of processes. For running processes that are not in it, reads their open files, at once and
-    // then every 5 s.
+    // Reads NVML's list of processes. For running processes that are not in it, reads their open files now, and again
+    // every 5 s.
     void refresh(std::span<const ImageId> running, uint64_t now_ns);
 
     OnGpus of(const ImageId& image) const;
-    // All GPUs of several processes. The source is `none` if their sources differ.
+    // Returns the GPUs used by any of these processes. The source is `none` if their sources differ.
     OnGpus of(const std::set<ImageId>& images) const;
-    // The physical GPU if only one is possible, else CUDA's device number; an empty Gpu if that is unknown.
+    // Returns the GPU on which the call was made: the physical GPU if only one is possible, otherwise CUDA's device
+    // number. If that is unknown too, returns an empty Gpu.
     Gpu of_call(const call_key& call) const;
 
     void forget(const std::set<ImageId>& images);

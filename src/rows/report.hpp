@@ -176,7 +176,8 @@ inline const auto owner_fields = []<size_t... I>(std::index_sequence<I...>)
 }
 (std::make_index_sequence<std::size(owner_keys)>());
 
-// Keys of tables of probed calls, which can be grouped by the place in the program that made the call.
+// True for the keys of tables of probed calls. These tables can be grouped by the place in the program that made the
+// call.
 template<class K>
 concept HasPlace = K::has_place;
 
@@ -250,8 +251,8 @@ void check_fields(std::span<const Field<C, K, G>> own, const Options& options, c
 template<class Key, class Group>
 using FramesOf = std::function<Frames(const Key&, const Group&)>;
 
-// Prints groups as one table, largest first by the column `sort`, or by weight if that column is not shown. If `frames`
-// is empty, the context's frames are used.
+// Prints the groups as one table in descending order of the column `sort`, or of their weight if that column is not
+// shown. If `frames` is empty, uses the context's frames.
 template<class K, class G, class C>
 void print_table(Output& output, std::span<const Field<C, K, G>> own, const std::map<K, G>& groups, const C& context,
                  uint64_t wall_ns, const std::string& sort, const std::function<double(const G&)>& weight,
@@ -286,7 +287,7 @@ void print_table(Output& output, std::span<const Field<C, K, G>> own, const std:
         const Cell value = field < measured ? shown[field].value(key, group, context) : Cell();
         return sampled && columns[field].of_calls ? estimate_of(value) : value;
     };
-    struct Line { // without cells, to save memory: there may be tens of thousands of lines
+    struct Line { // has no cells, to save memory: there may be tens of thousands of lines
         double order;
         const K* key;
         const G* group;

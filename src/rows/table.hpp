@@ -41,7 +41,7 @@ struct Column {
     bool in_json = true;     // false: shown only in text
     bool of_calls = false;   // computed from counted calls, and so an estimate if calls are sampled
     bool is_level = false;   // a state at the end of the interval, not a sum over the interval
-    bool on_request = false; // shown in text only with --columns, as the manual mentions
+    bool on_request = false; // shown in text only with --columns; the manual says so
     // description in the manual; if empty, the previous column's description covers this column too
     std::string_view about = {};
 
@@ -50,8 +50,8 @@ struct Column {
 
 using Dim3 = std::array<uint32_t, 3>;
 
-// A count that is a lower bound, because it lacks anything that existed before tracing. Shown as ">=1.5M" in text; in
-// JSON as a number, which a separate key marks as a lower bound.
+// A count that is a lower bound, because it does not include what existed before tracing began. Shown as ">=1.5M" in
+// text; in JSON as a number, which a separate key marks as a lower bound.
 struct AtLeast {
     uint64_t count = 0;
     bool operator==(const AtLeast&) const = default;
@@ -76,12 +76,13 @@ public:
     ~Cell();
 };
 
-// text_if_any() and cell_if() return an empty cell for an empty text and for no value, respectively.
+// Returns an empty cell if the text is empty.
 inline Cell text_if_any(std::string_view text)
 {
     return text.empty() ? Cell() : Cell(std::string(text));
 }
 
+// Returns an empty cell if there is no value.
 template<class T>
 Cell cell_if(const std::optional<T>& value)
 {

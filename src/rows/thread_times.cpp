@@ -26,7 +26,7 @@ bool has_ended(const thread_time& time)
     return (time.now & TIME_OFF_BITS) == TIME_ENDED;
 }
 
-// Sums up to the time `until`, which is in ns since the thread's first call.
+// Returns the thread's times up to `until`, which is in ns since the thread's first call.
 TimeSums sums_of(const thread_time& time, uint64_t until)
 {
     TimeSums sums{.wall_ns = until,
@@ -154,8 +154,9 @@ std::optional<ImageId> ThreadTimes::image_of(uint32_t place) const
     return time ? std::optional<ImageId>(time->image) : std::nullopt;
 }
 
-// Increase of a thread's CPU time since it was last read, possibly before the last report. The kernel adds a wait for a
-// CPU only when the wait ends; time in excess of the elapsed time is left for the next report.
+// Returns how much a thread's CPU time has increased since it was last read, which may have been before the last
+// report. The kernel adds a wait for a CPU only when the wait ends; time in excess of the elapsed time is left for the
+// next report.
 CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t wall_ns)
 {
     constexpr size_t schedstat_reads_max = 4096; // about 20 ms

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Elapsed time of threads that make CUDA calls since the last report, split by activity (launch, wait, CPU, lock, ...).
+// SPDX-License-Identifier: Apache-2.0 Time of threads that make CUDA calls, split by activity (launch, wait, CPU, lock,
+// ...), since the last report.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -102,7 +102,7 @@ public:
 
     // Returns each thread's times since the last drain(). now_ns: current CLOCK_MONOTONIC.
     std::vector<ThreadTime> drain(uint64_t now_ns);
-    // The process of the thread at this place; nullopt if the place is free, or cannot be read at the moment.
+    // Returns the process of the thread at this place; nullopt if the place is free, or cannot be read at the moment.
     std::optional<ImageId> image_of(uint32_t place) const;
     // Frees the places of those drained threads that have ended; other threads may then use them.
     void forget_ended(const std::vector<ThreadTime>& drained);
@@ -124,7 +124,7 @@ private:
 
 // Map from place to thread.
 std::unordered_map<uint32_t, const ThreadTime*> by_place(const std::vector<ThreadTime>& times);
-// (pid, tid) of the threads that have not ended.
+// Returns the (pid, tid) of each thread that has not ended.
 std::set<std::pair<uint32_t, uint32_t>> threads_of(const std::vector<ThreadTime>& times);
 
 struct TimeKey {
@@ -135,8 +135,8 @@ struct TimeKey {
 struct TimeGroup {
     WhoSeen who;
     std::set<std::pair<uint32_t, uint32_t>> threads; // pid, tid
-    std::optional<uint32_t> other_syscall; // last unexplained system call of the thread with the most TIME_OTHER
-    uint64_t other_ns = 0;                 // TIME_OTHER of that thread
+    std::optional<uint32_t> other_syscall;           // ThreadTime::other_syscall of the thread with the most TIME_OTHER
+    uint64_t other_ns = 0;                           // TIME_OTHER of that thread
     TimeSums sums;
     CpuTime cpu;
 

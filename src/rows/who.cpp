@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, bool WhoView::*> dimensions[] = {
     {"cgroup", &WhoView::cgroup},
 };
 
-// The row's process if there is only one, else nullopt. Returns its latest image, since each exec adds an image.
+// Returns the row's process if there is only one, else nullopt. Each exec adds an image; returns the latest.
 std::optional<ImageId> only_process(const WhoSeen& seen)
 {
     if (seen.images.empty() || seen.images.begin()->pid != seen.images.rbegin()->pid)
@@ -190,7 +190,7 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
 
 namespace {
 
-constexpr uint64_t refill_after = 4096; // in lines; names of owners may become known meanwhile
+constexpr uint64_t refill_after = 4096; // in lines; names of owners may have become known by then
 
 } // namespace
 
@@ -276,7 +276,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // processes; above this, all are forgotten, and so reported again
+constexpr size_t reported_max = 65'536; // processes; above this, forgets all and so reports them again
 
 std::vector<Column> columns_of_process()
 {

@@ -52,7 +52,7 @@ struct WhoKey {
     std::string cgroup;
     auto operator<=>(const WhoKey&) const = default;
 
-    // Sets pid and start_ns: the pid alone may be reused by another process.
+    // Sets pid and start_ns, because another process may reuse the pid alone.
     void set_process(const ImageId& image, Processes& processes);
 };
 
@@ -74,8 +74,8 @@ struct WhoSeen {
 // These cells are empty if the row covers several processes with different values.
 Cell pid_cell(const WhoSeen& seen);
 Cell ns_pid_cell(const WhoSeen& seen, Processes& processes);
-// Percentage of the time in which calls were counted, and error of the estimates in percent. Empty if calls were not
-// sampled.
+// sampled_cell() returns the percentage of the time in which calls were counted, and sampled_error_cell() the error of
+// the estimates in percent. Both return an empty cell if calls were not sampled.
 Cell sampled_cell(const WhoSeen& seen, const Processes& processes);
 Cell sampled_error_cell(const WhoSeen& seen, const Processes& processes);
 Cell start_cell(const WhoSeen& seen, Processes& processes);
@@ -150,7 +150,7 @@ public:
     // in_text: text output also shows the owner, and the process id in its own pid namespace.
     static void add_columns(std::vector<Column>& columns, bool in_text);
 
-    // Sets the cells from row[at] on, and returns the index after them. If process and cgroups are the same as in the
+    // Sets the cells from row[at] on, and returns the index past them. If process and cgroups are the same as in the
     // last call, keeps the row's cells, so most events cost only a comparison.
     size_t fill(Row& row, size_t at, const ImageId& image, const cgroups& ids);
 
@@ -161,8 +161,8 @@ private:
     uint64_t filled_ = 0;
 };
 
-// Base of a line about a process rather than a call, with time, process and owner. Tools derive their own line types
-// from it.
+// Base class of event lines that describe a process instead of a call. It contains time, process and owner. Tools
+// derive their own line types from it.
 struct ProcessLine {
     uint64_t wall_ns = 0;
     Cell pid;
@@ -170,11 +170,11 @@ struct ProcessLine {
     const Owner* owner = nullptr; // null: unknown
 
     ProcessLine(const ImageId& image, Processes& processes, uint64_t time_ns);
-    // For a process that is not traced, but named by another source such as an Xid message.
+    // For a process that is not traced, but named in another source such as an Xid message.
     ProcessLine(Cell its_pid, Cell its_comm, uint64_t time_ns);
 };
 
-// Context of the fields of such lines. It is empty, because options do not affect their columns.
+// Context of the fields of lines about processes. It is empty, because options do not affect their columns.
 struct AnyRun {};
 
 template<class Line>
@@ -185,7 +185,7 @@ constexpr Shown in_any_run(const AnyRun&)
     return Shown::both;
 }
 
-// First columns of such a line; the tool's own columns follow.
+// First columns of a line about a process; the tool's own columns follow.
 std::span<const ProcessField<ProcessLine>> first_process_fields();
 
 template<class Line>
@@ -213,8 +213,8 @@ class ReportedProcesses {
 public:
     explicit ReportedProcesses(Processes& processes) : processes_(processes) {}
 
-    // Call before each event line of the process. Prints the description at the first call, and again if a minute has
-    // passed (by time_ns), because possibly only the end of a recording is kept.
+    // Call before each event line of the process. Prints the description at the first call, and again once a minute (of
+    // time_ns), because the user may keep only the end of a recording.
     void report(Output& output, const ImageId& image, const cgroups& ids, uint64_t time_ns);
 
 private:
