@@ -126,7 +126,7 @@ public:
 
     // Adds a call that was reported as an event because the kernel side's table was full (RECORD_SPILL).
     void add(const call_event& event);
-    size_t spilled() const { return spilled_.size(); } // rows of calls added since the last drain()
+    size_t spilled() const { return spilled_.size(); } // number of rows that add() has used since the last drain()
 
     // Like drain(), but returns only the calls passed to add().
     std::vector<CallDelta> drain_spilled();

@@ -108,7 +108,7 @@ public:
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 
     // An output may combine an output for people (text) with one for programs (data). These functions return them, or
-    // null if there is none. Of an output that combines none, one function returns the output itself.
+    // null if there is none. An output that combines none returns itself in one of the two.
     virtual Output* for_people() { return this; }
     virtual Output* for_programs() { return nullptr; }
     // Returns the output that writes the table's row with this index; null if none does. most: number of rows shown to

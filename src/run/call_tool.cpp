@@ -192,7 +192,7 @@ void CallTool::configure_calls() const
     bpf_.set("count_runtime", settings_.runtime);
 }
 
-// Sets the sizes of maps, also in the constants from which the BPF programs know them.
+// Sets the sizes of maps, and the BPF programs' constants that repeat these sizes.
 void CallTool::size_tables() const
 {
     const CallView& view = settings_.view;
@@ -338,7 +338,7 @@ void CallTool::pass_on(std::span<const CallDelta> deltas)
         if (settings_.view.who.thread)
             processes_->thread_name(delta.key.image, delta.key.tid);
         if (is_new && options_.writes_json())
-            // caches it, because it cannot be read after the process has exited
+            // caches the command line, which cannot be read after the process has exited
             processes_->command_line(delta.key.image);
         if (settings_.view.by_place())
             frames(delta.key.image, delta.key.stack, delta.key.caller);
@@ -389,7 +389,7 @@ void CallTool::forget_processes()
 {
     if (exited_.empty())
         return;
-    const int held_bytes_fd = bpf_.fd("held_bytes"); // erased only now, because its peaks were printed in the report
+    const int held_bytes_fd = bpf_.fd("held_bytes"); // erased only now, because the report needed its peaks
     for (const ImageId& id : exited_) {
         stacks_->forget(id);
         const image image = id;

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Base class of tools that count calls: their shared options, and the processing of rows from the kernel side's table
-// to the output. The tool itself defines which calls are counted, and its columns.
+// SPDX-License-Identifier: Apache-2.0 Base class of tools that count calls: their shared options, and the processing of
+// calls from the kernel side's table to the output. The tool itself defines which calls are counted, and its columns.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -78,7 +77,7 @@ protected:
 
     std::span<const LineField> line_fields_{};   // the tool's columns of -e
     std::function<bool(CallLine&)> fill_line_{}; // adds the tool's data to a line; returns false to skip the line
-    bool shows_rows_ = true;                     // reports contain rows of calls
+    bool shows_rows_ = true;                     // true if reports contain rows of calls
     std::optional<bool> shows_maxima_; // whether rows show the longest duration; nullopt: yes if durations are measured
 
     // For use in print(): the calls since the last report, and the context of the table that shows them.

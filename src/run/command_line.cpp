@@ -69,7 +69,7 @@ void explain(std::string& out, std::string_view term, std::string_view text)
     out += line + '\n';
 }
 
-// Returns "  -p, --pid PID[,PID]". Long names are aligned, also of options without a letter.
+// Returns "  -p, --pid PID[,PID]". Long names are aligned even if an option has no letter.
 std::string with_type(const ListedOption& option)
 {
     const size_t comma = option.names.find(',');
@@ -134,7 +134,7 @@ uint64_t size_argument(std::string_view what, std::string_view text, uint64_t le
     if (value && unit.size() <= 1 && (unit.empty() || units.find(unit.front()) != units.npos)) {
         const double bytes =
             std::ldexp(*value, unit.empty() ? 0 : 10 * (static_cast<int>(units.find(unit.front())) + 1));
-        if (bytes >= static_cast<double>(least) && bytes <= static_cast<double>(most)) // a NaN is neither
+        if (bytes >= static_cast<double>(least) && bytes <= static_cast<double>(most)) // false for NaN
             return static_cast<uint64_t>(bytes);
     }
     throw UsageError(fmt::format("{} must be a size from {} to {}, such as 500M or 2G, not '{}'", what,
@@ -151,7 +151,7 @@ std::chrono::nanoseconds time_argument(std::string_view what, std::string_view t
     const auto* found = std::ranges::find(time_units, unit, &TimeUnit::name);
     if (value && found != std::end(time_units)) {
         const double ns = *value * static_cast<double>(found->length.count());
-        if (ns >= static_cast<double>(least.count()) && ns <= static_cast<double>(most.count())) // a NaN is neither
+        if (ns >= static_cast<double>(least.count()) && ns <= static_cast<double>(most.count())) // false for NaN
             return std::chrono::nanoseconds(std::llround(ns));
     }
     throw UsageError(fmt::format("{} must be a time from {} to {}, such as 5 ({}), 250ms or 5m, not '{}'", what,

@@ -43,7 +43,7 @@ template<class T>
 T number_argument(std::string_view what, std::string_view text, T least, T most)
 {
     const auto value = parse_number<T>(text);
-    if (!value || !(*value >= least && *value <= most)) // false for NaN, too
+    if (!value || !(*value >= least && *value <= most)) // also rejects NaN
         throw UsageError(fmt::format("{} must be a number from {} to {}, not '{}'", what, least, most, text));
     return *value;
 }
@@ -80,7 +80,7 @@ class Option;
 namespace gpusnoop {
 
 // Options of a program. Option names have the form "-l,--least", and must be unique. type: placeholder of the value in
-// --help. The values are stored by parse(), or passed to handlers by it.
+// --help. parse() stores the values, or passes them to handlers.
 class CommandLine {
 public:
     using Handler = std::function<void(const std::string& text)>; // throws UsageError
@@ -112,7 +112,7 @@ public:
 
     void number(const std::string& names, const std::string& type, const std::string& help, uint32_t& value,
                 Range<int> range);
-    // An option whose number may be omitted; the option alone means `usual`.
+    // An option whose number may be omitted; if it is, the number is `usual`.
     void number_or_none(const std::string& names, const std::string& type, const std::string& help,
                         std::optional<uint32_t>& value, Range<int> range, const std::string& usual);
 

@@ -45,10 +45,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Longer than the 3 s after which a helper that hangs on a file is killed, upon which the tool releases the waiting
-// process.
+// Longer than 3 s. After 3 s, a helper that hangs on a file is killed, and the tool releases the waiting process.
 constexpr auto hold_timeout = 10s;
-constexpr size_t held_max = 256; // each held process costs the tool a descriptor
+constexpr size_t held_max = 256; // each paused process costs the tool a descriptor
 
 struct Order {
     bool open = false;
@@ -100,7 +99,7 @@ Fd install_filter(bool holds_exec)
     std::vector<sock_filter> program = filter_of(holds_exec);
     const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
     // SPEC_ALLOW prevents speculation mitigations, with which kernels before 5.16 slow down programs that have a filter
-    // (2f46993d83ff). WAIT_KILLABLE_RECV (5.19, c2aa2dfef243) prevents signals from interrupting a held call, which
+    // (2f46993d83ff). WAIT_KILLABLE_RECV (5.19, c2aa2dfef243) prevents signals from interrupting a paused call, which
     // would then be restarted.
     constexpr uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     for (const uint64_t more : {uint64_t{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV}, uint64_t{0}}) {
@@ -148,7 +147,7 @@ private:
     std::map<uint64_t, Held> held_;
 };
 
-// Waits for the child to send the filter's listener after its release. Returns false if there will be no listener.
+// Waits until the child has been started and sends the filter's listener. Returns false if there will be no listener.
 bool Gatekeeper::take_listener()
 {
     auto message = child_.receive();
@@ -190,7 +189,7 @@ void Gatekeeper::serve()
             if (either[1].revents)
                 obey();
             expire();
-            // holds no more processes, as if the tool had exited, but continues to answer their calls
+            // pauses no more processes, as if the tool had exited, but continues to answer their calls
         } catch (const std::bad_alloc&) {
             open();
             tool_ = Connection(Fd());
@@ -207,7 +206,7 @@ void Gatekeeper::hold_or_answer()
     bool held = false;
     try {
         held = !open_ && held_.size() < held_max && hold(call);
-    } catch (const std::bad_alloc&) { // the call is not held
+    } catch (const std::bad_alloc&) { // the call is not paused
     }
     if (!held)
         answer(call.id);

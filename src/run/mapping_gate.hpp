@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Holds a started program and its descendants in mmap() of an executable file until the file has its probes. A seccomp
-// filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) blocks the mmap() calls, and a separate process, the gatekeeper,
-// lets them continue. The gatekeeper runs as long as any process has the filter, even if the tool is killed, because
-// mmap() would fail with ENOSYS without a listener.
+// SPDX-License-Identifier: Apache-2.0 Gate that pauses a started program and its descendants in mmap() of an executable
+// file until probes are attached to the file. A seccomp filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) blocks the
+// mmap() calls, and a separate process, the gatekeeper, lets them continue. The gatekeeper runs as long as any process
+// has the filter, even if the tool is killed, because mmap() would fail with ENOSYS without a listener.
 #pragma once
 
 #include "base/fd.hpp"
@@ -23,7 +22,7 @@ public:
     struct Policy {
         // true if the file may need probes; called in the gatekeeper
         std::function<bool(std::string_view path)> holds{};
-        // also hold each new program before its own code runs, because the program file itself may need probes
+        // also pause each new program before its own code runs, because the program file itself may need probes
         bool holds_exec = false;
     };
     // Forks the gatekeeper. The gatekeeper inherits this process's mappings, so create the gate before any BPF map.
@@ -34,8 +33,8 @@ public:
     MappingGate& operator=(const MappingGate&) = delete;
 
     // Call in the child before its exec. Installs the filter, which cannot be removed. If the kernel refuses the filter
-    // (no CAP_SYS_ADMIN, or another listener exists), next() reports that, and nothing is held. Returns false if the
-    // program cannot start because the gatekeeper has exited.
+    // (no CAP_SYS_ADMIN, or another listener exists), next() reports that, and no process is paused. Returns false if
+    // the program cannot start because the gatekeeper has exited.
     bool enter();
     // Call in the parent after the fork. Closes the child's end of the connection.
     void forked() { for_child_ = Fd(); }
@@ -62,7 +61,7 @@ public:
 
     // lets the waiting process continue; does nothing if it has exited or was released before
     void release(uint64_t id);
-    void open(); // releases all waiting processes, and holds none from now on
+    void open(); // releases all waiting processes, and pauses none from now on
 
 private:
     std::optional<Event> next_within(std::chrono::milliseconds longest);

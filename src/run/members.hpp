@@ -12,16 +12,17 @@
 #include <sys/types.h>
 #include <vector>
 
-// A started program and its descendants, which become targets when they are forked.
 struct bpf_object;
 
 namespace gpusnoop {
 
 class Attacher;
 
+// A started program and its descendants, which become targets when they are forked.
 class Family {
 public:
-    // object: loaded, with target_pids of targets_max entries. attacher: null without user-space probes.
+    // object: must be loaded; its map target_pids must have room for targets_max entries. attacher: null if the tool
+    // has no user-space probes.
     Family(Scope& scope, const bpf_object* object, Attacher* attacher);
 
     static constexpr uint32_t targets_max = 16384;
@@ -44,7 +45,7 @@ private:
     int target_pids_;
     pid_t first_;
     Descendants descendants_;
-    // non-targets that mapped a CUDA library; they may be descendants whose fork is not reported yet
+    // processes that mapped a CUDA library and are not targets; they may be descendants whose fork is not reported yet
     std::set<pid_t> strangers_;
     std::set<pid_t> leaving_; // exited processes that may still have their memory
     bool warned_limit_ = false;
@@ -60,7 +61,8 @@ class Attacher;
 
 class Members {
 public:
-    // object: loaded. attacher: null without user-space probes. started: the tool started the target program.
+    // object: must be loaded. attacher: null if the tool has no user-space probes. started: the tool started the target
+    // program.
     Members(Scope& scope, const bpf_object* object, Attacher* attacher, bool started);
 
     void mapped(pid_t pid); // call if the process has mapped a CUDA library
@@ -69,7 +71,7 @@ public:
     void exited(pid_t pid);
     void tick(); // once a second
 
-    std::set<pid_t> exits_missed() const; // cgroup members at the last scan that have exited since
+    std::set<pid_t> exits_missed() const; // processes that were in the cgroup at the last scan, and have exited
     void rescan();                        // call if events of MappingWatch may have been lost
 
     std::vector<pid_t> users() const; // processes in scope that map a probed library

@@ -20,8 +20,8 @@ struct bpf_object;
 
 namespace gpusnoop {
 
-// Reserves the descriptors of closed standard streams. Otherwise, output to such a stream would be written to a file
-// that is opened later and gets its number.
+// Reserves the descriptors of closed standard streams. Otherwise, a file opened later could get the number of such a
+// stream, and output to the stream would be written to that file.
 void hold_closed_streams();
 
 // Raises the soft limit on open files to the hard limit. Throws Error if even that is too low for any tool.

@@ -48,8 +48,8 @@ public:
 
     struct Share {
         double hits_per_second = 0;
-        std::optional<double> probes_percent; // of one CPU; nullopt if not measured yet, or not measurable
-        std::optional<double> own_percent;    // of one CPU; nullopt in the first interval
+        std::optional<double> probes_percent; // percent of one CPU; nullopt if not measured yet, or not measurable
+        std::optional<double> own_percent;    // percent of one CPU; nullopt in the first interval
     };
     Share since_last(double seconds);
 

@@ -24,8 +24,8 @@ public:
 
     // Number of lines that fit into this amount of memory.
     static uint32_t places_in(uint64_t bytes);
-    // Mask for the number of pending lines. The masked bits are all 0 each time that about another eighth of the places
-    // has been filled.
+    // Mask for the number of pending lines. The kernel side wakes the reader when the masked bits are all 0, which
+    // happens each time that about an eighth of the places has been filled.
     static uint64_t wake_bits(uint32_t places);
 
     // map: descriptor of the map of lines. places: number of lines that it can hold. Throws Error.
@@ -37,8 +37,8 @@ public:
     bool drain(uint64_t end, const Handler& handler, std::chrono::steady_clock::time_point until);
 
 private:
-    // Publishes the number of lines read, for the kernel side. Called only once per many lines, because each write of
-    // the counter slows down the traced threads that read it.
+    // Publishes the number of lines read, so that the kernel side can overwrite these lines. Called only once per many
+    // lines, because each write of the counter slows down the traced threads that read it.
     void publish_taken();
     struct PublishOnReturn {
         explicit PublishOnReturn(Lines& lines) : lines_(lines) {}
@@ -82,7 +82,7 @@ private:
     std::optional<Lines> lines_;
     std::unique_ptr<ring_buffer, Deleter> ring_;
     std::exception_ptr failure_; // exception of handler_, which must not propagate through libbpf
-    size_t left_ = 0;            // bytes not read yet of the records that were pending when drain() began
+    size_t left_ = 0;            // unread bytes of the records that were pending when drain() began
     Time until_;
 };
 

@@ -86,7 +86,7 @@ private:
     std::unique_ptr<Output> output_;
     ProbePlan probe_plan_; // contains no return probes if they would kill targets
     bool returns_ = true;  // true if return probes do not kill targets
-    bool together_ = true; // load programs in parallel
+    bool together_ = true; // true to load programs in parallel
     const Opened& opened_; // the tool's BPF object
     // sentences about programs that the kernel refused, and files that were overwritten
     std::vector<std::string> remarks_;
@@ -102,8 +102,9 @@ private:
     bool gate_explained_ = false; // a warning has explained why no process waits at the gate
     bool waiting_ = false;        // waiting for a process that loads a probed library, or for a GPU driver
     std::string waiting_message_;
-    bool more_records_ = false;                          // the last drain has left records in the ring
-    std::optional<std::chrono::nanoseconds> over_since_; // when the run was over and its output began to block
+    bool more_records_ = false; // true if the last drain left records in the ring
+    std::optional<std::chrono::nanoseconds>
+        over_since_; // time at which the output first blocked after the run was over
     uint64_t started_ns_ = 0;
     uint64_t interval_began_ns_ = 0;
     uint64_t reports_ = 0;

@@ -12,7 +12,8 @@
 
 namespace gpusnoop {
 
-// Service of the gate at which processes of the started program wait to map a file until it has its probes.
+// Handlers of events of the gate, at which a process of the started program waits until the file that it maps has its
+// probes.
 
 void Run::watch_gate()
 {
@@ -34,8 +35,8 @@ void Run::serve_gate()
         return;
     loop_->remove(gate.descriptor());
     if (!std::exchange(gate_explained_, true))
-        warn("the gatekeeper process (gpusnoop-gate) has exited, so the program is not held while a library gets its "
-             "probes: calls in the first milliseconds after a library is mapped are lost");
+        warn("the gatekeeper process (gpusnoop-gate) has exited, so the program is not paused while probes are "
+             "attached to a new library: its calls in the first milliseconds after loading are missed");
 }
 
 void Run::serve(MappingGate::Event event)
@@ -57,9 +58,9 @@ void Run::serve(MappingGate::Event event)
                         event.tid, event.path.empty() ? "its program" : event.path));
         break;
     case refused:
-        warn(fmt::format("cannot hold the program while a library gets its probes (seccomp: {}): calls in the first "
-                         "milliseconds after a library is mapped are lost, except with drivers in the usual folders; "
-                         "holding needs CAP_SYS_ADMIN and no other seccomp listener",
+        warn(fmt::format("cannot pause the program while probes are attached to a new library (seccomp: {}), so its "
+                         "calls in the first milliseconds after loading are missed, unless the driver is in a standard "
+                         "folder; pausing needs CAP_SYS_ADMIN and fails if another seccomp listener is installed",
                          errno_text(event.error)));
         [[fallthrough]];
     case ended:

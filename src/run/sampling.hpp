@@ -19,8 +19,8 @@
 
 namespace gpusnoop {
 
-// Controller for the share of time in which the sampled probes are attached to a process, such that the cost of all its
-// probes stays below a ceiling.
+// Controls the share of time in which the sampled probes are attached to a process, so that the cost of all its probes
+// stays below a ceiling.
 class DutyCycle {
 public:
     // ceiling: maximum cost of the probes, relative to the process's CPU time without probes.
@@ -30,7 +30,7 @@ public:
     double share() const { return share_; }
     bool is_whole() const { return share_ >= 1; }
 
-    // Adds a measurement of the time since the last call. sampled, others: cost of the sampled probes and of the
+    // Adds a measurement for the time since the last add(). sampled, others: cost of the sampled probes and of the
     // permanent probes, relative to the CPU time used by the process. share_of_time: share of that time in which the
     // sampled probes were attached.
     void add(double sampled, double others, double share_of_time);
@@ -66,7 +66,7 @@ private:
         std::optional<CallSample> sample;  // set while calls are sampled
         std::map<uint32_t, uint64_t> pids; // pids, and their CPU time at the last update of cpu_ns
         uint64_t cpu_ns = 0;               // CPU time since the process was first seen
-        uint64_t hits = 0, other_hits = 0; // hits of sampled and of permanent probes, also since then
+        uint64_t hits = 0, other_hits = 0; // hits of its sampled and of its other probes since then
         struct Moment {
             uint64_t wall_ns = 0, cpu_ns = 0, hits = 0, other_hits = 0;
         };

@@ -12,8 +12,8 @@ namespace gpusnoop {
 
 class CommandLine;
 
-// Call before the tool adds its own options. ways: values of --attach, best first. without_interval: text of --help
-// about reports without INTERVAL.
+// Call before the tool adds its own options. ways: values of --attach, best first. without_interval: text for --help
+// that says what happens if INTERVAL is omitted.
 void add_shared_options(CommandLine& line, Options& options, std::span<const std::string_view> ways,
                         std::string_view without_interval);
 

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// The program given on the command line (-- PROGRAM ARGS). It is a child that is held before its exec until the probes
-// are attached, so that its first call is counted. It runs as if started without the tool: it has the user (unless
-// --user is given), capabilities, limits, signal settings and descriptors with which the tool was started.
+// SPDX-License-Identifier: Apache-2.0 The program given on the command line (-- PROGRAM ARGS). It is a child process
+// that waits before its exec until the probes are attached, so that its first call is counted. It runs as if started
+// without the tool: it has the user (unless --user is given), capabilities, limits, signal settings and descriptors
+// with which the tool was started.
 #pragma once
 
 #include "base/ending_signals.hpp"
@@ -32,7 +32,7 @@ private:
 class StartedProgram {
 public:
     // Construct before the tool drops capabilities or raises limits. words: the program, which is searched in PATH, and
-    // its arguments. policy: policy of the gate; if nullopt, there is no gate, and the program is not held after its
+    // its arguments. policy: policy of the gate; if nullopt, there is no gate, and the program is not paused after its
     // exec. user: account under which the program runs, with that account's groups, HOME, SHELL, USER and LOGNAME, and
     // without capabilities unless it is root.
     StartedProgram(const std::vector<std::string>& words, const EndingSignals& signals,

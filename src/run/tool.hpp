@@ -75,8 +75,8 @@ struct ToolSpec {
     std::string_view examples;                                   // a few lines, for --help
     BpfObject (*open)() = nullptr;                               // opens the tool's BPF object; BpfObject::open<S>
     std::span<const std::string_view> attach_names = tier_names; // values of --attach
-    // for --help: which reports are printed without INTERVAL
-    std::string_view without_interval = "if omitted: one, at the end";
+    // text for --help that says what happens if INTERVAL is omitted
+    std::string_view without_interval = "default: one report at the end";
     uint32_t ring_mb = 8; // default of --ring-mb
     // For tools that can trace without return probes: the consequences of doing so.
     std::string_view without_returns = "fewer kernel names, captures and devices are known";
@@ -103,15 +103,15 @@ struct RunHooks {
     // called after the last report; throws Error if a result could not be written
     std::function<void()> check_results{};
     std::function<void()> end{}; // called when no report will follow, before the slow detach
-    // Number of kernel names, since the last call, that reports needed but that were lost because the ring buffer was
-    // full (KernelNames).
+    // Returns how many kernel names that reports needed were lost since the last call because the ring buffer was full
+    // (KernelNames).
     std::function<uint64_t()> names_lost{};
 };
 
 // Parameters of a run, derived from the options.
 struct RunPlan {
-    std::string traced;              // traced events, for the banner: "kernel launches"
-    std::string noun;                // singular of that, for "no launch in 5 s": "launch"
+    std::string traced;              // name of the traced events in the banner, such as "kernel launches"
+    std::string noun;                // singular of that, such as "launch" in "no launch in 5 s"
     std::vector<Program> programs{}; // empty if there are no user-space probes
     bool durations = false;      // durations are shown, so the probe overhead that they include is measured and printed
     bool needs_returns = false;  // results are useless without return probes
@@ -144,7 +144,7 @@ struct Opened {
     std::vector<std::string> remarks{};  // sentences about features that this kernel lacks
 };
 
-// A record from the ring buffer, or a record of a line (-e).
+// A record from the ring buffer, or from the lines of -e.
 struct RingRecord {
     uint32_t type; // RECORD_*
     const void* data;
@@ -211,7 +211,7 @@ protected:
     std::optional<Processes> processes_;
     UserStacks* user_stacks_ = nullptr; // set by load() of tools that read stacks
     std::optional<Running> running_;    // set while tracing
-    std::set<uint32_t> leaving_;        // pids of exited processes that may still have their memory
+    std::set<uint32_t> leaving_;        // pids of exited processes whose memory may not be released yet
 
 private:
     const ToolSpec& spec_;

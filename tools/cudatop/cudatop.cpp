@@ -37,7 +37,7 @@ constexpr ToolSpec about{
                 "  cudatop -b 5 3              # a table every 5 seconds, three times\n"
                 "  cudatop -j 1 | jq .         # one JSON object per row and second, every column\n",
     .open = BpfObject::open<cudatop_bpf>,
-    .without_interval = "if omitted: 1",
+    .without_interval = "default: 1",
     .ring_mb = 4, // small, because cudatop prints no individual calls
     .without_returns = "waits, memory, results, names and captures are unknown",
 };
