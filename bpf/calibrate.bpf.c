@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Measures how much probes add to a measured duration: the time from entry to return of a function that does nothing,
- * measured as in the tools. */
+/* Measures the time that probes add to a measured duration. That is the duration of a function that does nothing,
+ * measured as the tools measure it. */
 #include "base/common.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

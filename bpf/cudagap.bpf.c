@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time of threads between calls and in calls. */
+/* Time that threads spend in calls and between calls. */
 #include "kinds/gap.bpf.h"
 #include "kinds/sched.bpf.h"
 

@@ -8,10 +8,10 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 often_launched = 0;    /* number of the row whose launches the program `often` handles */
-const volatile bool count_launches = false; /* launches of kernels outside graphs */
+const volatile bool count_launches = false; /* count kernel launches outside graphs too */
 const volatile bool measure_nodes = false;  /* histogram of the nodes of launched graphs, instead of durations */
 
-/* Has no argument for the current task, because callers would then exceed 512 bytes of stack (before 6.13). */
+/* The current task is not an argument, because callers would then exceed 512 bytes of stack, the limit before 6.13. */
 OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 setup_ns)
 {
     if (!call)
@@ -24,7 +24,7 @@ OWN_FRAME int count_graph(struct call* call, u64 entry_ns, u64 duration_ns, u64 
     return 0;
 }
 
-/* A graph that is launched under capture becomes a child of the graph being captured. */
+/* A graph launched under capture becomes a child of the graph that is being captured. */
 INLINE void add_child(const struct kept_call* kept)
 {
     struct capture* capture = capture_numbered(&kept->call.key.image, kept->capture);
@@ -64,7 +64,7 @@ INLINE int launch_begins(struct pt_regs* ctx, bool often)
             key->flags |= CALL_RECORDED;
             kept.capture = number;
             if (!need_return)
-                add_child(&kept); /* even if the launch will fail */
+                add_child(&kept); /* added even if the launch then fails */
         }
     }
     u64 now = measure_latency || emit_events ? bpf_ktime_get_ns() : 0;
@@ -134,7 +134,7 @@ OWN_FRAME int graph_entry_body(struct pt_regs* ctx)
     struct graph_exec* exec = words.exec ? exec_of(&key->image, words.exec) : 0;
     if (exec)
         key->subject = exec->number;
-    if (!only_failed) /* with only_failed, returns of successful calls are not handled */
+    if (!only_failed) /* with only_failed, nothing is done when a successful call returns */
         graph_destroy_begins(&key->image, key->kind, &words);
     keep_words(&kept, &words);
     if (keep_call(ctx, task, &kept, bpf_ktime_get_ns()))
@@ -236,7 +236,7 @@ OWN_FRAME int graph_return_body(struct pt_regs* ctx)
 CALL_PROGRAMS(graph, graph_entry_body, graph_return_body)
 
 enum node_word {
-    NODE_CAPTURE, /* number of the capture */
+    NODE_CAPTURE, /* id of the capture */
     NODE_KIND,
     NODE_COUNT,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Everything that the other tools count. */
+/* All calls that the other tools count. */
 
 /* Twice the default: a synchronous copy is both a copy and a wait, and a free may also be a wait. */
 #define OPEN_CALLS 8

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kernel inodes of the files that a process maps. A uprobe belongs to the real inode, but on overlayfs, stat() reports
- * another inode. So a file with two paths would otherwise be probed twice, and its calls counted twice. */
+/* Kernel inodes of the files that a process has mapped. A uprobe is attached to the real inode, but on overlayfs,
+ * stat() reports another inode. With those inodes, a file with two paths would be probed twice, and its calls counted
+ * twice. */
 #include "shared/kernel.h"
 
 #include <bpf/bpf_helpers.h>
@@ -12,7 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 SEC("iter/task_vma")
 int mapped_inodes(struct bpf_iter__task_vma* ctx)
 {
-    /* Read only once, because the verifier does not know that a second read yields the same pointer. */
+    /* Each pointer is read only once, because the verifier does not know that a second read yields the same pointer. */
     struct vm_area_struct* vma = ctx->vma;
     struct task_struct* task = ctx->task;
     if (!task || !vma)

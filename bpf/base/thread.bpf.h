@@ -25,9 +25,10 @@ struct runtime_call {
     u32 zero;
 };
 
-#define DRIVER_CALLS_ANY 0x40000000u /* the arguments do not tell the number of driver calls */
-#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further below the outer call is not nested in it \
-                                      */
+#define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls cannot be derived from the arguments */
+#define OUTER_STACK_MAX                                                                                                \
+    (64 << 10) /* bytes of stack; a driver call further below the outer call is not nested in it                       \
+                */
 
 /* State of a call, stored at its entry and found at its return by the stack pointer. Each program defines the meaning
  * of the words. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Records of calls: rows of one table for all tools, and one record per call for -e. */
+/* Formats in which calls are recorded: rows of a table, which all tools share, and one record per call for -e. */
 #ifndef GPUSNOOP_CALL_H
 #define GPUSNOOP_CALL_H
 
@@ -9,23 +9,24 @@
 #include "process.h"
 
 #define DEVICE_UNKNOWN 0xff
-#define BUCKET_NONE 0xffff /* not measured, or not readable */
+#define BUCKET_NONE 0xffff /* the value was not measured, or is unreadable */
 
-#define STACK_WITHOUT_FIRST 0x100000 /* flag in a stack's id: the map lacks the innermost address */
+#define STACK_WITHOUT_FIRST 0x100000 /* flag in a stack's id: the stack is stored without its innermost address */
 
-#define CALL_RECORDED 1     /* recorded by a stream capture, not executed */
+#define CALL_RECORDED 1     /* the call was recorded by a stream capture, not executed */
 #define CALL_ASYNCHRONOUS 2 /* the function returns before the work is done */
 #define CALL_NOT_READY 4    /* a poll: the work is not done yet */
-#define CALL_IN_PARTS 8     /* a report was made during the call, so its time is split between reports elsewhere */
-#define CALL_UNTRACKED 16   /* an allocation that cannot be matched with its free: not part of live memory */
-#define CALL_SUBJECT 32     /* call_key.subject has an ioctl's command, class or function */
-#define CALL_VIRTUAL 64     /* its bytes are address space, not memory */
-#define CALL_GENERATION 128 /* which of two generations a row in the table belongs to (base/call.bpf.h) */
+#define CALL_IN_PARTS 8   /* a report was made during the call; the front end splits the call's time between reports */
+#define CALL_UNTRACKED 16 /* the allocation cannot be matched with its free, so it is not part of live memory */
+#define CALL_SUBJECT 32   /* call_key.subject has an ioctl's command, class or function */
+#define CALL_VIRTUAL 64   /* the call's bytes are address space, not memory */
+#define CALL_GENERATION 128 /* generation that the row belongs to, one of two (base/call.bpf.h) */
 
-#define FEW_BLOCKS 32 /* a grid with fewer blocks fills no GPU */
+#define FEW_BLOCKS 32 /* a grid with fewer blocks cannot fill a GPU */
 
 struct launch_form {
-    __u16 blocks;  /* bucket of the number of blocks in the grid; if shapes are not reported, that of 1 or FEW_BLOCKS */
+    __u16 blocks;  /* bucket of the number of blocks in the grid; if shapes are not reported, the bucket of 1 (few) or
+                      FEW_BLOCKS (many) */
     __u16 threads; /* bucket of the number of threads in a block */
 };
 
@@ -57,12 +58,13 @@ struct driver_form {
     __u8 outcome; /* enum driver_outcome: meaning of the result */
 };
 
-/* Key of a row. A field that the view does not group by is 0. Shape, size and duration are part of the key as histogram
- * buckets: a kernel has few of each, so this is a sparse histogram with a single lookup. Hashing the key is a good part
- * of a call's cost, so rarely used fields come last, and the map's keys may be shortened to omit them. */
+/* Key of a row. Fields by which the view does not group are 0. The key contains the histogram buckets of shape, size
+ * and duration. Since a kernel uses only a few buckets, the rows are a sparse histogram that needs one lookup per call.
+ * Hashing the key is a large part of a call's cost, so rarely used fields come last, and the map's key size may be
+ * reduced to omit them. */
 struct call_key {
     struct image image;
-    __u8 kind; /* enum probe_kind, or enum driver_entry; some values stand for several kinds of the probe table */
+    __u8 kind; /* enum probe_kind, or enum driver_entry; some values include several kinds of the probe table */
     __u8 layer;
     __u8 flags;
     __u8 device;
@@ -76,13 +78,13 @@ struct call_key {
     };
     __u64 subject; /* depends on the kind: CUfunction, CUkernel or host stub; graph, or its number; host function;
                       event; number of a context; request of an ioctl, with its subject in the upper half */
-    /* used if results, durations or functions are reported */
+    /* fields that are used if results, durations or functions are reported */
     __s32 result;
-    __u16 duration; /* bucket of the measured value, in the unit of the view */
+    __u16 duration; /* histogram bucket of the duration, rate or lifetime, in the unit of the view */
     __u16 function; /* number of the function's row in the probe table; 0: none */
-    /* used by finer views */
+    /* fields that only detailed views use */
     __u32 tid;
-    __s32 stack; /* id in the stack map; negative: none */
+    __s32 stack; /* id of the stack; negative: none */
     __u64 stream;
     __u64 caller; /* return address of the call (-U) */
     struct cgroups cgroups;
@@ -94,13 +96,13 @@ struct launch_shape {
     __u64 smem; /* dynamic shared memory, bytes */
 };
 
-/* One copy, or `copies` copies of a batch beyond BATCH_MAX. */
+/* One copy, or all copies of a batch after the first BATCH_MAX. */
 struct copy {
-    __u64 bytes; /* in total */
+    __u64 bytes; /* total size */
     __u64 destination;
     __u64 source;
     __u32 copies;
-    __u8 sized;  /* bytes are known */
+    __u8 sized;  /* nonzero if `bytes` is known */
     __u8 begins; /* this is the first copy of its call */
     __u8 zero[2];
 };
@@ -109,15 +111,15 @@ struct copy {
 
 /* One allocation or free. */
 struct memory_call {
-    __u64 address; /* or handle */
+    __u64 address; /* address or handle */
     __u64 bytes;
     union {
-        __u64 since_ns; /* free: when the memory was allocated, CLOCK_MONOTONIC; 0: unknown */
-        __u64 age_ns;   /* free, in struct call_event: time since the allocation; 0: unknown */
-        __u64 pitch_at; /* allocation in flight: address at which the call stores the pitch; 0: no pitch */
+        __u64 since_ns; /* free: time of the allocation, CLOCK_MONOTONIC; 0: unknown */
+        __u64 age_ns;   /* free, in struct call_event: age of the allocation; 0: unknown */
+        __u64 pitch_at; /* allocation in flight: address at which the call will store the pitch; 0: no pitch */
     };
-    __u32 context; /* number of the context that owns the memory; 0: none, or unknown */
-    __u8 sized;    /* bytes are known */
+    __u32 context; /* our id for the context that owns the memory; 0: none, or unknown */
+    __u8 sized;    /* nonzero if `bytes` is known */
     __u8 zero[3];
 };
 
@@ -125,19 +127,20 @@ struct memory_call {
 struct graph_call {
     __u64 graph; /* handle; 0: none */
     __u64 exec;
-    __u32 kernels; /* known kernel nodes; for a launch, the kernels that it starts */
-    __u32 copies;  /* copy and set nodes */
+    __u32 kernels; /* number of known kernel nodes; for a launch, number of kernels that it starts */
+    __u32 copies;  /* number of copy and set nodes */
     __u32 others;
-    __u32 unknown; /* the graph has further nodes, whose number is unknown */
+    __u32 unknown; /* nonzero if the graph also has nodes that are not counted here */
 };
 
-/* Figures (counters) of a row, by their index in call_stats. The common ones are followed by those of the row's kind.
- * Rows are merged by adding their figures, unless merges_of() in src/rows/calls.cpp has another rule for a figure. */
+/* Indexes of a row's counters in call_stats. The counters that all kinds share are followed by the counters that depend
+ * on the kind. Rows are merged by adding their counters, unless merges_of() in src/rows/calls.cpp has another rule. */
 enum call_figure {
     CALL_COUNT,
     CALL_TOTAL_NS, /* latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns. The CPU with the latest one has the last shape or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns. When CPUs are merged, the latest one provides the last shape
+                  or size */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -148,28 +151,30 @@ enum launch_figure {
 
 enum copy_figure {
     COPY_BYTES = FIRST_KIND_FIGURE,
-    COPY_SMALL,     /* copies of less than SMALL_COPY bytes */
-    COPY_UNSIZED,   /* copies of unknown size */
-    COPY_CONTINUED, /* copies of a batch after its first. CALL_COUNT - COPY_CONTINUED is the number of calls */
+    COPY_SMALL,     /* number of copies of less than SMALL_COPY bytes */
+    COPY_UNSIZED,   /* number of copies of unknown size */
+    COPY_CONTINUED, /* number of copies that are not the first of their batch. CALL_COUNT - COPY_CONTINUED is the number
+                       of calls */
 };
 
 enum memory_figure {
     MEMORY_BYTES = FIRST_KIND_FIGURE,
-    MEMORY_UNSIZED,    /* calls of unknown size */
+    MEMORY_UNSIZED,    /* number of calls of unknown size */
     MEMORY_LAST_BYTES, /* bytes of the last call, in rows of failed calls */
 };
 
 enum graph_figure {
-    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* kernels started by launches */
-    GRAPH_SETUP_NS,                    /* duration of captures, from start to end, and of instantiations */
-    GRAPH_UNKNOWN,                     /* launches of graphs with unknown nodes */
+    GRAPH_KERNELS = FIRST_KIND_FIGURE, /* number of kernels that graph launches started */
+    GRAPH_SETUP_NS,                    /* total duration of captures, from begin to end, and of instantiations */
+    GRAPH_UNKNOWN,                     /* number of launches of graphs with unknown nodes */
 };
 
 struct call_stats {
     __u64 v[CALL_FIGURES];
 };
 
-/* Sums that one call adds to the figures of its kind: in the kernel, or in the front end if the call found no row. */
+/* Amounts that one call adds to the counters of its kind. The kernel adds them, or the front end if the table had no
+ * room for the call. */
 static inline __attribute__((always_inline)) void sums_of_copy(const struct copy* copy, __u64* v)
 {
     v[COPY_BYTES] = copy->bytes;
@@ -195,20 +200,20 @@ static inline __attribute__((always_inline)) void sums_of_graph(const struct cal
 
 /* A row of the per-CPU cache. It is free if key.image.pid is 0. */
 struct front_row {
-    struct call_stats stats; /* first, so that a pointer to the row also points to its stats */
+    struct call_stats stats; /* first field, so that a pointer to the row also points to its stats */
     struct call_key key;
 };
 
 #define KEY_WORDS (sizeof(struct call_key) / 8)
 
-/* A word of a key of which only the first `bytes`, a multiple of 4, are used; the other bytes read as 0. */
+/* Returns a word of a key. Only the first `bytes` bytes of the key (a multiple of 4) are used; the others read as 0. */
 static inline __attribute__((always_inline)) __u64 key_word(const struct call_key* key, __u32 word, __u32 bytes)
 {
     __u64 whole = ((const __u64*)key)[word];
     return bytes >= word * 8 + 8 ? whole : bytes > word * 8 ? (__u32)whole : 0;
 }
 
-/* Index of a key's row in a CPU's cache of 1 << bits rows. */
+/* Returns the index of a key's row in a CPU's cache of 1 << bits rows. */
 static inline __attribute__((always_inline)) __u32 front_place(const struct call_key* key, __u32 bytes, __u32 bits)
 {
     __u64 hash = 0;
@@ -230,7 +235,7 @@ struct call_event {
         struct memory_call memory;
         struct graph_call graph;
     };
-    char comm[16]; /* of the thread */
+    char comm[16]; /* name of the thread */
 };
 
 static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 destination)
@@ -238,19 +243,20 @@ static inline __attribute__((always_inline)) __u8 copy_memory(__u8 source, __u8 
     return (__u8)(source << 4 | destination);
 }
 
-/* Lines of -e: a ring of records, in an array that the front end maps. */
+/* Lines of -e. They form a ring in an array that the front end maps into its memory. */
 
-/* Line N is in element 1 + N modulo the capacity. */
+/* Line N is stored in element 1 + N % capacity. */
 struct line {
-    __u64 published; /* N + 1 as soon as line N is complete */
+    __u64 published; /* set to N + 1 when line N is complete */
     struct call_event event;
 };
 
-/* Positions in the ring, in element 0. */
+/* Positions in the ring. They are stored in element 0. */
 struct line_positions {
-    __u64 reserved; /* number of lines that have been given a place. Written by BPF programs */
+    __u64 reserved; /* number of lines for which a place was reserved; written by BPF programs */
     __u64 padding[15];
-    __u64 consumed; /* number of lines that have been read, whose places are free. Written by the front end */
+    __u64
+        consumed; /* number of lines that the front end has read, and whose places are free; written by the front end */
 };
 
 #endif

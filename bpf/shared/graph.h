@@ -9,30 +9,31 @@
 #include "process.h"
 
 struct graph_nodes {
-    __u32 count[GRAPH_NODES]; /* by enum graph_node, including nodes of child graphs */
-    __u32 unknown;            /* the graph has further nodes, because it is older than tracing */
+    __u32 count[GRAPH_NODES]; /* number of nodes by enum graph_node, including the nodes of child graphs */
+    __u32 unknown; /* nonzero if the graph also has nodes that are not counted here, because it was made before tracing
+                      began */
 };
 
-/* A graph. It is found by its handle as long as the handle is valid. */
+/* A graph. The table finds it by its handle, as long as the handle is valid. */
 struct graph {
-    __u64 number;  /* unique among all graphs of all processes, because handles are reused */
-    __u64 born_ns; /* CLOCK_MONOTONIC; 0: before tracing began */
+    __u64 number;  /* our id, unique among all graphs of all processes; needed because handles are reused */
+    __u64 born_ns; /* creation time, CLOCK_MONOTONIC; 0: before tracing began */
     struct graph_nodes nodes;
 };
 
 struct graph_exec {
-    __u64 number; /* unique, like the number of a graph */
+    __u64 number; /* unique id, like graph.number */
     __u64 handle;
     __u64 born_ns;
     __u64 instantiate_ns; /* duration of the instantiation */
-    __u64 graph;          /* handle of the graph that it was made from; 0: unknown */
+    __u64 graph;          /* handle of the graph from which it was instantiated; 0: unknown */
     struct graph_nodes nodes;
 };
 
-/* Unknown result of an update, in addition to the values of enum CUgraphExecUpdateResult. */
+/* The result of an update is unknown. Other results are values of enum CUgraphExecUpdateResult. */
 #define UPDATE_REASON_UNKNOWN 0xff
 
-/* Sent when an executable graph is destroyed, because its last calls still have to be reported. */
+/* Sent when an executable graph is destroyed, because the front end has yet to report its last calls. */
 struct exec_record {
     __u32 type; /* RECORD_EXEC_ENDED */
     __u32 zero;

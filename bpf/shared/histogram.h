@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Log2 histogram with 8 sub-buckets per octave, shared by BPF programs and the front end. The middle of a bucket is
- * within 6% of every value in it. Values 0..15 have a bucket each; above, bucket = 8 * octave + the 3 bits after the
- * leading one. */
+ * within 6% of every value in it. Each value from 0 to 15 has its own bucket. For higher values, the bucket is 8 *
+ * octave + the 3 bits after the leading one bit. */
 #ifndef GPUSNOOP_HISTOGRAM_H
 #define GPUSNOOP_HISTOGRAM_H
 
 #define HISTOGRAM_SUB_BITS 3
 #define HISTOGRAM_BUCKETS 496 /* the bucket of 2^64 - 1 is 495 */
 
-/* 1 for a nonzero value below 2^63, else 0. Not computed by a comparison, which the compiler turns into a branch,
- * because the verifier follows each branch. */
+/* 1 for a nonzero value below 2^63, else 0. Avoids a comparison, because the compiler turns it into a branch, and the
+ * verifier follows each branch. */
 static inline __attribute__((always_inline)) unsigned long long is_nonzero(unsigned long long v)
 {
     v = 0 - v;

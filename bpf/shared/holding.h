@@ -8,20 +8,21 @@
 #include "probe.h"
 #include "process.h"
 
-/* Keys of tables about a process's memory. The tables are tries, which take memory only for entries that exist, while a
- * hash takes 16 bytes per possible entry. */
+/* Keys of the tables about a process's memory. The tables are tries, because a trie uses memory only for existing
+ * entries, while a hash also uses 16 bytes per possible entry. */
 
-/* The address space of a process that uses the driver. The end of a context frees its memory, but which ranges that is,
- * is unknown. So all ranges of the process become invalid, because keys get a new epoch. The front end deletes the
- * entries of old epochs. */
+/* The address space of a process that uses the driver. When a context ends, its memory is freed, but we do not know
+ * which ranges belonged to it. So the epoch, which is part of all keys, changes, and all ranges of the process become
+ * invalid. The front end deletes the entries of old epochs. */
 struct address_space {
     __u32 epoch;
-    __u32 whole;   /* all ranges since the first call are known, so other host memory is pageable */
-    __u64 entries; /* entries of this epoch in the tables of allocations and ranges */
+    __u32 whole;   /* nonzero if all ranges since the first call are known, so that any other host memory is pageable */
+    __u64 entries; /* number of entries of this epoch in the tables `allocations` and `ranges` */
 };
 
-/* Key of an address or a handle, with all bits significant. In a trie the value directly follows the key, and atomic
- * additions to it must not cross cache lines, so the key after its prefix is a multiple of 8 bytes. */
+/* Key of an address or a handle, with all bits significant. The size of the key without `prefix` is a multiple of 8
+ * bytes, because in a trie the value directly follows the key, and atomic additions to the value must not cross cache
+ * lines. */
 struct place_key {
     __u32 prefix; /* WHOLE_PLACE */
     struct image image;
@@ -32,8 +33,8 @@ struct place_key {
 
 #define WHOLE_PLACE 192
 
-/* A range is stored as several blocks. A block has 2^n bytes and begins at a multiple of 2^n, so all its addresses have
- * the same prefix. */
+/* Key of one block of a range. A range of addresses is split into blocks of 2^n bytes that begin at a multiple of 2^n,
+ * so all addresses of a block have the same prefix. */
 struct range_key {
     __u32 prefix; /* number of significant bits after this field */
     struct image image;
@@ -41,18 +42,18 @@ struct range_key {
     __u64 address; /* most significant byte first */
 };
 
-/* Kinds of numbers in held_key, because an address and a handle, or handles of two kinds, may be equal. */
+/* Kinds of numbers in held_key. They are distinguished because an address and a handle, or two handles of different
+ * kinds, may be equal. */
 enum space {
     SPACE_ADDRESS,
     SPACE_ARRAY,
-    SPACE_PHYSICAL, /* our own numbers, because handles of physical memory are reused while it is still mapped */
+    SPACE_PHYSICAL, /* our own ids, because the driver reuses handles of physical memory that is still mapped */
     SPACE_RESERVED,
     SPACE_EXTERNAL,
     SPACE_POOL,
 };
 
-/* Above all bits of user addresses: with five-level page tables, addresses have 57 bits, and the highest is the
- * kernel's. */
+/* Above all bits of user addresses, which have 56 bits with five-level page tables. */
 #define SPACE_SHIFT 56
 
 static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
@@ -70,15 +71,15 @@ static inline __attribute__((always_inline)) enum space space_of(__u32 holding)
     return SPACE_ADDRESS;
 }
 
-#define HELD_IN_HASH (1 << 17) /* entries in the hash; further ones are in a trie */
+#define HELD_IN_HASH (1 << 17) /* capacity of the hash; if it is full, further entries are stored in a trie */
 
 struct held_key {
     struct image image;
     __u64 place; /* address or handle, with its space in the top bits */
 };
 
-/* With key and kernel overhead, an entry takes 128 bytes, which is a size class of the allocator; a larger entry would
- * take 64 bytes more. Fields by which the view does not group have the same values as in call_key. */
+/* With its key and the kernel's overhead, an entry takes 128 bytes, which is one of the allocator's sizes. A larger
+ * entry would take 192 bytes. Fields by which the view does not group have the same values as in call_key. */
 struct held {
     __u64 bytes;
     __u64 since_ns; /* CLOCK_MONOTONIC */
@@ -86,22 +87,22 @@ struct held {
     struct cgroups cgroups;
     __u32 tid;
     __s32 stack;
-    __u32 context; /* number of the context that owns the memory; 0: none, or unknown */
+    __u32 context; /* our id for the context that owns the memory; 0: none, or unknown */
     __u8 holding;
     __u8 device;
     __u16 function;
 };
 
-/* Sums of a process's live memory, as far as its allocations were seen. */
+/* Totals of a process's live memory. They include only allocations that were seen. */
 struct held_bytes {
     __u64 now; /* device memory */
     __u64 peak;
-    __u64 entries; /* allocations of any kind of memory */
+    __u64 entries; /* number of live allocations of any kind of memory */
 };
 
 struct holding_record {
     __u32 type;
-    __u32 context; /* RECORD_CONTEXT_ENDED: number of the context; 0: unknown */
+    __u32 context; /* RECORD_CONTEXT_ENDED: our id for the context; 0: unknown */
     struct held_key key;
     struct held held; /* RECORD_REPLACED: the old allocation */
 };
@@ -117,8 +118,8 @@ static inline __attribute__((always_inline)) int ends_with_context(__u32 holding
 }
 
 /* True for memory that a reset of its HIP device frees: hipDeviceReset() frees the device's own memory
- * (MemObjMap::Purge() in ROCm 5.7 to 7) and its pools. Host memory belongs to all devices. Whether it frees physical
- * memory is unknown. */
+ * (MemObjMap::Purge() in ROCm 5.7 to 7) and its pools. Host memory belongs to all devices. We do not know whether a
+ * reset frees physical memory. */
 static inline __attribute__((always_inline)) int ends_with_device(__u32 holding)
 {
     return holding == HOLDING_DEVICE || holding == HOLDING_ARRAY || holding == HOLDING_POOL ||

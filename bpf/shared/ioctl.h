@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls into GPU drivers: device nodes, commands, and the layout of their structs. */
+/* Calls into GPU drivers: device nodes, ioctl commands, and the layout of the commands' structs. */
 #ifndef GPUSNOOP_IOCTL_H
 #define GPUSNOOP_IOCTL_H
 
@@ -22,7 +22,7 @@ enum driver_node {
     NODES,
 };
 
-#define MINOR_ANY 0xfffff /* in a device number: matches all minors of the major that have no entry of their own */
+#define MINOR_ANY 0xfffff /* minor in a device number that matches all minors of this major without their own entry */
 
 /* Flag of a node: the driver's functions are hooked, so system calls on the node are not counted. */
 #define NODE_BY_FUNCTION 0x80
@@ -38,7 +38,7 @@ enum command_space {
     SPACES,
 };
 
-/* Entry points of a driver. Values of call_key.kind, above those of enum probe_kind. */
+/* Entry points of a driver. They are values of call_key.kind, and are higher than all values of enum probe_kind. */
 enum driver_entry {
     ENTRY_IOCTL = 128,
     ENTRY_OPEN,
@@ -48,16 +48,16 @@ enum driver_entry {
 
 /* Meaning of call_key.result. Most failing calls return 0, with an NV_STATUS in their struct. */
 enum driver_outcome {
-    OUTCOME_UNKNOWN, /* the call returned 0, but its status is unreadable, or its offset is unknown */
+    OUTCOME_UNKNOWN, /* the call returned 0, but its status is unreadable or at an unknown offset */
     OUTCOME_OK,
     OUTCOME_STATUS, /* the result is an NV_STATUS */
     OUTCOME_ERRNO,  /* the result is a negative errno */
 };
 
-#define NV_WARNINGS 0x10000 /* an NV_STATUS from here on means success with a warning */
+#define NV_WARNINGS 0x10000 /* this and higher values of an NV_STATUS mean success with a warning */
 
-/* Key of a command. `request` is the command's number in SPACE_UVM, and elsewhere the ioctl code with direction and
- * size. SPACE_NVIDIA also has entries with the number alone, for fields that do not depend on the size. */
+/* Key of a command. In SPACE_UVM, `request` is the command's number. In the other spaces, it is the ioctl code with
+ * direction and size. SPACE_NVIDIA also has entries with only the number, for fields that do not depend on the size. */
 struct command_key {
     __u32 space;
     __u32 request;
@@ -69,7 +69,7 @@ struct command_key {
 struct command_layout {
     __u16 size;       /* size of the struct, or the minimum size */
     __u16 status;     /* offset of a __u32: NV_STATUS */
-    __u16 subject;    /* offset of a __u32: command of a control, class of an allocation, function of a heap call */
+    __u16 subject;    /* offset of a __u32: the control command, allocation class, or heap function */
     __u16 parameters; /* offset of a __u64: pointer to a struct that depends on the subject */
 };
 
@@ -82,9 +82,9 @@ struct size_key {
 
 struct size_layout {
     __u16 offset;       /* offset of the size, a __u64 */
-    __u8 in_parameters; /* `offset` is in the struct that command_layout.parameters points to */
-    __u8 is_limit;      /* the value is one less than the size */
-    __u8 is_virtual;    /* the size is that of address space, not of memory */
+    __u8 in_parameters; /* nonzero if `offset` is in the struct to which command_layout.parameters points */
+    __u8 is_limit;      /* nonzero if the value is one less than the size */
+    __u8 is_virtual;    /* nonzero if the call sizes address space, not memory */
     __u8 zero[3];
 };
 
@@ -99,7 +99,7 @@ struct driver_call {
 #define RECENT_CALLS 8
 
 struct recent_call {
-    __u64 time_ns; /* time of the return */
+    __u64 time_ns; /* time at which the call returned */
     __u64 duration_ns;
     __u64 subject;
     __s32 result;
@@ -121,7 +121,7 @@ struct xid_record {
     __u32 xid;
     __u64 time_ns;   /* CLOCK_MONOTONIC */
     char device[32]; /* PCI address */
-    char text[256];  /* message of the driver; empty if the hook does not provide it */
+    char text[256];  /* the driver's message; empty if the hook does not provide it */
 };
 
 static inline __attribute__((always_inline)) enum command_space space_of_node(__u8 node)

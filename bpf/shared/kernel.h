@@ -52,7 +52,7 @@ struct super_block {
 
 struct inode {
     u16 i_mode;
-    u32 i_rdev; /* of a device node: major << 20 | minor */
+    u32 i_rdev; /* device number of a device node: major << 20 | minor */
     unsigned long i_ino;
     struct super_block* i_sb;
 };
@@ -147,7 +147,7 @@ struct kernfs_node {
     struct kernfs_iattrs* iattr; /* NULL if root owns the directory */
 };
 
-struct kernfs_node___6_15 { /* the field's name from 6.15 on, when it is under RCU */
+struct kernfs_node___6_15 { /* the field's name from 6.15 on, when RCU began to protect it */
     struct kernfs_node* __parent;
 };
 
@@ -229,7 +229,7 @@ struct sched_entity {
 struct sched_info {
     unsigned long pcount;            /* number of times that the task got a CPU */
     unsigned long long run_delay;    /* ns spent waiting for a CPU, without the current wait */
-    unsigned long long last_arrival; /* last time that it got a CPU, by the queue's clock */
+    unsigned long long last_arrival; /* last time that the task got a CPU, by the queue's clock */
     unsigned long long last_queued;  /* start of the current wait, by the queue's clock; 0: not waiting */
 };
 
@@ -268,7 +268,7 @@ struct task_struct {
 };
 
 struct file___socket {
-    void* private_data; /* the socket, if the file is a socket's */
+    void* private_data; /* the socket, if the file is one */
 };
 
 struct net_device {
@@ -349,7 +349,7 @@ struct bpf_iter__task_vma {
 
 #pragma clang attribute pop
 
-/* The kernel's configuration determines which of these exist, and which numbers they have. */
+/* The kernel's configuration determines which of these values exist, and which numbers they have. */
 enum cgroup_subsys_id {
     cpuset_cgrp_id,
     cpu_cgrp_id,

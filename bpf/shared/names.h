@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Names of GPU kernels, sent once per handle. The name follows the record. Records that do not fit in the ring buffer
- * are kept in a map, without the name (bpf/kinds/state.bpf.h). */
+/* Names of GPU kernels, sent once per handle. The name follows the record. If a record does not fit in the ring buffer,
+ * it is stored in a map, without the name (bpf/kinds/state.bpf.h). */
 #ifndef GPUSNOOP_NAMES_H
 #define GPUSNOOP_NAMES_H
 
@@ -10,7 +10,7 @@
 
 enum name_source {
     NAME_LOOKUP,     /* cuModuleGetFunction, cuLibraryGetKernel: lookup by name in the driver */
-    NAME_REGISTERED, /* __cudaRegisterFunction: handle is a host stub */
+    NAME_REGISTERED, /* __cudaRegisterFunction: `handle` is a host stub */
     NAME_ALIAS,      /* cuKernelGetFunction, __cudaGetKernel: `alias` is another handle of the same kernel */
     NAME_CORRELATED, /* `handle` was launched inside a runtime launch of `alias` (a host stub or a runtime handle) */
 };
@@ -21,9 +21,10 @@ struct name_record {
     struct image image;
     __u64 handle;
     __u64 alias;        /* 0 if the record has a name */
-    __u64 name_address; /* address of the name in the process; the front end reads it there if length is not positive */
-    __s32 length;       /* length of the name with its zero; negative if its page was not in memory */
-    __u32 capacity;     /* bytes reserved after the record; a name with this length may have been cut */
+    __u64 name_address; /* address of the name in the process, from which the front end reads the name if `length` is
+                           not positive */
+    __s32 length;       /* length of the name with its terminating zero; negative if its page was not in memory */
+    __u32 capacity;     /* bytes reserved after the record; a name with this length may have been truncated */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /* Rows of the probe table, which describe the arguments of probed functions. The words of a call are its argument
  * registers, then the words of one block of memory (stack slots, or a structure that a register points to). An operand
- * names a word and a part of it. The same program can handle any row: for launches it reads the whole block at once,
- * for other calls only the words that it needs. */
+ * is a word or a part of a word. The same program can handle any row. For launches it reads the whole block at once,
+ * and for other calls only the words that it needs. */
 #ifndef GPUSNOOP_PROBE_H
 #define GPUSNOOP_PROBE_H
 
@@ -16,17 +16,17 @@
 #define COOKIE_SECOND 0x80000000u /* the probe belongs to the second attachment */
 #define COOKIE_HOOK_SHIFT 32      /* number of the hook */
 #define HOOKS_MAX 64
-/* A word that depends on the probed file: the number of the driver for CUDA and HIP; for NCCL, the offset / 8 of the
- * rank in a communicator. */
-#define COOKIE_OF_DRIVER (1ULL << 39) /* the word is the number of a driver */
+/* A word that depends on the probed file: for CUDA and HIP, the number of the driver file; for NCCL, the offset / 8 of
+ * the rank in a communicator. */
+#define COOKIE_OF_DRIVER (1ULL << 39) /* the word is the number of a driver file */
 #define COOKIE_WORD_SHIFT 40
 #define COOKIE_WORD_MAX ((1u << 24) - 1)
 
-/* Which attachment counts. */
+/* Phases of the switch from the first to the second attachment. */
 enum attach_phase {
     ATTACH_FIRST = 0,
-    ATTACH_PENDING = 1, /* the first counts, while the second is being made */
-    ATTACH_BOTH = 2,    /* the second counts; the first counts hits that the second did not see */
+    ATTACH_PENDING = 1, /* the first attachment counts while the second is being made */
+    ATTACH_BOTH = 2,    /* the second attachment counts; the first counts only hits that the second did not see */
     ATTACH_SECOND = COOKIE_SECOND,
 };
 
@@ -36,21 +36,21 @@ enum hit {
     HITS,
 };
 
-/* WORD_ZERO: word of an argument that the call does not have; reads as 0. */
+/* WORD_ZERO is the word of an argument that the call does not have. It reads as 0. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define ARGUMENT_REGISTERS 6
 #define WORD_ZERO 6 /* index of a constant among the words */
 #define WORDS_HAVE_CONSTANTS 1
 #else
 #define ARGUMENT_REGISTERS 8
-#define WORD_ZERO 64 /* above all words, which have no room for constants */
+#define WORD_ZERO 64 /* higher than any word, because the array of words has no room for constants */
 #define WORDS_HAVE_CONSTANTS 0
 #endif
 #define WORD_ONE (WORD_ZERO + 1) /* word of an argument that the call does not have; reads as 1 */
 #define WORD_BLOCK 8             /* first word of the block */
 #define BLOCK_WORDS_MAX 32
-#define LAUNCH_WORDS_MAX 8 /* words of a block that is read at once; a power of two */
-#define WORDS 16           /* registers, constants and a block that is read at once */
+#define LAUNCH_WORDS_MAX 8 /* maximum size in words of a block that is read at once; a power of two */
+#define WORDS 16           /* number of words, for registers, constants and a block that is read at once */
 
 /* Part of a word. The bits control how operand_part() shifts the word. */
 enum part {
@@ -67,7 +67,7 @@ struct operand {
 enum block_base {
     BLOCK_NONE,
     BLOCK_STACK,    /* slots s0, s1, ... at rsp + 8 */
-    BLOCK_REGISTER, /* BLOCK_REGISTER + WORD_x: memory that this register points to */
+    BLOCK_REGISTER, /* BLOCK_REGISTER + register number: memory to which this register points */
 };
 
 /* Meaning of an argument. */
@@ -82,7 +82,7 @@ enum argument {
     ARG_BLOCK_Z,
     ARG_SMEM,
     ARG_OUT,    /* pointer through which the call stores its result */
-    ARG_NAME,   /* zero-terminated string */
+    ARG_NAME,   /* address of a zero-terminated string */
     ARG_HANDLE, /* any other object of the call */
     ARG_COUNT,  /* number of elements of a list */
     ARG_DEVICE,
@@ -92,7 +92,7 @@ enum argument {
     ARG_HEIGHT,
     ARG_DEPTH,
     ARG_DIRECTION,        /* enum cudaMemcpyKind */
-    ARG_DESTINATION_TYPE, /* value of the enumeration that the row selects (enum memory_types) */
+    ARG_DESTINATION_TYPE, /* value from the enumeration that the row selects (enum memory_types) */
     ARG_SOURCE_TYPE,
     ARG_DESTINATION_HOST, /* the destination, if its type is host memory */
     ARG_SOURCE_HOST,
@@ -115,9 +115,9 @@ enum argument {
 
 enum probe_kind {
     KIND_NONE,
-    KIND_LAUNCH,        /* one kernel; arguments in registers and stack slots, or in a config structure */
-    KIND_LAUNCH_LEGACY, /* calls of KIND_SHAPE have set block and shared memory before */
-    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, each in a structure with the size of the block */
+    KIND_LAUNCH,        /* one kernel; its arguments are in registers and stack slots, or in a config structure */
+    KIND_LAUNCH_LEGACY, /* earlier KIND_SHAPE calls have set block size and shared memory */
+    KIND_LAUNCH_LIST,   /* ARG_COUNT kernels, each described by a structure as large as the row's memory block */
     KIND_LAUNCH_ITEMS,  /* the grid is in work items, not in blocks */
     KIND_GRAPH_LAUNCH,
     KIND_HOST_FUNC,
@@ -127,51 +127,54 @@ enum probe_kind {
     KIND_GET_FUNCTION, /* *ARG_OUT is the handle of the kernel called ARG_NAME */
     KIND_GET_ALIAS,    /* *ARG_OUT is another handle of ARG_HANDLE */
     KIND_REGISTER,     /* ARG_HANDLE (a host stub) is the kernel called ARG_NAME */
-    KIND_CONTEXT_NEW,  /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes it current */
+    KIND_CONTEXT_NEW,  /* *ARG_OUT is a context on ARG_DEVICE; KIND_CONTEXT_CREATE also makes this context current */
     KIND_CONTEXT_CREATE,
-    KIND_CONTEXT_SET,  /* ARG_HANDLE replaces the current context; 0: pops it */
+    KIND_CONTEXT_SET,  /* ARG_HANDLE replaces the current context; if it is 0, the current context is popped */
     KIND_CONTEXT_PUSH, /* ARG_HANDLE becomes current, until it is popped or destroyed */
     KIND_CONTEXT_POP,
     KIND_DEVICE_SET, /* the thread's device becomes ARG_DEVICE (runtime), or the device of context ARG_HANDLE (HIP) */
     KIND_COPY,       /* copies, sets and prefetches: ARG_BYTES x ARG_HEIGHT x ARG_DEPTH x element_bytes */
     KIND_COPY_BATCH, /* ARG_COUNT copies, from lists of addresses and sizes */
-    KIND_COPY_BATCH_3D, /* ARG_COUNT structures with the size of the block; one if there is no ARG_COUNT */
+    KIND_COPY_BATCH_3D, /* ARG_COUNT copies, each described by a structure as large as the row's memory block; without
+                           ARG_COUNT, one copy */
     KIND_WAIT,          /* the host waits for the device, or polls it */
-    KIND_ALLOC, /* *ARG_OUT is the address of ARG_BYTES new bytes; with ARG_PITCH, of *ARG_PITCH x ARG_HEIGHT, at least
-                   ARG_BYTES x ARG_HEIGHT */
+    KIND_ALLOC, /* *ARG_OUT is the address of ARG_BYTES new bytes. With ARG_PITCH, the size is *ARG_PITCH x ARG_HEIGHT,
+                   which is at least ARG_BYTES x ARG_HEIGHT */
     KIND_REGISTER_HOST,   /* ARG_BYTES of host memory at ARG_ADDRESS become pinned */
     KIND_FREE,            /* ARG_ADDRESS is freed, or no longer pinned */
     KIND_PHYSICAL_NEW,    /* *ARG_OUT is a handle of physical memory at ARG_LOCATION */
-    KIND_PHYSICAL_RETAIN, /* *ARG_OUT is an existing handle, with another reference */
+    KIND_PHYSICAL_RETAIN, /* *ARG_OUT is an existing handle, which now has one more reference */
     KIND_PHYSICAL_FREE,   /* releases ARG_HANDLE */
     KIND_MAP,             /* ARG_BYTES of physical memory ARG_HANDLE are mapped at ARG_ADDRESS */
     KIND_UNMAP,
     KIND_CONTEXT_DESTROY, /* ends the context ARG_HANDLE, the primary context of ARG_DEVICE, or, for HIP, everything on
                              the thread's device; frees its memory */
-    KIND_CONTEXT_RELEASE, /* releases the primary context of ARG_DEVICE, which ends with its last holder */
+    KIND_CONTEXT_RELEASE, /* releases the primary context of ARG_DEVICE, which ends when its last holder releases it */
     KIND_TRIM,            /* a pool frees memory that it keeps in reserve */
     KIND_INIT,            /* the first call of a process */
     KIND_GRAPH_NEW,       /* *ARG_OUT is a graph: empty, or a copy of ARG_GRAPH */
-    KIND_GRAPH_NODE,    /* adds a node to ARG_GRAPH: the graph ARG_CHILD, or of the kind in the row or ARG_NODE_TYPE */
-    KIND_GRAPH_DESTROY, /* ARG_GRAPH is destroyed */
-    KIND_GRAPH_INSTANTIATE, /* *ARG_OUT is an executable graph of ARG_GRAPH */
+    KIND_GRAPH_NODE,      /* adds a node to ARG_GRAPH: the child graph ARG_CHILD, or a node of the kind that the row or
+                             ARG_NODE_TYPE gives */
+    KIND_GRAPH_DESTROY,   /* ARG_GRAPH is destroyed */
+    KIND_GRAPH_INSTANTIATE, /* *ARG_OUT is an executable graph made from ARG_GRAPH */
     KIND_GRAPH_UPLOAD,      /* the executable graph ARG_FUNC is uploaded */
     KIND_GRAPH_UPDATE,      /* ARG_FUNC is updated to ARG_GRAPH; if that fails, *ARG_OUT is the reason */
     KIND_GRAPH_SET,         /* changes the parameters of a node of ARG_FUNC */
     KIND_EXEC_DESTROY,      /* ARG_FUNC is destroyed */
-    KIND_EVENT_RECORD,      /* ARG_HANDLE is recorded in ARG_STREAM */
-    KIND_EVENT_WAIT,        /* ARG_STREAM waits for ARG_HANDLE */
+    KIND_EVENT_RECORD,      /* the event ARG_HANDLE is recorded in ARG_STREAM */
+    KIND_EVENT_WAIT,        /* ARG_STREAM waits for the event ARG_HANDLE */
     KIND_EVENT_DESTROY,     /* ARG_HANDLE is destroyed */
     KIND_STREAM_NEW,        /* *ARG_OUT is a stream */
     KIND_STREAM_DESTROY,    /* ARG_STREAM is destroyed */
-    KIND_COLLECTIVE,        /* ARG_BYTES elements of type ARG_FORMAT, by all ranks of the communicator ARG_HANDLE */
-    KIND_MESSAGE,           /* like KIND_COLLECTIVE, but between two ranks */
-    KIND_GROUP_BEGIN,       /* later calls of this thread are enqueued when the group ends */
+    KIND_COLLECTIVE,  /* all ranks of the communicator ARG_HANDLE exchange ARG_BYTES elements of type ARG_FORMAT */
+    KIND_MESSAGE,     /* like KIND_COLLECTIVE, but between two ranks */
+    KIND_GROUP_BEGIN, /* later calls of this thread are enqueued when the group ends */
     KIND_GROUP_END,
     KIND_GROUP_DROP,   /* the group ends, and nothing is enqueued */
     KIND_COMM_NEW,     /* *ARG_OUT is a communicator; with ARG_COUNT, an array of them */
     KIND_COMM_DESTROY, /* ARG_HANDLE is destroyed */
-    KIND_COMM_QUERY,   /* queries ARG_HANDLE; *ARG_OUT, if there is one, is its error */
+    KIND_COMM_QUERY,   /* queries the communicator ARG_HANDLE; if the row has an ARG_OUT, *ARG_OUT is the communicator's
+                          error */
     KINDS,
 };
 
@@ -184,7 +187,7 @@ enum probe_layer {
 
 enum direction {
     DIRECTION_UNKNOWN,
-    DIRECTION_H2D, /* arrays are device memory */
+    DIRECTION_H2D, /* arrays count as device memory */
     DIRECTION_D2H,
     DIRECTION_D2D,
     DIRECTION_H2H,
@@ -219,8 +222,8 @@ enum holding {
     HOLDING_IMPORTED,   /* memory imported from another process */
     HOLDING_EXTERNAL,   /* memory imported from another API */
     HOLDING_RESERVED,   /* reserved addresses */
-    HOLDING_MAPPED,     /* mapped addresses, whose memory counts elsewhere */
-    HOLDING_GRAPH,      /* memory allocated by a graph's node, which exists while the graph runs */
+    HOLDING_MAPPED,     /* mapped addresses; their memory is counted as HOLDING_VMM */
+    HOLDING_GRAPH,      /* memory that a graph node allocates, and that exists only while the graph runs */
     HOLDING_POOL_OBJECT,
     HOLDING_MULTICAST,
     HOLDINGS,
@@ -245,13 +248,13 @@ enum wait {
     WAIT_VALUE, /* the stream waits, not the host */
     WAIT_COPY,  /* synchronous copies */
     WAIT_FREE,
-    WAIT_POLL, /* does not block: returns CUDA_ERROR_NOT_READY while the work is not done */
+    WAIT_POLL, /* does not block, but returns CUDA_ERROR_NOT_READY while the work is not done */
     WAITS,
 };
 
-#define PROBE_ROWS_MAX 1024 /* per tool; a power of two */
+#define PROBE_ROWS_MAX 1024 /* maximum number of rows per tool, a power of two */
 
-/* Enumerations of memory types: the offset of each in a table that contains the values of all. */
+/* Enumerations of memory types. Each value here is the enumeration's offset in one table for all of them. */
 enum memory_types {
     TYPES_CUDA = 0,    /* CUmemorytype, up to 4 */
     TYPES_OPERAND = 8, /* CUmemcpy3DOperandType, up to 2 */
@@ -271,14 +274,15 @@ struct probe_row {
     __u8 direction;         /* DIRECTION_UNKNOWN if the arguments determine it */
     __u8 memory;            /* enum memory that is allocated or freed */
     __u8 wait;
-    __u8 array_elements; /* if source or destination is an array, ARG_BYTES is in elements, not in bytes */
+    __u8 array_elements; /* nonzero if ARG_BYTES is in elements, not in bytes, when the source or destination is an
+                            array */
     __u8 holding;        /* enum holding that is allocated or freed */
     __u8 out_offset;     /* offset from ARG_OUT to the result */
     __u8 pitch_offset;   /* offset from ARG_PITCH to the pitch */
     __u8 node;           /* enum graph_node */
-    __u8 often;          /* called so often that it may have a program of its own */
-    __u8 counted_as;     /* enum probe_kind under which tools count it; KIND_LAUNCH for all forms of launch */
-    __u8 types;          /* enum memory_types of the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
+    __u8 often;          /* nonzero if the function is called so often that it may have its own program */
+    __u8 counted_as;     /* enum probe_kind under which tools count the call; KIND_LAUNCH for all kinds of launches */
+    __u8 types;          /* enum memory_types for the values of ARG_DESTINATION_TYPE and ARG_SOURCE_TYPE */
     struct operand args[ARGUMENTS];
 };
 
@@ -287,7 +291,7 @@ static inline __attribute__((always_inline)) int operand_present(__u8 word)
     return word != WORD_ZERO && word != WORD_ONE;
 }
 
-/* One of the words that were read at once. Has no branches, like operand_part(). */
+/* Returns one of the words that were read at once. Has no branches, for the reason given at operand_part(). */
 static inline __attribute__((always_inline)) unsigned long long operand_word(const unsigned long long* words,
                                                                              unsigned number)
 {
@@ -300,8 +304,8 @@ static inline __attribute__((always_inline)) unsigned long long operand_word(con
     return word;
 }
 
-/* Has no branches, because a call has up to twelve arguments, and the verifier walks every path. The barriers keep
- * clang from turning the shifts into branches. */
+/* Returns a part of a word. Has no branches, because a call has up to twelve arguments, and the verifier walks every
+ * path. The barriers keep clang from turning the shifts into branches. */
 static inline __attribute__((always_inline)) unsigned long long operand_part(unsigned long long word, __u8 part)
 {
     unsigned long long down = part >> 1 & 32, up = part & 32;

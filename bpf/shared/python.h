@@ -7,42 +7,46 @@
 
 #include "process.h"
 
-/* Frames of a stack that are kept. The middle of a deeper stack is omitted, because the innermost frames belong to a
- * library and the outermost ones to the program. */
+/* Number of innermost and outermost frames that are kept of a stack. The middle of a deeper stack is omitted, because
+ * the innermost frames show the library, and the outermost ones the program. */
 #define PYTHON_INNER 40
 #define PYTHON_OUTER 24
 #define PYTHON_FRAMES (PYTHON_INNER + PYTHON_OUTER)
-#define PYTHON_DEPTH_MAX 1024 /* frames that are read; the outermost ones of deeper stacks are not */
-#define PYTHON_STACKS 4096    /* a power of two, like the next ones */
-#define PYTHON_SAMPLES 1024   /* stacks kept by tools that sample stacks */
+#define PYTHON_DEPTH_MAX 1024 /* at most this many frames are read, innermost first */
+#define PYTHON_STACKS 4096    /* a power of two, like the next two */
+#define PYTHON_SAMPLES 1024   /* number of stacks that tools keep if they only sample stacks */
 #define PYTHON_CODES 16384
 
-#define STACK_OF_PYTHON 0x400000 /* flag in a stack's id: the stack is in python_stacks, with the native stack's id */
+#define STACK_OF_PYTHON                                                                                                \
+    0x400000 /* flag in a stack's id: the stack is in the table python_stacks, together with the native stack's id */
 
-#define PYTHON_TEXT_MAX 256    /* bytes of a name or path that are sent; of a longer one, the end is sent */
+#define PYTHON_TEXT_MAX 256    /* maximum size of a name or path; only the end of a longer one is sent */
 #define PYTHON_TABLE_SMALL 704 /* bytes reserved for a line table; enough for most code */
-#define PYTHON_TABLE_MAX 61440 /* bytes reserved for a larger table; the rest of it is not sent */
+#define PYTHON_TABLE_MAX 61440 /* bytes reserved for a larger table; a table that is even larger is truncated */
 
-#define PYTHON_NONE 0xff /* offset of a field that this version does not have */
+#define PYTHON_NONE 0xff /* offset of a field that the interpreter's version does not have */
 
-/* Layout of the interpreter's memory in one process (glibc, 64-bit machines). Offsets in bytes. */
+/* Layout of the interpreter's memory in one process (glibc, 64-bit machines). Offsets are in bytes. */
 struct python_layout {
     __u64 start_ns; /* process start, CLOCK_BOOTTIME, rounded to clock ticks; needed because pids are reused */
-    __s32 slot;     /* from the thread pointer to the pointer to the thread's state */
+    __s32 slot;     /* offset from the thread pointer to the pointer to the thread's state */
     __u16 thread_id;
-    __u16 frame; /* in the thread's state: pointer to the innermost frame, or to a structure that points to it */
-    __u8 frame_in_cframe; /* in that structure: pointer to the frame; PYTHON_NONE if there is no structure */
+    __u16 frame; /* offset in the thread's state of the pointer to the innermost frame, or to the cframe, which points
+                    to that frame */
+    __u8 frame_in_cframe; /* offset in the cframe of the pointer to the frame; PYTHON_NONE if the version has no cframe
+                           */
     /* offsets in a frame */
     __u8 code;
     __u8 previous;
     __u8 instruction;
-    __u8 instruction_bytes; /* 4 if it is an index, 8 if it is an address */
-    __u8 owner;             /* at least PYTHON_SHIM if C code made the frame for itself; may be PYTHON_NONE */
-    __u8 entry;             /* nonzero if C code called the frame; may be PYTHON_NONE */
-    __u8 on_heap;           /* not an offset: nonzero if each frame is a separate object */
-    __u64 code_mask;        /* bits of the field `code` that are the pointer; the others are a tag */
+    __u8 instruction_bytes; /* size of the field `instruction`: 4 for an index, 8 for an address */
+    __u8 owner; /* the field is at least PYTHON_SHIM if C code made the frame for itself; the offset may be PYTHON_NONE
+                 */
+    __u8 entry; /* the field is nonzero if C code called the frame; the offset may be PYTHON_NONE */
+    __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
+    __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
     /* offsets in a code object */
-    __u16 check; /* a unique number (from 3.12 on), or the line table */
+    __u16 check; /* field that identifies the code: a unique number (from 3.12 on), or the line table */
     __u16 file;
     __u16 name;
     __u16 first_line;
@@ -63,7 +67,8 @@ struct python_layout {
 #define PYTHON_SHIM 3 /* lowest `owner` of frames that C code made for itself (from 3.12 on) */
 
 struct python_frame {
-    __u64 code; /* address of the code; with PYTHON_FROM_C if C code is between this frame and its callee */
+    __u64 code; /* address of the code object, with the flag PYTHON_FROM_C if C code is between this frame and its
+                   callee */
     __u64 instruction;
     __u64 check;
 };
@@ -72,40 +77,40 @@ struct python_frame {
 enum python_outcome {
     PYTHON_WALKED,
     PYTHON_NO_THREAD,  /* the interpreter does not know the thread, or the thread runs no Python */
-    PYTHON_UNREADABLE, /* the interpreter's memory is not as expected */
+    PYTHON_UNREADABLE, /* the interpreter's memory does not have the expected layout */
 };
 
 struct python_stack {
-    __u64 hash; /* hash by which the stack is found; 0: the place is free */
+    __u64 hash; /* hash that identifies the stack; 0: the place is free */
     struct image image;
     __s32 native; /* id of the native stack */
-    __u32 depth;  /* number of frames; `frame` has the innermost and outermost ones */
+    __u32 depth;  /* number of frames that were read; `frame` holds the innermost and outermost of them */
     __u8 outcome;
-    __u8 too_deep;          /* it has more than PYTHON_DEPTH_MAX frames */
-    __u8 instruction_bytes; /* from the layout, like `minor` and `first_instruction` */
+    __u8 too_deep;          /* nonzero if the stack has more than PYTHON_DEPTH_MAX frames */
+    __u8 instruction_bytes; /* copied from the layout, like `minor` and `first_instruction` */
     __u8 minor;
     __u16 first_instruction;
     __u16 zero;
-    char comm[16]; /* thread name, if it runs no Python */
+    char comm[16]; /* name of the thread, if it runs no Python */
     struct python_frame frame[PYTHON_FRAMES];
 };
 
-/* Code that was first seen in a stack. It is running, so its memory is valid. */
+/* A code object, sent when it is first seen in a stack. It is running at that time, so its memory is valid. */
 struct python_code {
     __u32 type; /* RECORD_PYTHON_CODE */
     __u32 first_line;
     struct image image;
     __u64 code;
     __u64 check;
-    __u32 file_bytes, name_bytes, table_bytes; /* complete sizes; ~0: unreadable */
+    __u32 file_bytes, name_bytes, table_bytes; /* sizes before truncation; ~0: unreadable */
     __u8 file_kind, name_kind;                 /* bytes per character of `file` and `name` */
     __u16 zero;
     char file[PYTHON_TEXT_MAX];
     char name[PYTHON_TEXT_MAX];
-    /* Followed by the line table, in PYTHON_TABLE_SMALL or PYTHON_TABLE_MAX bytes. */
+    /* The line table follows, in PYTHON_TABLE_SMALL or PYTHON_TABLE_MAX bytes. */
 };
 
-/* Identity of code. */
+/* Identifies a code object. */
 struct python_code_key {
     struct image image;
     __u64 code;

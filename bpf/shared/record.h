@@ -7,16 +7,16 @@ enum record_type {
     RECORD_NAME = 1,
     RECORD_PROCESS,
     RECORD_CALL,          /* one line of -e */
-    RECORD_SPILL,         /* a call without room in the table, with the body of RECORD_CALL */
+    RECORD_SPILL,         /* a call for which the table had no room; same struct as RECORD_CALL */
     RECORD_REPLACED,      /* an allocation whose address was allocated again */
     RECORD_EXEC_ENDED,    /* an executable graph was destroyed */
     RECORD_CONTEXT_ENDED, /* a context ended, with all its memory */
-    RECORD_XID,           /* the driver reports an error of a GPU */
+    RECORD_XID,           /* a GPU error that the driver reported */
     RECORD_GAP,           /* one line of cudagap -e */
     RECORD_COMM,          /* an NCCL communicator */
-    RECORD_COLLECTIVE,    /* a call of NCCL */
-    RECORD_WAITED,        /* a thread has waited for the device */
-    RECORD_PYTHON_CODE,   /* Python code, first seen in a stack */
+    RECORD_COLLECTIVE,    /* an NCCL call */
+    RECORD_WAITED,        /* a thread's wait for the device has returned */
+    RECORD_PYTHON_CODE,   /* a Python code object, first seen in a stack */
     RECORD_STACK_COPY,    /* bytes of a stack with a new id */
 };
 

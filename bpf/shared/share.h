@@ -21,18 +21,18 @@ enum shared_table {
     SHARED_TABLES,
 };
 
-/* Entries of one process. */
+/* Number of table entries that one process uses. */
 struct share {
     __u64 entries[SHARED_TABLES];
-    __u64 rows; /* rows of calls created in the generation rows_since */
+    __u64 rows; /* number of rows of calls, all created in generation rows_since */
     __u64 rows_since;
 };
 
-/* Entries of all processes. The front end subtracts the entries that it deletes. */
+/* Number of table entries that all processes use. The front end subtracts the entries that it deletes. */
 struct shared_taken {
     __u64 entries[SHARED_TABLES];
-    __u64 rows;       /* rows of calls; set by the front end after each read */
-    __u64 rows_since; /* number of the generation of rows */
+    __u64 rows;       /* number of rows of calls; set by the front end after each read */
+    __u64 rows_since; /* sequence number of the generation of rows */
 };
 
 #endif

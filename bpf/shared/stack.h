@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Stacks: a thread's registers, windows read by frame pointers, and copies of a stack's bytes. */
+/* Stacks: a thread's registers, stacks found by frame pointers, and copies of a stack's bytes. */
 #ifndef GPUSNOOP_STACK_H
 #define GPUSNOOP_STACK_H
 
@@ -9,20 +9,20 @@
 
 /* A return address that was replaced by a return probe (ours or another tracer's). */
 struct replaced_return {
-    __u64 slot; /* where it was on the stack; 0: this entry is unused */
+    __u64 slot; /* address of its slot on the stack; 0: this entry is unused */
     __u64 address;
 };
 
-#define REPLACED_RETURNS 4 /* innermost replaced addresses that are recorded */
+#define REPLACED_RETURNS 4 /* at most this many replaced addresses are recorded, innermost first */
 
-/* Callee-saved registers: only these carry information about callers. */
+/* Callee-saved registers. Only these have values that the callers need. */
 #if defined(__TARGET_ARCH_x86) || defined(__x86_64__)
 #define KEPT_REGISTERS 6 /* rbp, rbx, r12 to r15 */
 #else
-#define KEPT_REGISTERS 12 /* x19 to x30; x30 is the return address until a call changes it */
+#define KEPT_REGISTERS 12 /* x19 to x30; x30 holds the return address until the function makes a call */
 #endif
 
-/* User registers of a thread when it last entered the kernel, by the system call in progress or an interrupt. */
+/* User registers of a thread when it last entered the kernel, through a system call or an interrupt. */
 struct thread_registers {
     __u32 process;
     __u32 thread;
@@ -33,35 +33,37 @@ struct thread_registers {
     char comm[16];
 };
 
-/* Stacks read by frame pointers (bpf/base/window.bpf.h). */
-#define WINDOW_WORDS 256 /* words of the stack that are read */
+/* Stacks found by frame pointers (bpf/base/window.bpf.h). */
+#define WINDOW_WORDS 256 /* number of words that are read from the stack */
 #define WINDOW_FRAMES 64 /* deeper stacks are left to the kernel's own walk */
 #define WINDOW_STACKS 16384
-#define WINDOW_SAMPLES 512        /* stacks kept by tools that sample stacks */
-#define STACK_FAR_BYTES (8 << 20) /* addresses further up are not frames of the same stack */
+#define WINDOW_SAMPLES 512        /* number of stacks that tools keep if they only sample stacks */
+#define STACK_FAR_BYTES (8 << 20) /* addresses further up than this are not in the same stack */
 
 #define STACK_OF_WINDOW 0x200000 /* flag in a stack's id: the stack is in the table window_stacks */
 
 struct window_stack {
-    __u64 hash; /* hash of the addresses, by which the stack is found; 0: the place is free */
+    __u64 hash; /* hash of the addresses, which identifies the stack; 0: the place is free */
     __u64 caller;
     __u64 depth;
-    __u64 address[WINDOW_FRAMES]; /* return addresses from the caller's caller on */
+    __u64 address[WINDOW_FRAMES]; /* return addresses, beginning with the caller's caller */
 };
 
 #define STACK_COPY_BYTES 8192
 
 /* The point at which a thread's stack was copied. */
 enum copied_at {
-    COPIED_AT_ENTRY,  /* at function entry: registers are the caller's, and the return address is on top of the stack */
+    COPIED_AT_ENTRY,  /* at function entry: the registers have the caller's values, and the return address is on top of
+                         the stack */
     COPIED_AT_RETURN, /* at the return address, just after a function's return */
     COPIED_ANYWHERE,
 };
-/* Flag: another copy of a stack whose id is known, made once every COPY_AGAIN_EVERY calls. */
+/* Flag: this is another copy of a stack with a known id. One is made every COPY_AGAIN_EVERY calls. */
 #define COPIED_AGAIN 0x100
 #define COPY_AGAIN_EVERY 1024 /* a power of two */
 
-/* Bytes of a stack, copied when it got its id: enough to find callers in code without frame pointers. */
+/* Bytes of a stack, copied when the stack is given an id. They are enough to find callers in code without frame
+ * pointers. */
 struct stack_copy {
     __u32 type;  /* RECORD_STACK_COPY */
     __s32 stack; /* the stack's id */

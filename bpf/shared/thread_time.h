@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Parts of a thread's time. A thread is in exactly one part at any moment, so they add up. */
+/* Parts of a thread's time. At any moment a thread is in exactly one part, so the parts add up to the total time. */
 #ifndef GPUSNOOP_THREAD_TIME_H
 #define GPUSNOOP_THREAD_TIME_H
 
@@ -15,11 +15,11 @@ enum time_part {
     TIME_COPY,
     TIME_WAIT,
     TIME_MEMORY,
-    TIME_CALL, /* any other */
+    TIME_CALL, /* in any other call */
     /* runnable, in a call or not */
     TIME_RUNQ,
     TIME_THROTTLED,
-    /* interrupted on its CPU, in a call or not; only if requested */
+    /* interrupted on its CPU, in a call or not; measured only if requested */
     TIME_HARDIRQ,
     TIME_SOFTIRQ,
     /* stopped by a signal or a debugger, or frozen with its cgroup; in a call or not */
@@ -39,8 +39,8 @@ enum time_part {
     TIME_ENDED = 31, /* the thread has exited or has executed another program */
 };
 
-/* A thread's current state, in the low bits of thread_time.now: its part apart from calls (TIME_OFF_BITS), and the part
- * of the call that it is in. */
+/* A thread's current state, in the low bits of thread_time.now. TIME_OFF_BITS hold the part that it would be in without
+ * calls, and TIME_CALL_BITS the part of the call that it is in. */
 #define TIME_OFF_BITS 31ULL
 #define TIME_CALL_SHIFT 5
 #define TIME_CALL_BITS (7ULL << TIME_CALL_SHIFT)
@@ -51,39 +51,40 @@ enum time_part {
 /* CPU use of a thread since its start, as in /proc/.../schedstat. */
 struct cpu_use {
     __u64 used_ns;
-    __u64 waited_ns;  /* runnable, but without a CPU */
-    __u64 timeslices; /* number of times that it got a CPU */
+    __u64 waited_ns;  /* time that the thread was runnable, but had no CPU */
+    __u64 timeslices; /* number of times that the thread got a CPU */
 };
 
 struct thread_time {
-    __u64 begin_ns; /* time of its first call, CLOCK_MONOTONIC; 0: the place is free */
-    /* Current state, and its start in ns after begin_ns. They are in one word, so that the program that replaces the
-     * state also accounts for its time. */
+    __u64 begin_ns; /* time of the thread's first call, CLOCK_MONOTONIC; 0: the place is free */
+    /* Current state, and its start in ns after begin_ns. Both are in one word, so that the program that replaces the
+     * state atomically also accounts for its time. */
     __u64 now;
-    __u64 ns[TIME_PARTS]; /* up to the start of the current state; they add up to the time of that start */
+    __u64 ns[TIME_PARTS]; /* time in each part up to the start of the current state; the parts add up to the time of
+                             that start */
     /* Values at the time when the thread last left its CPU. */
     __u64 queued_before;    /* total wait for CPUs */
-    __u64 clock_before;     /* the scheduler's own clock */
+    __u64 clock_before;     /* clock of the run queue */
     __u64 queue;            /* address of the run queue */
-    __u64 throttled_before; /* throttled time of that queue */
+    __u64 throttled_before; /* throttled time of the run queue */
     struct image image;
     struct cgroups cgroups;
     __u32 tid;
     __u32 other_syscall; /* number + 1 of the last system call that blocked it as TIME_OTHER; 0: none */
-    __u32 apis;          /* API layers that it has called, a bit per value of enum probe_layer */
-    __u32 collective;    /* number of the probe table row of its last NCCL call, if requested; 0: none */
+    __u32 apis;          /* API layers that it has called, one bit per value of enum probe_layer */
+    __u32 collective;    /* probe table row number of its last NCCL call, if requested; 0: none */
     __u64 collectives;   /* number of NCCL calls */
-    __u64 interrupted;   /* its part apart from calls when the last hardware interrupt began */
+    __u64 interrupted;   /* value of TIME_OFF_BITS when the last hardware interrupt began */
     __u64 blocked;       /* number of times that it left its CPU to wait */
     __u64 preempted;     /* number of times that it left its CPU for another thread */
     __u64 faults_before; /* major page faults before its first call */
     __u64 faults;        /* major page faults since then */
-    __s32 user_stack;    /* stacks when it last blocked, if requested */
+    __s32 user_stack;    /* stack ids from when it last blocked, if requested */
     __s32 kernel_stack;
     __u64 fault;             /* address of its last page fault, if requested */
-    struct cpu_use at_begin; /* used if context switches are not traced */
+    struct cpu_use at_begin; /* used only if context switches are not traced */
     struct cpu_use at_end;
-    char comm[16]; /* name at its first call, updated at its end */
+    char comm[16]; /* name at its first call, updated when it exits */
 };
 
 static inline __attribute__((always_inline)) int is_queued(__u32 part)
@@ -96,26 +97,26 @@ static inline __attribute__((always_inline)) int is_interrupted(__u32 part)
     return part == TIME_HARDIRQ || part == TIME_SOFTIRQ;
 }
 
-/* True if blocked outside of calls. */
+/* True for parts in which the thread is blocked outside of calls. */
 static inline __attribute__((always_inline)) int is_blocked(__u32 part)
 {
     return part >= TIME_LOCK && part < TIME_PARTS;
 }
 
-/* The part to which the time of the current state counts; TIME_ENDED if the thread has exited. */
+/* Returns the part to which the time of the state `now` counts, or TIME_ENDED if the thread has exited. */
 static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 {
     __u32 off = (__u32)(now & TIME_OFF_BITS), call = (__u32)((now & TIME_CALL_BITS) >> TIME_CALL_SHIFT);
     return !call || is_queued(off) || is_interrupted(off) || off == TIME_STOPPED ? off : call;
 }
 
-/* Times that threads were blocked outside of calls, by stack. */
+/* Key for the time that a thread was blocked outside of calls, by stack. */
 #define BLOCK_FRAMES 64
 
 struct block_key {
     __u32 place; /* index in the table of threads */
     __u32 part;
-    __s32 user; /* ids of the user and kernel stack; negative: unknown */
+    __s32 user; /* id of the user stack, followed by that of the kernel stack; negative: unknown */
     __s32 kernel;
 };
 
@@ -127,10 +128,10 @@ struct block_count {
 #define FILE_NAME 48
 #define FOLDER_NAME 32
 
-/* Times that a thread was blocked on a file, by length, and disk I/O on that file. */
+/* Key for the times that a thread was blocked on a file, by length, and for its disk I/O on the file. */
 struct file_key {
     __u64 inode;
-    __u32 device; /* s_dev of the file's superblock; if the inode is 0, the file is unknown */
+    __u32 device; /* s_dev of the file's superblock; if `inode` is 0, the file is unknown */
     __u32 place;
     __u64 bucket; /* bucket of the blocked time in ns, or FILE_READ or FILE_WRITTEN */
 };
@@ -141,7 +142,7 @@ struct file_key {
 struct file_count {
     __u64 sum; /* ns or bytes */
     __u64 times;
-    char file[FILE_NAME]; /* name of the file and of its folder, possibly cut; "": unknown */
+    char file[FILE_NAME]; /* names of the file and its folder, possibly truncated; "": unknown */
     char folder[FOLDER_NAME];
 };
 

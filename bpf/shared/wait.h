@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Waits in progress, one place per thread, and the outermost call of each thread. */
+/* Waits in progress, with one place per thread, and the outermost call of each thread. */
 #ifndef GPUSNOOP_WAIT_H
 #define GPUSNOOP_WAIT_H
 
@@ -10,7 +10,8 @@
 #include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
-#define STACK_EVERY_NS 10000000ULL /* a stack is sampled each time that a thread has waited this long in total */
+#define STACK_EVERY_NS                                                                                                 \
+    10000000ULL /* a stack is sampled each time that a thread's waits since the last sample add up to this */
 
 /* A call that is waiting or has waited. */
 struct wait_call {
@@ -23,7 +24,7 @@ struct wait_call {
 struct waiting {
     __u64 thread_start_ns; /* CLOCK_BOOTTIME; 0: the place is free */
     struct wait_call now;
-    struct wait_call spanning[2]; /* returned calls during which a report was made, for even and odd reports */
+    struct wait_call spanning[2]; /* last returned calls during which an even or an odd report was made, respectively */
 };
 
 /* A thread's outermost call, kept until it returns (base/front_calls.bpf.h). */
@@ -33,10 +34,11 @@ struct waiting {
 struct front_call {
     __u64 stack; /* stack pointer at entry */
     __u64 entry_ns;
-    __u64 word[FRONT_CALL_WORDS]; /* words with a meaning that the program defines */
-    __u64 owner;                  /* the thread; 0: free */
-    __u64 shared;                 /* a thread whose first place this is uses a later place */
-    struct image image; /* image of the owner; if the owner is killed in the call, the front end frees the place */
+    __u64 word[FRONT_CALL_WORDS]; /* each program defines the meaning of these words */
+    __u64 owner;                  /* the thread that owns the place; 0: free */
+    __u64 shared;                 /* nonzero if another thread whose search begins at this place uses a later one */
+    struct image
+        image; /* image of the owner, with which the front end frees the place if the owner is killed in the call */
 };
 
 #endif
