@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// File names and installation folders of the libraries of CUDA and HIP.
+// File names and installation folders of CUDA and HIP libraries.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ bool is_driver(std::string_view path);
 // True for names such as libcudart.so.12 and, in Python wheels, libcudart-d0da41ae.so.11.0.
 bool is_runtime(std::string_view path);
 
-// True for AMD's libamdhip64.so.6 and other versions, also as renamed by Python wheels.
+// True for AMD's libamdhip64.so.6 and other versions, also if a Python wheel has renamed it.
 bool is_hip(std::string_view path);
 
 // True for a driver, runtime or HIP library.
@@ -24,14 +24,15 @@ bool is_cuda(std::string_view path);
 // True for names such as libnccl.so.2 and libnccl-d0da41ae.so.2, and AMD's librccl.so.1, which has the same functions.
 bool is_nccl(std::string_view path);
 
-// True for a memfd. It may have any name, whatever it contains.
+// True for a memfd. Its name does not show what it contains.
 bool is_memfd(std::string_view path);
 
 // File names of drivers to search for in driver_folders().
 inline constexpr std::string_view driver_names[] = {"libcuda.so.1", "libamdhip64.so.7", "libamdhip64.so.6",
                                                     "libamdhip64.so.5"};
 
-// Folders in which a process would find a driver: the usual ones, and those of library_path() in its environment.
+// Returns the folders in which a process with this environment would find a driver: the standard folders, and those in
+// its LD_LIBRARY_PATH.
 std::vector<std::string> driver_folders(std::string_view environment);
 
 } // namespace gpusnoop

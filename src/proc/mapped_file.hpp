@@ -15,8 +15,8 @@
 #include <sys/types.h>
 #include <tuple>
 
-// Order of program images, for maps. Defined in the global namespace, like the type, so that std::map finds the
-// operators.
+// Comparison of program images, for use as keys of maps. Defined in the global namespace, like the type, so that
+// std::map finds the operators.
 inline bool operator==(const image& a, const image& b)
 {
     return std::tie(a.pid, a.serial) == std::tie(b.pid, b.serial);
@@ -39,14 +39,14 @@ struct inodes_bpf;
 namespace gpusnoop {
 
 struct FileId {
-    uint64_t kernel_inode = 0; // 0: unknown; then device and inode are from stat()
-    uint64_t device = 0;       // from the kernel's super block: major << 20 | minor
+    uint64_t kernel_inode = 0; // if unknown, 0, and device and inode come from stat()
+    uint64_t device = 0;       // device number in the kernel's super block: major << 20 | minor
     uint64_t inode = 0;
-    uint64_t file_system = 0; // its magic number (linux/magic.h); 0: unknown
+    uint64_t file_system = 0; // magic number of the file system (linux/magic.h); 0 if unknown
     auto operator<=>(const FileId&) const = default;
 };
 
-// Reads identities through a BPF iterator over the mappings of a process (5.12).
+// Reads file identities through a BPF iterator over the mappings of a process (Linux 5.12).
 class FileIds {
 public:
     FileIds(); // loads nothing yet
@@ -54,29 +54,29 @@ public:
     FileIds(const FileIds&) = delete;
     FileIds& operator=(const FileIds&) = delete;
 
-    // Identity of the file that the process has mapped at this address. If the kernel lacks the BPF iterator, the
-    // identity comes from stat() of fd, which may be O_PATH.
+    // Returns the identity of the file that the process has mapped at this address. If the kernel lacks the BPF
+    // iterator, the identity comes from stat() of fd, which may be opened with O_PATH.
     FileId find(int fd, pid_t mapper, uint64_t address);
 
 private:
     struct Iterator;
     void begin();
-    std::unique_ptr<Iterator> iterator_; // null if the kernel lacks it
+    std::unique_ptr<Iterator> iterator_; // null if the kernel lacks the iterator
     bool started_ = false;
 };
 
 // Removes the " (deleted)" that /proc appends to the path of a deleted file. Returns false if the path has none.
 bool cut_deleted(std::string_view& path);
 
-// Finds the file behind a mapping of a process: through map_files or, if that fails, through the process's root,
-// provided that the path there still leads to the same inode. nullopt with errno if neither works.
+// Finds the file behind a mapping of a process through map_files. If that fails, looks up the path in the process's
+// root, and accepts the file only if its inode is the same. If neither works, returns nullopt and sets errno.
 std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping);
 
-// Finds the regular file to which this path leads in the process's root; never a file outside of it. nullopt with errno
-// if there is none.
+// Finds the regular file to which this path leads in the process's root, and never a file outside that root. If there
+// is none, returns nullopt and sets errno.
 std::optional<FoundFile> find_in_root_of(pid_t pid, const std::string& path);
 
-// Opens the file of find_mapped() for reading. Empty with errno on failure.
+// Opens the file of find_mapped() for reading. On failure, returns an empty Fd and sets errno.
 Fd open_mapped(pid_t pid, const Mapping& mapping);
 
 // True if the path leads to the file with this inode in the process's root.

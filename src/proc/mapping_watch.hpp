@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch for executable file mappings, forks, execs and exits on the whole host. Uses a dummy perf event per CPU with
-// mmap2 records, so nothing is polled, and a dlopen is reported within a millisecond.
+// Watch for executable file mappings, forks, execs and exits on the whole host. A dummy perf event per CPU records them
+// (mmap2 records), so nothing is polled, and a dlopen is reported within a millisecond.
 #pragma once
 
 #include "base/fd.hpp"
@@ -20,7 +20,7 @@ namespace gpusnoop {
 // Reports CPUs that come online, from the kernel's uevents (lib/kobject_uevent.c).
 class CpuHotplug {
 public:
-    CpuHotplug(); // if the kernel refuses the socket, reports nothing and descriptor() is -1 with errno
+    CpuHotplug(); // if the kernel refuses the socket, sets errno, descriptor() is -1, and nothing is reported
 
     int descriptor() const { return socket_.get(); } // readable if there are uevents
 
@@ -30,8 +30,8 @@ public:
     };
     Online drain();
 
-    // The CPU in an uevent such as "online@/devices/system/cpu/cpu3", which KEY=VALUE strings follow. nullopt for
-    // others.
+    // Returns the CPU in a uevent such as "online@/devices/system/cpu/cpu3", which KEY=VALUE strings follow. Returns
+    // nullopt for other uevents.
     static std::optional<int> parse(std::string_view uevent);
 
 private:
@@ -49,7 +49,7 @@ public:
         std::function<void(pid_t, uint64_t time_ns)> on_exec;
         // A thread of the process has a new name, set by exec (is_exec) or by prctl.
         std::function<void(pid_t, std::string_view name, bool is_exec)> named = {};
-        std::function<void()> lost; // records were lost: rescan everything
+        std::function<void()> lost; // records were lost, so everything must be scanned again
     };
 
     explicit MappingWatch(Handlers handlers); // throws Error
@@ -58,7 +58,7 @@ public:
     MappingWatch& operator=(const MappingWatch&) = delete;
 
     int descriptor() const { return epoll_.get(); } // readable if there are records
-    void drain();                                   // calls the handlers for all records
+    void drain();                                   // calls the handlers for all waiting records
 
     // Calls the handler of one perf record. Ignores truncated records.
     static void dispatch(std::span<const uint8_t> record, const Handlers& to);
@@ -87,12 +87,12 @@ private:
     Handlers handlers_;
     Fd epoll_; // waits for hotplug_ and all rings
     CpuHotplug hotplug_;
-    std::map<int, Ring> rings_; // by CPU
+    std::map<int, Ring> rings_; // one per CPU
     std::vector<uint8_t> scratch_;
 };
 
-// Derives exits of processes from exits of threads. A process has exited when its last thread has exited. That need not
-// be the main thread (pthread_exit).
+// Derives exits of processes from exits of threads. A process has exited when its last thread has exited. The last
+// thread need not be the main thread (pthread_exit).
 class ProcessExits {
 public:
     enum class Exit : uint8_t {
@@ -109,11 +109,11 @@ public:
     // replaced it.
     bool executed(pid_t pid);
 
-    // Processes that exited after their main thread, but whose exit record was lost.
+    // Returns the processes whose main thread exited first, and whose last exit record was lost.
     std::set<pid_t> drain_unreported();
 
 private:
-    std::map<pid_t, pid_t> last_running_; // a running thread of each process without a main thread
+    std::map<pid_t, pid_t> last_running_; // one running thread of each process whose main thread has exited
 };
 
 } // namespace gpusnoop

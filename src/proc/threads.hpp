@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running threads of a process, through which /proc can be read. If the main thread has exited (pthread_exit) and
-// others run, /proc/PID no longer shows memory, files, root and namespaces (exit_mm() and others in kernel/exit.c), but
-// /proc/TID of another thread does.
+// Search for a running thread of a process, whose /proc files can be read. If the main thread has exited (pthread_exit)
+// and other threads run, /proc/PID no longer shows memory, files, root and namespaces (exit_mm() and others in
+// kernel/exit.c), but /proc/TID of another thread does.
 #pragma once
 
 #include "bpf/shared/stack.h"
@@ -15,16 +15,16 @@
 
 namespace gpusnoop {
 
-// A running thread, preferably the main thread. nullopt if all threads have exited.
+// Returns a running thread, preferably the main thread, or nullopt if all threads have exited.
 std::optional<pid_t> running_thread(pid_t pid);
 
-// A running thread if the main thread has exited, else nullopt. For a retry after a read through PID has failed.
+// Returns a running thread if the main thread has exited, else nullopt. Use it to retry after reading /proc/PID failed.
 std::optional<pid_t> other_running_thread(pid_t pid);
 
-// The state of a thread, and the process that traces it.
+// The state of a thread, and the process that debugs it with ptrace.
 struct ThreadState {
-    char state = 0;   // 'R', 'S', 'D', 'T' (stopped by a signal), 't' (stopped by its tracer), ...; 0: exited
-    pid_t tracer = 0; // 0: none
+    char state = 0;   // 'R', 'S', 'D', 'T' (stopped by a signal), 't' (stopped by its tracer), ...; 0 if exited
+    pid_t tracer = 0; // 0 if none
 };
 
 ThreadState thread_state(pid_t pid, pid_t tid);
@@ -34,7 +34,7 @@ ThreadState parse_thread_state(std::string_view status);
 
 } // namespace gpusnoop
 
-// Reads registers of threads through a BPF iterator (5.8), without stopping them.
+// Reads the registers of threads through a BPF iterator (Linux 5.8), without stopping the threads.
 struct threads_bpf;
 
 namespace gpusnoop {
@@ -46,14 +46,14 @@ public:
     ThreadRegisters(const ThreadRegisters&) = delete;
     ThreadRegisters& operator=(const ThreadRegisters&) = delete;
 
-    // Registers of all threads of these processes. For a thread that is running, these are from its last entry into the
-    // kernel.
+    // Returns the registers of all threads of these processes. For a running thread, they are as of its last entry into
+    // the kernel.
     std::vector<thread_registers> read(const std::set<pid_t>& processes);
 
 private:
     struct Iterator;
     void begin();
-    std::unique_ptr<Iterator> iterator_; // null if the kernel refuses it
+    std::unique_ptr<Iterator> iterator_; // null if the kernel refuses the iterator
     bool started_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks processes and users whose files make helpers hang, crash or wait. The first crash over a file of a process is
-// forgiven, because it may have another cause. The next one blocks the file or the process, and counts as a strike
-// against its user. Eight strikes block the user.
+// Tracks processes and users whose files make helpers hang, crash or wait. The first crash caused by a file of a
+// process is ignored, because it may have another cause. The next crash blocks the file or the process, and counts as a
+// strike against the user who owns the process. Eight strikes block the user.
 #pragma once
 
 #include "reader/wait_budget.hpp"
@@ -21,31 +21,32 @@ namespace gpusnoop {
 class Blame {
 public:
     using Clock = std::chrono::steady_clock;
-    using FileKey = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them; zeros: no file
+    using FileKey = std::pair<uint64_t, uint64_t>; // device and inode, as /proc shows them; zeros mean no file
     static constexpr unsigned strikes_max = 8;
 
-    // consequence: end of the message about a blocked process, such as "its kernels have no names". user_consequence:
-    // end of the message about a blocked user; empty: the same as consequence. report: receives the messages; default:
-    // warn().
+    // consequence: end of the message about a blocked process, such as "its kernels have no names".
+    // user_consequence: end of the message about a blocked user; if empty, consequence is used.
+    // report: receives the messages; warn() by default.
     explicit Blame(std::string consequence, std::string user_consequence = {},
                    std::function<void(std::string)> report = {});
 
-    // The user of the process. Returns 0 for an exited process, unless this was called before its exit.
+    // Returns the user who owns the process, and remembers it. Returns 0 if the process had exited before the first
+    // call.
     uint64_t user_of(pid_t process);
 
     bool is_blocked(pid_t process);
-    // Call it after a crash. Returns true if it was the first crash over this file of the process.
+    // Call it after a crash. Returns true if it was the first crash that this file of the process caused.
     bool forgive(pid_t process, const FileKey& file = {});
     // Blocks the process. Returns false if it is already blocked.
     bool block(pid_t process);
     // Counts a strike against the user, and reports the process unless it has exited. what: the file or other item that
-    // the helper was reading. why: the kind of loss.
+    // the helper was reading. why: how the helper was lost.
     void strike(pid_t process, uint64_t user, std::string_view what, std::string_view why);
 
     // Records that files of the user blocked a helper for the time `took`.
     void blocked_helper(uint64_t user, Clock::duration took, Clock::time_point now);
-    // Returns true if the user's files block helpers for long; other users then have priority. so_far: time for which a
-    // helper has been blocked now, which is not recorded yet.
+    // Returns true if the user's files block helpers for long. Other users then have priority. so_far: time for which a
+    // helper has been blocked, up to now, by a request that is still pending.
     bool is_slow(uint64_t user, Clock::time_point now, Clock::duration so_far = {}) const;
 
 private:

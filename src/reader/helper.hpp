@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child process for work that may hang, run out of memory or be attacked, with a channel for messages. It publishes the
-// item that it works on as its status, so that a hang or crash can be blamed on that item.
+// Helper process for work that may hang, run out of memory or be attacked. It exchanges messages with its owner (the
+// tool), and publishes the item that it works on as its status, so that a hang or crash can be blamed on that item.
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,7 +18,7 @@ namespace gpusnoop {
 
 struct Message {
     std::string bytes;
-    Fd file; // descriptor attached to the message, if any
+    Fd file; // descriptor sent with the message, if any
 };
 
 // One end of a socket pair that preserves message boundaries.
@@ -34,9 +34,10 @@ public:
 
     explicit Connection(Fd socket) : socket_(std::move(socket)) {}
 
-    // Returns false if the other end is closed or, with dont_wait, its buffer is full.
+    // Returns false if the other end is closed or, if dont_wait is set, its buffer is full.
     bool send(std::string_view bytes, int file = -1, bool dont_wait = false);
-    // Waits up to timeout. nullopt if there is no message or the other end is closed, which closed() distinguishes.
+    // Waits up to timeout. Returns nullopt if there is no message, or if the other end is closed; closed() is true
+    // then.
     std::optional<Message> receive(std::chrono::milliseconds timeout);
     std::optional<Message> receive(); // waits without a limit
     bool closed() const { return closed_; }
@@ -59,7 +60,7 @@ public:
 
     Connection& connection() { return connection_; }
     pid_t pid() const { return child_.pid(); }                               // -1 if it is not running
-    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno of a failed start; or 0
+    int error() const { return ends_.error ? ends_.error : child_.error(); } // errno if the start failed, else 0
     bool ended() { return child_.ended(); }
     void kill() { child_.kill(); }
     // The last status that the helper has set. Untrusted.
@@ -78,8 +79,8 @@ private:
     Connection connection_;
 };
 
-// Main function of a helper that answers each Question with one structure, until its owner exits. answer: called with a
-// Question&, returns that structure.
+// Main function of a helper that answers each Question with one structure, until its owner exits. answer: function that
+// is called with a Question& and returns that structure.
 template<class Question>
 void answer_each(Helper::Task& task, const auto& answer)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serialization of plain structures for messages between processes. The receiver validates everything, because a
+// Serialization of plain structures for messages between processes. The receiver validates every message, because a
 // malicious file may have taken over the sender.
 //
 // A template next to each structure lists its fields, for writing and for reading:
 //     void fields(auto& each, same_as_const<Thing> auto& thing) { each(thing.name, thing.lines); }
-// Fields are numbers, strings and structures, and optionals, arrays and vectors of fields.
+// A field is a number, a string, a structure, or an optional, array or vector of these.
 #pragma once
 
 #include <algorithm>
@@ -69,14 +69,14 @@ class MessageReader {
 public:
     explicit MessageReader(std::string_view bytes) : rest_(bytes) {}
     void operator()(auto&... values) { (get(values), ...); }
-    // True if the message had all fields and no further bytes.
+    // True if the message had all fields and no more bytes.
     bool is_complete() const { return good_ && rest_.empty(); }
 
 private:
     template<class T>
     void get(T& value)
     {
-        if constexpr (std::is_same_v<T, bool>) { // a bool with another byte than 0 or 1 is undefined behaviour
+        if constexpr (std::is_same_v<T, bool>) { // copying a byte other than 0 or 1 into a bool is undefined behaviour
             uint8_t byte = 0;
             get(byte);
             value = byte != 0;
@@ -137,7 +137,7 @@ std::string message_of(const T& value)
     return std::move(writer.bytes);
 }
 
-// nullopt if the bytes are not a valid T.
+// Returns nullopt if the bytes are not a valid T.
 template<class T>
 std::optional<T> read_message(std::string_view bytes)
 {

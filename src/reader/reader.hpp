@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool of sandboxed helpers that answer questions, mostly about processes. Callers wait for an answer within the budget
-// of the tool's loop; a later answer is applied when it arrives. A helper that hangs or dies is replaced, and the
-// process that the question was about is blocked.
+// Pool of sandboxed helper processes that answer questions, mostly about target processes. Callers wait for an answer
+// only as long as the budget of the event loop allows. A later answer is applied when it arrives. If a helper hangs or
+// dies, it is replaced, and the process that the question was about is blocked.
 #pragma once
 
 #include "reader/blame.hpp"
@@ -30,7 +30,7 @@ public:
     enum class Reply : uint8_t {
         complete,
         partial, // more messages of the answer follow
-        invalid, // malformed; the helper is replaced
+        invalid, // the message is malformed, so the helper is replaced
     };
     struct Part {
         uint64_t question; // number that send() returned
@@ -38,39 +38,42 @@ public:
         Connection& helper;
     };
     struct Loss {
-        uint64_t question = 0; // the question that the helper was answering; 0: it was idle
-        // process that the question is about; 0: none
-        pid_t about = 0;
-        uint64_t user = 0; // of that process
-        bool died = false; // false: it hung or sent an invalid message
+        uint64_t question = 0; // number of the question that the helper was answering; 0 if it was idle
+        pid_t about = 0;       // process that the question is about; 0 if none
+        uint64_t user = 0;     // user who owns that process
+        bool died = false;     // false if the helper hung or sent an invalid message
         std::string status{};
         std::string why{};
     };
-    // Definition of the helpers. Required: serve, and either apply or apply_part.
+    // Definition of the helpers. Must have serve, and either apply or apply_part.
     struct Service {
-        // entered before serve; nullopt if there is none, or if serve enters it (serve_in_sandbox())
+        // Sandbox that the helper enters before serve; nullopt if serve enters it (serve_in_sandbox()) or none is used.
         std::optional<Sandbox> sandbox{};
         std::function<void(Helper::Task&)> serve; // main function of the helper
-        std::function<bool(Message)> apply{};     // applies an answer of one message; false if it is malformed
-        std::function<Reply(Part)> apply_part{};  // applies a message of an answer that may have several
-        std::function<void()> restarted{};        // called after a helper, its pending questions and its state are lost
-        // called when a helper was lost; returns true if no process is to blame
+        std::function<bool(Message)> apply{};     // applies a one-message answer; returns false if it is malformed
+        std::function<Reply(Part)> apply_part{};  // applies one message of an answer that may have several messages
+        // Called after a helper was lost together with its pending questions and its state.
+        std::function<void()> restarted{};
+        // Called when a helper was lost. Returns true if the pool should blame no process.
         std::function<bool(const Loss&)> lost{};
-        std::function<int(int descriptor)> watch{}; // adds a new helper to the caller's epoll; returns errno
-        std::string consequence{};      // for messages about a blocked process, such as "its kernels have no names"
-        std::string user_consequence{}; // for messages about a blocked user, if it differs
-        std::function<void(std::string)> report{}; // default: warn()
+        std::function<int(int descriptor)>
+            watch{}; // adds a new helper to the caller's epoll instance; returns 0 or errno
+        // See Blame::Blame().
+        std::string consequence{};
+        std::string user_consequence{};
+        std::function<void(std::string)> report{};
         std::function<Clock::time_point()> clock = Clock::now;
         Clock::duration hang_timeout = default_hang_timeout; // maximum time without a message from a busy helper
         size_t processes = 1;      // maximum number of helpers; another one is started if all are slow
         size_t questions = 128;    // maximum number of pending questions per helper
-        bool limits_shares = true; // limits helper time per process and per user
+        bool limits_shares = true; // if true, helper time is limited per process and per user
         // If false, no process is blamed. Instead, after three consecutive deaths, a helper is started at most once a
         // minute, and not before the previous helper, which was killed, has exited.
         bool blames = true;
     };
 
-    // Helpers are started when needed. waits: budget shared by the readers of a loop; null: a separate budget.
+    // Starts no helper until one is needed. waits: budget that all readers of an event loop share; if null, this reader
+    // has its own.
     explicit Reader(Service service, WaitBudget* waits = nullptr);
     ~Reader();
     Reader(const Reader&) = delete;
@@ -79,16 +82,16 @@ public:
     enum class Outcome : uint8_t {
         answered,
         pending, // the question was sent; its answer arrives later
-        refused, // not sent: the process is blocked or has used its share, or too many questions are pending
+        refused, // not sent, because the process is blocked or has used its share, or too many questions are pending
     };
-    // about: the process that controls how long the answer takes, or 0.
+    // about: the process that the question is about, which can delay the answer; 0 if none.
     Outcome ask_or_post(pid_t about, std::string_view question);
     // Returns true if the answer has been applied.
     bool ask(pid_t about, std::string_view question) { return ask_or_post(about, question) == Outcome::answered; }
     // Sends the question without waiting for the answer. Returns false if the question was refused.
     bool post(pid_t about, std::string_view question, int file = -1) { return send(about, question, file).has_value(); }
     struct Sent {
-        uint64_t question; // counts up from 1
+        uint64_t question; // sequence number of the question, from 1
         pid_t helper;
     };
     std::optional<Sent> send(pid_t about, std::string_view question, int file = -1);
@@ -97,28 +100,29 @@ public:
 
     // Applies the answers that have arrived and replaces helpers that hang. Call it at least once a second.
     void poll();
-    // Waits for the pending answers, within the budget. Returns true if all have arrived.
+    // Waits for the pending answers as long as the budget allows. Returns true if all have arrived.
     bool wait();
     // Waits for the pending answers until the deadline, regardless of the budget.
     bool wait_until(std::chrono::steady_clock::time_point deadline);
     bool is_pending() const;
 
     bool is_blocked(pid_t about) { return blame_.is_blocked(about); }
-    // Remembers the user of the process, for questions after its exit.
+    // Remembers the user who owns the process, for questions about it after its exit.
     void remember(pid_t about) { blame_.user_of(about); }
     Blame& blame() { return blame_; }
 
-    // Ends idle helpers. New ones are forked with the current state of this process.
+    // Ends idle helpers, because a helper has a copy of the tool's state at its start. New helpers get the current
+    // state.
     void retire_idle();
-    bool is_running() const;                                // true if there is any helper
-    int start_error() const { return start_error_; }        // errno of the last start; 0: success
+    bool is_running() const;                         // true if there is any helper
+    int start_error() const { return start_error_; } // errno of the last attempt to start a helper; 0 if it succeeded
     unsigned consecutive_deaths() const { return deaths_; } // valid only if Service::blames is false
 
 private:
     struct Question {
         uint64_t number;
         pid_t about;
-        uint64_t user; // of the process
+        uint64_t user; // user who owns that process
         Clock::time_point since;
     };
     struct Process {
@@ -126,7 +130,7 @@ private:
         std::deque<Question> pending; // the helper works on the first one
         Clock::time_point started, checked;
         bool has_started = false;
-        pid_t lost = -1;          // process id of the previous helper
+        pid_t lost = -1;          // process id of the previous helper, which was lost
         Clock::duration silent{}; // time since the last message, while the first question is pending
     };
 
@@ -148,17 +152,17 @@ private:
     WaitBudget& waits_;
     Blame blame_;
     std::list<Process> processes_;
-    uint64_t questions_ = 0; // sent so far
+    uint64_t questions_ = 0; // number of questions sent so far
     unsigned deaths_ = 0;
     int start_error_ = 0;
-    bool reported_ = false; // a loss over a question about no process was reported
+    bool reported_ = false; // true once a loss was reported that no process is to blame for
 
     TimeAccounts<pid_t> of_process_{20}; // helper time used
     TimeAccounts<uint64_t> of_user_{5};
 };
 
-// Makes a Service::serve from a class that answers questions. The object is constructed before the sandbox is entered,
-// because the sandbox forbids memfds.
+// Returns a Service::serve function for a class that answers questions. The object is constructed before the sandbox is
+// entered, because the sandbox forbids memfds.
 template<class Search>
 std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
 {
@@ -169,9 +173,9 @@ std::function<void(Helper::Task&)> serve_in_sandbox(auto... arguments)
     };
 }
 
-// Answers that are too long for one message are sent in parts.
+// Transfer of answers that are too long for one message: they are sent in parts.
 
-// Called in the helper. Returns false if its owner has exited.
+// Sends an answer in parts. Called in the helper. Returns false if its owner has exited.
 inline bool send_in_parts(Connection& owner, std::string_view bytes)
 {
     constexpr size_t part_max = Connection::message_max - 1;
@@ -184,7 +188,7 @@ inline bool send_in_parts(Connection& owner, std::string_view bytes)
     return true;
 }
 
-// Joins the parts in the owner, one answer at a time, up to a maximum size.
+// Joins the parts of one answer after another, each up to a maximum size. Used by the owner.
 class JoinedParts {
 public:
     explicit JoinedParts(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -197,7 +201,7 @@ public:
         bytes_ += message.substr(1);
         return is_last ? Reader::Reply::complete : Reader::Reply::partial;
     }
-    // Returns the joined answer and starts the next one.
+    // Returns the joined answer and prepares for the next answer.
     std::string extract() { return std::exchange(bytes_, {}); }
 
 private:

@@ -12,7 +12,7 @@ namespace gpusnoop {
 struct Sandbox {
     std::span<const int> capabilities{}; // CAP_* to keep, if the process has them
     std::span<const uint32_t> calls{};   // SYS_* to allow, besides those for computing and for reading open descriptors
-    uint64_t memory_bytes = 0;           // limit, in addition to the memory in use at entry
+    uint64_t memory_bytes = 0;           // limit of the memory allocated after entry
     std::optional<uint64_t> cpu_seconds{};  // the process is killed after this CPU time
     std::optional<uint64_t> output_bytes{}; // maximum size of a file that it writes
 };
@@ -20,9 +20,9 @@ struct Sandbox {
 // Sandbox that may read the mappings, roots and memory of all processes, and any file.
 Sandbox process_reading_sandbox(uint64_t memory_bytes);
 
-// Enters the sandbox irrevocably. The process gets its own user id, loses all other privileges, and is killed if it
-// makes any other system call. Builds with sanitizers have no limits on calls and memory. Exits if the kernel refuses a
-// step.
+// Enters the sandbox irrevocably. The process gets its own user id, loses all privileges that the sandbox does not
+// grant, and is killed if it makes a system call that the sandbox does not allow. Builds with sanitizers limit neither
+// system calls nor memory. The process exits if the kernel refuses a step.
 void enter_sandbox(const Sandbox& sandbox);
 
 } // namespace gpusnoop

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budget for the time that a tool's loop waits for helpers. All helpers share it, so that reports and signals are on
-// time, however many processes make helpers slow. Answers that exceed the budget are applied when they arrive.
+// Budget for the time that a tool's event loop waits for helpers. All helpers share it, so that reports and signals are
+// on time, however many processes make helpers slow. Answers that come too late are applied when they arrive.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace gpusnoop {
 
-// Accounts of the time spent on each process or user. As these control how much time they take, used time is given back
-// only gradually, as a share of the elapsed time.
+// Accounts of the time spent on each process or user. Because a process can make requests about it slow, used time is
+// credited back only gradually, as a share of the elapsed time.
 template<class Key>
 class TimeAccounts {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // 1/share of the elapsed time is given back.
+    // 1/share of the elapsed time is credited back.
     explicit TimeAccounts(int share) : share_(share) {}
 
-    // Used time, less the time given back since.
+    // Returns the used time minus the time credited back since.
     Clock::duration used(const Key& key, Clock::time_point now) const
     {
         const auto account = accounts_.find(key);
@@ -55,7 +55,8 @@ class WaitBudget {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // Time that the loop may wait for an answer about this process of this user. Zero or negative: do not wait.
+    // Returns how long the loop may wait for an answer about this process, which the user owns. If zero or negative, it
+    // must not wait.
     Clock::duration left(pid_t process, uint64_t user, Clock::time_point now) const
     {
         return std::min({for_process - of_process_.used(process, now), for_user - of_user_.used(user, now),
@@ -70,8 +71,7 @@ public:
     }
 
 private:
-    // Limits of a burst, chosen so that a report is at most 0.2 s late, and that each limit leaves time for other
-    // processes and users.
+    // Burst limits. They make a report at most 0.2 s late, and leave time for other processes and users.
 #ifdef __SANITIZE_ADDRESS__
     static constexpr int scale = 4; // helpers are several times slower
 #else
