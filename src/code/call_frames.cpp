@@ -10,9 +10,10 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t rows_max = 1 << 22; // libtorch has 400,000
+constexpr size_t rows_max = 1 << 22; // maximum rows of a search table; libtorch has 400,000
 
-// Accepts only register + offset as the base. PLT entries and functions that realign their stack use other expressions.
+// Accepts only "register + offset" as the base. Other expressions occur in PLT entries and in functions that realign
+// their stack.
 bool read_base(Dwarf_Op* ops, size_t count, FrameRule& to)
 {
     if (count != 1)
@@ -101,7 +102,7 @@ std::optional<FrameRule> CallFrames::rule(uint64_t address) const
     for (const size_t number : R::kept)
         rule.registers[number] = read_saved(frame.get(), number);
     FrameRule::Saved& saved = rule.registers[R::return_address] = read_saved(frame.get(), R::return_address);
-    // In a leaf function on arm64, the return address may still be in its register.
+    // An unchanged return address is valid only on arm64, where a leaf function may leave it in its register.
     if (saved.kind == FrameRule::Saved::unchanged && R::return_address == R::ip)
         return std::nullopt;
     return rule;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unwind rules from .eh_frame, which compilers emit for all code. libdw reads them. The file belongs to the traced
+// Unwind rules from .eh_frame, which compilers emit for all code. libdw parses them. The file belongs to the traced
 // process and may be malformed on purpose.
 #pragma once
 
@@ -12,13 +12,13 @@
 #include <optional>
 #include <vector>
 
-struct Dwarf_CFI_s; // of libdw
+struct Dwarf_CFI_s; // a type of libdw
 
 namespace gpusnoop {
 
 // Registers needed for unwinding, indexed by DWARF number.
 struct FrameRegisters {
-#if defined(__aarch64__) // aadwarf64, 4.1. It assigns no number to the pc, so 33 is our own.
+#if defined(__aarch64__) // aadwarf64, section 4.1. It assigns no number to the pc; 33 is our choice.
     static constexpr size_t return_address = 30, sp = 31, ip = 33, count = 34;
     static constexpr size_t return_pops = 0;     // bytes that a return pops from the stack
     static constexpr bool returns_signed = true; // return addresses may carry a signature (FEAT_PAuth)
@@ -41,15 +41,15 @@ struct FrameRegisters {
     }
 };
 
-// How to compute the caller's registers. If return_address is lost, there is no caller, because the frame is the
-// thread's first.
+// How to compute the caller's registers. If the rule says that return_address is lost, the frame is the thread's first
+// and has no caller.
 struct FrameRule {
     // The caller's stack pointer is base_register + base_offset.
     size_t base_register = FrameRegisters::sp;
     int64_t base_offset = 0;
     struct Saved {
         enum Kind : uint8_t { unchanged, lost, on_stack } kind = unchanged;
-        int64_t offset = 0; // from the caller's stack pointer
+        int64_t offset = 0; // offset from the caller's stack pointer
     };
     std::array<Saved, FrameRegisters::count> registers{};
 };
@@ -58,12 +58,12 @@ class CallFrames {
 public:
     explicit CallFrames(const Elf& elf); // elf must outlive this object
 
-    // Start of the function that contains this address, both as ELF virtual addresses. nullopt if the search table has
-    // no function at or before the address.
+    // Returns the start of the function that contains this address. Both are ELF virtual addresses. nullopt if the
+    // search table has no function that starts at or before the address.
     std::optional<uint64_t> function_start(uint64_t address) const;
 
-    // The unwind rule at this address. nullopt if there is none, or if it uses DWARF expressions that compilers do not
-    // emit for functions.
+    // Returns the unwind rule at this address. nullopt if there is none, or if it uses DWARF expressions that compilers
+    // do not emit for functions.
     std::optional<FrameRule> rule(uint64_t address) const;
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine code analysis: finds kernel registration calls and their arguments, functions that forward to others, and
-// places for probes. One implementation per instruction set. The code belongs to a traced process and is not trusted.
+// Machine code analysis: finds kernel registration calls and their arguments, functions that forward to other
+// functions, and addresses for probes. One implementation per instruction set. The code belongs to a traced process and
+// is not trusted.
 #pragma once
 
 #include <array>
@@ -13,11 +14,11 @@
 
 namespace gpusnoop {
 
-// ELF constants of an architecture. Only files of the host's architecture are traced.
+// ELF constants of an architecture. Only files for the host's architecture are traced.
 struct ElfMachine {
     const char* name;
     uint16_t number;
-    // Relocation types: PLT slot, GOT entry, symbol plus addend, load address plus addend.
+    // Relocation types for, respectively, a PLT slot, a GOT entry, symbol plus addend, and load address plus addend.
     uint32_t jump_slot, global, absolute, relative;
 };
 
@@ -31,13 +32,13 @@ constexpr ElfMachine host_elf = arm64_elf, other_elf = x86_64_elf;
 constexpr ElfMachine host_elf = x86_64_elf, other_elf = arm64_elf;
 #endif
 
-// Code bytes and their ELF virtual address.
+// Code bytes and the ELF virtual address at which they start.
 struct Code {
     std::span<const uint8_t> bytes;
     uint64_t address = 0;
 };
 
-// The statically known value of an argument, register or word.
+// Value of an argument, register or word, as far as it is known from the code alone.
 struct Argument {
     enum Kind : uint8_t { unknown, constant, loaded } kind = unknown;
     uint64_t value = 0; // the constant, or the address from which the value is loaded
@@ -49,24 +50,24 @@ struct Branch {
     enum Kind : uint8_t { call, call_through, jump_through } kind = call;
     uint64_t address = 0;
     uint64_t next = 0;   // address of the next instruction
-    uint64_t target = 0; // target of a call; for the other kinds, address of the pointer to the target
+    uint64_t target = 0; // for a call: address of the target; for the other kinds: address of the pointer to the target
 
     bool operator==(const Branch&) const = default;
 };
 
-// Describes a function that forwards its arguments by a tail call. It loads the pointer to its target from a table that
-// another function returns.
+// Describes a function that forwards its arguments by a tail call. The function loads the address of its target from a
+// table that another function returns.
 struct Dispatch {
     uint64_t table_of = 0; // address of the function that returns the table
     uint32_t slot = 0;     // byte offset of the pointer in the table
-    // Bit masks of the argument registers (six on x86-64, eight on arm64) that keep their entry values: in all 64 bits
-    // (whole), or at least in the lower 32 (low).
+    // Bit masks of the argument registers (six on x86-64, eight on arm64) that keep their entry values: whole: in all
+    // 64 bits; low: in at least the lower 32 bits.
     uint8_t whole = 0, low = 0;
 
     bool operator==(const Dispatch&) const = default;
 };
 
-// An entry that a function writes into such a table.
+// An entry that a function writes into the table of a Dispatch.
 struct Filled {
     uint64_t slot = 0; // byte offset
     Argument pointer;
@@ -74,19 +75,20 @@ struct Filled {
     bool operator==(const Filled&) const = default;
 };
 
-// Offsets of a chain of pointer loads. {0x88, 0x28}: load the pointer at offset 0x88, then the pointer at offset 0x28
-// from where that points.
+// Offsets of a chain of pointer loads. {0x88, 0x28} means: load the pointer at offset 0x88 of an object; it points to a
+// second object; load the pointer at offset 0x28 of that object.
 using Path = std::vector<uint32_t>;
 
-// Returns the code at an address, enough for a small function; empty if there is none.
+// Returns enough code at an address for a small function. Empty if there is no code.
 using CodeAt = std::function<std::vector<uint8_t>(uint64_t address)>;
 
 class Decoder {
 public:
-    static constexpr size_t arguments_known = 5; // integers and pointers only
+    static constexpr size_t arguments_known = 5; // number of arguments considered, integers and pointers only
     using Arguments = std::array<Argument, arguments_known>;
 
-    // Overlap for scanning code in chunks. Longer than any instruction, so that each is complete in some chunk.
+    // Overlap of the chunks in a scan. It is longer than any instruction, so each instruction is complete in some
+    // chunk.
     static constexpr size_t overlap = 16;
 
     virtual ~Decoder() = default;
@@ -94,43 +96,44 @@ public:
     // Finds branches by byte patterns, without decoding all code. May report bytes that only look like a branch.
     virtual void branches(const Code& code, const std::function<void(const Branch&)>& found) const = 0;
 
-    // Also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32 bits).
-    // addresses() finds instructions that load an address: found(instruction, loaded address).
+    // These also search by byte patterns. minus_ones() finds instructions that set the fifth argument to -1 (32 bits).
+    // addresses() finds instructions that load an address, and calls found(address of the instruction, loaded address).
     virtual void minus_ones(const Code& code, const std::function<void(uint64_t)>& found) const = 0;
     virtual void addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const = 0;
 
-    // Possible start addresses of the PLT stub whose jump is at `jump`, including the jump itself. before: the code
-    // before the jump.
+    // Returns the possible start addresses of the PLT stub whose jump is at `jump`, including the jump itself. before:
+    // the code before the jump.
     virtual std::array<uint64_t, 3> stub_entries(uint64_t jump, std::span<const uint8_t> before) const = 0;
 
-    // Argument values after this code has run; nullopt if the last instruction is incomplete.
+    // Returns the argument values after this code has run. nullopt if the last instruction is incomplete.
     virtual std::optional<Arguments> arguments(const Code& code) const = 0;
 
-    // The first call in this code, if no branch precedes it.
+    // Returns the first call in this code, if no branch precedes it.
     virtual std::optional<Branch> first_call(const Code& code) const = 0;
 
-    // The jump through a pointer at the end of a thunk, a function that does nothing else, except for a check. nullopt
-    // if the function is not a thunk.
+    // Returns the jump at the end of a thunk. A thunk is a function that only jumps through a pointer, possibly after a
+    // check. nullopt if the function is not a thunk.
     virtual std::optional<Branch> thunk_jump(const Code& code) const = 0;
 
-    // Describes how the function forwards its arguments; nullopt if it does anything else.
+    // Describes how the function forwards its arguments. nullopt if it does anything else.
     virtual std::optional<Dispatch> dispatch(const Code& code) const = 0;
-    // Entries that a function writes into a table on its first call, before it returns the table. Slots that are
-    // written with two different pointers are left out. Empty for any other function.
+    // Returns the entries that a function writes into a table on its first call, before it returns the table. Omits
+    // slots that are written with two different pointers. Empty if the function does not fill a table.
     virtual std::vector<Filled> filled(const Code& code) const = 0;
 
-    // Offset of the 32-bit structure field that the function returns through a pointer argument; nullopt if there is no
-    // such field or several.
+    // Returns the offset of the 32-bit structure field that the function returns through a pointer argument. nullopt
+    // unless there is exactly one such field.
     virtual std::optional<uint32_t> returned_field(const Code& code) const = 0;
-    // The 32-bit constant that the function returns through a pointer argument; nullopt if there is none or several.
+    // Returns the 32-bit constant that the function returns through a pointer argument. nullopt unless there is exactly
+    // one such constant.
     virtual std::optional<uint32_t> returned_constant(const Code& code) const = 0;
 
-    // The pointer chain from the first argument to the return value, if the function and its callees only follow that
-    // chain. Conditional branches are assumed to be null checks that are not taken.
+    // Returns the pointer chain from the first argument to the return value, if the function and its callees do nothing
+    // but follow that chain. Assumes that conditional branches are null checks and not taken.
     virtual std::optional<Path> path(const Code& code, const CodeAt& code_at) const = 0;
 
-    // Length in bytes of the first instruction if a probe may be placed after it: it does not branch, cannot fault,
-    // writes no memory and changes no argument. 0 for any other or incomplete instruction.
+    // Returns the length in bytes of the first instruction if a probe may be placed after it, that is, if it does not
+    // branch, cannot fault, writes no memory, and changes no argument. Otherwise, or if it is incomplete, returns 0.
     virtual size_t skippable_length(std::span<const uint8_t> code) const = 0;
 };
 

@@ -17,8 +17,8 @@ bool ends_straight_code(uint32_t word)
 
 } // namespace
 
-// A branch through a pointer has this form: adrp xA; ldr xB, [xA, #O]; br or blr xB. In PLT stubs, an add for the
-// linker's resolver may precede the branch.
+// A branch through a pointer has this form: adrp xA; ldr xB, [xA, #O]; br or blr xB. In PLT stubs, the branch may come
+// after an add, whose result the dynamic linker's resolver uses.
 void Arm64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
     const Words words(code);
@@ -51,7 +51,7 @@ void Arm64::minus_ones(const Code& code, const std::function<void(uint64_t)>& fo
 
 void Arm64::addresses(const Code& code, const std::function<void(uint64_t, uint64_t)>& found) const
 {
-    constexpr size_t max_distance = 8; // words from adrp to its add
+    constexpr size_t max_distance = 8; // maximum words from an adrp to its add
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         if (!adrp.matches(words[i]))

@@ -19,13 +19,13 @@ T load(const uint8_t* from)
     return value;
 }
 
-// Address of a RIP-relative operand with a signed 32-bit displacement.
+// Returns the address of a RIP-relative operand with a signed 32-bit displacement.
 uint64_t displaced(uint64_t next, const uint8_t* displacement)
 {
     return next + static_cast<uint64_t>(int64_t{load<int32_t>(displacement)});
 }
 
-// A 32-bit memory operand [register + offset] that is neither on the stack nor thread-local.
+// True for a 32-bit memory operand [register + offset] that is neither on the stack nor thread-local.
 bool is_field(const ZydisDecodedOperand& operand)
 {
     return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.size == 32 && number_of(operand.mem.base) &&
@@ -33,8 +33,8 @@ bool is_field(const ZydisDecodedOperand& operand)
            operand.mem.index == ZYDIS_REGISTER_NONE && operand.mem.segment != ZYDIS_REGISTER_FS;
 }
 
-// True for registers that code at a function's entry may overwrite before the probe: the flags, rax, r10 and r11 carry
-// no argument that probes read.
+// True for registers that a function's first instruction may overwrite before the probe: the flags, rax, r10 and r11.
+// They hold no argument that probes read.
 bool is_scratch(ZydisRegister reg)
 {
     if (ZydisRegisterGetClass(reg) == ZYDIS_REGCLASS_FLAGS)
@@ -47,7 +47,7 @@ bool is_scratch(ZydisRegister reg)
 
 void X86_64::branches(const Code& code, const std::function<void(const Branch&)>& found) const
 {
-    constexpr size_t indirect_bytes = 6; // length of a branch through a pointer; a direct call has 5
+    constexpr size_t indirect_bytes = 6; // length of a branch through a pointer; a direct call has 5 bytes
     const std::span<const uint8_t> bytes = code.bytes;
     for (size_t i = 0; i + indirect_bytes <= bytes.size(); i++) {
         const uint64_t at = code.address + i;
@@ -160,7 +160,7 @@ std::optional<Branch> X86_64::thunk_jump(const Code& code) const
 
 std::optional<uint32_t> X86_64::returned_field(const Code& code) const
 {
-    constexpr size_t max_distance = 3; // instructions from the load to the store
+    constexpr size_t max_distance = 3; // maximum number of instructions from the load to the store
     std::optional<uint32_t> found;
     uint32_t field = 0;
     size_t loaded = registers, since = 0;
@@ -226,7 +226,7 @@ size_t X86_64::skippable_length(std::span<const uint8_t> code) const
     }
     const auto is_unsafe = [](const ZydisDecodedOperand& operand) {
         if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY && !is_memory_at_rip(operand))
-            return true; // it may fault, and then the probe would not be reached
+            return true; // the instruction may fault before the probe is reached
         if (!(operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
             return false;
         return operand.type != ZYDIS_OPERAND_TYPE_REGISTER || !is_scratch(operand.reg.value);

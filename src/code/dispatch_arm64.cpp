@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// arm64: functions that forward through a table, and functions that return a field or a constant through a pointer.
+// Decoder parts for arm64: functions that forward through a table, and functions that return a field or a constant
+// through a pointer.
 #include "code/dispatch_tables.hpp"
 #include "code/paths_arm64.hpp"
 #include "code/words_arm64.hpp"
@@ -14,15 +15,15 @@ namespace {
 
 constexpr std::array<size_t, 8> arguments = {0, 1, 2, 3, 4, 5, 6, 7};
 constexpr std::array<size_t, 12> callee_saved = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, link};
-// The registers up to lost_in_calls, and the link register.
+// Registers that a call may change: those up to lost_in_calls, and the link register.
 constexpr std::array<size_t, 20> lost = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, link};
 constexpr size_t max_steps = 64;
 
 class Forwarder : public ForwarderState<32> {
 public:
-    // Interprets an instruction. False if forwarding functions have no such instruction.
+    // Interprets an instruction. False if the instruction does not occur in forwarding functions.
     bool follow(uint32_t word, uint64_t at);
-    // Result if the function jumps to the pointer in this register.
+    // The result if the function now jumps to the address in this register.
     std::optional<Dispatch> result(size_t target) const
     {
         return ForwarderState::result(held_[target], arguments, callee_saved);
@@ -31,7 +32,7 @@ public:
 private:
     bool access(const Access& access);
 
-    int64_t signed_at_ = 0; // stack offset when the return address was signed
+    int64_t signed_at_ = 0; // stack offset at which the return address was signed
 };
 
 bool Forwarder::access(const Access& access)
@@ -82,7 +83,7 @@ bool Forwarder::follow(uint32_t word, uint64_t at)
         const auto number = static_cast<int64_t>(added(word)) * (add_immediate.matches(word) ? 1 : -1);
         if (rd(word) == x31)
             return frame_.move_stack(number);
-        held_[rd(word)] = {}; // a frame pointer
+        held_[rd(word)] = {}; // the instruction sets a frame pointer
         return true;
     }
     const bool low = move_low.matches(word);
@@ -99,12 +100,13 @@ struct State {
     std::map<int64_t, Argument> spilled;
 };
 
-// Interprets code and records its stores to known addresses. Branches must go forward.
+// Interprets code and records its stores to known addresses. Only forward branches are supported.
 class Stores {
 public:
     // False for a backward branch or an unsupported store.
     bool follow(uint32_t word, uint64_t at);
-    // Call it before each instruction. Merges the states at the branches to that instruction.
+    // Call this before each instruction. Merges the current state with the states at earlier branches to the
+    // instruction.
     void arrive(uint64_t at);
     bool reached() const { return reached_; }
     FilledTable::Return returned() { return table_.returned(state_.registers[0]); }
@@ -221,7 +223,8 @@ std::vector<Filled> Arm64::filled(const Code& code) const
 
 namespace {
 
-// True for a 32-bit access through a pointer from the caller, and not to the stack or a variable with a known address.
+// True for a 32-bit access through a pointer that the caller has passed. False for the stack and for variables with
+// known addresses.
 bool is_of_caller(const std::optional<Access>& access, const Registers& state)
 {
     constexpr size_t frame = 29;
@@ -229,7 +232,7 @@ bool is_of_caller(const std::optional<Access>& access, const Registers& state)
            access->base != x31 && access->base != frame && state[access->base].kind == Argument::unknown;
 }
 
-// The general register that the instruction writes; x31 if none.
+// Returns the general register that the instruction writes, or x31 if none.
 size_t written_by(uint32_t word)
 {
     const bool stores =
@@ -238,10 +241,11 @@ size_t written_by(uint32_t word)
                                                                                                            : rd(word);
 }
 
-// Registers that hold a structure's address plus an offset, for fields that are too far from its start for one load.
+// Tracks registers that hold a structure's address plus an offset. Compilers add the offset separately if a field is
+// too far from the start of the structure for a single load.
 class FarOffsets {
 public:
-    // words: the whole function, because a register may be set anywhere in it.
+    // words: the whole function, because any of its instructions may set a register.
     explicit FarOffsets(const Words& words)
     {
         for (size_t i = 0; i < words.size(); i++)
@@ -266,7 +270,7 @@ public:
             offsets_[written].reset();
     }
 
-    // The offset added to this register; nullopt if unknown.
+    // The offset that was added to this register; nullopt if unknown.
     std::optional<uint64_t> offset(size_t number) const
     {
         return offsets_[number] || !may_be_far_[number] ? offsets_[number].value_or(0) : std::optional<uint64_t>();
@@ -283,7 +287,7 @@ private:
 
 std::optional<uint32_t> Arm64::returned_field(const Code& code) const
 {
-    constexpr size_t max_distance = 3; // instructions from the load to the store
+    constexpr size_t max_distance = 3; // maximum number of instructions from the load to the store
     const Words words(code);
     FarOffsets far_offsets(words);
     Registers state;

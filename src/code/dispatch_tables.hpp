@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets of exported functions that forward through a table, as nearly all of libamdhip64's do since ROCm 6.1. Every
-// step is verified in the file's code, not assumed.
+// Finder of the targets of exported functions that forward through a table. Nearly all functions of libamdhip64 forward
+// like this since ROCm 6.1. Every step is verified in the file's code.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -20,11 +20,11 @@
 
 namespace gpusnoop {
 
-// Value of a register, as it is reached from the first argument: by a chain of loads, then by adding an offset. Used
-// for all instruction sets.
+// Symbolic value of a register: start at the first argument, follow a chain of loads, then add an offset. Shared by all
+// instruction sets.
 struct PartialPath {
     static constexpr size_t max_steps = 64;
-    static constexpr int max_call_depth = 3; // nested calls
+    static constexpr int max_call_depth = 3; // maximum depth of nested calls
     static constexpr int64_t max_offset = 4096;
     static constexpr size_t max_loads = 4;
 
@@ -39,7 +39,7 @@ inline std::optional<PartialPath> plus(std::optional<PartialPath> way, int64_t n
     return way;
 }
 
-// The pointer stored at `place`.
+// Returns the path to the pointer stored at `place`.
 inline std::optional<PartialPath> loaded_from(std::optional<PartialPath> place)
 {
     if (!place || place->loads.size() >= PartialPath::max_loads)
@@ -57,22 +57,22 @@ inline std::optional<Path> path_by(const std::optional<PartialPath>& returned)
 struct TrackedValue {
     enum Kind : uint8_t {
         unknown,
-        entered,   // the value of register `reg` at function entry
-        for_check, // the return address, signed with the stack pointer
+        entered,   // the value that register `reg` had at function entry
+        for_check, // the return address, signed with the stack pointer as modifier
         table,     // address of the table
         slot,      // a pointer loaded from the table
     } kind = unknown;
-    size_t reg = 0;      // for entered
-    bool whole = false;  // the value is kept in all 64 bits, not only in the lower 32
-    uint32_t offset = 0; // for slot: byte offset in the table
+    size_t reg = 0;      // used if kind is entered
+    bool whole = false;  // all 64 bits of the value are kept, not only the lower 32
+    uint32_t offset = 0; // used if kind is slot: byte offset in the table
 
     bool operator==(const TrackedValue&) const = default;
 };
 
-// Stack frame of a forwarding function. Offsets are relative to the stack pointer at entry.
+// Stack frame of a forwarding function. All offsets are relative to the stack pointer at function entry.
 class OwnFrame {
 public:
-    // Current offset of the stack pointer; 0 or negative.
+    // Returns the current offset of the stack pointer, which is 0 or negative.
     int64_t stack() const { return stack_; }
 
     // False if the function pops more than it has pushed, or moves the stack pointer implausibly far.
@@ -127,8 +127,8 @@ protected:
         return held_[number].kind == TrackedValue::entered && held_[number].reg == number;
     }
 
-    // Interprets the call of the function that returns the table. False if the code has already called a function.
-    // lost: registers that a call may change. returned: register of the return value.
+    // Interprets a call of the function that returns the table. False if the code has already called a function. lost:
+    // registers that a call may change. returned: register that holds the return value.
     bool call(uint64_t target, std::span<const size_t> lost, size_t returned)
     {
         if (table_of_)
@@ -140,7 +140,8 @@ protected:
         return true;
     }
 
-    // Result if the function jumps to `target` now. kept: callee-saved registers, which must have their entry values.
+    // The result if the function now jumps to `target`. kept: callee-saved registers, which must hold their entry
+    // values at the jump.
     std::optional<Dispatch> result(const TrackedValue& target, std::span<const size_t> arguments,
                                    std::span<const size_t> kept) const
     {
@@ -164,12 +165,12 @@ protected:
     uint64_t table_of_ = 0;
 };
 
-// Tracks the stores of a function that fills a table on its first call and returns a pointer to the table. Its code
-// begins with the path of later calls, which loads that pointer from memory. The first call stores the pointer after it
-// has filled the table.
+// Tracks the stores of a function that fills a table on its first call and returns a pointer to the table. The first
+// call stores that pointer in a variable after it has filled the table. Later calls only load the pointer; the code for
+// them comes first.
 class FilledTable {
 public:
-    // If two different values are stored at one address, the value there becomes unknown.
+    // If different values are stored at the same address, the value there becomes unknown.
     void store(uint64_t address, const Argument& value)
     {
         const auto [place, is_new] = stored_.emplace(address, value);
@@ -178,8 +179,8 @@ public:
     }
 
     enum class Return { none, not_yet_filled, filled };
-    // Call it if the function returns `value`. none: the value is not loaded from memory, so the function does not fill
-    // a table. filled: the pointer to the table has been stored, so the table is complete.
+    // Call this at each return, with the returned value. none: the value is not loaded from memory, so the function
+    // does not fill a table. filled: the pointer to the table has been stored, so the table is complete.
     Return returned(const Argument& value)
     {
         if (!pointer_) {
@@ -207,7 +208,7 @@ public:
 
 private:
     std::map<uint64_t, Argument> stored_;
-    std::optional<uint64_t> pointer_; // address of the pointer to the table
+    std::optional<uint64_t> pointer_; // address of the variable that holds the pointer to the table
     Argument table_;                  // address of the table
 };
 
@@ -217,9 +218,9 @@ public:
 
     struct Target {
         uint64_t address = 0;       // address of the function that receives the arguments
-        uint8_t whole = 0, low = 0; // as in Dispatch
+        uint8_t whole = 0, low = 0; // same meaning as in Dispatch
     };
-    // nullopt if the function does anything but forward, or the table entry is unknown.
+    // Returns nullopt if the function does anything but forward, or if the table entry is unknown.
     std::optional<Target> target(const Symbol& function);
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x86-64: functions that follow pointers from their argument and return the last one, and functions that forward
-// through a table (exported by libamdhip64 since ROCm 6.1).
+// Decoder parts for x86-64: functions that follow a chain of pointers from their argument and return the last pointer,
+// and functions that forward through a table (libamdhip64 exports such functions since ROCm 6.1).
 #include "code/dispatch_tables.hpp"
 #include "code/registers_x86_64.hpp"
 
@@ -21,7 +21,7 @@ public:
         held_[rdi] = std::move(argument);
     }
 
-    // The path to the return value. nullopt if there is none, or if the code does anything but follow a path.
+    // Returns the path to the return value. nullopt if there is none, or if the code does anything but follow a path.
     std::optional<PartialPath> run(const Code& code)
     {
         Instruction instruction;
@@ -56,7 +56,7 @@ private:
         return PathSearch(code_at_, held_[rdi], depth_ + 1).run({bytes, address});
     }
 
-    // Conditional branches are assumed to be null checks that are not taken.
+    // Assumes that conditional branches are null checks and not taken.
     void follow(const Instruction& instruction)
     {
         const ZydisDecodedOperand &to = instruction.operands[0], &from = instruction.operands[1];
@@ -114,7 +114,7 @@ class Forwarder : public ForwarderState<registers> {
 public:
     enum class Step { next, done, unsupported };
     Step follow(const Instruction& instruction, uint64_t next);
-    // Call it after Step::done.
+    // Call this after Step::done.
     std::optional<Dispatch> result() const
     {
         return ForwarderState::result(target_, forwarded_registers, callee_saved);
@@ -258,7 +258,7 @@ Pair* Stores::vector(const ZydisDecodedOperand& operand)
     return id < vectors_.size() ? &vectors_[id] : nullptr;
 }
 
-// The 64-bit value of an operand.
+// Returns the 64-bit value of an operand.
 Argument Stores::word(const ZydisDecodedOperand& operand, uint64_t next) const
 {
     if (is_memory_at_rip(operand))

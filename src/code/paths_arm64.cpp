@@ -76,7 +76,7 @@ void Registers::move_immediate(uint32_t word)
     know(rd(word), word >> 31 ? value : static_cast<uint32_t>(value));
 }
 
-// Interprets loads and stores other than 64-bit loads with an offset. Vector loads write no general register.
+// Interprets all loads and stores except 64-bit loads with an unsigned offset. Vector loads write no general register.
 void Registers::access_memory(uint32_t word)
 {
     const bool vector = word & 1 << 26;
@@ -91,7 +91,7 @@ void Registers::access_memory(uint32_t word)
     const bool moves_base = (group == 5 && word >> 23 & 1) || (group == 7 && (word >> 24 & 3) == 0 && word >> 10 & 1);
     if (moves_base)
         forget(rn(word));
-    // Exclusive stores write their status to rm.
+    // Exclusive stores write a status to register rm.
     if ((word & 0x3f000000) == 0x08000000)
         forget(rm(word));
 }
@@ -106,7 +106,7 @@ public:
         held_[0] = std::move(argument);
     }
 
-    // The path to the return value. nullopt if there is none, or if the code does anything but follow a path.
+    // Returns the path to the return value. nullopt if there is none, or if the code does anything but follow a path.
     std::optional<PartialPath> run(const Code& code)
     {
         const Words words(code);

@@ -17,7 +17,7 @@ public:
     const Argument& operator[](size_t number) const { return values_[number]; }
     void follow(uint32_t word, uint64_t at);
     void set(size_t number, Argument value);
-    // Keeps only values that are equal in both. For code that can be reached from two places.
+    // Keeps only the values that are equal in both. Needed for code that can be reached from two places.
     void merge(const Registers& other);
 
     bool operator==(const Registers&) const = default;

@@ -50,7 +50,7 @@ Argument Registers::source(const ZydisDecodedOperand& operand, uint64_t next) co
     return {};
 }
 
-// The value of the first operand after the instruction.
+// Returns the value of the first operand after the instruction.
 Argument Registers::result(const Instruction& instruction, uint64_t next) const
 {
     const ZydisDecodedOperand& second = instruction.operands[1];
@@ -114,7 +114,7 @@ void Registers::follow(const Instruction& instruction, uint64_t next)
     case ZYDIS_CATEGORY_UNCOND_BR:
     case ZYDIS_CATEGORY_RET:
     case ZYDIS_CATEGORY_INTERRUPT:
-        *this = {}; // the next instruction is reached from elsewhere
+        *this = {}; // only branches from elsewhere reach the next instruction
         return;
     case ZYDIS_CATEGORY_PUSH:
     case ZYDIS_CATEGORY_POP:

@@ -26,7 +26,7 @@ struct Instruction {
 
 bool decode(std::span<const uint8_t> bytes, Instruction& to);
 
-// Number of the general register that this is, or is a part of; nullopt for other registers.
+// Returns the number of the general register that `reg` is or is a part of. nullopt for other registers.
 std::optional<size_t> number_of(ZydisRegister reg);
 
 bool is_memory_at_rip(const ZydisDecodedOperand& operand);
@@ -44,7 +44,7 @@ private:
     void forget_written(const Instruction& instruction);
 
     std::array<Argument, registers> values_{};
-    std::vector<Argument> pushed_; // with -Os, compilers set arguments by push and pop
+    std::vector<Argument> pushed_; // pushed values, because compilers set arguments by push and pop with -Os
 };
 
 class X86_64 : public Decoder {

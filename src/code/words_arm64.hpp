@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A64 instructions, which are 32-bit words matched with masks.
+// Patterns and fields of A64 instructions, which are 32-bit words.
 #pragma once
 
 #include "code/decoder.hpp"
@@ -15,8 +15,8 @@
 namespace gpusnoop::arm64 {
 
 constexpr size_t word_bytes = 4;
-constexpr size_t link = 30, x31 = 31; // x31 is zero, or the stack pointer
-constexpr size_t lost_in_calls = 18;  // x0 to x18; with the link register, the caller-saved registers
+constexpr size_t link = 30, x31 = 31; // x31 means zero or the stack pointer, depending on the instruction
+constexpr size_t lost_in_calls = 18;  // x0 to x18, which, like the link register, are caller-saved
 
 struct Pattern {
     uint32_t mask, value;
@@ -37,7 +37,7 @@ constexpr Pattern ret{0xfffffc1f, 0xd65f0000}, ret_signed{0xfffffbff, 0xd65f0bff
 constexpr Pattern branch_on_condition{0xff000000, 0x54000000};
 constexpr Pattern branch_on_zero{0x7e000000, 0x34000000}; // cbz, cbnz
 constexpr Pattern branch_on_bit{0x7e000000, 0x36000000};  // tbz, tbnz
-constexpr Pattern compare{0x7f20001f, 0x6b00001f};        // subs of registers with the result discarded
+constexpr Pattern compare{0x7f20001f, 0x6b00001f};        // subs of two registers whose result is discarded
 constexpr Pattern bti{0xffffff3f, 0xd503241f}, nop{0xffffffff, 0xd503201f};
 constexpr Pattern sign_return{0xffffffff, 0xd503233f}, check_return{0xffffffff, 0xd50323bf}; // paciasp, autiasp
 constexpr Pattern read_thread_pointer{0xffffffe0, 0xd53bd040};                               // mrs, tpidr_el0
@@ -61,7 +61,7 @@ constexpr uint64_t sign_extended(uint64_t value, unsigned bits)
     return (value ^ sign) - sign;
 }
 
-// Result of adr or adrp.
+// The address that adr or adrp computes.
 constexpr uint64_t address_of(uint32_t word, uint64_t at)
 {
     const uint64_t offset = sign_extended((word >> 5 & 0x7ffff) << 2 | (word >> 29 & 3), 21);
@@ -110,7 +110,7 @@ struct Access {
     std::array<size_t, 2> numbers{};
     size_t base = 0;
     int64_t offset = 0;
-    int64_t before = 0, after = 0; // added to the base before or after the access
+    int64_t before = 0, after = 0; // numbers added to the base register before and after the access
 };
 
 constexpr std::optional<Access> access_of(uint32_t word)
@@ -157,7 +157,7 @@ constexpr std::optional<Access> access_of(uint32_t word)
     }
 }
 
-// The complete words of code, which may begin or end within a word.
+// View of code as instruction words. An incomplete word at the start or end of the code is skipped.
 class Words {
 public:
     explicit Words(const Code& code)

@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::string_view stub_prefix = "__device_stub__";
 
-constexpr size_t demangler_max =
-    1024; // bytes; __cxa_demangle refuses longer names, and CUTLASS kernels often have them
+constexpr size_t demangler_max = 1024; // bytes; __cxa_demangle refuses longer names, such as those of CUTLASS
 
 std::optional<std::string> demangle_short(const std::string& name)
 {

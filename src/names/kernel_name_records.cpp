@@ -13,9 +13,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t entry_bytes = 112; // approximate memory per handle, excluding the name
-constexpr size_t asked_early_max =
-    256; // at most this many names per process are read or demangled before a report needs them
+constexpr size_t entry_bytes = 112;     // approximate memory per handle, excluding the name
+constexpr size_t asked_early_max = 256; // names per process to read or demangle before a report needs them
 constexpr size_t readable_bytes_max = 8 << 20;
 
 // Key of the kernel side's map of unsent records.
@@ -117,8 +116,7 @@ void KernelNames::learn(const name_record& record, size_t size)
     Process& process = process_of(record.image);
     if (record.alias) {
         if (set_alias(process, record))
-            name(record.image,
-                 record.handle); // search now, because the process may exit before a report needs the name
+            name(record.image, record.handle); // search now, because the process may exit before the next report
         return;
     }
     std::string text = name_of(record, size);

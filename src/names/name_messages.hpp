@@ -46,8 +46,7 @@ struct NameQuestion {
         kernel,  // find the name of `handle`
         text,    // read the name of `handle` at `address`
         name,    // demangle `name`
-        driver,  // demangle `name`, for which the driver has returned `handle`, and learn the layout of driver objects
-                 // from this pair
+        driver,  // as `name`; also learn the layout of driver objects: the driver has returned `handle` for `name`
         process, // queue scans of the process's files
         scanned, // the scan of a file has ended; the message carries a descriptor for the resulting Registrations
         tick,    // a second has passed

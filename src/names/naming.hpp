@@ -56,8 +56,7 @@ public:
     }
 
 private:
-    static constexpr size_t handles_max =
-        4096; // per process; limited because a process may invent any number of handles
+    static constexpr size_t handles_max = 4096; // per process, because a process may invent any number of handles
 
     void erase(const ImageId& image, uint64_t handle)
     {

@@ -16,10 +16,9 @@ constexpr uint32_t longest_window = 512;       // maximum bytes between two call
 constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
 constexpr uint64_t max_names_read = 128 << 20; // bytes in total, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
-constexpr size_t targets_max =
-    64 << 10;                        // functions whose calls are collected, to find the searched function among them
-constexpr size_t trials = 64;        // calls examined per function
-constexpr size_t candidates_max = 8; // functions examined, starting with those called most
+constexpr size_t targets_max = 64 << 10; // functions whose calls are collected, to find the right function
+constexpr size_t trials = 64;            // calls examined per function
+constexpr size_t candidates_max = 8;     // functions examined, starting with those called most
 
 // Positions of the arguments of __cudaRegisterFunction and __cudaGetKernel, counted from 0.
 constexpr size_t stub_argument = 1;

@@ -44,9 +44,8 @@ private:
 
         uint64_t generation = 0;            // StackAnswer::generation
         std::map<Key, std::string> lasting; // names that are kept until the generation changes
-        std::map<Key, std::string>
-            passing;           // names that are kept for one second only, as a file may be mapped there later
-        std::set<Key> awaited; // addresses sent to the helper in this second whose answers nothing waits for
+        std::map<Key, std::string> passing; // names kept for one second only, as files may be mapped there later
+        std::set<Key> awaited;              // addresses that were sent to the helper in this second
         std::chrono::steady_clock::time_point passing_since;
     };
 

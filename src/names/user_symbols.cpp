@@ -210,8 +210,7 @@ private:
     std::vector<Elf64_Phdr> segments_;
     uint64_t table_bytes_ = 0;
     std::unique_ptr<Dwfl, End> dwfl_; // owns the names
-    std::vector<Symbol>
-        symbols_; // sorted by start and used instead of dwfl_module_addrinfo(), which would scan all symbols
+    std::vector<Symbol> symbols_; // sorted by start; searched here, as dwfl_module_addrinfo() would scan all symbols
 };
 
 // Generations start at the current time, so that they differ from the generations of earlier helpers.
