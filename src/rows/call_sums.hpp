@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Sums of calls per row since the last report. Memory is bounded, because a report
-// may cover weeks, and a process may create a new row with every call. At the limit, the rows of the process with the
-// most rows are merged. This loses their detail (thread, stack, ...), but keeps their counts.
+// SPDX-License-Identifier: Apache-2.0
+// Sums of calls per row since the last report. Memory is bounded, because a report may cover weeks, and a process may
+// create a new row with every call. At the limit, the rows of the process with the most rows are merged. This loses
+// their detail (thread, stack, ...), but keeps their counts.
 #pragma once
 
 #include "rows/call_view.hpp"

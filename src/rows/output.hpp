@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Interface of outputs. Only results are written to stdout. If the reader of stdout
-// closes it, the run ends without a message.
+// SPDX-License-Identifier: Apache-2.0
+// Interface of outputs. Only results are written to stdout. If the reader of stdout closes it, the run ends without a
+// message.
 #pragma once
 
 #include "base/error.hpp"

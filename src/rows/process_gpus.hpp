@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The GPUs that each process uses, and the source of that information. Used for
-// rows, for grouping by device, for the GPU bars, and to find processes that share a GPU.
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs that each process uses, and the source of that information. Used for rows, for grouping by device, for the
+// GPU bars, and to find processes that share a GPU.
 #pragma once
 
 #include "bpf/shared/call.h"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Time of threads that make CUDA calls, split by activity (launch, wait, CPU, lock,
-// ...), since the last report.
+// SPDX-License-Identifier: Apache-2.0
+// Time of threads that make CUDA calls, split by activity (launch, wait, CPU, lock, ...), since the last report.
 #pragma once
 
 #include "base/bpf_map.hpp"

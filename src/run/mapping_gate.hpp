@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Gate that pauses a started program and its descendants in mmap() of an executable
-// file until probes are attached to the file. A seccomp filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) blocks the
-// mmap() calls, and a separate process, the gatekeeper, lets them continue. The gatekeeper runs as long as any process
-// has the filter, even if the tool is killed, because mmap() would fail with ENOSYS without a listener.
+// SPDX-License-Identifier: Apache-2.0
+// Gate that pauses a started program and its descendants in mmap() of an executable file until probes are attached to
+// the file. A seccomp filter with a listener (SECCOMP_RET_USER_NOTIF, 5.0) blocks the mmap() calls, and a separate
+// process, the gatekeeper, lets them continue. The gatekeeper runs as long as any process has the filter, even if the
+// tool is killed, because mmap() would fail with ENOSYS without a listener.
 #pragma once
 
 #include "base/fd.hpp"

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The program given on the command line (-- PROGRAM ARGS). It is a child process
-// that waits before its exec until the probes are attached, so that its first call is counted. It runs as if started
-// without the tool: it has the user (unless --user is given), capabilities, limits, signal settings and descriptors
-// with which the tool was started.
+// SPDX-License-Identifier: Apache-2.0
+// The program given on the command line (-- PROGRAM ARGS). It is a child process that waits before its exec until the
+// probes are attached, so that its first call is counted. It runs as if started without the tool: it has the user
+// (unless --user is given), capabilities, limits, signal settings and descriptors with which the tool was started.
 #pragma once
 
 #include "base/ending_signals.hpp"
