@@ -21,8 +21,8 @@
 namespace gpusnoop {
 namespace {
 
-// Entries of the map rows_by_place for one uprobe event. All places of an event share a cookie, so the BPF program
-// identifies a probe by the event and the probe's offset in its page.
+// Adds entries for one uprobe event to the BPF map rows_by_place, and removes them when destroyed. All probes of an
+// event share a cookie, so the BPF program identifies a probe by the event and by the probe's offset within its page.
 class RowsByPlace {
 public:
     RowsByPlace(int map, uint32_t event) : map_(map), event_(event) {}
@@ -49,8 +49,8 @@ private:
     std::vector<uint32_t> places_;
 };
 
-// Members are destroyed in reverse order, because the kernel refuses to remove a uprobe event while its perf event is
-// open.
+// The order of members matters: they are destroyed in reverse order, and the kernel refuses to remove a uprobe event
+// while its perf event is open.
 struct EventLink {
     std::unique_ptr<RowsByPlace> rows;
     UprobeEvent event;
@@ -71,7 +71,7 @@ uint64_t in_page(const Place& place)
     return place.offset % 4096;
 }
 
-// Splits the places into groups, so that offsets within a page are distinct in each group.
+// Splits the places into groups, so that no two places of a group have the same offset within their page.
 std::vector<std::vector<Place>> distinguishable_in_page(const std::vector<Place>& places)
 {
     std::vector<std::vector<Place>> groups;
@@ -208,7 +208,8 @@ size_t Linker::descriptors(const Hook& hook, const CudaFile& file) const
     case Tier::multi:
         return places.empty() ? 0 : links_per_place;
     case Tier::tracefs:
-        return 2 * links_per_place * distinguishable_in_page(places).size(); // a perf event and a link each
+        // One descriptor for the perf event, one for the link.
+        return 2 * links_per_place * distinguishable_in_page(places).size();
     case Tier::perf:
         return 2 * links_per_place * places.size();
     }
@@ -228,7 +229,7 @@ void Linker::attach(const Hook& hook, const Target& target, Links& links)
         }
         [[fallthrough]];
     case Tier::multi:
-        // Return probes first: a call that hits its entry probe only would leave state behind.
+        // Attach return probes first, because a call that hits only its entry probe would leave state behind.
         if (hook.returns)
             links.push_back(attach_multi(hook, "return", uprobe_multi_attach_type, true, places, target));
         links.push_back(attach_multi(hook, "entry", uprobe_multi_attach_type, false, places, target));

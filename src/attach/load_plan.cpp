@@ -100,7 +100,7 @@ std::vector<std::string> LoadPlan::remarks(std::span<const Hook> all) const
 
 namespace {
 
-constexpr const char* license = "Dual BSD/GPL"; // of all BPF objects
+constexpr const char* license = "Dual BSD/GPL"; // license that all BPF objects declare
 
 struct Deferred {
     bpf_program* program;
@@ -117,7 +117,7 @@ struct Deferred {
     }
 };
 
-// Programs that load_in_parallel() on this thread has deferred; null: libbpf loads the real programs.
+// Programs that load_in_parallel() on this thread has deferred. If null, libbpf loads the real programs.
 std::vector<Deferred>*& current()
 {
     thread_local std::vector<Deferred>* all = nullptr;
@@ -131,11 +131,11 @@ try {
     std::vector<bpf_insn> code(given, given + bpf_program__insn_cnt(program));
     if (confidential)
         restore_user_reads(code);
-    if (!current() || options->fd_array) // not deferred, because libbpf frees fd_array after its load
+    if (!current() || options->fd_array) // cannot be deferred with fd_array, which libbpf frees after its load
         return confidential ? bpf_program__set_insns(program, code.data(), code.size()) : 0;
     Deferred later{program, std::move(code), *options};
     later.options.log_level = 0;
-    // libbpf sets this in options only after this call.
+    // Set here, because libbpf sets it in `options` only after this function returns.
     later.options.expected_attach_type = bpf_program__expected_attach_type(program);
     bpf_insn nothing[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = 0},

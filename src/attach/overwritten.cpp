@@ -16,17 +16,17 @@
 
 namespace gpusnoop {
 
-// Files that are overwritten while they are probed.
+// Handling of files that are overwritten while they are probed.
 
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned reports_per_file_max = 8; // its owner may overwrite it over and over
+constexpr unsigned reports_per_file_max = 8; // limited, because the owner may overwrite the file over and over
 // Limits how often a file is detached, reexamined and attached if its owner keeps opening it for writing.
 constexpr unsigned suspensions_before_pause = 8;
 constexpr FileGuard::Clock::duration frequent_interval = 10s, suspension_pause = 5s;
-constexpr FileGuard::Clock::duration examination_retry = 1s; // after a scan that did not reexamine the file
+constexpr FileGuard::Clock::duration examination_retry = 1s; // delay after a scan that did not reexamine the file
 
 } // namespace
 
@@ -48,7 +48,7 @@ std::vector<CudaFile*> Targets::overwritten(bool thorough)
     drain_write_signals();
     if (!std::exchange(check_leases_, false) && !thorough)
         return broken;
-    for (auto& [number, search] : searches_) // files that are being examined have no probes yet
+    for (auto& [number, search] : searches_) // a file that is being examined has no probes to detach
         if (search.examining && search.examining->guard.is_broken(search.examining->where, false))
             search.examining->guard.release(search.examining->where);
     for (CudaFile* file : files_.all())
@@ -60,7 +60,7 @@ std::vector<CudaFile*> Targets::overwritten(bool thorough)
 void Targets::suspend(CudaFile* file)
 {
     file->guard.release(file->file);
-    if (std::exchange(file->helpers_lost, 0) > 1) // the new contents may be valid
+    if (std::exchange(file->helpers_lost, 0) > 1) // try again, because the new contents may be valid
         file->examine_at = {};
     if (std::exchange(file->suspended, true))
         return;
@@ -100,7 +100,7 @@ void Targets::apply_examined_again(CudaFile* file, const FileId& id, ExaminedFil
     if (!file)
         return;
     file->examining = false;
-    if (file->guard.is_open()) // a writer has opened it meanwhile
+    if (file->guard.is_open()) // a writer has opened the file meanwhile
         return;
     file->guard.set_watch(examined.watch);
     if (!is_valid(examined))
@@ -172,7 +172,7 @@ void Attacher::report_suspended(CudaFile* file, bool was_attached)
 void Attacher::attach_again(const Targets::Found& found)
 {
     CudaFile* const file = found.files.front();
-    const bool known_by_another = found.moved && file->suspended; // another entry has the new inode, with probes
+    const bool known_by_another = found.moved && file->suspended; // another entry has the new inode and its probes
     for (auto& [key, attachment] : attachments_)
         if (key.first == file) {
             attachment.refused = false;
@@ -197,14 +197,14 @@ void Attacher::attach_again(const Targets::Found& found)
             std::chrono::duration<double>(FileGuard::Clock::now() - file->suspended_at).count()));
 }
 
-// Files that no process maps and whose path no longer leads to them.
+// Search for files that no process maps and whose path no longer leads to them.
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t questions_max = 16; // at a time, because a message holds 128 KiB and a path may have 4 KiB
+constexpr size_t questions_max = 16; // per message: it holds 128 KiB, and a path may take 4 KiB
 constexpr Clock::duration path_check_budget = 20ms;
 
 uint64_t inode_of(const Fd& file)
@@ -214,7 +214,7 @@ uint64_t inode_of(const Fd& file)
     return st.stx_ino;
 }
 
-// Mount namespaces in use, each with a process in it.
+// Returns the mount namespaces in use, each with the id of a process in it.
 std::map<uint64_t, pid_t> mount_namespaces_in_use()
 {
     std::map<uint64_t, pid_t> all;

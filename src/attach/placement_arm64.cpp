@@ -7,8 +7,8 @@
 namespace gpusnoop {
 namespace {
 
-// Instructions that arm_probe_decode_insn() of arch/arm64/kernel/probes/decode-insn.c simulates. nop is left out, as
-// Linux 7.3 simulates it, but 6.12 does not.
+// Instructions that the kernel simulates (arm_probe_decode_insn() in arch/arm64/kernel/probes/decode-insn.c). nop is
+// left out, because Linux 7.3 simulates it, but 6.12 does not.
 struct Simulated {
     uint32_t mask, value;
 };
@@ -23,8 +23,8 @@ constexpr Simulated simulated[] = {
 
 } // namespace
 
-// The probe is always at the first instruction, because after an instruction that changes sp or x30, a return probe
-// would not fire. Nearly all driver functions begin with a simulated instruction.
+// Always chooses the first instruction, because a return probe placed after a change of sp or x30 would not fire.
+// Nearly all driver functions begin with a simulated instruction.
 Placement place_on_arm64(std::span<const uint8_t> code)
 {
     uint32_t word = 0;

@@ -28,9 +28,10 @@ struct Opcode {
     }
 };
 
-// Instructions that branch_setup_xol_ops() and push_setup_xol_ops() of arch/x86/kernel/uprobes.c emulate. The kernel
-// refuses a branch after a 66 prefix (ENOTSUPP) and single-steps a push after any prefix but REX.B (41). No opcode here
-// is a prefix, so neither matches. Long nops are left out, as only kernels from about 6.16 on emulate them.
+// Instructions that the kernel emulates (branch_setup_xol_ops() and push_setup_xol_ops() in arch/x86/kernel/uprobes.c).
+// Instructions with a prefix do not match, except a push with REX.B (41): the kernel refuses a branch with a 66 prefix
+// (ENOTSUPP), and single-steps a push with any other prefix. Long nops are left out, because only kernels from
+// about 6.16 on emulate them.
 constexpr Opcode emulated_opcodes[] = {
     {1, {0x50}, {0xf8}},             // push %rax..%rdi
     {2, {0x41, 0x50}, {0xff, 0xf8}}, // push %r8..%r15
@@ -52,7 +53,7 @@ Placement place_on_x86_64(std::span<const uint8_t> code)
     size_t delta = 0;
     for (int step = 0; step <= max_steps; step++) {
         const auto rest = code.subspan(delta);
-        // The kernel checks only the opcode, so the operand may be beyond the end of code.
+        // The kernel checks only the opcode, so the operand may lie past the end of `code`.
         if (std::ranges::any_of(emulated_opcodes, [&](const Opcode& opcode) { return opcode.begins(rest); }))
             return {delta, true};
         const size_t length = x86_64_decoder().skippable_length(rest);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Language that describes the arguments of a call in the probe table, and its compile-time parser.
+// Notation in which the probe table describes the arguments of a call, and its compile-time parser.
 #pragma once
 
 #include "attach/calling_convention.hpp"
@@ -44,14 +44,15 @@ inline constexpr const char* array_3d = "array (out, *{0 bytes, 8 height, 16 dep
 // A layout is written like a C prototype: attributes of the call, then its arguments in order, with names for the
 // arguments to read. Examples: "async set (dst, _, bytes, stream)" and "(func, dim3 grid, dim3 block, _, smem,
 // stream)".
-//   dst          a 64-bit argument; arguments after the last one that is read are left out
+//   dst          a 64-bit argument; unread arguments at the end of the list are left out
 //   int device   a 32-bit argument
 //   _            an argument that is not read
 //   dim3 grid    a structure of three integers, by value
-//   [bytes, _]   any other structure of 64-bit words, by value; a word with ? is read only if the call reads no
-//                other block of memory
+//   [bytes, _]   any other structure of 64-bit words, by value; a word with ? is read only if the layout reads no
+//                other memory block
 //   *{8 bytes, 16 int format, 56}
-//                a pointer to a structure with fields at bytes 8 and 16; for an array of structures, each has 56 bytes
+//                a pointer to a structure with fields at bytes 8 and 16; the last number is the size of a structure in
+//                an array
 //   out pitch+8  an argument with two meanings: it points to a result, and pitch is stored 8 bytes later
 // A layout may be split, as in "(func)" and "async (_, stream)": each pair of brackets lists the arguments from the
 // first one. A mistake does not compile. The parser derives registers and stack slots from the machine's calling
@@ -157,8 +158,8 @@ private:
             {"p2p", &probe_row::direction, DIRECTION_P2P},
             {"set", &probe_row::direction, DIRECTION_SET},
             {"prefetch", &probe_row::direction, DIRECTION_PREFETCH},
-            // Each name sets two fields: the type of memory, for copies, and what the process then holds, for
-            // memory accounting.
+            // Each name sets two fields: the memory type, which copies use, and the type of allocation, which memory
+            // accounting uses.
             {"device-memory", &probe_row::memory, MEMORY_DEVICE},
             {"device-memory", &probe_row::holding, HOLDING_DEVICE},
             {"pool-memory", &probe_row::memory, MEMORY_DEVICE},
@@ -290,7 +291,7 @@ private:
         return read(structure, offset / 8, offset % 8 ? static_cast<uint8_t>(PART_HIGH) : part);
     }
 
-    // Operand that reads the word at this index after the place.
+    // Returns the operand that reads the word at index `at`, counted from the place.
     consteval operand read(ArgumentPlace place, unsigned at, uint8_t part)
     {
         if (place.kind == ArgumentPlace::in_register)
@@ -358,7 +359,7 @@ private:
         return text;
     }
 
-    // An argument that is read only if its block of memory is the only one that the call needs.
+    // An argument that is read only if the layout reads no memory block besides the argument's own.
     struct Optional {
         argument which;
         ArgumentPlace place;
@@ -372,9 +373,9 @@ private:
 };
 
 struct Layout {
-    probe_row row;                                                                // for this machine
+    probe_row row;                                                                // row for this machine
     consteval Layout(const char* text) : row(LayoutParser().parse(text).row()) {} // NOLINT: implicit, for the table
-    // shared: text used by several calls. own: text for this call only.
+    // shared: text that several calls have in common. own: text for this call only.
     consteval Layout(const char* shared, const char* own) : row(LayoutParser().parse(shared).parse(own).row()) {}
 };
 

@@ -27,7 +27,7 @@ constexpr TableEntry driver_table[] = {
     {"cuLaunchHostFunc[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
     {"cuStreamAddCallback[_ptsz]", KIND_HOST_FUNC, "(stream, func)"},
 
-    // Launches, runtime. __cudaLaunchKernel is left out, as it jumps to cudaLaunchKernel (12.4, 13.0).
+    // Launches, runtime. __cudaLaunchKernel is left out, because it jumps to cudaLaunchKernel (12.4, 13.0).
     {"cudaLaunchKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchCooperativeKernel[_ptsz]", KIND_LAUNCH, launch_dim3},
     {"cudaLaunchKernelExC[_ptsz]", KIND_LAUNCH, "(*{0 dim3 grid, 12 dim3 block, 24 smem, 32 stream}, func)"},
@@ -40,7 +40,7 @@ constexpr TableEntry driver_table[] = {
     {"cuFuncSetBlockShape", KIND_SHAPE, "(handle, int block_x, int block_y, int block_z)"},
     {"cuFuncSetSharedSize", KIND_SHAPE, "(handle, int smem)"},
 
-    // Stream capture: launches are recorded, not executed
+    // Stream capture, during which launches are recorded, not executed
     {"cuStreamBeginCapture[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
     {"cuStreamBeginCapture_v2[_ptsz]", KIND_CAPTURE_BEGIN, "(stream)"},
     {"cuStreamBeginCaptureToGraph[_ptsz]", KIND_CAPTURE_BEGIN, "(stream, graph)"},
@@ -61,7 +61,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaLibraryGetKernel", KIND_GET_FUNCTION, "(out, _, name)", cudart13},
     {"__cudaRegisterFunction", KIND_REGISTER, "(_, handle, _, name)"},
 
-    // Contexts, for the device of a launch
+    // Contexts, which determine the device of a launch
     {"cuCtxCreate", KIND_CONTEXT_CREATE, "(out, _, int device)"},
     {"cuCtxCreate_v2", KIND_CONTEXT_CREATE, "(out, _, int device)"},
     {"cuCtxCreate_v3", KIND_CONTEXT_CREATE, "(out, _, _, _, int device)"},
@@ -105,10 +105,10 @@ constexpr TableEntry driver_table[] = {
     {"cuMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
     {"cuMemcpy3DBatchAsync_v2[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}},
     {"cuMemcpyWithAttributesAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, _, stream)"}, // driver 595
-    // reads no count, so it counts one copy
+    // the layout names no count, so one copy is counted
     {"cuMemcpy3DWithAttributesAsync[_ptsz]", KIND_COPY_BATCH_3D, single_copy_3d},
 
-    // Sets and prefetches, driver
+    // Memsets and prefetches, driver
     {"cuMemsetD8_v2[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
     {"cuMemsetD8Async[_ptsz]", KIND_COPY, "async set (dst, _, bytes, stream)"},
     {"cuMemsetD2D8_v2[_ptds]", KIND_COPY, "set (dst, _, _, bytes, height)"},
@@ -127,8 +127,8 @@ constexpr TableEntry driver_table[] = {
     {"cuMemDiscardAndPrefetchBatchAsync[_ptsz]", KIND_COPY_BATCH,
      "async prefetch (dst, bytes, count, _, _, _, _, stream)"},
 
-    // Copies, runtime. ToSymbol and FromSymbol take the host address that identifies a device variable. It is not read,
-    // because that end of the copy is device memory.
+    // Copies, runtime. ToSymbol and FromSymbol take a host address that stands for a device variable. The layout skips
+    // this address, because that end of the copy is device memory.
     {"cudaMemcpy[_ptds]", KIND_COPY, "(dst, src, bytes, int direction)"},
     {"cudaMemcpyAsync[_ptsz]", KIND_COPY, "async (dst, src, bytes, int direction, stream)"},
     {"cudaMemcpyPeer", KIND_COPY, "p2p (dst, _, src, _, bytes)"},
@@ -160,7 +160,7 @@ constexpr TableEntry driver_table[] = {
     {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}, cudart12},
     {"cudaMemcpy3DBatchAsync[_ptsz]", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, stream)"}, cudart13},
 
-    // Sets and prefetches, runtime. cudaPitchedPtr and cudaExtent are passed by value.
+    // Memsets and prefetches, runtime. cudaPitchedPtr and cudaExtent are passed by value.
     {"cudaMemset[_ptds]", KIND_COPY, "set (dst, _, bytes)"},
     {"cudaMemsetAsync[_ptsz]", KIND_COPY, "async set (dst, _, bytes, stream)"},
     {"cudaMemset2D[_ptds]", KIND_COPY, "set (dst, _, _, bytes, height)"},

@@ -52,7 +52,8 @@ struct TableEntry {
     uint8_t runtimes = any_runtime; // bits of Runtime
 };
 
-// Parts of the table. call_entries() has launches, copies, waits, and the calls that provide their names and devices.
+// Parts of the table. call_entries() has launches, copies, waits, and the calls from which their names and devices are
+// known.
 std::span<const TableEntry> call_entries();
 std::span<const TableEntry> memory_entries();
 std::span<const TableEntry> graph_entries();

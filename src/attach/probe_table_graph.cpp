@@ -5,7 +5,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr TableEntry graph_table[] = {
-    // Building
+    // Building graphs
     {"cuGraphCreate", KIND_GRAPH_NEW, "(out)"},
     {"cuGraphClone", KIND_GRAPH_NEW, "(out, graph)"},
     {"cuGraphAddKernelNode", KIND_GRAPH_NODE, "kernel-node (_, graph)"},
@@ -25,7 +25,7 @@ constexpr TableEntry graph_table[] = {
     {"cuGraphAddNode_v2", KIND_GRAPH_NODE, "(_, graph, _, _, _, *{0 int node_type, 16 child})"},
     {"cuGraphDestroy", KIND_GRAPH_DESTROY, "(graph)"},
 
-    // Executing
+    // Executing graphs
     {"cuGraphInstantiate", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"cuGraphInstantiate_v2", KIND_GRAPH_INSTANTIATE, "(out, graph)"},
     {"cuGraphInstantiateWithFlags", KIND_GRAPH_INSTANTIATE, "(out, graph)"},

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe table of HIP 5 to 7, from hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2, and newer functions from its source.
-// libamdhip64 is AMD's driver and runtime in one. Only a few structures have different layouts in different versions.
+// Probe table of HIP 5 to 7, based on hip_runtime_api.h of 5.2, 5.7, 6.4 and 7.2, and on HIP's source for newer
+// functions. libamdhip64 is AMD's driver and runtime in one. Only a few structures differ between versions.
 //
-// Left out because they call other functions of the table, which would be counted twice: hipMemcpyFromSymbolAsync, and
-// in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost (hipHostMalloc); hipMemAllocPitch (hipMallocPitch);
-// hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer functions and hipGraphExecChildGraphNodeSetParams.
-// Also left out are hipCtxPopCurrent, hipCtxDestroy, hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, because
-// they change no thread's device and free nothing (hip_context.cpp of ROCm 5.7 to 7).
+// Left out are functions whose calls would be counted twice, because they call the function in brackets, which is in
+// the table: hipMemcpyFromSymbolAsync, and in 5.x hipMemcpyToSymbolAsync (hipMemcpyAsync); hipMemAllocHost
+// (hipHostMalloc); hipMemAllocPitch (hipMallocPitch); hipLaunchByPtr (hipModuleLaunchKernel); in 5.2 the hipMemcpyPeer
+// functions and hipGraphExecChildGraphNodeSetParams. Also left out are hipCtxPopCurrent, hipCtxDestroy,
+// hipDevicePrimaryCtxRelease and hipDevicePrimaryCtxReset, because they change no thread's device and free nothing
+// (hip_context.cpp of ROCm 5.7 to 7).
 #include "attach/probe_layout.hpp"
 #include "attach/probe_table.hpp"
 
@@ -116,7 +117,7 @@ constexpr TableEntry hip_table[] = {
     {"hipMemcpyBatchAsync", KIND_COPY_BATCH, "async (dst, src, bytes, count, _, _, _, _, stream)"},
     {"hipMemcpy3DBatchAsync", KIND_COPY_BATCH_3D, {copies_3d, "(_, _, _, _, stream)"}},
 
-    // Sets and prefetches
+    // Memsets and prefetches
     {"hipMemset[_spt]", KIND_COPY, "set (dst, _, bytes)"},
     {"hipMemset2D[_spt]", KIND_COPY, "set (dst, _, _, bytes, height)"},
     {"hipMemset3D[_spt]", KIND_COPY, "set ([dst?, _, _, _], _, [bytes, height, depth])"},

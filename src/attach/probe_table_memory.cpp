@@ -6,7 +6,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr TableEntry memory_table[] = {
-    // Memory, driver. wait-free: the free may wait for the device.
+    // Memory, driver. wait-free marks a free that may wait for the device.
     {"cuMemAlloc_v2", KIND_ALLOC, "device-memory (out, bytes)"},
     {"cuMemAllocPitch_v2", KIND_ALLOC, "device-memory (out, pitch, bytes, height)"},
     {"cuMemAllocManaged", KIND_ALLOC, "managed-memory (out, bytes)"},
@@ -31,7 +31,7 @@ constexpr TableEntry memory_table[] = {
     {"cuMemPoolDestroy", KIND_FREE, "pool (address)"},
     {"cuMemPoolTrimTo", KIND_TRIM, "pool (handle)"},
     {"cuDeviceGraphMemTrim", KIND_TRIM, "graph-node (int device)"},
-    // Memory of other processes and APIs. The size of memory that is imported by handle is unknown.
+    // Memory shared with other processes and APIs. The size of memory that is imported by handle is unknown.
     {"cuIpcOpenMemHandle", KIND_ALLOC, "imported-memory (out)"},
     {"cuIpcOpenMemHandle_v2", KIND_ALLOC, "imported-memory (out)"},
     {"cuIpcCloseMemHandle", KIND_FREE, "imported-memory wait-free (address)"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe table of NCCL 2.3 to 2.31 and of RCCL, which has the same functions (nccl.h). If their spellings of a function
-// differ, both are listed. A version number after a row is the first version that has the function.
+// Probe table of NCCL 2.3 to 2.31 and of RCCL, which has the same functions (nccl.h). If the two spell a name
+// differently, both spellings are listed. A version number after a row is the first version that has the function.
 #include "attach/probe_table.hpp"
 
 namespace gpusnoop {
@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* all_reduce = "(_, _, bytes, int format, int reduction, handle, stream)";
 constexpr const char* reduce = "(_, _, bytes, int format, int reduction, int root, handle, stream)";
-constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)"; // for all calls with a root
+// Layout of all calls with a root.
+constexpr const char* broadcast = "(_, _, bytes, int format, int root, handle, stream)";
 constexpr const char* all_gather = "(_, _, bytes, int format, handle, stream)";
 constexpr const char* in_place = "(_, bytes, int format, int root, handle, stream)";
 constexpr const char* message_arguments = "(_, bytes, int format, _, handle, stream)";
@@ -59,7 +60,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
     {"ncclCommDestroy", KIND_COMM_DESTROY, "(handle)"},
     {"ncclCommAbort", KIND_COMM_DESTROY, "(handle)"},
-    // Only failures of these calls are reported.
+    // Of these calls, only failures are reported.
     {"ncclCommGetAsyncError", KIND_COMM_QUERY, "(handle, out)"}, // 2.4.2
     {"ncclCommFinalize", KIND_COMM_QUERY, "(handle)"},           // 2.14.3
     {"ncclCommRevoke", KIND_COMM_QUERY, "(handle)"},             // 2.28.7

@@ -22,7 +22,8 @@ enum class Library : uint8_t {
     hip,     // libamdhip64.so*: AMD's driver and runtime in one
 };
 
-// Runtime versions to which a row applies. Rows of the driver need none, because its ABI is frozen per symbol name.
+// Runtime versions to which a row applies. Rows of the driver apply to all versions, because the ABI of a driver symbol
+// never changes.
 enum Runtime : uint8_t {
     any_runtime = 0,
     cudart11 = 1,
@@ -40,18 +41,18 @@ struct Probe {
     probe_row row{};
 };
 
-// The library of a LAYER_x. NCCL calls are in the driver's layer.
+// Returns the library of a LAYER_x constant. NCCL calls are in the driver's layer.
 Library library_of(uint8_t layer);
 
-// All rows of these kinds in one library. Each per-thread variant (_ptsz) has its own row.
+// Returns all probes of these kinds in one library. Each per-thread variant (_ptsz) has its own probe.
 std::vector<Probe> probes(Library library, std::span<const probe_kind> kinds);
 
-// For each probe, its symbol if the function waits and its layer is counted, else an empty string. driver, runtime:
-// these layers are counted; HIP always is.
+// Returns one string per probe: its symbol if the function waits and its layer is counted, else an empty string.
+// driver, runtime: whether these layers are counted. HIP's layer is always counted.
 std::vector<std::string_view> symbols_of_waits(std::span<const Probe> probes, bool driver, bool runtime);
 
-// Bit of Runtime for the major version in a soname: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6.
-// any_runtime if the soname has no version, as for a static runtime: only rows for all versions apply to it.
+// Returns the runtime version for a soname: "libcudart.so.12" -> cudart12, "libamdhip64.so.7" -> hip6. Returns
+// any_runtime if the soname has no version, as for a static runtime; then only rows for all versions apply.
 Runtime runtime_of(std::string_view soname);
 bool applies(const Probe& probe, Runtime runtime);
 
@@ -59,12 +60,12 @@ bool applies(const Probe& probe, Runtime runtime);
 // ncclResult_t, "hipErrorInvalidValue" for a hipError_t, "error N" if unknown.
 std::string result_name(Library library, int result);
 
-// Sets of calls that BPF programs handle. A tool attaches the programs whose counts it prints.
+// Call sets that the BPF programs handle.
 
 // Set of rows of the probe table.
 struct CallSet {
     uint64_t kinds = 0;                       // one bit per probe_kind
-    bool (*only)(const probe_row&) = nullptr; // selects rows of these kinds; null: all
+    bool (*only)(const probe_row&) = nullptr; // selects rows of these kinds; null selects all
 
     bool has_kind(int kind) const { return kinds >> kind & 1; }
     bool has(const probe_row& row) const { return has_kind(row.kind) && (!only || only(row)); }
@@ -79,19 +80,19 @@ consteval CallSet calls_of(std::initializer_list<probe_kind> kinds, bool (*only)
     return set;
 }
 
-// Number by which BPF programs identify the first probe whose row is in calls; 0 if there is none.
+// Returns the number by which BPF programs identify the first probe that is in the call set; 0 if there is none.
 inline uint32_t row_number(std::span<const Probe> probes, const CallSet& calls)
 {
     const auto found = std::ranges::find_if(probes, [&](const Probe& probe) { return calls.has(probe.row); });
     return found == probes.end() ? 0 : static_cast<uint32_t>(found - probes.begin()) + 1;
 }
 
-// launch.bpf.h
+// Handled by launch.bpf.h.
 inline constexpr CallSet launch_calls =
     calls_of({KIND_LAUNCH, KIND_LAUNCH_LEGACY, KIND_LAUNCH_LIST, KIND_LAUNCH_ITEMS, KIND_GRAPH_LAUNCH, KIND_HOST_FUNC});
 
-// Functions that are called most often, at most one per kind. A faster program may serve such a function alone, with a
-// constant row.
+// True for the function of its kind that is called most often. It may have a faster BPF program of its own, in which
+// the row is a constant.
 constexpr bool is_often(const probe_row& row)
 {
     return row.often && !row.per_thread_stream;
@@ -100,11 +101,11 @@ inline constexpr CallSet often_launched = calls_of({KIND_LAUNCH}, is_often);
 inline constexpr CallSet often_launched_graphs = calls_of({KIND_GRAPH_LAUNCH}, is_often);
 inline constexpr std::string_view slower_launches = "counting a launch costs more";
 
-// copy.bpf.h: single copies, and batches
+// Handled by copy.bpf.h: single copies and batches.
 inline constexpr CallSet copy_calls = calls_of({KIND_COPY});
 inline constexpr CallSet batch_calls = calls_of({KIND_COPY_BATCH, KIND_COPY_BATCH_3D});
 
-// wait.bpf.h. Synchronous memsets are left out, because they return before the device is done.
+// Handled by wait.bpf.h. Synchronous memsets are left out, because they return before the device is done.
 constexpr bool blocks_host(const probe_row& row)
 {
     if (row.kind == KIND_COPY)
@@ -113,13 +114,14 @@ constexpr bool blocks_host(const probe_row& row)
 }
 inline constexpr CallSet wait_calls = calls_of({KIND_WAIT, KIND_COPY, KIND_FREE}, blocks_host);
 
-// memory.bpf.h
+// Handled by memory.bpf.h.
 inline constexpr CallSet alloc_calls =
     calls_of({KIND_ALLOC, KIND_REGISTER_HOST, KIND_PHYSICAL_NEW, KIND_MAP, KIND_TRIM});
 inline constexpr CallSet free_calls = calls_of({KIND_FREE});
 inline constexpr CallSet handle_calls = calls_of({KIND_PHYSICAL_FREE, KIND_PHYSICAL_RETAIN, KIND_UNMAP});
 
-// address.bpf.h: types of memory by address. Excludes objects and addresses that cannot be copied to or from.
+// Handled by address.bpf.h, which tracks the memory type of addresses. Excludes objects and addresses that cannot be
+// copied to or from.
 constexpr bool changes_memory(const probe_row& row)
 {
     return (row.kind != KIND_ALLOC && row.kind != KIND_FREE) || row.memory != MEMORY_UNKNOWN;
@@ -129,14 +131,16 @@ inline constexpr CallSet memory_calls =
               KIND_CONTEXT_DESTROY, KIND_INIT},
              changes_memory);
 
-// context.bpf.h: kernel names, captures, and the current device of a thread. note_calls need no return probe.
+// Handled by context.bpf.h: kernel names, captures, and the current device of a thread. note_calls need no return
+// probe.
 inline constexpr CallSet lookup_calls = calls_of({KIND_GET_FUNCTION, KIND_GET_ALIAS});
 inline constexpr CallSet capture_calls = calls_of({KIND_CAPTURE_BEGIN, KIND_CAPTURE_END});
 inline constexpr CallSet device_calls = calls_of(
     {KIND_CONTEXT_NEW, KIND_CONTEXT_CREATE, KIND_CONTEXT_SET, KIND_CONTEXT_PUSH, KIND_CONTEXT_POP, KIND_DEVICE_SET});
 inline constexpr CallSet note_calls = calls_of({KIND_SHAPE, KIND_REGISTER});
 
-// context.bpf.h: streams, for tools that track captures; ends of contexts, for tools that do not track memory
+// Handled by context.bpf.h: streams, for tools that track captures, and ends of contexts, for tools that do not track
+// memory.
 inline constexpr CallSet stream_calls = calls_of({KIND_STREAM_NEW, KIND_STREAM_DESTROY});
 inline constexpr CallSet context_ends = calls_of({KIND_CONTEXT_DESTROY, KIND_CONTEXT_RELEASE});
 inline constexpr std::string_view stale_streams =
@@ -144,16 +148,16 @@ inline constexpr std::string_view stale_streams =
     "during a capture";
 inline constexpr std::string_view stale_devices = "devices are wrong after a context is destroyed";
 
-// graph.bpf.h: the contents of graphs, including captured ones
+// Handled by graph.bpf.h: the contents of graphs, including captured graphs.
 inline constexpr CallSet graph_calls = calls_of({KIND_GRAPH_NEW, KIND_GRAPH_NODE, KIND_GRAPH_DESTROY,
                                                  KIND_GRAPH_INSTANTIATE, KIND_GRAPH_UPDATE, KIND_EXEC_DESTROY});
 inline constexpr CallSet event_calls = calls_of({KIND_EVENT_RECORD, KIND_EVENT_WAIT, KIND_EVENT_DESTROY});
 
-// nccl.bpf.h
+// Handled by nccl.bpf.h.
 inline constexpr CallSet nccl_calls = calls_of({KIND_COLLECTIVE, KIND_MESSAGE, KIND_GROUP_BEGIN, KIND_GROUP_END,
                                                 KIND_GROUP_DROP, KIND_COMM_NEW, KIND_COMM_DESTROY, KIND_COMM_QUERY});
 
-// nccl.bpf.h: waits that return when the device has finished work
+// Handled by nccl.bpf.h: waits that return when the device has finished work.
 constexpr bool waits_for_work(const probe_row& row)
 {
     return row.wait == WAIT_STREAM || row.wait == WAIT_CONTEXT || row.wait == WAIT_EVENT;

@@ -74,14 +74,14 @@ ProbePlan plan_probes(std::span<const Program> programs)
 
 namespace {
 
-// add r9, gs:[this_cpu_off], emitted by emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). The JIT compiler uses r9 for
-// nothing else.
+// add r9, gs:[this_cpu_off], emitted by emit_priv_frame_ptr() (6.13, 7d1cd70d4b16). The JIT compiler uses r9
+// only for private stacks.
 constexpr std::array adds_cpu_to_r9 = {std::byte{0x65}, std::byte{0x4c}, std::byte{0x03}, std::byte{0x0c},
                                        std::byte{0x25}};
 // add x27, x27, x10, emitted by emit_percpu_ptr() (6.17). Older kernels add only constants to x27.
 constexpr std::array adds_cpu_to_x27 = {std::byte{0x7b}, std::byte{0x03}, std::byte{0x0a}, std::byte{0x8b}};
 
-// Machine code of a program. Empty if the kernel hides it (kptr_restrict) or interprets the program.
+// Returns the machine code of a program. Empty if the kernel hides the code (kptr_restrict) or interprets the program.
 std::span<const std::byte> read_code(int program_fd, std::vector<std::byte>& room)
 {
     for (;;) {

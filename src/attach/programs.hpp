@@ -34,7 +34,7 @@ public:
     virtual std::vector<std::string> summary() const = 0; // lines for -v
 };
 
-// HIP has a single layer, which is counted with either of CUDA's layers.
+// API layers. HIP has a single layer, which is counted whichever of CUDA's layers is counted.
 enum class Layers : uint8_t {
     none = 0,
     cuda_driver = 1,
@@ -67,7 +67,7 @@ ProbePlan plan_probes(std::span<const Program> programs);
 
 } // namespace gpusnoop
 
-// Detection of private stacks in the JIT-compiled code of BPF programs. A private stack belongs to a CPU.
+// Detection of private stacks in the JIT-compiled code of BPF programs. Each CPU has one private stack per program.
 struct bpf_object;
 
 namespace gpusnoop {
@@ -87,11 +87,12 @@ namespace gpusnoop {
 
 class ProgramTimes {
 public:
-    // Measures the programs of these hooks (Hook::program). Meanwhile each run of a program takes about 50 ns longer.
+    // Starts to measure the programs of these hooks (Hook::program). During the measurement, each run of a program
+    // takes about 50 ns longer.
     ProgramTimes(const bpf_object* object, const std::vector<std::string>& hooks);
 
-    // Mean run time in ns; nullopt if there were too few runs so far, or there are no statistics. The measurement stops
-    // once the mean is known.
+    // Returns the mean run time in ns, or nullopt if the programs ran too rarely so far or the kernel has no
+    // statistics. The measurement stops once the mean is known.
     const std::optional<double>& mean_ns();
 
 private:

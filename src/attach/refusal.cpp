@@ -119,7 +119,7 @@ Refusal refusal_of(int error, std::string_view log)
     const bool locked = log.find("ulimit -l") != std::string_view::npos;
     if (error == ENOMEM || locked)
         return because(RefusalCause::memory, locked ? "ulimit -l" : map.value_or(""));
-    // EPERM or EACCES without a message of the verifier means that BPF is forbidden as a whole.
+    // EPERM or EACCES without a verifier message means that BPF is forbidden altogether.
     const std::string message = verifier_message(log);
     if ((error == EPERM || error == EACCES) && message.empty())
         return because(RefusalCause::permission);

@@ -13,12 +13,12 @@
 namespace gpusnoop {
 
 enum class RefusalCause : uint8_t {
-    function,   // a kernel function that a program calls is missing or has changed
+    function,   // a program calls a kernel function that is missing or has changed
     too_large,  // the verifier gave up
     verifier,   // the verifier rejected a program
     map,        // a map cannot be created
     memory,     // out of memory, or the locked-memory limit is too low
-    permission, // BPF as a whole is forbidden
+    permission, // BPF is forbidden altogether
     unknown,
 };
 
@@ -29,13 +29,13 @@ struct Refusal {
     std::string detail;  // depending on cause: a function, a map, or the verifier's message; may be empty
 
     std::string reason() const; // "the verifier gave up after 1000001 instructions"
-    std::string text() const;   // "the kernel refused the BPF program launch_entry: " and the reason
+    std::string text() const;   // "the kernel refused the BPF program launch_entry: " followed by reason()
     std::string hint() const;   // advice for the user
 };
 
 std::string kernel_release(); // "6.12.1-amd64"
 
-// log: output of libbpf (1.1 or later) during the load.
+// Finds the cause in an error code and in the log, which is libbpf's output (1.1 or later) during the load.
 Refusal refusal_of(int error, std::string_view log);
 
 // Thrown if the kernel refuses an object. The caller may try a fallback.
@@ -48,8 +48,8 @@ private:
     Refusal refusal_;
 };
 
-// Captures the output of libbpf on this thread during its lifetime. With -vv, the output is also printed. A thread may
-// have only one.
+// Captures the output of libbpf on this thread while the object exists. With -vv, the output is also printed. A thread
+// may have only one such object at a time.
 class LoadLog {
 public:
     LoadLog();
@@ -67,14 +67,15 @@ private:
 // Silences libbpf unless -vv is given, because its warnings help only users who know its internals.
 void quiet_libbpf();
 
-// In a kernel in confidentiality lockdown, BPF programs may read the memory of processes, but may not read kernel
-// memory by a helper function. libbpf (1.3 to 1.7) only tests whether the helper for kernel memory works. If not, it
-// replaces the helpers for kernel and for user memory by those from before 5.5, which the lockdown also forbids.
+// Confidentiality lockdown. It lets BPF programs read the memory of processes, but no kernel memory through a BPF
+// helper. libbpf (1.3 to 1.7) tests only the BPF helper for kernel memory. If that fails, libbpf replaces the BPF
+// helpers for both kernel and user memory by older ones (before 5.5), which the lockdown also forbids.
 
-// Tested by loading programs, because securityfs, which shows the lockdown state, may be absent in containers.
+// Finds out by loading programs, because securityfs, which shows the lockdown state, may be absent in containers.
 bool is_confidentiality_lockdown();
 
-// Undoes that replacement. In this mode, BPF programs read only the memory of processes (bpf/base/machine.bpf.h).
+// Undoes libbpf's replacement of the helpers for user memory. Under lockdown, our BPF programs read only the memory of
+// processes (bpf/base/machine.bpf.h).
 void restore_user_reads(std::span<bpf_insn> code);
 
 } // namespace gpusnoop

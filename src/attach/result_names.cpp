@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of results, from cuda.h and driver_types.h of CUDA 13.0, and nccl.h of NCCL 2.30. Numbers are never reused
-// between versions.
+// Names of result codes, from cuda.h and driver_types.h of CUDA 13.0, and nccl.h of NCCL 2.30. A code keeps its meaning
+// in all versions.
 #include "attach/probes.hpp"
 
 #include <algorithm>

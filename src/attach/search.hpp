@@ -23,10 +23,10 @@ struct Targets::Search {
     using Clock = std::chrono::steady_clock;
 
     SearchRequest request{};
-    CudaFile* suspended_file = nullptr; // for SearchRequest::Kind::reexamine; null if dropped meanwhile
+    CudaFile* suspended_file = nullptr; // file to reexamine (Kind::reexamine); null if it was dropped meanwhile
     std::optional<uint64_t> held{};     // see Targets::Held
     pid_t helper = -1;
-    uint64_t user = 0; // owner of the process to scan
+    uint64_t user = 0; // owner (owner_of()) of the process to scan
     std::optional<Candidate> examining{};
     std::vector<CudaFile*> files{};
     Clock::time_point begin{};
@@ -38,8 +38,8 @@ struct Targets::Search {
         const auto share = thread_cpu_time(helper, helper);
         return share ? share->used_ns + share->waited_ns : 0;
     }
-    // Time in which files blocked this scan. Excludes waiting for a CPU, so that a busy machine is not blamed on the
-    // files.
+    // Returns the time for which files blocked this scan. It excludes waiting for a CPU, so that the files are not
+    // blamed for a busy machine.
     Clock::duration blocked(Clock::time_point now) const
     {
         const uint64_t busy = busy_ns(helper);

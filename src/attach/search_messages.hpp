@@ -18,17 +18,17 @@ struct SearchRequest {
         mapped,      // find the CUDA files that the process maps executable
         installed,   // find the drivers that the process would load from the usual folders
         opened,      // examine the attached file, which the process is about to map
-        path_checks, // answer the questions
+        path_checks, // check paths (SearchRequest::questions)
         reexamine,   // examine the attached file, which was overwritten
     };
-    struct Question { // does this path lead one of these processes to the file with this inode?
+    struct Question { // asks whether this path leads any of these processes to the file with this inode
         std::string path;
         uint64_t inode = 0;
         std::vector<pid_t> pids;
     };
     Kind kind = Kind::mapped;
     pid_t pid = 0;
-    uint32_t dropped = 0; // files dropped so far; if it changes, file numbers from earlier verdicts are invalid
+    uint32_t dropped = 0; // number of files dropped so far; a change makes file numbers from earlier verdicts invalid
     std::vector<Question> questions;
     std::string path{}; // path of the attached file; for an opened file, as /proc shows it
 };
@@ -47,8 +47,8 @@ void fields(auto& each, same_as_const<SearchRequest> auto& r)
 struct FileCandidate {
     std::string path; // as the process sees it
     bool deleted = false;
-    uint64_t device = 0, inode = 0; // as /proc shows them; for an opened file, from stat(); 0: unknown
-    uint64_t page = 0;              // address at which the helper has mapped the file, for FileIds; 0: not mapped
+    uint64_t device = 0, inode = 0; // as /proc shows them or, for an opened file, stat(); 0 if unknown
+    uint64_t page = 0;              // address at which the helper has mapped the file, for FileIds; 0 if not mapped
     int64_t changed_ns = 0;         // time of the last change, as cached by the kernel
 };
 
@@ -57,11 +57,11 @@ void fields(auto& each, same_as_const<FileCandidate> auto& f)
     each(f.path, f.deleted, f.device, f.inode, f.page, f.changed_ns);
 }
 
-// Answer to a candidate. If an inotify instance is attached, the helper adds the file to that instance before examining
-// the file.
+// Reply to a candidate. If an inotify instance is attached to the message, the helper adds the file to that instance
+// before it examines the file.
 struct SearchVerdict {
-    bool examine = false; // false: the file is known or not wanted
-    uint32_t number = 0;  // CudaFile::number of a known file; 0: none
+    bool examine = false; // false if the file is already known or not wanted
+    uint32_t number = 0;  // CudaFile::number if the file is known, else 0
 };
 
 void fields(auto& each, same_as_const<SearchVerdict> auto& v)
@@ -71,10 +71,10 @@ void fields(auto& each, same_as_const<SearchVerdict> auto& v)
 
 // Contents of an examined candidate.
 struct ExaminedFile {
-    bool cuda = false; // false: not a CUDA file; the other fields are unset
+    bool cuda = false; // if false, not a CUDA file, and the other fields are unset
     Library library = Library::driver;
     uint32_t cookie_word = 0; // as in CudaFile
-    int watch = -1;           // inotify watch descriptor; -1: none
+    int watch = -1;           // inotify watch descriptor; -1 if none
     std::vector<Place> places;
     std::vector<std::string> missing;
     std::string complaint;
@@ -104,10 +104,10 @@ void fields(auto& each, same_as_const<UnreadableFile> auto& u)
 
 // Last message of an answer.
 struct SearchEnd {
-    bool complete = true;        // false: the scan ran out of time
-    bool refused = false;        // the mappings may not be read
+    bool complete = true;        // false if the scan ran out of time
+    bool refused = false;        // true if reading the mappings is not permitted
     std::vector<uint32_t> known; // numbers of mapped files that were already registered
-    std::vector<uint8_t> leads;  // for each question: 1 if the path leads to the file
+    std::vector<uint8_t> leads;  // one per question: 1 if the path leads to the file
     std::vector<UnreadableFile> unreadable;
 };
 
@@ -116,7 +116,7 @@ void fields(auto& each, same_as_const<SearchEnd> auto& e)
     each(e.complete, e.refused, e.known, e.leads, e.unreadable);
 }
 
-// Message of a helper. Exactly one member is set.
+// Message from a helper. Exactly one member is set.
 struct SearchAnswer {
     std::optional<FileCandidate> candidate;
     std::optional<ExaminedFile> examined;

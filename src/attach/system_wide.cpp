@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switch from probes on single processes to probes on every process.
+// Switch from per-process probes to system-wide probes.
 #include "attach/attach.hpp"
 
 #include "base/error.hpp"
@@ -16,7 +16,8 @@ void Attacher::main_thread_exited(pid_t pid)
         scan(pid);
 }
 
-// Links and perf events refer to a task, not to a process id. Their task is the former main thread, which has exited.
+// The probes must be attached again, because links and perf events refer to a task, not to a process id. Their task is
+// the former main thread, which has exited.
 void Attacher::main_thread_replaced(pid_t pid)
 {
     if (!attached_to(pid) || !attach_without_main_thread(pid))
@@ -26,11 +27,11 @@ void Attacher::main_thread_replaced(pid_t pid)
                                   pid));
 }
 
-// Makes the probes system-wide, because a process whose main thread has exited cannot have probes of its own. The
-// kernel sets those in the memory of the task that the link or perf event refers to (uprobe_multi_link_filter() in
-// kernel/trace/bpf_trace.c, __uprobe_perf_filter() in kernel/trace/trace_uprobe.c), and an exited thread has no memory.
-// A link can refer only to the main thread (46ba0e49b642). A perf event can refer to any thread, but that thread may
-// exit. Returns false if system-wide probes are unsafe.
+// Makes the probes system-wide, because a process whose main thread has exited cannot have per-process probes. The
+// kernel sets such probes in the memory of the task that the link or perf event refers to (uprobe_multi_link_filter()
+// in kernel/trace/bpf_trace.c, __uprobe_perf_filter() in kernel/trace/trace_uprobe.c), and an exited thread has no
+// memory. A link can refer only to the main thread (46ba0e49b642). A perf event can refer to any thread, but that
+// thread may exit. Returns false if system-wide probes are unsafe.
 bool Attacher::attach_without_main_thread(pid_t pid)
 {
     if (!options_.may_attach_system_wide()) {
@@ -44,7 +45,8 @@ bool Attacher::attach_without_main_thread(pid_t pid)
     verbose(fmt::format("process {}: its main thread has exited; switching to system-wide probes", pid));
     const bool had_probes = attached_to(pid);
     attach_system_wide();
-    // With perf events, the probes ended: at the next hit, the kernel removes the breakpoint (uprobe_perf_func()).
+    // In tiers with perf events, the process lost its probes: at the next hit, the kernel removes the breakpoint
+    // (uprobe_perf_func()).
     if (had_probes && options_.tier > Tier::multi)
         targets_.complain(
             fmt::format("process {}: its probes ended with its main thread; calls before the probes became "
@@ -54,7 +56,7 @@ bool Attacher::attach_without_main_thread(pid_t pid)
 }
 
 // At each hit, the kernel checks the process against every attachment of the probe. So one system-wide attachment is
-// cheaper than many attachments to single processes.
+// cheaper than many per-process attachments.
 void Attacher::attach_system_wide()
 {
     std::set<CudaFile*> files;

@@ -23,10 +23,10 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t helpers_max = 4;
-constexpr long helpers_for_slow_users_max = 2; // of helpers_max; the other helpers serve other users
+constexpr long helpers_for_slow_users_max = 2; // leaves the other helpers to other users
 constexpr Clock::duration retry_delay = 500ms;
 
-// Stands in for the results of a file that cannot be examined yet.
+// Placeholder for the results of a file that cannot be examined yet.
 ExaminedFile unexamined_file(Library library)
 {
     ExaminedFile file;
@@ -84,7 +84,7 @@ Reader::Service Targets::service()
             .report = [this](std::string why) { complain(std::move(why)); },
             .processes = helpers_max,
             .questions = 1,
-            .limits_shares = false}; // may_use_helper() limits them
+            .limits_shares = false}; // may_use_helper() limits users instead
 }
 
 bool Targets::ready()
@@ -132,7 +132,7 @@ void Targets::scan(pid_t pid, bool installed)
     SearchRequest request{
         .kind = installed ? SearchRequest::Kind::installed : SearchRequest::Kind::mapped, .pid = pid, .questions = {}};
     if (!may_use_helper(owner_of(pid).value_or(0)) || !ask({.request = std::move(request)}))
-        found_.push_back( // scanned again later, as after a slow scan
+        found_.push_back( // scanned again later, like after a scan that took retry_delay
             {.pid = pid, .installed = installed, .files = {}, .ended = true, .complete = false, .took = retry_delay});
 }
 
@@ -170,8 +170,8 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         return std::ranges::any_of(
             searches_, [&](const auto& search) { return !search.second.is_for_slow_user(reader_.blame(), now); });
     };
-    // Progress extends the time, so that a busy machine can finish all scans. One scan that hangs does not delay the
-    // others.
+    // Each progress extends the time, so that all scans finish even on a busy machine. One scan that hangs does not
+    // delay the others.
     while ((next < scans.size() || has_pending()) && Clock::now() - last_progress < time &&
            Clock::now() - begin < 5 * time) {
         step();
@@ -417,8 +417,8 @@ void Targets::report_unreadable(pid_t pid, const UnreadableFile& file)
                          errno_text(file.error), hint));
 }
 
-// Called when a helper hangs or has crashed. Blocks the file that it was reading, except after the first crash over the
-// file, which may have another cause.
+// Called when a helper hangs or has crashed. Blocks the file that the helper was reading, unless it is the first crash
+// caused by this file, which may have another reason.
 bool Targets::on_loss(const Reader::Loss& loss)
 {
     const auto at = searches_.find(loss.question);
@@ -451,7 +451,7 @@ bool Targets::on_loss(const Reader::Loss& loss)
         if (of_process)
             found_.back().helper_lost = true;
     }
-    reader_.retire_idle(); // new helpers will know the blocked files
+    reader_.retire_idle(); // new helpers start with the current list of blocked files
     return true;
 }
 

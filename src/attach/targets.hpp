@@ -32,16 +32,16 @@ public:
     Targets(std::span<const Probe> probes, bool count_runtime);
     ~Targets();
 
-    // Starts a scan for the CUDA files that the process maps executable. With installed, scans instead for the drivers
-    // that it would load from the usual folders, because probes that are attached before a library is mapped lose no
-    // call. Call it only if ready().
+    // Starts a scan for the CUDA files that the process maps executable. If `installed` is set, scans instead for the
+    // drivers that the process would load from the standard folders: probes that are attached before a library is
+    // mapped lose no call. Call it only if ready().
     void scan(pid_t pid, bool installed = false);
-    // A process that is held (see MappingGate) until its scan ends.
+    // A process that is paused (see MappingGate) until its scan ends.
     struct Held {
         uint64_t id = 0;
         pid_t pid = 0;
-        std::string path{}; // path of the file it is about to map, as /proc shows it
-        Fd file{};          // that file (O_PATH); without it, the current mappings are scanned
+        std::string path{}; // path of the file that the process is about to map, as /proc shows it
+        Fd file{};          // the same file (O_PATH); if empty, the current mappings are scanned
     };
     void scan(Held held);
     bool ready(); // true if a helper is free
@@ -49,26 +49,26 @@ public:
     struct Found {
         pid_t pid = 0;
         bool installed = false;
-        std::vector<CudaFile*> files; // if ended, all files of the scan, else one new file; valid until drop()
+        std::vector<CudaFile*> files; // all files of the scan if ended is set, else one new file; valid until drop()
         bool ended = false;
-        bool complete = true;     // set with ended; if false, the scan ran out of time and must be repeated
+        bool complete = true;     // valid if ended is set; if false, the scan ran out of time and must be repeated
         bool helper_lost = false; // the helper of this scan hung or crashed
-        // the file was suspended and was examined again; if it has no places, `why` has the reason
+        // The file was suspended and was examined again. If it has no places, `why` has the reason.
         bool reexamined = false;
-        bool moved = false; // set with reexamined: overlayfs has copied the file up to another inode
+        bool moved = false; // valid if reexamined is set; true if overlayfs has copied the file up to another inode
         std::string why{};
         std::chrono::nanoseconds took{0};
-        std::optional<uint64_t> held{}; // set with ended: id of the held process
+        std::optional<uint64_t> held{}; // valid if ended is set: Held::id
     };
-    // Returns the results since the last call. If there are none, waits up to timeout for the first one.
+    // Returns the results since the last call. If there are none, waits up to `timeout` for the first result.
     std::vector<Found> found(std::chrono::milliseconds timeout);
     struct Scan {
         pid_t pid;
         bool installed = false;
     };
-    // Runs these scans and returns their results. Stops if no scan makes progress for `time`, or after five times as
-    // long in total. Skips users whose files are slow to read. On return, scans has the unfinished ones. step: called
-    // between scans; may throw. Throws Error if no helper can be started.
+    // Runs these scans and returns their results. Stops if no scan makes progress for `time`, or after five times
+    // `time` in total. Skips users whose files are slow to read. On return, `scans` has the unfinished scans. step:
+    // called between scans; may throw. Throws Error if no helper can be started.
     std::vector<Found> found_all(std::vector<Scan>& scans, std::chrono::milliseconds time,
                                  const std::function<void()>& step);
     // Message about the processes whose scans are unfinished; empty if there are none.
@@ -79,13 +79,14 @@ public:
     // True if the mapped file may contain CUDA functions. device and inode: as /proc shows them.
     bool may_be_cuda(std::string_view path, uint64_t device, uint64_t inode) const;
 
-    // Files that no process has mapped since the previous call and whose path no longer leads to them, because the file
-    // or its container was removed. The caller should drop these files, or else their file system cannot be unmounted.
+    // Returns the files that no process has mapped since the previous call and whose path no longer leads to them,
+    // because the file or its container was removed. The caller should drop these files; until then, their file system
+    // cannot be unmounted.
     std::vector<CudaFile*> unused();
     void drop(CudaFile* file);
 
-    // Files that writers have opened or written since the last examination. Each file is returned once. Before calling
-    // suspend(), which lets the writers continue, detach the file's probes. thorough: see FileGuard::is_broken().
+    // Returns the files that writers have opened or written since the last examination. Detach the probes of such a
+    // file, then call suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
     std::vector<CudaFile*> overwritten(bool thorough);
     void suspend(CudaFile* file);
     // Examines again the suspended files that no writer has open any more. found() returns the results.
@@ -126,22 +127,22 @@ private:
 
     std::span<const Probe> probes_;
     WriteSignals writes_;                 // declared before files_, which may hold leases
-    FileSearch search_;                   // helpers start with a copy of it
-    Fd epoll_;                            // helpers and write signals
+    FileSearch search_;                   // a helper starts with a copy of this object
+    Fd epoll_;                            // waits for helpers and write signals
     std::map<uint64_t, Search> searches_; // by question number
     std::vector<Found> found_;
     FileIds ids_;
     Complaints complaints_;
     KnownFiles files_{complaints_};
-    std::vector<FileId> checked_paths_; // files in the pending path check
+    std::vector<FileId> checked_paths_; // files whose path check is pending
     std::set<FileId> unreachable_;      // files whose path no longer leads to them
-    bool check_leases_ = false;         // a SIGIO was received
+    bool check_leases_ = false;         // true if a write signal was received
     size_t next_path_check_ = 0;        // index of the next file to check
     std::set<pid_t> unreadable_;
-    std::set<FileSearch::Key> unreadable_files_; // reported once each
-    bool open_limit_reported_ = false;           // the limit of open files is reported once
-    bool found_all_ = false;                     // found_all() has returned
-    int start_error_ = 0;                        // errno of the last start of a helper; 0: it succeeded
+    std::set<FileSearch::Key> unreadable_files_; // files already reported as unreadable
+    bool open_limit_reported_ = false;           // true once the limit of open files was reported
+    bool found_all_ = false;                     // true once found_all() has returned
+    int start_error_ = 0;                        // errno of the last attempt to start a helper; 0 if it succeeded
     Reader reader_;
 };
 

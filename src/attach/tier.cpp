@@ -63,7 +63,7 @@ int try_link(int attach_type, int pid)
     return link;
 }
 
-// "/" is not a regular file. A kernel that knows the attach type returns EBADF, one that does not returns EINVAL.
+// The kernel returns EBADF, because "/" is not a regular file, or EINVAL if it does not know the attach type.
 bool supports(int attach_type)
 {
     return try_link(attach_type, 0) == -EBADF;
@@ -71,8 +71,8 @@ bool supports(int attach_type)
 
 using machine::uprobe_return_call;
 
-// Makes the system call of return probes in a child, with or without a seccomp filter that refuses it. Returns its
-// errno, 0, or -1 if the call killed the child.
+// Makes the system call of return probes in a child, with or without a seccomp filter that refuses the call. Returns
+// the errno of the call, 0 if it succeeded, or -1 if it killed the child.
 int call_in_child(bool filtered)
 {
     if (!uprobe_return_call)
@@ -92,7 +92,7 @@ int call_in_child(bool filtered)
                                              prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
         task.connection.send(message_of(!is_refused && syscall(uprobe_return_call) < 0 ? errno : 0));
     });
-    if (child.error()) // unsafe to continue: return probes might kill a target
+    if (child.error()) // unsafe to continue, because return probes might kill a target
         throw Error("cannot check whether return probes are safe: cannot start a child process: " +
                         errno_text(child.error()),
                     "raise the limit of tasks (pids.max of the cgroup, ulimit -u), or trace one process (-p)");
@@ -233,7 +233,7 @@ UprobeEvent::UprobeEvent(const Tracefs& tracefs, const std::string& path, std::s
                          bool on_return)
     : tracefs_(tracefs), name_(next_event_name())
 {
-    // Each write has one line. Each further line adds a place to the event (5.5, 60d53e2c3b75).
+    // Each write has one line. Every line after the first adds a place to the event (5.5, 60d53e2c3b75).
     for (uint64_t offset : offsets) {
         std::string line = fmt::format("{}:{}/{} {}:0x{:x}\n", on_return ? 'r' : 'p', group, name_, path, offset);
         if (int error = write_to(tracefs_.directory(), "uprobe_events", line)) {

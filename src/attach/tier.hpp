@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiers: ways of attaching probes, best first. The tier is chosen by trying, never by kernel version.
+// Tiers: ways of attaching probes, best first. The kernel's features are tested to choose the tier, not its version.
 #pragma once
 
 #include "base/fd.hpp"
@@ -14,9 +14,9 @@ namespace gpusnoop {
 
 enum class Tier : uint8_t {
     session, // 6.13+: one program for entry and return; functions without a return probe are attached as in multi
-    multi,   // 6.6+: one link for all functions of a file, with cookies
+    multi,   // 6.6+: one link for all functions of a file, which cookies distinguish
     tracefs, // older kernels: one tracefs event for many functions of a file, distinguished by their offset in a page
-    perf,    // a perf event per function; each takes 0.1 s to detach
+    perf,    // one perf event per function; detaching takes 0.1 s per event
 };
 
 inline constexpr std::string_view tier_names[] = {"session", "multi", "tracefs", "perf"};
@@ -27,20 +27,20 @@ Tier tier_from_name(std::string_view name); // one of tier_names
 // The best tier that this kernel supports.
 Tier best_tier();
 
-// False on Linux 6.6 to 6.9 (before 46ba0e49b642). Their uprobe_multi filters by thread, not by process, so the BPF
-// program has to filter.
+// False on Linux 6.6 to 6.9 (before 46ba0e49b642), where uprobe_multi filters by thread instead of by process, so that
+// the BPF program has to filter.
 bool multi_filters_processes();
 
-// True if a return probe kills processes that use seccomp: probed functions return through a special system call (since
-// 6.11, ff474a78cef5), which seccomp filters do not allow. Fixed by cf6cb56ef244 (6.14 and stable trees).
+// True if return probes kill processes that use seccomp. Since 6.11 (ff474a78cef5), functions with a return probe
+// return through a special system call, which seccomp filters do not allow. Fixed by cf6cb56ef244 (6.14 and stable
+// trees).
 bool return_probes_break_seccomp();
 
 // Attach types that the headers of the oldest supported distribution lack.
 inline constexpr int uprobe_multi_attach_type = 48;
 inline constexpr int uprobe_session_attach_type = 57;
 
-// BPF_LINK_CREATE for uprobe_multi and session programs; libbpf 1.4 does not support session. offsets and cookies
-// are parallel arrays. pid 0: every process. Returns a file descriptor or -errno.
+// Parameters of create_link(). offsets and cookies are parallel arrays. If pid is 0, probes every process.
 struct MultiLink {
     int program = -1;
     int attach_type = uprobe_multi_attach_type;
@@ -51,6 +51,8 @@ struct MultiLink {
     bool on_return = false;
     int pid = 0;
 };
+// Creates a link of a uprobe_multi or session program (BPF_LINK_CREATE). Used because libbpf 1.4 does not support
+// session programs. Returns a file descriptor or -errno.
 int create_link(const MultiLink& link);
 
 // uprobe events in tracefs, for kernels without uprobe_multi. Many places share one event, so attaching and detaching
@@ -68,17 +70,17 @@ private:
 
 struct LeftoverEvents {
     unsigned removed = 0;
-    unsigned in_use = 0;     // their process has exited, but the kernel refuses to remove them, because they are in use
-    unsigned of_running = 0; // left in place, because a process with their process id is running; it may be unrelated
+    unsigned in_use = 0; // not removed: the process that made them has exited, but the kernel reports them as in use
+    unsigned of_running = 0; // not removed: a process with the id of their maker is running, which may be unrelated
 };
 
-// Removes the events that killed runs left behind, because these keep the file systems of the probed files busy.
+// Removes the events that killed runs left behind, because such events keep the file systems of the probed files busy.
 LeftoverEvents remove_leftover_events(const Tracefs& tracefs);
 
-// The number of a tracepoint ("syscalls/sys_enter_ioctl"); nullopt if there is none.
+// Returns the id of a tracepoint such as "syscalls/sys_enter_ioctl"; nullopt if it does not exist.
 std::optional<uint64_t> tracepoint_id(const Tracefs& tracefs, const std::string& name);
 
-// A uprobe event on places in one file. The destructor removes the event.
+// One uprobe event for several places in a file. The destructor removes the event.
 class UprobeEvent {
 public:
     // path: the path by which this process can open the file. Throws Error.

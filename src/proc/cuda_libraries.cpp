@@ -11,7 +11,7 @@
 namespace gpusnoop {
 namespace {
 
-// Folders used by distributions, the container toolkits of GKE and the GPU operator, WSL, and NixOS.
+// Folders used by distributions, by the container toolkits of GKE and the GPU operator, and by WSL and NixOS.
 constexpr std::string_view usual_folders[] = {
     "/usr/lib64",
     "/usr/lib",

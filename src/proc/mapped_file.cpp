@@ -24,7 +24,7 @@ namespace gpusnoop {
 
 struct FileIds::Iterator {
     Skeleton<inodes_bpf> skeleton;
-    std::map<pid_t, BpfLink> links; // by mapping process
+    std::map<pid_t, BpfLink> links; // one per mapping process
 };
 
 FileIds::FileIds() = default;
@@ -41,7 +41,7 @@ void FileIds::begin()
 
 FileId FileIds::find(int fd, pid_t mapper, uint64_t address)
 {
-    // Read from the kernel's cache, so that a FUSE daemon cannot delay the call.
+    // AT_STATX_DONT_SYNC reads only the kernel's cache, so that a FUSE daemon cannot delay the call.
     struct statx st {};
     statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st);
     FileId id{0, uint64_t{st.stx_dev_major} << 20 | st.stx_dev_minor, st.stx_ino, 0};
@@ -112,7 +112,7 @@ std::optional<FoundFile> find_mapped(pid_t pid, const Mapping& mapping)
             return found;
     auto found = find_in_root_of(pid, mapping.path);
     if (found && found->inode != mapping.inode) {
-        errno = ESTALE; // the path leads to another file now
+        errno = ESTALE; // the path now leads to another file
         return std::nullopt;
     }
     return found;

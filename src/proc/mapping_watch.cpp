@@ -27,9 +27,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t data_bytes = 256 << 10; // must be a power of two of pages; a record has about 150 bytes
+constexpr size_t data_bytes = 256 << 10; // the number of pages must be a power of two; a record has about 150 bytes
 
-// A page with the kernel's head and tail precedes the data.
+// One page more than the data: the first page has the positions at which the kernel writes and the tool reads.
 size_t mapping_bytes()
 {
     return machine::page_size() + data_bytes;
@@ -110,8 +110,8 @@ void MappingWatch::watch_online_cpus()
         watch_cpu(cpu);
 }
 
-// If the CPU was offline meanwhile, replaces its event, because the kernel has removed it (perf_event_exit_cpu() in
-// kernel/events/core.c).
+// Watches one CPU. If the CPU was watched before and went offline meanwhile, replaces its event, because the kernel has
+// removed the old one (perf_event_exit_cpu() in kernel/events/core.c).
 void MappingWatch::watch_cpu(int cpu)
 {
     perf_event_attr attributes{};
@@ -162,7 +162,7 @@ void MappingWatch::drain()
             "a CPU came online, but processes that load a GPU library there go unnoticed: {}; restart the tool",
             error.what()));
     }
-    handlers_.lost(); // records from these CPUs before they were watched
+    handlers_.lost(); // records from before these CPUs were watched
 }
 
 void MappingWatch::drain(Ring& ring)
@@ -294,9 +294,9 @@ std::optional<int> CpuHotplug::parse(std::string_view uevent)
     return cpu && *cpu >= 0 ? cpu : std::nullopt;
 }
 
-// Remembers one running thread of the process and waits for its exit, instead of searching for running threads at every
-// exit. No exit is overlooked: the kernel marks a thread as exiting before it reports the exit (do_exit()), so a thread
-// that was remembered as running has its exit reported later.
+// Remembers one running thread of the process and waits for the exit of that thread, instead of searching for running
+// threads at every exit. No exit of a process is overlooked: the kernel marks a thread as exiting before it reports the
+// exit (do_exit()), so the exit of the remembered thread is always reported later.
 ProcessExits::Exit ProcessExits::thread_exited(pid_t pid, pid_t tid)
 {
     const auto known = last_running_.find(pid);

@@ -104,8 +104,8 @@ Stat read_stat(pid_t pid, const char* file)
             .cpu_ns = time_ns(user_time) + time_ns(system_time)};
 }
 
-// Reads a file that shows memory of the process. If the main thread has exited, its file is empty or unreadable, so the
-// file of another thread is read.
+// Reads a file that depends on the memory of the process. If the main thread has exited, its file is empty or
+// unreadable, so the file of another thread is read.
 std::optional<std::string> read_memory_file(pid_t pid, const char* file, size_t max = max_proc_file)
 {
     auto text = read_proc(pid, file, max);
@@ -131,7 +131,7 @@ std::string decode_path(std::string_view text)
     return path;
 }
 
-// Format of a line: start-end perms offset major:minor inode [spaces path]
+// Parses a line "start-end perms offset major:minor inode [spaces path]".
 std::optional<Mapping> parse_mapping(std::string_view line)
 {
     Mapping m;
@@ -255,8 +255,8 @@ std::optional<uint64_t> owner_of(pid_t pid)
 
 std::string cgroup_lines(pid_t pid)
 {
-    // Read from a running thread. If the main thread has exited, its file shows the root cgroup (v1) or its last one
-    // (v2).
+    // Reads the file of a running thread. If the main thread has exited, its own file shows the root cgroup (v1) or its
+    // last cgroup (v2).
     return read_proc(running_thread(pid).value_or(pid), "cgroup").value_or("");
 }
 
@@ -274,7 +274,7 @@ uint64_t mount_namespace(pid_t pid)
 
 namespace {
 
-// Entries of a /proc folder whose names are numbers.
+// Returns the numeric names of the entries of a /proc folder.
 std::vector<pid_t> numbers_in(const std::string& folder)
 {
     std::vector<pid_t> all;
@@ -365,7 +365,7 @@ std::string thread_activity(pid_t pid, pid_t tid)
                                    : state == 'D'                 ? "waits for a device or file"
                                    : state == 'T' || state == 't' ? "is stopped"
                                                                   : "";
-    // wchan is "0" if the thread runs or the kernel hides the symbol.
+    // wchan is "0" if the thread is running or the kernel hides the symbol.
     const std::string in = state == 'S' || state == 'D' ? read_proc(pid, (folder + "/wchan").c_str()).value_or("") : "";
     return std::string(words) + (in.empty() || in == "0" ? "" : " in " + in);
 }
@@ -423,7 +423,7 @@ std::optional<std::string> read_string(pid_t pid, uint64_t address, size_t max)
     std::string text;
     std::array<char, page> buffer;
     while (text.size() < max) {
-        // Reads only to the end of the page, because the string may end there and the next page may be unmapped.
+        // Reads one page at a time, because the string may end in this page and the next page may be unmapped.
         const uint64_t at = address + text.size();
         const size_t size = std::min<size_t>(page - at % page, max - text.size());
         if (!read_memory(pid, at, buffer.data(), size))

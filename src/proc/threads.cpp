@@ -20,11 +20,11 @@ namespace gpusnoop {
 namespace {
 
 struct ThreadExit {
-    bool is_exiting = false; // has exited, or is about to lose its memory and files
+    bool is_exiting = false; // the thread has exited, or is about to lose its memory and files
     uint64_t threads = 0;    // number of threads of its process, including exited ones that are still listed
 };
 
-// nullopt if there is no such thread.
+// Returns nullopt if there is no such thread.
 std::optional<ThreadExit> state_of(const std::string& folder)
 {
     constexpr size_t max = 4096;

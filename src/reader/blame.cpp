@@ -11,12 +11,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto recheck_interval = 1s; // between checks that a blocked process still has its process id
-// Limits of the tables. If one is exceeded, entries are dropped: processes are unblocked, or forgiven once more.
+constexpr auto recheck_interval = 1s; // between checks whether the id of a blocked process was reused
+// Limits of the tables. If a table is full, entries are dropped. Their processes are then unblocked, or another first
+// crash is ignored.
 constexpr size_t blocked_max = 4096;
 constexpr size_t forgiven_max = 4096;
 constexpr size_t users_max = 1 << 14;
-// Time for which files of one user, or of all users, may block helpers.
+// Time for which the files of one user and of all users, respectively, may block helpers.
 constexpr Blame::Clock::duration slow_user = 2s, slow_users = 4s;
 
 // Ignores short times, because most files are read within a few milliseconds.
@@ -54,7 +55,7 @@ bool Blame::is_blocked(pid_t process)
             return true;
         known->second.checked = now;
         const uint64_t start = start_time_ns(process);
-        // 0: the process has exited, but questions about it may still be sent
+        // 0 if the process has exited; it stays blocked, because questions about it may still be sent
         if (start == 0 || start == known->second.start)
             return true;
         blocked_.erase(known);

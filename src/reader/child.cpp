@@ -18,7 +18,7 @@
 namespace gpusnoop {
 namespace {
 
-// notice: write end of the pipe inherited_, which is closed after all other inherited descriptors.
+// notice: write end of the pipe whose read end is inherited_. It is closed after all other inherited descriptors.
 [[noreturn]] void run(std::vector<int> descriptors, int notice, const std::function<void()>& work)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -34,7 +34,7 @@ namespace {
     _exit(0);
 }
 
-// Children that were killed, but did not exit in time. They are reaped when the next child starts or ends.
+// Children that were killed but did not exit in time. They are reaped when the next child starts or ends.
 std::vector<pid_t>& left_behind()
 {
     static std::vector<pid_t> pids;
@@ -106,7 +106,7 @@ Child::~Child()
 {
     kill();
     wait_until_descriptors_closed(std::chrono::minutes(1));
-    // Waits for a limited time, because a process that waits for a hung file system or device does not exit.
+    // The wait is limited, because a process that hangs in a file system or device does not exit.
     for (int tries = 0; tries < 100 && !ended(); tries++)
         usleep(1000);
     reap_left_behind();

@@ -96,7 +96,7 @@ Helper::Helper(const std::function<void(Task&)>& task)
     : status_(shared_page(status_max)), ends_(Connection::pair()), child_({ends_.theirs.get()}, [&] { run(task); }),
       connection_(std::move(ends_.ours))
 {
-    ends_.theirs = {}; // otherwise we would not notice when the helper closes its end
+    ends_.theirs = {}; // with our copy open, we would not notice that the helper closes its end
 }
 
 void Helper::run(const std::function<void(Task&)>& task) const

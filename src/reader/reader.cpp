@@ -18,19 +18,21 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds wait_step = 50ms; // between checks for an ending signal
 constexpr auto process_allowance = 3s;                // helper time that one process may use in a burst
 constexpr auto user_allowance = 10s;                  // helper time that one user may use in a burst
-constexpr auto max_tick_gap = 1500ms; // polls are at most 1 s apart; after a longer gap, this process was stopped
-constexpr auto restart_interval = 1s; // between the starts of a helper
-// Interval between starts after consecutive deaths, if no process is blamed. An answer from a helper that has run for
-// this long resets the count of deaths.
+// Polls are at most 1 s apart, so a longer gap means that this process was stopped.
+constexpr auto max_tick_gap = 1500ms;
+constexpr auto restart_interval = 1s; // minimum time between two starts of a helper
+// Time between starts after consecutive_deaths_max deaths if no process is blamed. An answer from a helper that has run
+// for this long resets the count of deaths.
 constexpr auto slow_restart_interval = 60s;
 constexpr unsigned consecutive_deaths_max = 3;
 // Up to this number of deaths, the next helper starts at once, so that other questions need not wait.
 constexpr unsigned quick_restarts_max = 8;
-constexpr auto second_helper_after = 50ms; // age of a pending question; other questions need not wait for a slow one
-constexpr long pending_of_user_max = 64;   // questions; leaves room for those of other users
-constexpr int messages_per_poll_max = 256; // a helper that malicious data has taken over could send without end
+constexpr auto second_helper_after = 50ms; // age of a pending question from which other questions use another helper
+constexpr long pending_of_user_max = 64;   // pending questions per user; leaves room for questions about other users
+// Limited, because a helper that malicious data has taken over could send forever.
+constexpr int messages_per_poll_max = 256;
 
-// Reasons to replace a helper, for messages.
+// Reasons in messages about a helper that was replaced.
 constexpr std::string_view died = "the helper that read it has died";
 constexpr std::string_view sent_garbage = "the helper that read it sent an invalid answer";
 
@@ -69,7 +71,8 @@ bool Reader::may_start(const Process& process) const
            (service_.blames || !Child::is_left_behind(process.lost));
 }
 
-// Returns a process that can accept a question, and starts one if needed. Null if all are busy.
+// Returns a helper that can accept a question, and starts a helper if needed. Returns null if no
+// helper can accept one.
 Reader::Process* Reader::free_process()
 {
     const auto now = service_.clock();
@@ -195,8 +198,8 @@ void Reader::poll()
 
 void Reader::poll(Process& process)
 {
-    // With service_.watch, idle helpers are also polled, because epoll reports the death of one repeatedly until it is
-    // replaced.
+    // If the caller's epoll watches the helpers, idle helpers are polled, too, because epoll reports a dead helper
+    // again and again until it is replaced.
     const auto has_news = [&] { return process.helper && (!process.pending.empty() || service_.watch); };
     for (int messages = 0; messages < messages_per_poll_max && has_news(); messages++) {
         auto message = process.helper->connection().receive(0ms);
@@ -253,7 +256,7 @@ bool Reader::has_share(const Question& question) const
                                 of_user_.used(question.user, now) < user_allowance);
 }
 
-// took: time between polls that found no answer. This excludes time in which the tool's own process was busy elsewhere.
+// took: time between polls that found no answer. It excludes time in which the tool itself was busy with other work.
 void Reader::charge(const Question& question, Clock::duration took)
 {
     constexpr auto negligible = 5ms;

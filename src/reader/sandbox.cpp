@@ -36,7 +36,7 @@ void limit(__rlimit_resource resource, rlim_t value)
     setrlimit(resource, &both);
 }
 
-// Current private memory of this process.
+// Returns the size of this process's private memory.
 rlim_t data_bytes()
 {
     const Fd statm(open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
@@ -57,7 +57,7 @@ void change_user()
     if (geteuid() != 0)
         return;
     const auto own = uid_t{4'000'000'000} + static_cast<uid_t>(getpid());
-    constexpr uid_t overflow_id = 65534; // fallback for user namespaces in which `own` is not mapped
+    constexpr uid_t overflow_id = 65534; // fallback for user namespaces that do not map `own`
     prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
     for (const uid_t user : {own, overflow_id})
         if (!setgroups(0, nullptr) && !setresgid(user, user, user) && !setresuid(user, user, user))
@@ -69,7 +69,7 @@ void change_user()
 // seccomp.
 void restrict_calls(std::span<const uint32_t> more)
 {
-    // Needed by malloc, libelf, and reading from descriptors.
+    // System calls that malloc, libelf, and reading from descriptors need.
     std::vector<uint32_t> allowed = {SYS_pread64,      SYS_read,    SYS_write,     SYS_lseek, SYS_fstat,
                                      SYS_newfstatat,   SYS_fcntl,   SYS_brk,       SYS_mmap,  SYS_munmap,
                                      SYS_mremap,       SYS_madvise, SYS_close,     SYS_futex, SYS_getrandom,
