@@ -51,8 +51,9 @@ Cell dimensions(const __u32 (&xyz)[3])
     return Dim3{xyz[0], xyz[1], xyz[2]};
 }
 
-// A percentile is known only to its bucket. If the last launch is in the same bucket, its exact size is the best
-// estimate. Else the bucket's lower bound is, because most sizes are round numbers, at which buckets begin.
+// Only the percentile's bucket is known. If the size of the last launch is in that bucket, the percentile is estimated
+// as that size. Otherwise it is estimated as the bucket's lower bound, because buckets begin at round numbers, and most
+// sizes are round numbers.
 Cell percentile(const Histogram& histogram, double share, uint64_t last)
 {
     if (!histogram.total())
@@ -79,8 +80,8 @@ uint64_t calls(const G& g, const C& c)
     return c.settings.expands_graphs() ? g.calls() - g.graphs + g.graphs_unknown + g.graph_kernels : g.calls();
 }
 
-// By kernel, graphs and host functions have rows of their own. In text, LAUNCHES also counts these; JSON omits the key
-// there.
+// If rows are grouped by kernel, graphs and host functions have rows of their own. In these rows, LAUNCHES counts their
+// launches in text, but JSON omits the key.
 uint64_t launches(const G& g, const C& c)
 {
     if (c.settings.kernel)
@@ -288,7 +289,8 @@ void print_groups(Output& output, const LaunchGroups& groups, Context context, u
         return print_histograms(output, groups, context, wall_ns);
     context.captured = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.captured != 0; });
     context.graphs = std::ranges::any_of(groups.groups(), [](const auto& item) { return item.second.graphs != 0; });
-    // Rows of graphs and host functions lack these keys, so they are sorted by their number of calls, which text shows.
+    // Rows of graphs and host functions lack this key. So all rows are sorted by their number of calls, which text
+    // shows as LAUNCHES.
     std::string sort = context.settings.sort;
     if (sort == "launches")
         sort.clear();

@@ -14,8 +14,7 @@
 namespace gpusnoop::cudalaunch {
 
 enum class Measure : uint8_t { none, latency, grid, block, gap };
-inline constexpr std::string_view measures[] = {"latency", "grid", "block",
-                                                "gap"}; // in the order of Measure, without none
+inline constexpr std::string_view measures[] = {"latency", "grid", "block", "gap"}; // in the order of enum Measure
 
 struct Settings : LaunchSettings {
     Measure histogram_of = Measure::none;
@@ -32,7 +31,7 @@ struct Context : CallContext<Settings> {
     bool graphs = false;   // there were graph launches
 };
 
-// Prints the groups as one sorted table, or with -H as histograms.
+// Prints the groups as a sorted table or, with -H, as histograms.
 void print_groups(Output& output, const LaunchGroups& groups, Context context, uint64_t wall_ns);
 
 // Fields of the lines that -e prints.

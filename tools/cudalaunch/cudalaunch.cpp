@@ -98,7 +98,7 @@ RunPlan CudaLaunch::plan()
 std::vector<Program> CudaLaunch::programs() const
 {
     constexpr std::string_view unnamed = "names learned from lookups, and devices, are unknown";
-    // Captures and graphs are followed at the driver, whichever layer is counted.
+    // Captures and graphs are traced in the driver API, even if launches are counted in the runtime API.
     constexpr std::string_view uncaptured = "captured kernels count as launched";
     std::vector<Program> all{
         {"launch", counted(), launch_calls, follows_calls(), "", true, !follows_calls()},
@@ -109,7 +109,7 @@ std::vector<Program> CudaLaunch::programs() const
         {"follow", Layers::driver, capture_calls, true, uncaptured},
         {"life", Layers::driver, stream_calls, true, stale_streams},
     };
-    // The runtime's launches are always probed: to count them, or to learn names.
+    // Launch functions of the runtime are always probed, if not to count launches, then to learn kernel names.
     if (!settings_.runtime)
         all.push_back(
             {"mark", Layers::runtime, launch_calls, false, "no kernel names are learned from launches", false});

@@ -13,7 +13,7 @@
 namespace gpusnoop::cudamemcpy {
 
 enum class Measure : uint8_t { none, size, latency, rate };
-inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // in the order of Measure, without none
+inline constexpr std::string_view measures[] = {"size", "latency", "rate"}; // in the order of enum Measure
 
 struct Settings : CopySettings {
     Measure histogram_of = Measure::none;
@@ -24,7 +24,7 @@ struct Context : CallContext<Settings> {
     bool unsized = false;  // there were copies of unknown size
 };
 
-// Prints the groups as one sorted table, or with -H as histograms.
+// Prints the groups as a sorted table or, with -H, as histograms.
 void print_groups(Output& output, const CopyGroups& groups, Context context, uint64_t wall_ns);
 
 // Fields of the lines that -e prints.

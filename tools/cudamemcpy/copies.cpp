@@ -44,7 +44,7 @@ void CopyGroup::add(const CallDelta& delta)
     bytes += delta[COPY_BYTES];
     small += delta[COPY_SMALL];
     unsized += delta[COPY_UNSIZED];
-    // Memsets return before they are done, even those without Async in their name.
+    // Memset functions return before the memory is set, even functions without Async in their name.
     if (!(key.flags & CALL_ASYNCHRONOUS) && key.copy.direction != DIRECTION_SET)
         synchronous += delta[CALL_COUNT];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of an interval, in groups.
+// Grouped counts of an interval's copies.
 #pragma once
 
 #include "bpf/shared/probe.h"
@@ -15,12 +15,12 @@
 namespace gpusnoop {
 
 struct CopySettings : CallSettings {
-    bool direction = false; // group by direction, and so on
+    bool direction = false; // group by direction; likewise for the other members
     bool memory = false;
-    bool form = false; // synchronous or not
+    bool form = false; // group by form of the call: synchronous or asynchronous
 };
 
-// Dimensions of a group; unused ones keep their defaults.
+// Keys of a group. Keys that are not grouped by keep their defaults.
 struct CopyKey : CallKey {
     uint8_t direction = DIRECTION_UNKNOWN;
     uint8_t source = MEMORY_UNKNOWN;
@@ -32,19 +32,20 @@ struct CopyKey : CallKey {
 
 struct CopyGroup {
     WhoSeen who;
-    uint64_t copies = 0; // successful, or all if results are unknown; without captured copies
+    // Number of successful copies or, if results are unknown, of all copies. Captured copies are not included.
+    uint64_t copies = 0;
     uint64_t bytes = 0;
     uint64_t calls = 0;
-    uint64_t synchronous = 0; // copies by calls that wait for them
+    uint64_t synchronous = 0; // number of copies whose call waits for the copy to complete
     uint64_t small = 0;
-    uint64_t unsized = 0; // copies of unknown size; not in `bytes` or `small`
+    uint64_t unsized = 0; // number of copies of unknown size, which `bytes` and `small` exclude
     uint64_t captured = 0;
-    uint64_t errors = 0; // failed calls
+    uint64_t errors = 0; // number of failed calls
     uint64_t failed_bytes = 0;
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
     Histogram sizes;
-    Histogram duration; // of calls; with -H rate, the rate of copies
+    Histogram duration; // durations of calls or, with -H rate, rates of copies
 
     uint64_t sized() const { return copies - unsized; }
     void add(const CallDelta& delta);

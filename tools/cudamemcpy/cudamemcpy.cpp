@@ -81,7 +81,7 @@ std::vector<Program> CudaMemcpy::programs() const
         all.push_back({"state", Layers::both, device_calls, true, no_state});
         all.push_back({"life", Layers::driver, context_ends, true, stale_devices});
     }
-    // The return of a runtime call shows which driver calls were part of it.
+    // Return probes on runtime calls show which driver calls a runtime call has made.
     if (counted() == Layers::both && !follows_calls())
         for (const CallSet& calls : {copy_calls, batch_calls})
             all.push_back({"leave", Layers::runtime, calls, true});

@@ -28,7 +28,7 @@ std::optional<MachineLoad> parse_machine_load(std::string_view stat)
 
 std::optional<MachineLoad> machine_load()
 {
-    constexpr size_t max = 1 << 20; // the file grows with the numbers of CPUs and interrupts
+    constexpr size_t max = 1 << 20; // limit for the file, whose size depends on the number of CPUs and interrupts
     const auto text = read_text("/proc/stat", max);
     return text ? parse_machine_load(*text) : std::nullopt;
 }

@@ -8,8 +8,8 @@
 namespace gpusnoop {
 
 struct MachineLoad {
-    double running = 0; // runnable threads, without the thread that reads the file
-    double cpus = 0;    // online
+    double running = 0; // number of runnable threads, without the thread that reads the file
+    double cpus = 0;    // number of online CPUs
 };
 
 // stat: the text of /proc/stat.

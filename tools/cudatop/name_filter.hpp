@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that are shown with -n: those with a matching name, and those in which a matching thread made a call. Even
-// with -n, the kernel side reports all processes, because a matching thread may use memory that another one allocated.
+// Processes that -n shows: processes with a matching name, and processes in which a matching thread made a call. The
+// BPF programs report all processes even with -n, because a matching thread may use memory that another thread
+// allocated.
 #pragma once
 
 #include "tools/cudatop/diagnosis.hpp"
@@ -18,7 +19,7 @@ public:
     // name: empty if there is no filter.
     NameFilter(const std::string& name, Processes& processes) : name_(name), processes_(processes) {}
 
-    void mark_active(const ImageId& image) { active_.insert(image); } // a call was counted or is in flight
+    void mark_active(const ImageId& image) { active_.insert(image); } // has a counted call, or a call in flight
     void forget(const ImageId& image) { active_.erase(image); }
 
     bool includes(const ImageId& image) const

@@ -12,7 +12,7 @@ namespace gpusnoop::cudatop {
 
 void add_own_options(CommandLine& line, Settings& settings);
 
-// Checks the options against each other and sets the settings that depend on them. Throws UsageError.
+// Checks that the options can be combined, and sets the settings that depend on several options. Throws UsageError.
 void validate_options(Settings& settings, const Options& options);
 
 } // namespace gpusnoop::cudatop

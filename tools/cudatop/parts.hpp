@@ -15,7 +15,7 @@ public:
     // Sets the title of the next table or histogram.
     void title(std::string text) { title_ = std::move(text); }
     void add(DetailPart part) { parts_.push_back(std::move(part)); }
-    // Returns the parts that are not empty, and clears all.
+    // Returns the parts that are not empty, and removes all parts.
     std::vector<DetailPart> take();
 
     void begin_table(std::span<const Column> columns, uint64_t wall_ns, uint64_t interval_ns) override;

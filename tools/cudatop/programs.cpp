@@ -3,8 +3,8 @@
 
 namespace gpusnoop::cudatop {
 
-// Calls are counted at the driver API, because every runtime call ends up there. Runtime functions are probed only to
-// learn kernel names.
+// Calls are counted at the driver API, because every runtime call makes driver API calls. Runtime functions are probed
+// only to learn kernel names.
 std::vector<Program> programs(bool cheap, bool latency)
 {
     using enum Layers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF programs of cudatop: the probes of all other tools, each function once.
+// BPF programs of cudatop: the probes of all other tools, with only one probe per function.
 #pragma once
 
 #include "attach/programs.hpp"
@@ -8,7 +8,7 @@
 
 namespace gpusnoop::cudatop {
 
-// cheap: only entry probes. latency: also return probes on launches and copies.
+// cheap: use only entry probes. latency: add return probes to launches and copies.
 std::vector<Program> programs(bool cheap, bool latency);
 
 } // namespace gpusnoop::cudatop

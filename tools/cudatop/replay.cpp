@@ -30,7 +30,7 @@ namespace gpusnoop::cudatop {
 
 namespace {
 
-// A column that is not recorded under its own key. It shows the first of these keys that the recording has.
+// A column that is not recorded under its own key. The column shows the first of these keys that the recording has.
 struct ShownHeader {
     std::string_view header;
     std::vector<std::string_view> keys;
@@ -64,8 +64,8 @@ Cell cell_of(const Record::Value& value, Unit unit)
     return whole ? Cell(static_cast<uint64_t>(*number)) : Cell(*number);
 }
 
-// Marks estimates of sampled calls (~), and figures that are lower bounds because the process is older than the
-// recorded run (>=), as that run did.
+// Marks values as in the recorded run: estimates from sampled calls (~), and lower bounds because the process started
+// before that run (>=).
 Cell marked(Cell cell, const Record& record, const Column& column)
 {
     const bool at_least = record.number("live_is_lower_bound").value_or(0) != 0;
@@ -78,7 +78,7 @@ Cell marked(Cell cell, const Record& record, const Column& column)
 
 Cell cell_of(const Record& record, const Column& column)
 {
-    // Only rows by thread have this key; they show the thread's name in this column (rows/report.hpp).
+    // Only rows that are grouped by thread have this key. They show the thread's name in this column (rows/report.hpp).
     const Record::Value* const thread = column.header == "COMM" ? record.value("thread_comm") : nullptr;
     if (thread)
         return cell_of(*thread, column.unit);
@@ -96,7 +96,7 @@ int severity_of(const Record& record)
     return 0;
 }
 
-// The fields that identify a row.
+// Returns an id of the row, made from the fields that identify the row.
 std::string id_of(const Record& record)
 {
     constexpr std::string_view names[] = {"pid",       "process_start_ns", "tid",    "comm",   "container_id", "pod",
@@ -151,7 +151,7 @@ Trouble trouble_of(const Record& record)
             .rows = {}};
 }
 
-// All fields of the JSON line of a row.
+// Returns all fields of the row's JSON line, as a section of a page.
 DetailPart all_of(const Record& record)
 {
     DetailPart part{"Recorded fields", {{"FIELD", "", Unit::text}, {"VALUE", "", Unit::text}}, {}, {}};
@@ -168,7 +168,7 @@ void add_facts(Snapshot& snapshot, const Record& total)
             snapshot.facts.push_back({label, fmt::format("{:.0f}", *number), key == "lost" && *number != 0});
 }
 
-// Columns that are hidden if rows are processes, because POD/COMMAND shows the owner.
+// True for columns that are hidden if rows are processes, because POD/COMMAND shows the owner.
 bool is_owner(std::string_view header)
 {
     constexpr std::string_view owners[] = {"NAMESPACE", "POD", "CONTAINER", "CGROUP"};
@@ -208,7 +208,7 @@ Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, c
         if (by == "gpu") {
             snapshot.gpus.push_back(gpu_of(*record));
         } else if (by == "diagnosis") {
-            if (severity_of(*record)) // 0 in the line of --why that reports no problem
+            if (severity_of(*record)) // the severity is 0 in a --why line that reports no problem
                 snapshot.troubles->push_back(trouble_of(*record));
         } else if (by == "total") {
             add_facts(snapshot, *record);
@@ -244,9 +244,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int max_doublings = 6; // 64 times
+constexpr int max_doublings = 6; // at most 64 times real time
 constexpr uint64_t second_ns = 1'000'000'000, minute_ns = 60 * second_ns;
-constexpr uint64_t max_pause_ns = 10 * second_ns; // longer pauses between two moments are skipped
+constexpr uint64_t max_pause_ns = 10 * second_ns; // longer gaps between two reports are skipped
 
 // Plays a recording on the screen, in real time or faster.
 class Player {
@@ -298,7 +298,7 @@ private:
         }
     }
 
-    // Starts or stops playing, at the current moment.
+    // Starts or stops playing at the report that is shown.
     void play(bool on)
     {
         playing_ = on && !is_last();
@@ -356,7 +356,7 @@ private:
     bool playing_ = false;
     int doublings_ = 0;
     uint64_t since_ns_ = 0; // CLOCK_MONOTONIC, when playing began
-    uint64_t from_ns_ = 0;  // wall-clock time of the moment shown when playing began
+    uint64_t from_ns_ = 0;  // time of day of the report that was shown when playing began
     Loop loop_;
     Screen screen_;
 };

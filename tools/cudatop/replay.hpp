@@ -12,16 +12,17 @@
 
 namespace gpusnoop::cudatop {
 
-// The columns that the recorded rows have, in their usual order. chosen: the argument of --columns.
+// Returns the columns for which recorded rows have values, in the usual order. chosen: argument of --columns.
 std::vector<TopColumn> replayed_columns(const Moments& moments, const std::vector<std::string>& chosen, bool screen);
 
-// A moment of a recording as a snapshot, made from its JSON lines. open: id of the opened row.
+// Converts a recorded report to a snapshot. open: id of the opened row.
 Snapshot replayed(const Moment& moment, const std::vector<TopColumn>& columns, const std::string& open);
 
-// The recorded verdicts, as rows of verdict_columns().
+// Returns the recorded verdicts as rows with the columns verdict_columns().
 std::vector<Row> replayed_verdicts(const Moment& moment);
 
-// Replays options.replay from options.replay_at on. Returns the screen settings that the user changed. Throws Error.
+// Replays the recording options.replay, starting at options.replay_at. Returns the screen settings that the user
+// changed. Throws Error.
 Preferences replay(const Settings& settings, const Options& options, EndingSignals& signals);
 
 } // namespace gpusnoop::cudatop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of cudatop: rows and verdicts of an interval, for the screen, tables, JSON and --why.
+// Reports of cudatop: rows and verdicts of an interval, printed on the screen, in tables, as JSON, or with --why.
 #include "base/clock.hpp"
 #include "tools/cudatop/batch.hpp"
 #include "tools/cudatop/detail.hpp"
@@ -11,15 +11,15 @@
 
 namespace gpusnoop::cudatop {
 
-// Tracks each process that maps a driver, so that it has a row before its first traced call: it may have been waiting
-// since before tracing began. Reads its command line now, so that the report does not have to wait for it.
+// Tracks each process that maps a driver, so that the process has a row even before its first traced call, for example
+// if it is in a wait that began before tracing. Reads the command line now, so that the report is not delayed.
 void CudaTop::track_users()
 {
     for (const pid_t pid : running_->users())
         processes().command_line(processes().track(static_cast<uint32_t>(pid)));
 }
 
-// Shows a row for each process at once. The first report adds figures.
+// Shows a row for each process, before the first report provides values.
 void CudaTop::show_users()
 {
     track_users();
@@ -143,8 +143,8 @@ void CudaTop::print_why(Output& output, const Snapshot& snapshot)
                         .dropped = exited_verdicts_.dropped()});
 }
 
-// Processes that exited and are in this report. A process that called exec has not exited. With --why, the last report
-// also includes exits that have not been processed yet.
+// Returns the processes in this report that have exited. A process that called exec has not exited. With --why, the
+// last report also includes exits that have not been processed yet.
 std::set<ImageId> CudaTop::reported_exits()
 {
     std::set<ImageId> all = exited();
@@ -207,7 +207,7 @@ void CudaTop::print(Output& output, uint64_t wall_ns, uint64_t interval_ns)
         show(exited());
     if (!live_ || output.for_programs())
         print_tables(output, snapshot(exited()));
-    // The screen may show this interval again, but without the processes that are forgotten now.
+    // The screen may show this interval again, but processes that are no longer tracked must not appear.
     counted_.forget(exited());
 }
 

@@ -8,16 +8,16 @@
 namespace gpusnoop {
 namespace {
 
-// Older starts do not count. Long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
+// Starts longer ago do not count. This is long enough for a kubelet's first restarts, which are 10 s and 20 s apart.
 constexpr uint64_t history_ns = 60'000'000'000;
-// A loop has ended if nothing starts for longer than this and than twice its average pause.
+// A loop has ended if no process has started for this time, and for twice the average time between starts.
 constexpr uint64_t min_quiet_ns = 5'000'000'000;
 constexpr size_t groups_max = 4096;
 constexpr uint64_t restarts_min = 2;
 
 } // namespace
 
-// True if the parents are known and differ: the process may be another program of the same name.
+// True if the parents are known and differ. The process may then be an unrelated program of the same name.
 bool Restarts::differs(const Group& group, const Process& process)
 {
     return !process.is_contained && group.parent && process.parent && group.parent != process.parent;
@@ -120,7 +120,8 @@ std::vector<Restarts::Loop> Restarts::loops(uint64_t now_ns)
         for (const Life& life : group.lives)
             if (life.end_ns)
                 first_end_ns = std::min(first_end_ns, life.end_ns);
-        // A start counts as a restart only after an exit: the ranks of a job, which run at the same time, do not count.
+        // A start counts as a restart only if a process exited before. Otherwise, the ranks of a job, which run at the
+        // same time, would count.
         const auto restarts = static_cast<uint64_t>(
             std::ranges::count_if(group.lives, [&](const Life& life) { return life.start_ns > first_end_ns; }));
         if (restarts < restarts_min)

@@ -19,25 +19,25 @@ class Restarts {
 public:
     // Times are CLOCK_BOOTTIME.
     struct Process {
-        Verdict identity; // the process, its name and its owner
+        Verdict identity; // only process, name and owner are set
         uint64_t start_ns = 0;
-        std::string place{};       // its container, pod, job, service or cgroup
-        bool is_contained = false; // in a container or pod, where a restarted process may have another parent
-        uint32_t parent = 0;       // pid; 0: unknown
+        std::string place{};       // the process's container, pod, job, service or cgroup
+        bool is_contained = false; // true in a container or pod, where a restarted process may have another parent
+        uint32_t parent = 0;       // pid of the parent; 0: unknown
     };
     struct Loop {
-        Verdict newest; // the newest process: identity, name, owner, `exited` and `group`
+        Verdict newest; // the newest process; only process, name, owner, `exited` and `group` are set
         uint64_t starts = 0;
-        double seconds = 0;       // since the first start
+        double seconds = 0;       // time since the first start
         std::string last_error{}; // empty: none
-        std::string next{};       // the command to type for that error
+        std::string next{};       // the command to type next for that error
     };
 
     void started(const Process& process);
     void ended(uint32_t pid, uint64_t now_ns);
-    // Calls of the process, which is running or has just exited, fail.
+    // Reports that calls of the process fail. The process is running or has just exited.
     void failed(const ImageId& image, std::string error, std::string next);
-    // Id of the group of processes that may be restarts of each other; 0: unknown.
+    // Id of the process's group, whose processes may be restarts of each other; 0: unknown.
     uint64_t group_of(const ImageId& image) const;
 
     // Forgets processes that started too long ago, then returns the loops that have not ended.
@@ -47,14 +47,14 @@ private:
     struct Life {
         ImageId image;
         uint64_t start_ns = 0;
-        uint64_t end_ns = 0; // 0: running
+        uint64_t end_ns = 0; // 0 if the process is running
         std::string error{}; // words of the verdict on its failed calls; empty: none
         std::string next{};  // the command to type for that error
     };
     using Key = std::pair<std::string, std::string>; // name and place
     struct Group {
-        std::deque<Life> lives; // in order of start
-        Verdict newest;         // process, name and owner of the newest one
+        std::deque<Life> lives; // in the order in which they started
+        Verdict newest;         // the newest process; only process, name and owner are set
         Key key;
         uint32_t parent = 0;
     };

@@ -30,7 +30,8 @@ OnGpus gpus_of(const Key& key, const Group& group, const Context& context)
             return {};
         return {own ? GpuSource::context : idle ? GpuSource::nvml : on.source, {key.gpu}, {}};
     }
-    // A row with only some calls of its process. Unless the process is on exactly one GPU, use the GPUs of these calls.
+    // The row has only some of its process's calls. Unless the process is on exactly one GPU, use the GPUs of these
+    // calls.
     if (!rows.of_processes() && !group.devices.empty() && on.gpus.size() != 1)
         return {GpuSource::context, group.devices, {}};
     return on;

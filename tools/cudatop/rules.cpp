@@ -16,7 +16,7 @@ namespace {
 
 using Found = std::optional<Finding>;
 
-// A rate over a shorter time than this may be a burst.
+// A rate that is measured over a shorter time may be a burst.
 constexpr double min_rate_seconds = 0.9;
 
 double percent(uint64_t part, uint64_t whole)
@@ -206,7 +206,7 @@ Found starves(const Signs& signs)
     return Finding{signs.starving_percent >= warning_percent ? Severity::warning : Severity::note, std::move(words)};
 }
 
-// Needs NVML, because a GPU may have queued work while the host thread sleeps.
+// Needs NVML, because a GPU may have queued work even while the host thread sleeps.
 Found idles(const Signs& signs)
 {
     constexpr double min_seconds = 2.8, min_launches_per_second = 10, min_off_cpu_percent = 60, max_gpu_percent = 20;
@@ -286,7 +286,7 @@ Found restarts(const Signs& signs)
                                last_error.empty() ? "" : "; last error: " + last_error)};
 }
 
-// In the order in which verdicts of equal severity are shown.
+// Verdicts of equal severity are shown in the order of this table.
 constexpr Rule table[] = {
     {"xid", "the driver reported a GPU error (Xid) for the process", "nvioctl --xid", gpu_error, true},
     {"hangs",

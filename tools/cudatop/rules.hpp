@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of diagnosis rules, which turn the signs of a process into verdicts. Rules see the host side only, not the
-// work on a GPU.
+// Table of diagnosis rules, which turn the signs of a process into verdicts. Rules know what happens on the host, but
+// not what a GPU does.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -15,12 +15,12 @@
 
 namespace gpusnoop {
 
-// The higher, the worse.
+// In ascending order.
 enum class Severity : uint8_t {
     none,
     note,    // worth knowing
     warning, // wastes time or memory
-    alarm,   // does not work
+    alarm,   // the process does not work
 };
 
 std::string_view severity_name(Severity severity); // "alarm"
@@ -36,8 +36,8 @@ struct Rule {
     std::string_view about; // the condition, in words
     std::string_view next;  // the command to type next, with PID for the process
     std::optional<Finding> (*check)(const Signs&);
-    bool error = false;    // reports failed calls, which may be why a process exits
-    bool of_group = false; // is about several processes, and remains when they exit
+    bool error = false;    // the rule reports failed calls, which may be why a process exits
+    bool of_group = false; // the rule is about several processes; its verdict remains when they exit
 };
 
 std::span<const Rule> rules();
@@ -45,17 +45,17 @@ std::span<const Rule> rules();
 // True if there are many launches, and most are too small to fill a GPU.
 bool are_small(uint64_t small_grids, uint64_t grids, double seconds);
 
-// True if copies are many and small. Only then is the calling function looked up.
+// True if there are many copies and most are small. The calling function is looked up only if this is true.
 bool copies_are_small(const Signs& signs);
 
-// Rules see the counts of this last period, or of the last interval if that is longer.
+// Rules use the counts of the last five seconds, or of the last interval if that is longer.
 inline constexpr double window_seconds = 5;
 
 // A rule that fired, and the process that it is about.
 struct Verdict {
     ImageId process;
-    std::string name;  // of the process
-    std::string owner; // its pod or container; empty: none
+    std::string name;  // name of the process
+    std::string owner; // pod or container of the process; empty if it has none
     std::string pod_namespace, pod, container;
     uint32_t tid = 0; // the thread that the verdict is about; 0: the whole process
     const Rule* rule = nullptr;
@@ -65,7 +65,7 @@ struct Verdict {
     int32_t stack = -1; // id of the call stack, as in call_key; negative: unknown
     uint64_t caller = 0;
     bool exited = false; // the process has exited
-    uint64_t group = 0;  // shared by processes that may restart each other; 0: unknown
+    uint64_t group = 0;  // id of a group of processes that may be restarts of each other; 0: unknown
 };
 
 // Order of verdicts: the worst first, then in the order of the rules, then by name.

@@ -18,10 +18,10 @@ std::string send_signal(const RowProcess& process, const std::string& name, int 
 {
     const auto pid = static_cast<pid_t>(process.pid);
     const std::string_view signal = number == SIGKILL ? "SIGKILL" : "SIGTERM";
-    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // Linux 5.3; glibc has it from 2.36 on
+    const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); // Linux 5.3; glibc 2.36
     if (!pidfd && errno != ESRCH)
         return fmt::format("cannot send {} to {}: {}", signal, name, errno_text(errno));
-    // Checked after pidfd_open(), because the pid may have been reused before.
+    // This check comes after pidfd_open(), because the pid may have been reused before that call.
     if (!pidfd || start_time_ns(pid) != to_clock_tick(process.start_ns) || !running_thread(pid))
         return fmt::format("{} not sent: {} has exited", signal, name);
     if (::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0) == 0)

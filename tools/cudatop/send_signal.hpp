@@ -8,7 +8,7 @@
 
 namespace gpusnoop::cudatop {
 
-// Returns the result, as a sentence. name: the process as the user saw it.
+// Returns the result as a sentence. name: name of the process as shown to the user.
 std::string send_signal(const RowProcess& process, const std::string& name, int number);
 
 } // namespace gpusnoop::cudatop

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampled call stacks, counted; and the upkeep of the kernel's stack table.
+// Counts of sampled call stacks, and cleanup of the kernel's stack table.
 #pragma once
 
 #include "base/clock.hpp"
@@ -16,14 +16,14 @@
 
 namespace gpusnoop::cudatop {
 
-// The kernel's stack table, which has a limited size and keeps a stack until it is deleted. A stack that appears again
-// gets the same id.
+// The kernel's stack table. Its size is limited, and a stack stays in the table until it is deleted. A stack that
+// occurs again has the same id.
 class StackTable {
 public:
     explicit StackTable(int map_fd) : map_fd_(map_fd) {}
 
-    bool due(); // true every 30 s
-    // Deletes all stacks except these. stacks: ids, as in call_key.
+    bool due(); // true once every 30 s, when keep() should be called
+    // Deletes all stacks except the stacks with these ids (as in call_key).
     void keep(const std::set<int32_t>& stacks) const;
 
 private:
@@ -38,7 +38,8 @@ public:
     void add(std::span<const CallDelta> calls);
     bool empty() const { return counts_.empty(); }
 
-    // calls: name of the calls in the title, such as "launches". Equal stacks are one row, even of different processes.
+    // Equal stacks are one row, even if they are from different processes. calls: name of the calls, such as
+    // "launches", for the title.
     DetailPart part(std::string_view calls, std::string_view title, const Frames& frames) const;
 
 private:

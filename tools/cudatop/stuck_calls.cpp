@@ -14,14 +14,16 @@ constexpr uint64_t second_ns = 1'000'000'000;
 constexpr uint64_t tick_ns = second_ns * 9 / 10; // inspections are a second apart, with some timer jitter
 constexpr uint64_t confirmed_ns = 2 * tick_ns;
 constexpr uint64_t max_pause_ns = 16 * second_ns;
-// A running thread's registers and stack are not read at the same moment, so a single empty answer may be wrong.
+// While a thread runs, its registers and stack cannot be read at the same moment, so a single empty answer may be
+// wrong.
 constexpr unsigned empty_answers_max = 3;
 constexpr size_t processes_max = 1024;
 constexpr size_t threads_max = 1024; // per process
-// Limits inspections to a twentieth of the time, because each iterates over all threads of the machine.
+// After an inspection, pauses for this many times its duration, because an inspection iterates over all threads of the
+// machine.
 constexpr uint64_t pause_factor = 20;
 
-// Slow calls that no tool counts.
+// Slow functions whose calls no tool counts.
 constexpr std::array<std::string_view, 9> uncounted = {
     "cuModuleLoad",      "cuModuleLoadData",      "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuModuleUnload",
     "cuLibraryLoadData", "cuLibraryLoadFromFile", "cuLibraryUnload",    "cuLinkComplete",
@@ -37,7 +39,8 @@ std::vector<StuckThreads::Function> functions_of(std::span<const Probe> probes, 
     return functions;
 }
 
-// Symbols of the driver API and of HIP, which has no separate runtime layer; empty for other probes.
+// Symbols of the probes on the driver API and on HIP, which has no separate runtime layer. For other probes, the symbol
+// is empty.
 std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 {
     std::vector<std::string_view> symbols;
@@ -94,7 +97,7 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
         } else if (thread.is_known && thread.call.probe) {
             thread.seen_ns = now_ns;
         } else if (!thread.is_known) {
-            is_active = true; // until the thread moves or an answer arrives
+            is_active = true; // no pause until the thread moves or an answer arrives
         }
         is_active |= thread.call.probe != 0;
     }
@@ -103,8 +106,8 @@ void StuckThreads::inspected(pid_t pid, std::span<const PendingCallsQuestion::Th
     process.next_ns = now_ns + process.pause_ns;
 }
 
-// True if a helper should search the stack of the thread. A thread that has made counted calls is searched once it
-// stops making them; another thread is searched while it is new, and when it does not move.
+// True if a helper should inspect the thread's stack. If the thread has made counted calls, it is inspected when it
+// stops making them. Any other thread is inspected while it is new, and whenever it does not move.
 bool StuckThreads::is_candidate(const Thread& thread, uint64_t now_ns)
 {
     const bool is_unmoved = now_ns - thread.unmoved_since_ns >= tick_ns;
@@ -136,7 +139,7 @@ void StuckThreads::answered(pid_t pid, std::span<const uint32_t> tids, std::span
     for (size_t i = 0; i < tids.size(); i++) {
         const auto item = known->second.threads.find(tids[i]);
         if (item == known->second.threads.end() || !item->second.asked_ns)
-            continue; // the thread has made a call since the question
+            continue; // the thread has made a call since the request
         Thread& thread = item->second;
         const bool is_unmoved = thread.asked_since_ns == thread.unmoved_since_ns;
         thread.is_known = is_unmoved;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver API calls, other than waits, that do not return. To keep launches cheap, no probe measures them. Instead, a
-// helper inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded rate. A call counts
-// as stuck if two inspections, some time apart, find the thread in it with the same callers, and these were not two
-// calls: the thread has not moved in between, or a second call would have been counted.
+// Driver API calls, other than waits, that do not return. To keep launches cheap, no probe measures these calls.
+// Instead, a helper process inspects the stacks of threads that make no calls (code/pending_calls.hpp), at a bounded
+// rate. A call is stuck if two inspections, some time apart, find it on the thread's stack with the same callers, and
+// it cannot have returned in between: either the thread has not moved, or another call of the function would have been
+// counted.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -28,28 +29,28 @@ namespace gpusnoop {
 struct StuckCall {
     ImageId image{};
     uint32_t tid = 0;
-    double seconds = 0; // lower bound
+    double seconds = 0; // lower bound of the duration so far
     std::string function{};
-    int32_t stack = -1; // id, as in call_key
+    int32_t stack = -1; // id of the call stack, as in call_key
     uint64_t caller = 0;
 };
 
-// Decides which threads to inspect, and evaluates the answers. Times are CLOCK_MONOTONIC.
+// Decides which threads to inspect, and evaluates the results. Times are CLOCK_MONOTONIC.
 class StuckThreads {
 public:
     struct Function {
-        bool is_wait = false;    // tracked elsewhere (tools/cudasync/)
-        bool is_counted = false; // its calls are counted by thread
+        bool is_wait = false;    // the function waits; waits are tracked elsewhere (tools/cudasync/)
+        bool is_counted = false; // calls of the function are counted by thread
     };
     explicit StuckThreads(std::vector<Function> functions) : functions_(std::move(functions)) {}
 
-    // The thread made a counted call, or is in a wait.
+    // Reports that the thread made a counted call, or is in a wait.
     void called(pid_t pid, uint32_t tid, uint64_t now_ns);
-    // Processes to inspect now.
+    // Returns the processes to inspect now.
     std::set<pid_t> due(const std::vector<pid_t>& users, uint64_t now_ns);
-    // threads: the registers of all threads of the process.
+    // Reports the registers of all threads of the process.
     void inspected(pid_t pid, std::span<const PendingCallsQuestion::Thread> threads, uint64_t now_ns);
-    // The threads whose stacks a helper should search. Only the answer to the last question is used.
+    // Returns the threads whose stacks a helper process should inspect. Only the answer to the last question is used.
     PendingCallsQuestion question(pid_t pid, uint64_t now_ns);
     void answered(pid_t pid, std::span<const uint32_t> tids, std::span<const PendingCall> calls);
     void forget(pid_t pid) { processes_.erase(pid); }
@@ -66,17 +67,17 @@ private:
     struct Thread {
         PendingCallsQuestion::Thread registers;
         uint64_t unmoved_since_ns = 0;      // when the registers last changed
-        uint64_t called_ns = 0;             // last counted call; 0: none yet
-        uint64_t asked_ns = 0;              // last question about this thread
-        uint64_t asked_since_ns = 0;        // unmoved_since_ns at that question
-        bool is_known = false;              // a helper has answered for these registers
-        PendingCall call;                   // found by the last answer; probe 0: none
+        uint64_t called_ns = 0;             // time of the last counted call; 0: none yet
+        uint64_t asked_ns = 0;              // time of the last question about this thread
+        uint64_t asked_since_ns = 0;        // value of unmoved_since_ns at that question
+        bool is_known = false;              // the current registers are those of the last answer
+        PendingCall call;                   // call found by the last answer; probe 0: none
         uint64_t found_ns = 0, seen_ns = 0; // when the thread was first and last found in this call
-        unsigned empty_answers = 0;         // consecutive answers without a call
+        unsigned empty_answers = 0;         // number of consecutive answers without a call
     };
     struct Process {
         std::map<uint32_t, Thread> threads;
-        uint64_t next_ns = 0, pause_ns = 0; // time of the next inspection; pause between two
+        uint64_t next_ns = 0, pause_ns = 0; // time of the next inspection; pause between inspections
         bool called = false;                // a thread made a call since the last inspection
     };
 
@@ -88,14 +89,14 @@ private:
 
 class StuckCalls {
 public:
-    // probes: in the order of their numbers in call keys. counted: calls that are counted by thread. options: only the
+    // probes: ordered by their numbers in call keys. counted: calls that are counted by thread. options: only the
     // thread filters are used.
     StuckCalls(std::span<const Probe> probes, const CallSet& counted, const Options& options,
                ThreadRegisters& registers, UnwoundStacks& stacks);
 
-    // Call this once a second. users: processes that have mapped a driver.
+    // Must be called once a second. users: processes that have mapped a driver.
     void inspect(const std::vector<pid_t>& users);
-    // The stuck calls at the end of an interval. calls, waits: of the interval.
+    // Returns the calls that are stuck at the end of an interval. calls, waits: the interval's calls and waits.
     std::vector<StuckCall> of_interval(std::span<const CallDelta> calls, std::span<const Waiting::Part> waits,
                                        Processes& processes);
     void forget(pid_t pid) { threads_.forget(pid); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool and its state from report to report. Start and events are in cudatop.cpp, reports in report.cpp.
+// The tool and its state between reports. cudatop.cpp implements start-up and events, report.cpp the reports.
 #pragma once
 
 #include "gpu/command_layouts.hpp"
@@ -97,15 +97,15 @@ private:
     std::optional<NvmlFigures> figures_;
     std::optional<ProcessGpus> gpus_;
     std::optional<Held> held_gpus_;
-    uint64_t began_ns_ = 0; // CLOCK_MONOTONIC
+    uint64_t began_ns_ = 0; // start of tracing, CLOCK_MONOTONIC
     std::optional<Diagnosis> diagnosis_;
     std::optional<Suspensions> suspensions_;
-    ExitedVerdicts exited_verdicts_; // with --why
+    ExitedVerdicts exited_verdicts_; // used with --why
     std::optional<Head> head_;
-    Counted counted_;                     // in the last interval
-    std::optional<KeptPreferences> kept_; // with a screen
-    std::optional<Live> live_;            // with a screen
-    Metrics* metrics_ = nullptr;          // if the output is metrics
+    Counted counted_;                     // calls and waits of the last interval
+    std::optional<KeptPreferences> kept_; // set if there is a screen
+    std::optional<Live> live_;            // set if there is a screen
+    Metrics* metrics_ = nullptr;          // set if the output is metrics
     std::string open_;                    // id of the opened row
     std::optional<Within> within_;
     SinceOpened since_opened_;

@@ -62,7 +62,7 @@ void begin_table(Output& output, uint64_t wall_ns, double seconds)
 
 const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& group)
 {
-    const auto& all = diagnosis.verdicts(); // the worst first
+    const auto& all = diagnosis.verdicts(); // worst first
     const auto found = std::ranges::find_if(all, [&](const Verdict& verdict) { return is_about(verdict, key, group); });
     return found == all.end() ? nullptr : &*found;
 }
@@ -72,7 +72,7 @@ std::span<const Column> verdict_columns()
     return columns_of_verdicts;
 }
 
-// The column whose history is shown for a verdict of this rule.
+// Key of the column whose history is shown for a verdict of this rule.
 std::string_view column_of(const Rule& rule)
 {
     static constexpr std::pair<std::string_view, std::string_view> columns[] = {
@@ -131,7 +131,7 @@ void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& s
         begin_table(*to, snapshot.wall_ns, seconds);
         for (const WhyLine& line : lines) {
             std::vector<std::string> below = line.frames;
-            if (to == output.for_people()) { // programs read owner and command from their JSON keys
+            if (to == output.for_people()) { // only for people; JSON has keys for owner and command
                 for (std::string& frame : below)
                     frame.insert(0, "  ");
                 if (!line.verdict.owner.empty())
@@ -174,7 +174,7 @@ void ExitedVerdicts::add(std::span<const Verdict* const> verdicts, const Frames&
         lines_.pop_front();
 }
 
-// Keeps only the last line per rule and restart loop.
+// Keeps only the last line of each rule and restart loop.
 void ExitedVerdicts::fold()
 {
     std::set<std::pair<uint64_t, const Rule*>> seen;

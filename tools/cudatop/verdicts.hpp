@@ -19,15 +19,15 @@
 
 namespace gpusnoop::cudatop {
 
-// The worst verdict on processes or threads of a row; null: none.
+// Returns the worst verdict on processes or threads of a row; null if there is none.
 const Verdict* worst(const Diagnosis& diagnosis, const Key& key, const Group& group);
 
-// rows: the groups that are rows of the snapshot.
+// Adds verdicts to the snapshot. rows: groups that are rows of the snapshot.
 void add_verdicts(Snapshot& snapshot, std::span<const Verdict* const> verdicts, const std::map<Key, Group>& rows);
 
 std::span<const Column> verdict_columns();
 
-// Verdicts of an interval. Prints nothing if there are none.
+// Prints the verdicts of an interval, or nothing if there are none.
 void print_verdicts(Output& output, std::span<const Verdict* const> verdicts, const Snapshot& snapshot);
 void print_verdicts(Output& output, std::span<const Row> rows, const Snapshot& snapshot);
 
@@ -36,10 +36,10 @@ struct WhyLine {
     std::vector<std::string> frames; // innermost first
 };
 struct Watched {
-    size_t processes = 0; // including exited ones
+    size_t processes = 0; // number of processes, including exited ones
     size_t exited = 0;
     double seconds = 0;
-    uint64_t dropped = 0; // verdicts on exited processes
+    uint64_t dropped = 0; // number of dropped verdicts on exited processes
 };
 // Prints each verdict with its owner and the command to type next. Without verdicts, reports that there is no problem.
 void print_why(Output& output, std::span<const WhyLine> lines, const Snapshot& snapshot, const Watched& watched);
@@ -49,13 +49,13 @@ class ExitedVerdicts {
 public:
     using Frames = std::function<std::vector<std::string>(const Verdict&)>;
 
-    // Verdicts of an interval that is not the last one.
+    // Adds the verdicts of an interval. Not used for the last interval.
     void add(std::span<const Verdict* const> verdicts, const Frames& frames);
-    // All verdicts, the worst first. A restart loop is represented by its newest process.
+    // Returns all verdicts, worst first. A restart loop is represented by its newest process.
     std::vector<WhyLine> with(std::span<const Verdict* const> of_last_interval, const Frames& frames);
-    uint64_t dropped() const { return dropped_; } // number of verdicts beyond the limit
+    uint64_t dropped() const { return dropped_; } // number of verdicts dropped because a limit was reached
 
-    // A process exited, and was forgotten.
+    // Reports that a process exited and is no longer tracked.
     void forgot_process() { processes_++; }
     size_t processes() const { return processes_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of processes within one row of another list, such as a pod or a GPU.
+// List of the processes in one row of another list. Such a row is, for example, a pod or a GPU.
 #pragma once
 
 #include "tools/cudatop/columns.hpp"
@@ -24,9 +24,9 @@ public:
         settings.by = by_;
     }
 
-    const View& rows() const { return rows_; } // of the other list
-    // groups: the rows of the other list in an interval. A process that was once in the row stays in this list, because
-    // its GPU may be known only while it makes calls.
+    const View& rows() const { return rows_; } // grouping of the other list
+    // Adds the processes that are in the row now. A process stays in this list even if it is no longer in the row,
+    // because its GPU may be known only while the process makes calls. groups: rows of the other list in an interval.
     void update(const std::map<Key, Group>& groups);
     bool has(const Group& process) const;
 
