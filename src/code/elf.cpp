@@ -20,10 +20,10 @@ namespace gpusnoop {
 
 namespace {
 
-// Limits on the allocations and scans that a hostile file can cause, far above the sizes in the largest CUDA libraries.
-// A table that exceeds its limit is treated as absent.
+// Limits on allocations and scans, against hostile files. They are far above the sizes in the largest CUDA libraries. A
+// table that exceeds its limit is treated as absent.
 constexpr uint64_t max_table_symbols = 8 << 20;
-constexpr uint64_t max_symtab_strings = 512 << 20; // large C++ programs with debug information come close
+constexpr uint64_t max_symtab_strings = 512 << 20; // bytes; large C++ programs with debug information come close
 constexpr uint64_t max_other_section = 64 << 20;
 constexpr size_t max_segments = 256;
 constexpr size_t max_name = 64 << 10;
@@ -35,7 +35,7 @@ bool fits(uint64_t offset, uint64_t size, uint64_t whole)
     return offset <= whole && size <= whole - offset;
 }
 
-// Reads [offset, offset + size), up to the end of the file. Throws Error on a read error.
+// Reads size bytes at offset, or fewer if the file ends before. Throws Error if reading fails.
 size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
 {
     size_t done = 0;
@@ -52,7 +52,7 @@ size_t read_at(const Fd& file, uint64_t offset, void* to, size_t size)
     return done;
 }
 
-// Checks the counts in the header, because libelf will allocate tables of these sizes.
+// Checks the header. The counts are checked because libelf will allocate tables of these sizes.
 void check_header(const Fd& file, uint64_t file_size)
 {
     static const std::string hint = fmt::format("only 64-bit {} programs and libraries can be traced", host_elf.name);
@@ -72,8 +72,8 @@ void check_header(const Fd& file, uint64_t file_size)
         throw Error("ELF file for another machine (number " + std::to_string(header.e_machine) + ")", hint);
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
         throw Error("ELF file is neither a program nor a shared library");
-    // Linkers never write the extended forms (PN_XNUM; e_shnum 0 with the count elsewhere), whose counts are not
-    // limited.
+    // Rejects the extended forms (PN_XNUM, or e_shnum 0 with the count stored elsewhere), in which counts are not
+    // limited. Linkers never write them.
     if (header.e_phnum > max_segments || (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) ||
         (header.e_shoff != 0 && (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr))))
         throw Error("malformed ELF file (header tables)");
@@ -82,8 +82,8 @@ void check_header(const Fd& file, uint64_t file_size)
         throw Error("truncated ELF file");
 }
 
-// A section as an array. libelf reads it at the first call and keeps it until elf_end(). The file has the host's byte
-// order and word size, so the bytes are used unchanged; malloc() has aligned them.
+// Returns a section as an array. libelf reads the section at the first call and keeps it until elf_end(). The bytes are
+// used without conversion, because the file has the host's byte order and word size. malloc() has aligned them.
 template<typename T>
 std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
 {
@@ -94,7 +94,7 @@ std::span<const T> entries(Elf_Scn* section, uint64_t max_size)
     return {static_cast<const T*>(data->d_buf), data->d_size / sizeof(T)};
 }
 
-// The text from offset up to a zero byte or `stop`; empty if neither follows within max bytes.
+// Returns the text from offset up to a zero byte or `stop`. Empty if neither follows within max bytes.
 std::string_view string_at(std::string_view table, uint64_t offset, size_t max = max_name, char stop = '\0')
 {
     if (offset >= table.size())
@@ -108,14 +108,14 @@ struct SymbolTable {
     std::span<const Elf64_Sym> symbols;
     std::string_view strings;
 
-    // Name without "@VERSION", which linkers keep in .symtab; empty if longer than max.
+    // Returns the name without "@VERSION", which linkers append in .symtab. Empty if the name is longer than max.
     std::string_view name(const Elf64_Sym& symbol, size_t max) const
     {
         return string_at(strings, symbol.st_name, max, '@');
     }
 };
 
-// Sort key of a symbol. The first symbol at an address is the one to show.
+// Sort key of a symbol. The first symbol in sort order at an address is shown.
 struct Located {
     uint64_t address;
     uint32_t rank; // symbol_rank(), plus dynamic_rank for .dynsym
@@ -126,7 +126,7 @@ struct Located {
         return std::tie(address, rank, symbol) < std::tie(other.address, other.rank, other.symbol);
     }
 };
-constexpr uint32_t dynamic_rank = 16; // prefers .symtab
+constexpr uint32_t dynamic_rank = 16; // makes symbols of .symtab come first
 
 struct End {
     void operator()(::Elf* elf) const { elf_end(elf); }
@@ -152,7 +152,7 @@ struct Elf::Impl {
 
     explicit Impl(Fd fd);
 
-    // The first matching section. Linkers write at most one of each type that is needed here.
+    // Returns the first matching section. Linkers write at most one section of each type that is searched for here.
     template<typename Predicate>
     Elf_Scn* find_section(Predicate matches) const
     {
@@ -193,9 +193,9 @@ struct Elf::Impl {
         return nullptr;
     }
 
-    // self: the owner of this object.
+    // self: the Elf that owns this object.
     const SymbolTable& table(const Elf& self, bool dynamic);
-    // For files without section headers; empty for others.
+    // Returns the symbols of a file without section headers. Empty for other files.
     const DynamicSymbols& symbols_without_sections(const Elf& self);
     const std::vector<Located>& locations(const Elf& self);
     Symbol symbol(const Elf64_Sym& s, std::string_view name) const;
@@ -211,14 +211,15 @@ Elf::Impl::Impl(Fd fd) : file(std::move(fd))
     file_size = static_cast<uint64_t>(status.st_size);
     check_header(file, file_size);
 
-    // Not ELF_C_READ_MMAP: if the owner truncates the file, accessing the mapping raises SIGBUS.
+    // ELF_C_READ_MMAP is not used, because access to the mapping would raise SIGBUS after another process has truncated
+    // the file.
     elf_version(EV_CURRENT);
     elf.reset(elf_begin(file.get(), ELF_C_READ, nullptr));
     size_t segment_count = 0;
     size_t section_count = 0;
     const bool counted = elf_kind(elf.get()) == ELF_K_ELF && elf_getphdrnum(elf.get(), &segment_count) == 0 &&
                          elf_getshdrnum(elf.get(), &section_count) == 0;
-    // Check the counts again, since the owner may have changed the file after check_header().
+    // Check the counts again, because the file may have changed since check_header().
     if (!counted || segment_count > max_segments || section_count > UINT16_MAX)
         throw Error("malformed ELF file (header tables)");
     if (const Elf64_Phdr* first = elf64_getphdr(elf.get()))
@@ -343,8 +344,7 @@ std::vector<Symbol> Elf::functions(std::span<const std::string_view> names) cons
     for (const bool dynamic : {true, false}) {
         const SymbolTable& table = impl_->table(*this, dynamic);
         for (size_t i = 1; i < table.symbols.size() && found.size() < max_found; i++) {
-            // Skips undefined symbols, because an imported function whose address is taken has the address of its PLT
-            // entry.
+            // Skips undefined symbols: the symbol of an imported function may have an address, that of the PLT entry.
             const Elf64_Sym& s = table.symbols[i];
             if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || s.st_shndx == SHN_UNDEF)
                 continue;

@@ -20,13 +20,13 @@ struct Symbol {
     std::string name;     // without "@VERSION"
     uint64_t address = 0; // st_value: ELF virtual address
     uint64_t size = 0;
-    uint64_t file_offset = 0; // derived from the program headers
-    bool function = false;    // true: FUNC; false: OBJECT. IFUNC symbols are skipped
+    uint64_t file_offset = 0; // computed from the program headers
+    bool function = false;    // true for FUNC, false for OBJECT; IFUNC symbols are skipped
 };
 
-// Rank of a symbol among those with the same address; the symbol with the lowest rank is shown. Functions come before
-// objects, symbols with a size before those without (assembly labels), and global names before weak ones (aliases)
-// before local ones.
+// Rank of a symbol. Among symbols with the same address, the one with the lowest rank is shown. Functions rank before
+// objects; next, symbols with a size before symbols without a size (assembly labels); next, global symbols before weak
+// symbols (aliases) before local symbols.
 unsigned symbol_rank(const Elf64_Sym& symbol);
 
 // A range of the file and its ELF virtual address.
@@ -38,7 +38,7 @@ struct Part {
 
 class Elf {
 public:
-    // Throws Error if it is not a 64-bit ELF file for the host's architecture, or is truncated or malformed.
+    // Throws Error if the file is not a 64-bit ELF file for the host's architecture, or is truncated or malformed.
     explicit Elf(Fd file);
     ~Elf();
     Elf(const Elf&) = delete;
@@ -50,24 +50,23 @@ public:
     std::string build_id() const; // lower-case hex, or empty
     bool has_section(std::string_view name) const;
 
-    // Defined FUNC symbols with exactly these names in .dynsym and .symtab, with any binding and visibility, if they
-    // lie in an executable segment. One entry per name and file offset.
+    // Returns the defined FUNC symbols in .dynsym and .symtab that have exactly one of these names, any binding and
+    // visibility, and lie in an executable segment. One entry per name and file offset.
     std::vector<Symbol> functions(std::span<const std::string_view> names) const;
 
-    // Address range of the exported OBJECT symbol with this name; nullopt if there is none.
+    // Returns the range of the exported OBJECT symbol with this name. nullopt if there is none.
     std::optional<Part> object(std::string_view name) const;
 
-    // Address range of a section; nullopt if there is none.
+    // Returns the range of a section. nullopt if there is none.
     std::optional<Part> section(std::string_view name) const;
 
-    // The FUNC or OBJECT symbol that starts exactly at this virtual address. Symbols of .symtab are preferred to those
-    // of .dynsym.
+    // Returns the FUNC or OBJECT symbol that starts exactly at this virtual address. Prefers .symtab to .dynsym.
     std::optional<Symbol> symbol_at(uint64_t address) const;
 
-    // File offset of a virtual address; nullopt if the file has no byte for it.
+    // Returns the file offset of a virtual address. nullopt if the file does not contain that byte.
     std::optional<uint64_t> offset_of(uint64_t address) const;
 
-    // Reads up to max bytes at this offset; fewer at the end of the file.
+    // Reads max bytes at this offset, or fewer if the file ends before.
     std::vector<uint8_t> bytes(uint64_t file_offset, size_t max) const;
 
     // Reads into `to`; returns the number of bytes read.
@@ -76,11 +75,11 @@ public:
     uint64_t file_size() const;
     void* handle() const; // libelf's ::Elf*, for libdw
 
-    // Program headers. PT_LOAD segments are verified to lie within the file; addresses and other headers are not
-    // checked.
+    // Returns the program headers. PT_LOAD segments are guaranteed to lie within the file. Addresses and other headers
+    // are not checked.
     std::span<const Elf64_Phdr> segments() const;
 
-    // Executable sections, or executable segments if there are no sections.
+    // Returns the executable sections, or the executable segments if there are no sections.
     std::vector<Part> code() const;
 
 private:

@@ -14,9 +14,9 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t block_size = 4096;
-constexpr size_t blocks_max = 512;             // per file; limited because hundreds of files may be open
-constexpr uint64_t dynamic_max = 4096;         // entries; real files have about thirty
-constexpr uint64_t relocations_max = 16 << 20; // cuBLASLt 13.0 has 375,000
+constexpr size_t blocks_max = 512;             // cached blocks per file; limited because hundreds of files may be open
+constexpr uint64_t dynamic_max = 4096;         // maximum entries; real files have about thirty
+constexpr uint64_t relocations_max = 16 << 20; // maximum entries; cuBLASLt 13.0 has 375,000
 constexpr size_t found_max = 64;
 
 } // namespace
@@ -70,7 +70,7 @@ size_t ElfImage::read(uint64_t address, std::span<uint8_t> to) const
             const std::vector<uint8_t>& from = block(offset / block_size);
             const uint64_t start = offset % block_size;
             if (start >= from.size())
-                return done; // the file has been truncated meanwhile
+                return done; // the file has been truncated in the meantime
             const uint64_t part = std::min(size - done, from.size() - start);
             std::copy_n(from.begin() + static_cast<ptrdiff_t>(start), part, to.begin() + static_cast<ptrdiff_t>(done));
             done += part;
@@ -136,7 +136,7 @@ std::vector<std::vector<uint64_t>> ElfImage::slots(std::span<const std::string_v
             return;
         for (size_t i = 0; i < names.size(); i++) {
             char name[64]{};
-            const size_t size = std::min(names[i].size() + 1, sizeof(name)); // with the terminating zero
+            const size_t size = std::min(names[i].size() + 1, sizeof(name)); // includes the terminating zero
             if (read(*strings + s.st_name, {reinterpret_cast<uint8_t*>(name), size}) == size &&
                 std::string_view(name, size - 1) == names[i] && name[size - 1] == '\0' && found[i].size() < found_max)
                 found[i].push_back(r.r_offset);
@@ -150,7 +150,8 @@ std::unordered_map<uint64_t, uint64_t> ElfImage::pointers(std::span<const uint64
     std::unordered_map<uint64_t, uint64_t> found;
     if (addresses.empty())
         return found;
-    // For packed relative relocations (RELR), and in programs that are not relocated, the file contains the pointer.
+    // For packed relative relocations (RELR), and in programs that are not relocated, the file itself contains the
+    // pointer.
     for (const uint64_t address : addresses)
         if (uint64_t value = 0; load(address, value) && value != 0)
             found[address] = value;
@@ -177,10 +178,10 @@ namespace {
 struct Fit {
     // The segment's pages include the whole mapping. mprotect() can split a mapping, but not extend it.
     bool covers = false;
-    // The segment and the mapping are both executable, or neither is. Less significant, because READ_IMPLIES_EXEC and
-    // mprotect() change permissions.
+    // Either both the segment and the mapping are executable, or neither is. Less significant than `covers`, because
+    // READ_IMPLIES_EXEC and mprotect() change permissions.
     bool same_permission = false;
-    // The segment's bytes include the address. Decides between two segments that share a page and have equal
+    // The segment's bytes include the address. This decides between two segments that share a page and have equal
     // permissions.
     bool contains = false;
     auto operator<=>(const Fit&) const = default;
@@ -218,14 +219,14 @@ namespace {
 constexpr uint64_t max_image_symbols = 1 << 20;
 constexpr uint64_t max_strings = 64 << 20;
 
-// Only the hash table shows the number of dynamic symbols.
+// The number of dynamic symbols is stored only in the hash table.
 uint64_t count_by_hash(const ElfImage& file, uint64_t address)
 {
-    const auto header = file.at<uint32_t>(address, 2); // number of buckets, number of symbols
+    const auto header = file.at<uint32_t>(address, 2); // the number of buckets, and the number of symbols
     return header.size() == 2 ? std::min<uint64_t>(header[1], max_image_symbols) : 0;
 }
 
-// Each bucket has the first symbol of a chain; bit 0 marks the last symbol of a chain.
+// Each bucket contains the first symbol of a chain. Bit 0 of a hash marks the last symbol of a chain.
 uint64_t count_by_gnu_hash(const ElfImage& file, uint64_t address)
 {
     const auto header =

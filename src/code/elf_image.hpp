@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents of an ELF file by virtual address, with relocations as the loader would apply them. Reads in blocks, so that
-// a library of a gigabyte needs little memory.
+// Reader of an ELF file by virtual address. It can also apply relocations as the loader would. Reads the file in
+// blocks, so even a library of a gigabyte needs little memory.
 #pragma once
 
 #include "code/elf.hpp"
@@ -25,26 +25,27 @@ class ElfImage {
 public:
     explicit ElfImage(const Elf& elf);
 
-    // Reads up to to.size() bytes at this virtual address. Returns the number of bytes that the file has there.
+    // Reads up to to.size() bytes at this virtual address. Returns the number of bytes read, which is lower if the file
+    // has fewer bytes there.
     size_t read(uint64_t address, std::span<uint8_t> to) const;
 
-    // A zero-terminated string; empty if it is longer than max bytes.
+    // Returns the zero-terminated string at this address. Empty if it is longer than max bytes.
     std::string string_at(uint64_t address, size_t max) const;
 
     bool executable(uint64_t address) const { return within(address, PF_X); }
     bool writable(uint64_t address) const { return within(address, PF_W); }
 
-    // For each name, the addresses (GOT entries) where the loader stores the address of that function.
+    // Returns, for each name, the addresses (GOT entries) at which the loader stores the address of the function.
     std::vector<std::vector<uint64_t>> slots(std::span<const std::string_view> names) const;
 
-    // The pointers at these addresses after relocation, as if the file were loaded at 0. Addresses whose pointer is
-    // unknown are left out.
+    // Returns the pointers at these addresses after relocation, as if the file were loaded at 0, by address. Omits
+    // addresses whose pointer is unknown.
     std::unordered_map<uint64_t, uint64_t> pointers(std::span<const uint64_t> addresses) const;
 
-    // The value of a dynamic tag (DT_*).
+    // Returns the value of a dynamic tag (DT_*).
     std::optional<uint64_t> dynamic(int64_t tag) const;
 
-    // Up to `count` values at this address; fewer if the file ends.
+    // Reads `count` values at this address, or fewer if the file ends before.
     template<class T>
     std::vector<T> at(uint64_t address, uint64_t count) const
     {
@@ -69,10 +70,10 @@ private:
     mutable std::map<uint64_t, std::vector<uint8_t>> blocks_;
 };
 
-// Load bias of a mapped file: process address minus ELF virtual address, for the segment mapped at `address`, which
-// lies within `mapping`. nullopt if no PT_LOAD segment contains the page. The file offset alone does not identify the
-// segment: lld and mold do not pad the file, so one page may hold the end of a segment and the start of the next. That
-// page is then mapped once for each of the two segments, with different biases.
+// Returns the load bias of a mapped file (process address minus ELF virtual address) for the segment mapped at
+// `address`, which lies within `mapping`. nullopt if no PT_LOAD segment contains the page. The file offset alone does
+// not identify the segment: lld and mold do not pad the file, so a page may contain the end of one segment and the
+// start of the next. Such a page is mapped twice, once for each segment, with different biases.
 std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Mapping& mapping, uint64_t address);
 
 // Dynamic symbols of a file without section headers (strip --strip-section-headers), read through PT_DYNAMIC as the
@@ -80,10 +81,10 @@ std::optional<uint64_t> load_bias(std::span<const Elf64_Phdr> segments, const Ma
 struct DynamicSymbols {
     std::vector<Elf64_Sym> symbols;
     std::string strings;
-    uint64_t soname = 0; // offset in strings; 0: none
+    uint64_t soname = 0; // offset of the name in strings; 0: none
 };
 
-// Tables that exceed the file or are implausibly large are treated as absent.
+// Treats tables that extend past the end of the file or are implausibly large as absent.
 DynamicSymbols dynamic_symbols(const Elf& elf);
 
 } // namespace gpusnoop

@@ -75,8 +75,8 @@ namespace {
 
 constexpr size_t thunk_bytes = 48; // size of a thunk on arm64, where thunks are longest
 
-// ELF virtual address of the pointer that the function jumps through; 0 if it is not a thunk. Reads the file, because
-// the code in memory may contain a probe.
+// Returns the ELF virtual address of the pointer that the function jumps through, or 0 if it is not a thunk. Reads the
+// code from the file, because the code in memory may contain a probe.
 uint64_t slot_of(const Elf& elf, const Symbol& function)
 {
     const std::vector<uint8_t> code = elf.bytes(function.file_offset, thunk_bytes);
@@ -94,8 +94,8 @@ void PendingCallSearch::serve(Helper::Task& task)
     });
 }
 
-// Searches the files that the tools probe (attach/file_search.hpp): CUDA's libraries, and files that may be statically
-// linked with the runtime.
+// Adds the functions in files that the tools probe (attach/file_search.hpp): CUDA's libraries, and files that may be
+// statically linked with the CUDA runtime.
 void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Code& code, Entries& entries)
 {
     const auto [known, added] = defined_.try_emplace(code.module);
@@ -113,7 +113,8 @@ void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Cod
             for (const Symbol& symbol : elf.functions(names))
                 known->second.push_back({symbol.address, slot_of(elf, symbol), numbers.at(symbol.name)});
     }
-    // For aliases, the stack does not show which name was called, so the shortest name is used.
+    // If several names have the same address, the stack does not show which of them was called. The shortest name is
+    // used.
     const auto add = [&](uint64_t address, uint32_t number) {
         const auto [entry, is_new] = entries.emplace(address, number);
         if (!is_new && symbols_[number - 1].size() < symbols_[entry->second - 1].size())
@@ -126,7 +127,7 @@ void PendingCallSearch::add_entries(ProcessImage& image, const ProcessImage::Cod
     }
 }
 
-// Nested calls are not reported, because the program is waiting in the outermost one.
+// Nested calls are not reported, because the program is waiting for the outermost call.
 PendingCall PendingCallSearch::outermost_call(std::span<const StackFrame> frames, const Entries& entries) const
 {
     PendingCall found;
@@ -168,7 +169,7 @@ PendingCallsAnswer PendingCallSearch::answer(const PendingCallsQuestion& questio
                     add_entries(image, frame.code, entries);
             answer.calls[i] = outermost_call(frames, entries);
         }
-    } catch (const std::bad_alloc&) { // the remaining threads get no call; frees memory for the next process
+    } catch (const std::bad_alloc&) { // the remaining threads get no call; memory is freed for the next process
         defined_.clear();
         modules_.forget();
     } catch (const Error&) {}

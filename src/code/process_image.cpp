@@ -15,7 +15,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t modules_max = 256; // open at once
+constexpr size_t modules_max = 256; // maximum modules open at once
 constexpr size_t pages_max = 4096;
 
 } // namespace
@@ -92,9 +92,9 @@ void ProcessImage::use_copy(uint64_t address, std::string_view bytes)
     memcpy(copy_.data(), bytes.data(), copy_.size() * sizeof(uint64_t));
 }
 
-// Removes the signature of a return address (FEAT_PAuth). The signature occupies bits that no user address has: from
-// bit 48 or 52 (depending on the kernel) up to bit 54. The end of the last mapping, near the vdso, shows how many bits
-// addresses use.
+// Removes the signature of a return address (FEAT_PAuth). The signature occupies bits that user addresses do not use:
+// bit 48 or 52 (depending on the kernel) to bit 54. The end of the last mapping, which is near the vdso, shows how many
+// bits addresses use.
 std::optional<uint64_t> ProcessImage::return_address(uint64_t stack, std::optional<uint64_t> found) const
 {
     constexpr unsigned signed_below = 55;

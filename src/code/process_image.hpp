@@ -29,8 +29,8 @@ class Modules {
 public:
     Modules();
 
-    // Null if the file cannot be opened or is not an ELF file. All processes have the same vdso, so that of the current
-    // process is used.
+    // Returns null if the file cannot be opened or is not an ELF file. For the vdso, which is the same in all
+    // processes, the vdso of this process is used.
     std::shared_ptr<const Module> of(pid_t pid, const Mapping& mapping);
 
     // True if forget() should be called to close files.
@@ -38,7 +38,7 @@ public:
     void forget() { known_.clear(); }
 
 private:
-    // By device and inode, which is not reused while the module keeps the file open.
+    // By device and inode. The inode number is not reused while the module keeps the file open.
     std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const Module>> known_;
     std::shared_ptr<const Module> vdso_;
 };
@@ -49,7 +49,7 @@ public:
 
     struct Code {
         const Mapping* mapping = nullptr;     // the executable mapping
-        std::shared_ptr<const Module> module; // null: no file, or one that cannot be used
+        std::shared_ptr<const Module> module; // null if the mapping has no file or the file cannot be used
         uint64_t bias = 0;                    // process address minus ELF virtual address
     };
     // nullopt if no executable mapping contains the address.
@@ -57,20 +57,21 @@ public:
 
     // After this call, word() reads only this copy of the memory at `address`.
     void use_copy(uint64_t address, std::string_view bytes);
-    bool read_past_copy() const { return asked_beyond_; } // a word after the end of the copy was requested
+    bool read_past_copy() const { return asked_beyond_; } // a word past its end was requested
 
     bool is_executable(uint64_t address) const { return find(address) != nullptr; }
 
-    // An aligned word of the process's memory, or of the copy; nullopt if unreadable. Pages are cached.
+    // Reads an aligned word from the process's memory or from the copy. nullopt if unreadable. Caches pages.
     std::optional<uint64_t> word(uint64_t address);
 
-    // Records the real return address, which a pending return probe has replaced. slot: as in thread_registers.
+    // Stores the real return address, which a pending return probe has replaced on the stack. slot: as in
+    // thread_registers.
     void replace_return(uint64_t slot, uint64_t address)
     {
         replaced_returns_.insert_or_assign(slot + FrameRegisters::return_pops, address);
     }
-    // The real return address of the function whose return leaves the stack pointer at `stack`. found: the word on the
-    // stack, which may be a return probe's trampoline or carry a signature (arm64).
+    // Returns the real return address of a function. stack: stack pointer after that return. found: the return address
+    // on the stack, which may be a return probe's trampoline or carry a signature (arm64).
     std::optional<uint64_t> return_address(uint64_t stack, std::optional<uint64_t> found) const;
 
     bool read(uint64_t address, void* to, size_t size) const { return read_memory(pid_, address, to, size); }
@@ -88,7 +89,7 @@ private:
     Modules& modules_;
     std::vector<Mapping> mappings_;
     std::map<uint64_t, std::optional<Page>> pages_;
-    std::map<uint64_t, uint64_t> replaced_returns_; // by stack pointer after the return
+    std::map<uint64_t, uint64_t> replaced_returns_; // stack pointer after the return -> real return address
     std::optional<uint64_t> copy_address_;
     std::vector<uint64_t> copy_;
     bool asked_beyond_ = false;

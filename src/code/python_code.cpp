@@ -10,8 +10,8 @@ namespace gpusnoop {
 
 namespace {
 
-// Converts a Python string, with 1, 2 or 4 bytes per character, to UTF-8. Surrogates, which represent bytes of paths
-// that are not UTF-8, are encoded unchanged; readers treat them as invalid.
+// Converts a Python string with 1, 2 or 4 bytes per character to UTF-8. In a path, surrogates represent bytes that are
+// not UTF-8. They are encoded unchanged, and readers treat them as invalid.
 std::string text_of(const char* bytes, uint32_t size, uint8_t kind, bool& readable)
 {
     std::string text;
@@ -70,8 +70,8 @@ std::optional<int64_t> line_of(const PythonCode& code, const python_stack& stack
 
 namespace {
 
-// 3.8 and 3.9: pairs of an increment of the byte offset and an increment of the line. The new line applies from the new
-// offset on.
+// 3.8 and 3.9: each pair is an increment of the byte offset and an increment of the line. The new line applies from the
+// new offset on.
 std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
 {
     int64_t at = 0, line = table.first_line;
@@ -84,8 +84,8 @@ std::optional<int64_t> line_of_steps(const LineTable& table, int64_t offset)
     return line;
 }
 
-// 3.10 (PEP 626): pairs of a length in bytes and the line increment for these bytes. An increment of -128 means that
-// these bytes have no line.
+// 3.10 (PEP 626): each pair is a length in bytes and the line increment for these bytes. An increment of -128 means
+// that these bytes have no line.
 std::optional<int64_t> line_of_ranges(const LineTable& table, int64_t offset)
 {
     int64_t end = 0, line = table.first_line;

@@ -21,16 +21,16 @@ namespace gpusnoop {
 
 namespace {
 
-// Limits for hostile processes. Real ones have a few interpreters and some hundred threads.
+// Limits against hostile processes. Real processes have a few interpreters and some hundred threads.
 constexpr unsigned interpreters_max = 64;
 constexpr unsigned threads_max = 1024;
 constexpr size_t keys = 32;           // pthread keys in the first block of glibc's struct pthread
 constexpr size_t runtime_head = 1024; // bytes of _PyRuntime that contain _Py_DebugOffsets
 constexpr unsigned max_minor = 99;
-constexpr uint64_t function_max = 64;   // bytes of a function that only loads a word
+constexpr uint64_t function_max = 64;   // maximum bytes of a function that only loads a word
 constexpr uint64_t runtime_max = 16384; // bytes of _PyRuntime that may contain the key
 
-// Minor version in a file name such as "libpython3.10.so.1.0" or "python3.10".
+// Returns the minor version in a file name such as "libpython3.10.so.1.0" or "python3.10".
 std::optional<unsigned> minor_of_name(std::string_view path)
 {
     const std::string_view name = base_name(path);
@@ -48,7 +48,7 @@ struct Runtime {
     std::optional<unsigned> minor;
 };
 
-// nullopt if the file contains no interpreter.
+// Returns nullopt if the file contains no interpreter.
 std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
 {
     Fd file = open_mapped(pid, mapping);
@@ -57,7 +57,7 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     const Elf elf(std::move(file));
     std::optional<Part> runtime = elf.object("_PyRuntime");
     if (!runtime)
-        runtime = elf.section(".PyRuntime"); // for stripped files (3.10 and later)
+        runtime = elf.section(".PyRuntime"); // exists in stripped files, too (3.10 and later)
     const auto bias = load_bias(elf.segments(), mapping, mapping.start);
     if (!runtime || !bias)
         return std::nullopt;
@@ -70,14 +70,14 @@ std::optional<Runtime> runtime_in(pid_t pid, const Mapping& mapping)
     for (const Symbol& function : elf.functions(functions))
         (function.name == functions[0] ? found.loop : found.get_state) =
             PythonCodeRange{function.address + *bias, function.address + function.size + *bias};
-    uint32_t hex = 0; // from 3.11 on
+    uint32_t hex = 0; // Py_Version exists from 3.11 on
     if (const auto version = elf.object("Py_Version");
         version && read_memory(pid, version->address + *bias, &hex, sizeof(hex)) && hex >> 24 == 3)
         found.minor = hex >> 16 & 0xff;
     return found;
 }
 
-// Searches the program first, then libpython. A program that only loads libpython contains no runtime.
+// Searches the program first, then libpython. A program that uses libpython contains no runtime itself.
 std::optional<Runtime> find_runtime(pid_t pid)
 {
     const std::vector<Mapping> code = code_mappings(pid);
@@ -94,13 +94,13 @@ std::optional<Runtime> find_runtime(pid_t pid)
     return std::nullopt;
 }
 
-// A thread in the runtime's list.
+// A thread in the runtime's list of threads.
 struct KnownThread {
     uint64_t self, state; // pthread_self() and the address of its PyThreadState
 };
 
-// The keys that this code may read from the runtime. The code may contain the address of a Py_tss_t (the number 1, then
-// the key), or of the key itself.
+// Returns the pthread keys that this code may read from the runtime. The code may contain the address of a Py_tss_t
+// (which consists of the number 1 and the key) or the address of the key in it.
 std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const ThreadStorage& storage,
                                     const ReadMemory& read)
 {
@@ -117,7 +117,7 @@ std::array<bool, keys> keys_read_by(const Code& code, uint64_t runtime, const Th
     return found;
 }
 
-// Offset, from pthread_self(), of the slot of the key that holds the thread state.
+// Returns the offset, from pthread_self(), of the slot for the key that holds the thread state.
 std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const Code& get_state, uint64_t runtime,
                                    const ThreadStorage& storage, const ReadMemory& read)
 {
@@ -134,7 +134,7 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     if (std::ranges::count_if(votes, [](size_t count) { return count != 0; }) > 1) {
         const std::array<bool, keys> read_by_code = keys_read_by(get_state, runtime, storage, read);
         for (size_t key = 0; key < keys; key++)
-            votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // so that these keys win
+            votes[key] *= read_by_code[key] ? threads.size() + 1 : 1; // gives these keys precedence
     }
     const auto most = std::ranges::max_element(votes);
     if (*most == 0 || std::ranges::count(votes, *most) > 1)
@@ -143,8 +143,8 @@ std::optional<int32_t> slot_of_key(std::span<const KnownThread> threads, const C
     return static_cast<int32_t>(storage.first_block + key * 2 * sizeof(uint64_t) + sizeof(uint64_t));
 }
 
-// Offset, from the thread pointer, of the variable that holds the thread state. At least half of the threads must have
-// their state there. Threads that are starting or exiting may not have it.
+// Returns the offset, from the thread pointer, of the variable that holds the thread state. Only half of the threads
+// must have their state there, because starting and exiting threads may not have it.
 std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, const Code& get_state,
                                         const ThreadStorage& storage, uint64_t self, const ReadMemory& read)
 {
@@ -159,8 +159,8 @@ std::optional<int32_t> slot_of_variable(std::span<const KnownThread> threads, co
     return agreed > 0 && 2 * static_cast<size_t>(agreed) >= threads.size() ? slot : std::nullopt;
 }
 
-// Offset from pthread_self() to the thread pointer, found in the code of pthread_self(). Before glibc 2.34, that
-// function is in libpthread, and the one in libc only forwards the call.
+// Returns the offset from pthread_self() to the thread pointer, found in the code of pthread_self(). Before glibc 2.34,
+// that code is in libpthread, and the pthread_self() in libc only forwards the call.
 std::optional<uint16_t> find_self(pid_t pid)
 {
     if (!host_storage().thread_pointer)

@@ -2,12 +2,14 @@
 // The Python interpreter of a process: its version, and the location of each thread's PyThreadState.
 //
 // Up to 3.14, the pointer to a thread's state is stored with pthread_setspecific(); from 3.15 on, in a thread-local
-// variable. The runtime's pointer to the state that holds the GIL, and its thread-local copy, are not used, because
-// they are null or belong to another thread while the GIL is released, as PyTorch and Triton do around a launch.
+// variable. The runtime also has a pointer to the state that holds the GIL, and a thread-local copy of that pointer.
+// Neither is used: PyTorch and Triton release the GIL around a launch, and then these pointers are null or refer to
+// another thread.
 //
-// The pthread key is found by comparing memory: it is the key whose slot contains each thread's own state. If several
-// keys match (pybind11 has one in PyTorch), the key that the code of PyGILState_GetThisThreadState() reads is used. The
-// offset of the thread-local variable also comes from that code, and is then checked in memory.
+// The pthread key is found by comparing memory: it is the key whose slot in each thread contains the thread's own
+// state. Several keys may match (in PyTorch, pybind11 has such a key). Then the key that the code of
+// PyGILState_GetThisThreadState() reads is used. The offset of the thread-local variable also comes from that code, and
+// is then checked in memory.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -36,7 +38,7 @@ void fields(auto& each, same_as_const<PythonQuestion> auto& q)
 
 struct PythonAnswer {
     int32_t pid = 0;
-    std::string layout{};                                                // bytes of a python_layout; empty: none
+    std::string layout{};                                                // bytes of a python_layout, or empty
     uint64_t code_start = 0, code_end = 0, loop_start = 0, loop_end = 0; // see PythonInterpreter
     std::string refused{};
 };
@@ -52,28 +54,29 @@ struct PythonCodeRange {
 };
 
 struct PythonInterpreter {
-    std::optional<python_layout> layout{}; // none: no Python, or an unsupported version
+    std::optional<python_layout> layout{}; // nullopt if there is no Python, or if its version is not supported
     PythonCodeRange code{};                // the interpreter's code
     PythonCodeRange loop{};                // _PyEval_EvalFrameDefault(); empty if it has no symbol
     std::string refused{};                 // why there is no layout; follows "its Python stacks are not followed: "
 };
 
-// Reads memory of a process. Returns false unless all of it can be read.
+// Reads memory of a process. Returns false unless all size bytes can be read.
 using ReadMemory = std::function<bool(uint64_t address, void* to, size_t size)>;
 
 // Searches the process's mapped files and memory. Throws Error if they cannot be read.
 PythonInterpreter find_interpreter(pid_t pid);
 
-// Offset, from the thread pointer, of the pointer to a thread's state. Found by comparing memory with the runtime's
-// thread lists; nullopt if that fails. get_state: code of PyGILState_GetThisThreadState(), possibly empty. self: offset
-// from pthread_self() to the thread pointer.
+// Returns the offset, from the thread pointer, of the pointer to a thread's state. It is found by comparing memory with
+// the runtime's thread lists. nullopt if that fails. get_state: code of PyGILState_GetThisThreadState(); may be empty.
+// self: offset from pthread_self() to the thread pointer.
 struct PythonVersion;
 struct ThreadStorage;
 std::optional<int32_t> find_state_slot(const PythonVersion& version, uint64_t runtime, const Code& get_state,
                                        const ThreadStorage& storage, uint64_t self, const ReadMemory& read);
 
-// Main loop of the helper that finds interpreters. A helper is used because it reads data of other processes.
+// Main loop of the helper that finds interpreters. It runs in a sandbox, because it reads untrusted data of other
+// processes.
 void serve_python_search(Helper::Task& task);
-inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // memory limit of its sandbox
+inline constexpr uint64_t python_search_memory_bytes = 64 << 20; // memory limit of that sandbox
 
 } // namespace gpusnoop

@@ -29,7 +29,7 @@ constexpr python_layout usual = {
     .entry = PYTHON_NONE,
     .on_heap = false,
     .code_mask = ~0ULL,
-    .check = 88, // number of free variables, and a version unique to each function
+    .check = 88, // number of free variables, followed by a version that is unique to each function
     .file = 112,
     .name = 128,
     .first_line = 68,
@@ -47,7 +47,7 @@ constexpr python_layout usual = {
 };
 
 // 3.8 to 3.10: frames are objects with an instruction index, names are not qualified, and code objects have no version.
-// `check` is instead the pointer to the line table, which is unique to each code object.
+// Instead of a version, `check` covers the pointer to the line table, which is unique to each code object.
 constexpr python_layout until_3_10(uint8_t instruction)
 {
     python_layout layout = usual;
@@ -211,7 +211,7 @@ std::optional<int32_t> variable_x86_64(const Code& code)
 }
 
 // Interprets any four bytes of the code as an offset from the object, as a RIP-relative displacement, and as an
-// absolute address, which is below 4 GiB in programs that are not relocated.
+// absolute address. In programs that are not relocated, addresses are below 4 GiB.
 void places_x86_64(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found)
 {
     for (size_t at = 0; at + sizeof(int32_t) <= code.bytes.size(); at++) {
@@ -229,7 +229,7 @@ void places_x86_64(const Code& code, uint64_t object, const std::function<void(u
 std::optional<uint64_t> thread_pointer_arm64(const Code& code)
 {
     using namespace arm64;
-    std::array<std::optional<uint64_t>, 32> below{}; // how far the register is below the thread pointer
+    std::array<std::optional<uint64_t>, 32> below{}; // distance of each register below the thread pointer
     const Words words(code);
     for (size_t i = 0; i < words.size(); i++) {
         const uint32_t word = words[i];
@@ -277,7 +277,7 @@ std::optional<int32_t> variable_arm64(const Code& code)
     return std::nullopt;
 }
 
-// A pointer loaded from a known address (a library's GOT) is assumed to point to the object.
+// Assumes that a pointer loaded from a known address (a library's GOT) points to the object.
 void places_arm64(const Code& code, uint64_t object, const std::function<void(uint64_t)>& found)
 {
     using namespace arm64;

@@ -15,12 +15,13 @@ namespace gpusnoop {
 
 struct PythonVersion {
     unsigned minor = 0; // 3.minor
-    // Offsets of the thread lists: in _PyRuntime, in an interpreter state, and in a thread state.
+    // Offsets of the list fields in _PyRuntime (interpreters), in an interpreter state, and in a thread state
+    // (next_thread).
     uint16_t interpreters = 0;
     uint16_t next_interpreter = 0;
     uint16_t threads = 0;
     uint16_t next_thread = 0;
-    bool in_variable = false; // the pointer to the thread state is in a thread-local variable, not in a pthread key
+    bool in_variable = false; // a thread-local variable, not a pthread key, holds the thread state
     python_layout layout{};   // without the slot
 
     static constexpr unsigned first = 8, last = 15;
@@ -29,26 +30,26 @@ struct PythonVersion {
 // nullopt if the version is not supported.
 std::optional<PythonVersion> python_version(unsigned minor);
 
-// Parses _Py_DebugOffsets, which free-threaded builds have, too. runtime: the first bytes of _PyRuntime. nullopt if it
-// has no such offsets or they are invalid.
+// Parses _Py_DebugOffsets, which free-threaded builds also have. runtime: the first bytes of _PyRuntime. Returns
+// nullopt if they contain no debug offsets or invalid ones.
 struct PythonOffsets {
     PythonVersion version;
     bool free_threaded = false;
 };
 std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime);
 
-// Thread-local storage of glibc, and code that accesses it, per architecture.
+// Layout of glibc's thread-local storage, and parsers of code that accesses it, for one architecture.
 struct ThreadStorage {
-    // Offset, from pthread_self(), of the first block of keys (specific_1stblock of struct pthread). Unchanged since
-    // glibc 2.21.
+    // Offset, from pthread_self(), of the first block of keys (specific_1stblock of struct pthread). It has not changed
+    // since glibc 2.21.
     uint64_t first_block;
 
     // Finds the offset from pthread_self() to the thread pointer in the code of pthread_self(). Returns nullopt if that
-    // code is not recognized. Null if pthread_self() is the thread pointer.
+    // code is not recognized. The function pointer is null if pthread_self() returns the thread pointer.
     std::optional<uint64_t> (*thread_pointer)(const Code& code);
 
-    // Offset, from the thread pointer, of the thread-local variable that a function returns. Supports only code in an
-    // executable, such as Debian's Pythons, not in a library.
+    // Returns the offset, from the thread pointer, of the thread-local variable that a function returns. Supports only
+    // code in an executable, such as Debian's Python, not code in a library.
     std::optional<int32_t> (*returned_variable)(const Code& code);
 
     // Calls found() for all addresses that a function may read relative to an object, and possibly for others.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to and from the helpers that unwind stacks of traced processes. Each question gets one answer.
+// Messages to and from the helper processes that unwind stacks of traced processes. Each question gets one answer.
 #pragma once
 
 #include "bpf/shared/stack.h"
@@ -13,18 +13,18 @@
 
 namespace gpusnoop {
 
-// Asks which calls of threads are pending. Answered by PendingCallSearch.
+// Asks which calls the given threads have not returned from yet. PendingCallSearch answers it.
 struct PendingCallsQuestion {
     static constexpr size_t threads_max = 256;
 
-    struct Replaced { // a return address that a pending return probe has replaced on the stack
+    struct Replaced { // the real return address for a stack slot in which a return probe has replaced it
         uint64_t slot = 0, address = 0;
         bool operator==(const Replaced&) const = default;
     };
     struct Thread {
         uint32_t tid = 0;
         uint64_t ip = 0, sp = 0;
-        std::array<uint64_t, KEPT_REGISTERS> kept{}; // in the order of thread_registers
+        std::array<uint64_t, KEPT_REGISTERS> kept{}; // same order as in thread_registers
         std::vector<Replaced> replaced{};
         bool operator==(const Thread&) const = default;
     };
@@ -49,9 +49,9 @@ void fields(auto& each, same_as_const<PendingCallsQuestion> auto& q)
 
 // A call that has not returned.
 struct PendingCall {
-    static constexpr size_t callers_max = 48; // per thread, so that an answer fits into a message
+    static constexpr size_t callers_max = 48; // limit per thread that keeps an answer within a message
 
-    uint32_t probe = 0; // number of its probe row, counted from 1; 0: the thread is in no traced call
+    uint32_t probe = 0; // row number in the probe table, counted from 1; 0: the thread is in no traced call
     uint64_t stack = 0; // the caller's stack pointer; equal for consecutive calls, different for nested ones
     std::vector<uint64_t> callers{}; // return addresses, innermost first
     auto operator<=>(const PendingCall&) const = default;
@@ -72,13 +72,13 @@ void fields(auto& each, same_as_const<PendingCallsAnswer> auto& a)
     each(a.pid, a.calls);
 }
 
-// Asks for the callers in a copy of a stack. Answered by StackCopyUnwinder.
+// Asks for the callers in a copy of a stack. StackCopyUnwinder answers it.
 struct StackCopyQuestion {
     int32_t stack = 0; // stack id
-    uint32_t pid = 0;  // 0: the question is empty
-    uint32_t at = 0;   // enum copied_at, and COPIED_AGAIN
+    uint32_t pid = 0;  // 0 if the question is empty
+    uint32_t at = 0;   // enum copied_at, possibly with COPIED_AGAIN
     PendingCallsQuestion::Thread thread{};
-    std::string bytes{}; // the stack, from the stack pointer on
+    std::string bytes{}; // contents of the stack, starting at the stack pointer
 };
 
 void fields(auto& each, same_as_const<StackCopyQuestion> auto& q)

@@ -9,8 +9,8 @@ constexpr uint64_t frame_bytes_max = 64 << 20;
 using R = FrameRegisters;
 static_assert(R::kept.size() == KEPT_REGISTERS);
 
-// Changes the registers to those of the caller. False if memory is unreadable or the stack would not shrink, because
-// the registers then do not belong to this code.
+// Changes the registers to those of the caller. False if memory is unreadable. Also false if the stack would not
+// shrink, because then the registers do not belong to this code.
 bool step(ProcessImage& image, const FrameRule& rule, R& registers)
 {
     const auto base = registers[rule.base_register];
