@@ -46,7 +46,7 @@ namespace {
 
 constexpr const char* own_file = "/proc/self/exe";
 
-// Describes this program's empty function as a file to probe. Throws Error.
+// Returns a CudaFile with this program's empty function as the only place to probe. Throws Error.
 CudaFile own_function()
 {
     const auto address = reinterpret_cast<uint64_t>(&gpusnoop_do_nothing);

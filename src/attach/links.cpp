@@ -189,7 +189,7 @@ void Linker::choose_programs(std::span<const Hook> hooks)
     }
 }
 
-// Cookie that identifies a probe to the BPF programs (bpf/shared/probe.h).
+// Returns the cookie by which the BPF programs identify a probe (bpf/shared/probe.h).
 uint64_t Linker::cookie(const Hook& hook, const CudaFile& file, uint32_t number) const
 {
     const auto hook_number = static_cast<uint64_t>(&hook - hooks_.data());

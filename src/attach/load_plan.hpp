@@ -43,7 +43,7 @@ private:
     Tier tier_;
     bool forced_;
     std::optional<Refusal> first_;            // first refusal since the last program was left out
-    std::map<std::string, Refusal> left_out_; // by hook or program name
+    std::map<std::string, Refusal> left_out_; // one per left-out hook or program, by name
 };
 
 // Parallel loading of uprobe programs. Verification takes most of the start-up time, and libbpf loads programs one

@@ -16,7 +16,7 @@ namespace gpusnoop {
 struct SearchRequest {
     enum class Kind : uint8_t {
         mapped,      // find the CUDA files that the process maps executable
-        installed,   // find the drivers that the process would load from the usual folders
+        installed,   // find the drivers that the process would load from the standard folders
         opened,      // examine the attached file, which the process is about to map
         path_checks, // check paths (SearchRequest::questions)
         reexamine,   // examine the attached file, which was overwritten

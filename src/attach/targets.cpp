@@ -382,7 +382,8 @@ void Targets::end(Search search, const SearchEnd& result)
     }
     const SearchRequest& request = search.request;
     reader_.blame().blocked_helper(search.user, search.blocked(Clock::now()), Clock::now());
-    if (request.kind == SearchRequest::Kind::reexamine) { // if the file was not examined, it is postponed
+    if (request.kind ==
+        SearchRequest::Kind::reexamine) { // the file was not reexamined, or else suspended_file would be null
         if (search.suspended_file)
             postpone(search.suspended_file);
         return;

@@ -129,7 +129,7 @@ private:
     WriteSignals writes_;                 // declared before files_, which may hold leases
     FileSearch search_;                   // a helper starts with a copy of this object
     Fd epoll_;                            // waits for helpers and write signals
-    std::map<uint64_t, Search> searches_; // by question number
+    std::map<uint64_t, Search> searches_; // pending scans, by question number
     std::vector<Found> found_;
     FileIds ids_;
     Complaints complaints_;

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto recheck_interval = 1s; // between checks whether the id of a blocked process was reused
+constexpr auto recheck_interval = 1s; // interval of checks whether the id of a blocked process was reused
 // Limits of the tables. If a table is full, entries are dropped. Their processes are then unblocked, or another first
 // crash is ignored.
 constexpr size_t blocked_max = 4096;

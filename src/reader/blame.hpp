@@ -58,9 +58,9 @@ private:
     std::string consequence_, user_consequence_;
     std::function<void(std::string)> report_;
     std::map<pid_t, Blocked> blocked_;
-    std::map<pid_t, uint64_t> users_; // by process, including exited ones
+    std::map<pid_t, uint64_t> users_; // user of each process, including exited processes
     std::set<std::pair<pid_t, FileKey>> forgiven_;
-    std::map<uint64_t, unsigned> strikes_;    // by user
+    std::map<uint64_t, unsigned> strikes_;    // number of strikes against each user
     TimeAccounts<uint64_t> slow_of_user_{20}; // recorded time for which helpers were blocked
     TimeAccounts<int> slow_of_all_{5};
 };

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds wait_step = 50ms; // between checks for an ending signal
+constexpr std::chrono::milliseconds wait_step = 50ms; // interval of checks for a signal that ends the tool
 constexpr auto process_allowance = 3s;                // helper time that one process may use in a burst
 constexpr auto user_allowance = 10s;                  // helper time that one user may use in a burst
 // Polls are at most 1 s apart, so a longer gap means that this process was stopped.
