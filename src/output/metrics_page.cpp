@@ -114,7 +114,7 @@ constexpr Label labels_of_rows[] = {
     {"gpu_name", "model", " gpu "},
 };
 
-// Limit that exceeds the number of pods on any node. Further rows are only counted, in rows_left_out_total.
+// Exceeds the number of pods on any node. Rows beyond this limit are only counted (rows_left_out_total).
 constexpr size_t max_rows = 5000;
 constexpr uint64_t expiry_ns = 600'000'000'000;
 

@@ -119,7 +119,7 @@ void MetricsServer::ready(uint64_t now_ns)
 {
     std::array<epoll_event, max_clients + 1> events{};
     const int n = epoll_wait(events_.get(), events.data(), static_cast<int>(events.size()), 0);
-    // new clients are accepted last, because that may disconnect a client that has an event in this list
+    // accepts new clients last, because accept_some() may disconnect a client that has an event in this list
     bool has_new = false;
     for (int i = 0; i < n; i++) {
         auto* client = static_cast<Client*>(events[static_cast<size_t>(i)].data.ptr);

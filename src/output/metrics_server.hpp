@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 class MetricsServer {
 public:
-    static constexpr size_t max_clients = 16; // one more client replaces the oldest
+    static constexpr size_t max_clients = 16; // when one more client connects, the oldest is disconnected
     static constexpr size_t request_max = 8192;
     static constexpr uint64_t max_connection_ns = 10'000'000'000; // a connection is closed after this time
 

@@ -142,7 +142,7 @@ public:
             if (loss.count)
                 fields_.integer(loss.key, loss.count);
         end_record();
-        if (!is_side_output_) // the main output prints the warning instead of the side outputs
+        if (!is_side_output_) // the main output prints this warning, so a side output must not repeat it
             warn_of(losses);
     }
 

@@ -113,8 +113,8 @@ ColumnPlaces place_columns(int columns, std::span<const ColumnWidth> widths, int
         if (used > room)
             break;
     }
-    furthest =
-        std::min(furthest, std::max(count - 1, staying)); // the last column never scrolls away, even if it does not fit
+    // The last column never scrolls away, even if it does not fit.
+    furthest = std::min(furthest, std::max(count - 1, staying));
     ColumnPlaces places;
     places.first = std::clamp(first, 0, furthest - staying);
 

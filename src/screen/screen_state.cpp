@@ -89,8 +89,8 @@ void clamp_list(ScreenState& state, const Snapshot& snapshot)
     if (!state.selected.empty()) {
         const auto is_it = [&](const ListLine& line) { return line.id() == state.selected; };
         auto found = std::ranges::find_if(lines, is_it);
-        if (found == lines.end() &&
-            !lines.empty()) { // the selected row has disappeared, so select the line that took its place
+        // If the selected row has disappeared, select the line that took its place.
+        if (found == lines.end() && !lines.empty()) {
             found = lines.begin() + std::clamp(state.selected_at, 0, static_cast<int>(lines.size()) - 1);
             if (!found->row && !found->folded) // that line is a heading, so select the row below it
                 ++found;

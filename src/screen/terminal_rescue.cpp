@@ -150,8 +150,8 @@ TerminalPatience::TerminalPatience(int terminal)
     action.sa_handler = replace;
     ::sigaction(SIGALRM, &action, nullptr);
     sigevent event{};
-    event.sigev_notify =
-        SIGEV_THREAD_ID; // sends the signal to this thread only, because other threads belong to libraries
+    // Sends the signal to this thread only, because other threads belong to libraries.
+    event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = SIGALRM;
     event._sigev_un._tid = ::gettid();
     timed_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
