@@ -38,14 +38,15 @@ bool is_card(std::string_view name)
     return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is a display connector
 }
 
-// 90402 -> "gfx942". The decimal number has two digits each for release and step, which become hexadecimal digits.
+// 90402 -> "gfx942". The last four decimal digits are release and step, with two digits each; both become hexadecimal
+// digits.
 std::string target_name(uint64_t version)
 {
     return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Adds the facts in a node of KFD's topology to the device with the same PCI address. All partitions of a device
-// (MI300's CPX mode) have that address; bits 28 and up of location_id, which are ignored, hold their number.
+// Adds the properties of a node in KFD's topology to the device with the same PCI address. All partitions of a device
+// (MI300 in CPX mode) have the same address. The partition number, from bit 28 of location_id on, is ignored.
 void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std::string& node)
 {
     const std::string id = line_of(host, node + "/gpu_id");
@@ -71,13 +72,13 @@ void add_node(std::vector<AmdDevice>& devices, const HostFiles& host, const std:
 std::optional<double> power_watts(const AmdDevice& device, const HostFiles& host)
 {
     for (const std::string& monitor : host.list(device.folder + "/hwmon"))
-        for (const char* file : {"power1_average", "power1_input"}) // microwatts; some chips have only one of them
+        for (const char* file : {"power1_average", "power1_input"}) // microwatts; some chips have only one of the files
             if (const auto power = number_of(host, fmt::format("{}/hwmon/{}/{}", device.folder, monitor, file)))
                 return static_cast<double>(*power) / 1e6;
     return std::nullopt;
 }
 
-// The state of a suspended device is only its identity, because reading more would wake it up.
+// For a suspended device, returns only its identity, because reading more would wake it up.
 NvmlDeviceState amd_device_state(const AmdDevice& device, unsigned index, const HostFiles& host)
 {
     NvmlDeviceState state;
@@ -139,19 +140,19 @@ std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root)
 namespace {
 
 constexpr uint64_t second = 1'000'000'000;
-constexpr uint64_t search_interval = 10 * second; // time between searches of all processes for open devices
-constexpr uint64_t copies_interval = 5 * second;  // long, because the kernel queries each queue for copy engine times
+constexpr uint64_t search_interval = 10 * second; // pause between searches for processes that have a device open
+constexpr uint64_t copies_interval = 5 * second;  // long, because the kernel then queries every queue
 constexpr size_t clients_max = 1024;
 constexpr size_t files_max = 4096; // per process
 const std::string kfd_processes = "sys/class/kfd/kfd/proc";
 
-// fdinfo of an amdgpu file; see Documentation/gpu/drm-usage-stats.rst.
+// Contents of the fdinfo file of an open amdgpu device; see Documentation/gpu/drm-usage-stats.rst.
 struct Descriptor {
     std::string pci, client;
     uint64_t bytes = 0, ns = 0;
 };
 
-// "524 KiB": a number of bytes, KiB or MiB.
+// Parses a size such as "524 KiB". The unit may be KiB, MiB, or missing for bytes.
 std::optional<uint64_t> bytes_in(std::string_view text)
 {
     const size_t blank = std::min(text.find(' '), text.size());
@@ -231,8 +232,8 @@ std::optional<size_t> AmdGpus::device_of_kfd(std::string_view id) const
     return std::nullopt;
 }
 
-// Reads KFD's folder of a process. Since Linux 7.3, a process may have several contexts, with the same files in a
-// folder for each context.
+// Reads the folder that KFD has for a process. Since Linux 7.3, a process may have several contexts; each has a
+// subfolder with the same files.
 void AmdGpus::read_kfd_folder(uint32_t pid, const std::string& folder)
 {
     for (const std::string& name : host_.list(folder)) {
@@ -267,8 +268,8 @@ void AmdGpus::read_kfd()
             read_kfd_folder(*pid, kfd_processes + "/" + name);
 }
 
-// Finds descriptors that may refer to DRM files by the text of their links, which never blocks. read_clients() checks
-// them with fdinfo. Returns false if the process has no open files.
+// Finds descriptors that may refer to DRM devices, by the text of their links in /proc/PID/fd. Reading a link never
+// blocks. read_clients() verifies the descriptors with fdinfo. Returns false if the process has no open files.
 bool AmdGpus::find_clients_in(const std::string& folder, uint32_t pid)
 {
     std::error_code error;
@@ -291,7 +292,7 @@ void AmdGpus::find_clients()
             continue;
         if (find_clients_in("proc/" + name, *pid))
             continue;
-        // If the main thread has exited, only the other threads show the process's files.
+        // If the main thread has exited, /proc shows the open files only in the folders of the other threads.
         for (const std::string& thread : host_.list("proc/" + name + "/task"))
             if (thread != name && find_clients_in("proc/" + name + "/task/" + thread, *pid))
                 break;
@@ -300,7 +301,7 @@ void AmdGpus::find_clients()
 
 void AmdGpus::read_clients()
 {
-    std::set<std::tuple<uint32_t, std::string, std::string>> seen; // one client may have many descriptors
+    std::set<std::tuple<uint32_t, std::string, std::string>> seen; // a client may have several descriptors
     for (const auto& [pid, files] : clients_)
         for (const std::string& file : files) {
             const auto found = parse_descriptor(host_.read(file).value_or(""));
@@ -325,14 +326,15 @@ std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
         find_ns_ = now_ns + search_interval;
     }
     read_clients();
-    // Drops processes that only have a device open: ROCm's own tools open KFD, and HIP opens every render node.
+    // Drops processes that have a device open but do not use it: ROCm's own tools open KFD, and HIP opens every render
+    // node.
     std::erase_if(held_, [](const auto& item) {
         const Held& held = item.second;
         return !held.has_queues && !held.kfd_bytes && !held.drm_bytes && !held.drm_ns;
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // maximum instead of sum: KFD's bytes may include those in fdinfo
+    for (const auto& [place, held] : held_) // not the sum, because KFD's bytes may include fdinfo's
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);
@@ -364,7 +366,7 @@ std::vector<NvmlUse> AmdGpus::use(uint64_t now_ns)
             counts.copies_read_ns = now_ns;
         }
         one.sdma_percent = counts.copies_percent;
-        if (held.is_drm_client && !held.has_queues) // with KFD queues, fdinfo would lack most of the work
+        if (held.is_drm_client && !held.has_queues) // fdinfo does not include work in KFD queues
             if (const auto percent = counts.engines.percent(held.drm_ns, now_ns))
                 one.sm_percent = std::min(100.0, *percent);
         if (one.sm_percent || one.cu_percent || one.sdma_percent)

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// AMD GPUs, read from the sysfs files of the kernel drivers amdgpu and KFD (ROCm): /sys/class/drm/cardN/device and
-// /sys/class/kfd/kfd/topology. No library is needed, as ROCm's would report nothing more. For Linux 6.1 to 7.3.
+// SPDX-License-Identifier: Apache-2.0 Reader for AMD GPUs, which uses the sysfs files of the kernel drivers amdgpu and
+// KFD (ROCm): /sys/class/drm/cardN/device and /sys/class/kfd/kfd. ROCm's library is not used, because it reports
+// nothing more. For Linux 6.1 to 7.3.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -21,22 +21,22 @@ namespace gpusnoop {
 struct AmdDevice {
     std::string pci;               // "0000:03:00.0"
     std::string folder;            // below the root: "sys/class/drm/card0/device"
-    std::string name, uuid;        // printable; uuid: "GPU-" and 16 digits, as in ROCR_VISIBLE_DEVICES; empty: unknown
-    std::set<std::string> kfd_ids; // KFD's ids of the device, one per partition
-    unsigned compute_units = 0;    // of all partitions; 0: unknown
+    std::string name, uuid;        // printable; empty: unknown. uuid: "GPU-" and 16 digits, as in ROCR_VISIBLE_DEVICES
+    std::set<std::string> kfd_ids; // KFD ids of the device's partitions
+    unsigned compute_units = 0;    // sum over all partitions; 0: unknown
 };
 
-// Sorted by PCI address. root: prefix of /sys.
+// Returns the devices sorted by PCI address. root: prefix of /sys.
 std::vector<AmdDevice> find_amd_devices(const std::string& root);
 
-// Returns nullptr if there is no GPU with the amdgpu driver. first: index of the first device, after NVIDIA's. root:
-// prefix of /sys and /proc.
+// Returns nullptr if no GPU uses the amdgpu driver. first: index of the first AMD device, which follows NVIDIA's
+// devices. root: prefix of /sys and /proc.
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root = "");
 
-// A kernel counter that sometimes decreases. Only increases over its previous maximum are counted.
+// Rate of a kernel counter that sometimes decreases. Only increases above the previous maximum are counted.
 class AmdCount {
 public:
-    // The increase since the last call, in percent of the elapsed time; nullopt on the first call.
+    // Returns the increase since the last call, in percent of the elapsed time; nullopt on the first call.
     std::optional<double> percent(uint64_t value_ns, uint64_t now_ns);
 
 private:
@@ -44,11 +44,12 @@ private:
     uint64_t then_ns_ = 0;
 };
 
-// AMD GPUs behind the interface of NVML.
+// AMD GPUs, with the same interface as NVML.
 //
-// For processes that use ROCm, /sys/class/kfd/kfd/proc has the memory, the time of copy engines, and the number of
-// compute units that are busy at the moment, but not for how long. For other processes (Vulkan, video), the DRM driver
-// reports memory and time in /proc/PID/fdinfo. No time is counted twice, because fdinfo excludes KFD's queues.
+// For processes that use ROCm, /sys/class/kfd/kfd/proc shows memory, the busy time of copy engines, and how many
+// compute units are busy at the moment, but not the busy time of compute units. For other processes (Vulkan, video),
+// the DRM driver reports memory and busy time in /proc/PID/fdinfo. No time is counted twice, because fdinfo does not
+// include KFD's queues.
 class AmdGpus : public Nvml {
 public:
     // Parameters: see open_amd_gpus().
@@ -60,8 +61,8 @@ public:
     std::vector<NvmlDeviceState> states() override;
     std::vector<NvmlUse> process_use() override;
 
-    // processes() and process_use() at a given time (CLOCK_MONOTONIC). use() covers the processes that the last held()
-    // found.
+    // Like processes() and process_use(), but at a given time (CLOCK_MONOTONIC). use() covers the processes found by
+    // the last held().
     std::vector<NvmlProcess> held(uint64_t now_ns);
     std::vector<NvmlUse> use(uint64_t now_ns);
 
@@ -69,10 +70,10 @@ private:
     using Place = std::pair<uint32_t, size_t>; // pid, index of the device
 
     struct Held {
-        std::vector<std::pair<std::string, std::string>> kfd; // each a folder, and the device's KFD id in it
+        std::vector<std::pair<std::string, std::string>> kfd; // KFD's folders, each with a partition's id
         bool has_queues = false;
         uint64_t kfd_bytes = 0, drm_bytes = 0;
-        uint64_t drm_ns = 0; // time of graphics and compute engines, without KFD's queues
+        uint64_t drm_ns = 0; // busy time of graphics and compute engines, without KFD's queues
         bool is_drm_client = false;
     };
     struct Counts {
@@ -92,8 +93,8 @@ private:
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // by pid, the fdinfo files of descriptors that may be DRM's
-    uint64_t find_ns_ = 0;                                 // time of the next find_clients()
+    std::map<uint32_t, std::vector<std::string>> clients_; // fdinfo files of possible DRM descriptors, by pid
+    uint64_t find_ns_ = 0;                                 // when to call find_clients() again
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;
     std::vector<NvmlFailure> none_;

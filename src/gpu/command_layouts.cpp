@@ -22,7 +22,7 @@ bool holds(const Row& row, std::optional<DriverVersion> version)
     return !version || (row.since <= *version && *version < row.until);
 }
 
-// True if this size row applies in every driver version that accepts the command's request.
+// True if the size row is valid in every driver version that accepts the command's request.
 bool always_holds(const SizeRow& size, const LayoutRow& command)
 {
     return std::ranges::all_of(layouts, [&](const LayoutRow& other) {
@@ -36,7 +36,7 @@ bool same(command_key a, command_key b)
     return a.space == b.space && a.request == b.request;
 }
 
-// The fields on which both layouts agree.
+// Keeps the fields on which both layouts agree.
 command_layout common(command_layout a, command_layout b)
 {
     auto agreed = [](uint16_t one, uint16_t other) { return one == other ? one : uint16_t{OFFSET_NONE}; };
@@ -78,7 +78,7 @@ std::vector<std::pair<command_key, command_layout>> command_layouts(std::optiona
             continue;
         command_key key{row.space, row.request};
         auto known = std::ranges::find_if(result, [&](const auto& entry) { return same(entry.first, key); });
-        if (known == result.end()) // a request has several rows only if the version is unknown
+        if (known == result.end()) // if the version is unknown, a request may have several rows
             result.emplace_back(key, row.layout);
         else
             known->second = common(known->second, row.layout);
@@ -139,7 +139,7 @@ std::vector<std::pair<size_key, size_layout>> size_heads()
 
 namespace {
 
-// The version of the loaded nvidia module; nullopt if it is not loaded.
+// Returns the version of the nvidia module; nullopt if the module is not loaded.
 std::optional<DriverVersion> loaded_driver()
 {
     std::ifstream file("/sys/module/nvidia/version");

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Layouts of the structs in calls to GPU drivers: the offsets of the fields that are shown. They come from the tables
-// in data/, whose sources are listed in data/README.md.
+// SPDX-License-Identifier: Apache-2.0 Layouts of the structs in calls to GPU drivers: offsets of the fields that the
+// tools show. The layouts are generated from the tables in data/, whose sources data/README.md lists.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -23,25 +22,26 @@ struct DriverVersion {
     auto operator<=>(const DriverVersion&) const = default;
 };
 
-// text: as in /sys/module/nvidia/version, "575.51.02" or "515.57". Surrounding white space is ignored.
+// text: the contents of /sys/module/nvidia/version, such as "575.51.02" or "515.57". Surrounding white space is
+// ignored.
 std::optional<DriverVersion> parse_driver_version(std::string_view text);
 
-// The layouts for a driver version, one per request, and all layouts for AMD, which do not depend on a version. If the
-// version is unknown, returns every request that any version accepts. Offsets that differ between versions are then
-// OFFSET_NONE, and the size is the smallest.
+// Returns the layouts for a version of NVIDIA's driver, one per request, and the layouts for AMD, which are the same
+// for all versions. If the version is unknown, returns the requests of all versions. In their layouts, an offset that
+// differs between versions is OFFSET_NONE, and the size is the smallest of all versions.
 std::vector<std::pair<command_key, command_layout>> command_layouts(std::optional<DriverVersion> version);
 
-// The layouts of sizes for a driver version. If the version is unknown, only sizes that are valid in all versions of
-// their command.
+// Returns the layouts of fields that contain sizes, for a driver version. If the version is unknown, returns only
+// layouts that are the same in all versions that accept their command.
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
-// Layouts that are valid for structs of any size, even in future drivers. They cover the beginnings of NVIDIA's structs
-// that contain a subject, and sizes in the parameters that the structs point to. The key is the command's number
-// instead of its request. The status is not included.
+// Layouts for NVIDIA's structs of any size, even in future drivers. command_heads() describes the beginning of each
+// struct, up to the subject and the pointer to the parameters, without the status. size_heads() describes the sizes in
+// these parameters. The keys contain the command's number instead of its request.
 std::vector<std::pair<command_key, command_layout>> command_heads();
 std::vector<std::pair<size_key, size_layout>> size_heads();
 
-// The kernel side's tables of command layouts, for the loaded driver.
+// Fills the kernel side's tables of layouts for the loaded driver.
 class DriverLayouts {
 public:
     // Fills the maps command_layouts and size_layouts. Throws Error if they are too small.
@@ -54,7 +54,7 @@ private:
 
     int commands_fd_;
     int sizes_fd_;
-    std::optional<DriverVersion> version_; // of the layouts in the maps
+    std::optional<DriverVersion> version_; // driver version of the layouts in the maps
 };
 
 } // namespace gpusnoop

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 4> entries{"ioctl", "open", "close", "mmap"};
 constexpr std::array<driver_entry, 4> entry_numbers{ENTRY_IOCTL, ENTRY_OPEN, ENTRY_CLOSE, ENTRY_MMAP};
 
-// The programs of bpf/nvioctl.bpf.c for system calls.
+// Programs of bpf/nvioctl.bpf.c that hook system calls.
 struct SystemCall {
     const char* tracepoint;
     const char* program;
@@ -44,7 +44,7 @@ bpf_program* find(bpf_object* object, const std::string& name)
     return program;
 }
 
-// Those `wanted` names that are symbols of the kernel or its modules.
+// Returns the `wanted` names that are symbols of the kernel or its modules.
 std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& wanted)
 {
     std::ifstream file("/proc/kallsyms");
@@ -62,13 +62,13 @@ std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& w
 
 } // namespace
 
-// A driver's functions for each of `entries`. If an entry has several names, they are those of different driver
-// versions, and the first that exists is the outermost function.
+// A driver's functions for each of `entries`. An entry's function may have different names in different driver
+// versions. The first name that exists is used, because it is the outermost function.
 struct DriverHooks::Driver {
-    std::string_view slot; // prefix of the names of its programs
+    std::string_view slot; // prefix of the driver's BPF program names
     std::vector<driver_node> nodes;
     std::array<std::vector<std::string>, 4> functions;
-    std::string front_end = {}; // function of another driver that receives this driver's calls in some versions
+    std::string front_end = {}; // in some versions, another driver's function that receives the calls first
 
     bool is_loaded(const DriverNodes& known) const
     {
@@ -77,7 +77,7 @@ struct DriverHooks::Driver {
     }
 };
 
-// Up to driver 535, the functions nvidia_frontend_* receive the calls for both nvidia and nvidia-modeset.
+// Up to driver 535, nvidia_frontend_* receive the calls for both nvidia and nvidia-modeset.
 const DriverHooks::Driver DriverHooks::drivers[] = {
     {"nvidia",
      {NODE_NVIDIA_CTL, NODE_NVIDIA_GPU},
@@ -104,8 +104,8 @@ DriverHooks::DriverHooks(bpf_object* object, std::optional<DriverHook> forced) :
 {
     const DriverNodes nodes = driver_nodes();
     for (const Driver& driver : drivers) {
-        // Drivers that are loaded later are hooked by kprobes. Searching the kernel's BTF for the functions of
-        // missing drivers would take 35 ms.
+        // Drivers that are loaded later are hooked by kprobes instead, because searching the kernel's BTF for functions
+        // of missing drivers would take 35 ms.
         const bool may_be_loaded = is_allowed(DriverHook::fentry) && driver.is_loaded(nodes);
         for (size_t entry = 0; entry < entries.size(); entry++) {
             bool found = false;
@@ -148,10 +148,10 @@ bool DriverHooks::hook_new_drivers()
     DriverNodes nodes = driver_nodes();
     const bool forced_syscalls = forced_ == DriverHook::tracepoint && syscalls_.empty();
     if (forced_ == DriverHook::tracepoint)
-        add_nvidia_nodes(nodes); // their numbers are known before the driver is loaded
+        add_nvidia_nodes(nodes); // their device numbers are fixed, so they are known before the driver is loaded
     if (nodes == nodes_ && !forced_syscalls)
         return false;
-    // Hooks of an unloaded driver do nothing any more, even if the driver is loaded again.
+    // Hooks of an unloaded driver stay without effect even if the driver is loaded again.
     std::erase_if(hooked_, [&](const auto& entry) { return !entry.first->is_loaded(nodes); });
     std::set<const Driver*> present;
     for (const Driver& driver : drivers)
@@ -164,7 +164,8 @@ bool DriverHooks::hook_new_drivers()
             wanted.insert(names.begin(), names.end());
     }
     const std::set<std::string> symbols = wanted.empty() ? std::set<std::string>() : kernel_symbols(wanted);
-    // Done before hooking, because the programs read this map, and again afterwards, because hooks change the entries.
+    // The nodes are published before hooking, because the programs read them, and again afterwards, because the entries
+    // depend on the hooks.
     publish_nodes(nodes);
     bool by_syscall = forced_syscalls;
     for (const Driver* driver : present)
@@ -176,7 +177,7 @@ bool DriverHooks::hook_new_drivers()
     return true;
 }
 
-// Returns true if the driver does not need the system call tracepoints.
+// Returns false if the driver needs the system call tracepoints.
 bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::string>& symbols)
 {
     if (symbols.contains(driver.front_end) && hooked(NODE_NVIDIA_CTL)) {
@@ -187,7 +188,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
         if (!is_allowed(method))
             continue;
         Hooked hooked{.method = method, .functions = {}, .links = {}};
-        std::optional<bool> main_hooked; // whether the main entry is hooked: ioctl, or open if there is no ioctl
+        std::optional<bool> main_hooked; // whether ioctl is hooked, or open if the driver has no ioctl
         for (size_t entry = 0; entry < entries.size(); entry++) {
             const auto& names = driver.functions[entry];
             if (names.empty())
@@ -212,7 +213,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
 bool DriverHooks::hook_function(Hooked& hooked, const Driver& driver, size_t entry, const std::string& function)
 {
     Links links;
-    // Attach to the return first, so that no call is traced without its return.
+    // Attach to the return first, so that the return of every traced call is seen.
     for (std::string_view side : {"return", "entry"}) {
         bpf_link* link = nullptr;
         if (hooked.method == DriverHook::kprobe) {
@@ -276,8 +277,8 @@ std::string DriverHooks::waits_for() const
     return "no GPU driver is loaded (/proc/devices lists neither NVIDIA nor AMD devices); waiting for one";
 }
 
-// Jetson up to Orin uses the driver nvgpu for computing. The desktop driver may also be loaded for displays (JetPack
-// 6).
+// Jetson devices up to Orin compute with the driver nvgpu. NVIDIA's desktop driver may also be loaded there, for
+// displays (JetPack 6).
 std::string DriverHooks::not_traced() const
 {
     if (access("/sys/module/nvgpu", F_OK) != 0)

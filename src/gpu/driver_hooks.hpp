@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Hooks on calls into GPU drivers. For each driver, the driver's own functions are hooked if possible, because that
-// slows nothing else down. Otherwise system calls are hooked.
+// SPDX-License-Identifier: Apache-2.0 Hooks on calls into GPU drivers. A driver's own functions are hooked if possible,
+// because this slows nothing else down. Otherwise, system calls are hooked.
 #pragma once
 
 #include "attach/links.hpp"
@@ -20,20 +19,20 @@ struct bpf_object;
 namespace gpusnoop {
 
 enum class DriverHook : uint8_t {
-    fentry,     // the driver's functions, if its module has BTF
+    fentry,     // hooks the driver's functions; needs BTF of its module
     kprobe,     // the driver's functions
-    tracepoint, // system calls of all processes, of which only calls on device nodes are counted
+    tracepoint, // hooks system calls of all processes, but counts only calls on GPU device nodes
 };
 
 inline constexpr std::string_view driver_hook_names[] = {"fentry", "kprobe", "tracepoint"};
 
 class DriverHooks : public KernelHooks {
 public:
-    // Selects the programs, so it must be called between open and load. forced: the only method to use; if it fails,
-    // hook_new_drivers() throws Error.
+    // Selects the BPF programs to load, so it must be called between open and load. If `forced` is set, only this
+    // method is used, and hook_new_drivers() throws Error if it fails.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
-    static void leave_out(bpf_object* object); // disables all programs, if no DriverHooks is constructed
+    static void leave_out(bpf_object* object); // disables all programs, for tools that create no DriverHooks
     bool hook_new_drivers() override;          // hooks drivers that have been loaded since the last call
     std::string waits_for() const override;
     std::string not_traced() const override;

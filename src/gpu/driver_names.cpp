@@ -104,12 +104,12 @@ std::string short_name(std::string_view name)
         {"NVOS32_FUNCTION_", "NVOS32_FUNCTION_"},
         {"NV_ERR_", "NV_ERR_"},
         {"NV_WARN_", "NV_"},
-        {"DRM_AMDGPU_", "DRM_"}, // keeps AMDGPU_, because CS alone is unclear
+        {"DRM_AMDGPU_", "DRM_"}, // AMDGPU_ is kept, because a name like CS alone is unclear
     };
     for (auto [whole, cut] : starts)
         if (name.starts_with(whole))
             return std::string(name.substr(cut.size()));
-    // The prefix of a control command contains a class: NV2080_CTRL_CMD_. Short names may begin with a digit.
+    // A control command's prefix contains a class number: NV2080_CTRL_CMD_. A short name may begin with a digit.
     if (name.starts_with("NV"))
         for (std::string_view marker : {"_CTRL_CMD_", "_CTRL_"})
             if (auto at = name.find(marker); at != name.npos)
@@ -119,10 +119,10 @@ std::string short_name(std::string_view name)
 
 namespace {
 
-// How requests encode the command numbers of a space.
+// Encoding of command numbers in the requests of a space.
 struct Space {
     command_space space;
-    char magic; // ioctl type of encoded requests; 0: requests are plain command numbers
+    char magic; // type field of encoded requests (_IOC_TYPE); 0: requests are plain command numbers
     uint32_t number(uint32_t request) const { return magic ? _IOC_NR(request) : request; }
     bool matches(uint32_t request) const { return !magic || _IOC_TYPE(request) == static_cast<unsigned>(magic); }
 };
@@ -139,7 +139,7 @@ uint32_t request_of(uint64_t subject)
     return static_cast<uint32_t>(subject);
 }
 
-// Meaning of the number that bpf/kinds/driver.bpf.h reads from a command's struct.
+// Meaning of the number that bpf/kinds/driver.bpf.h has read from a command's struct.
 enum class Subject : uint8_t { none, control, object_class, heap_function };
 
 constexpr uint32_t escape_control = 0x2a, escape_alloc = 0x2b, escape_alloc_memory = 0x27, escape_alloc_object = 0x28,
@@ -199,7 +199,7 @@ std::optional<uint32_t> object_class(const call_key& key)
     const auto about = static_cast<uint32_t>(key.subject >> 32);
     switch (subject_of(key.driver.node, key.subject, key.flags)) {
     case Subject::control:
-        return about >> 16; // FINN-generated commands begin with the number of their class
+        return about >> 16; // the upper half of a control command is its class number
     case Subject::object_class:
         return about;
     default:

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Names for the numbers in GPU driver calls: commands, object classes, statuses and Xids. They come from the tables in
-// data/, whose sources are listed in data/README.md.
+// SPDX-License-Identifier: Apache-2.0 Names for the numbers in GPU driver calls: commands, object classes, statuses and
+// Xids. The names are generated from the tables in data/, whose sources data/README.md lists.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -13,18 +12,19 @@
 
 namespace gpusnoop {
 
-// All names consist of A-Z, 0-9 and _, and stay valid while the program runs. The name of an unknown number is "".
+// All names consist of A-Z, 0-9 and _, and are static strings. An unknown number has the name "".
 
-// number: the driver's own number, which is _IOC_NR of encoded requests. Names: "NV_ESC_RM_CONTROL", "UVM_FREE".
+// Returns a name such as "NV_ESC_RM_CONTROL" or "UVM_FREE". number: the driver's number of the command (for encoded
+// requests, _IOC_NR).
 std::string_view command_name(command_space space, uint32_t number);
 
-// Names that NVIDIA's resource manager has for numbers in the struct of a call.
+// Names of NVIDIA's resource manager for numbers in the struct of a call. Examples follow.
 std::string_view control_name(uint32_t command);        // NV2080_CTRL_CMD_FB_GET_INFO_V2
 std::string_view class_name(uint32_t class_number);     // TURING_CHANNEL_GPFIFO_A
 std::string_view heap_function_name(uint32_t function); // NVOS32_FUNCTION_ALLOC_SIZE
 std::string_view nv_status_name(uint32_t status);       // NV_ERR_NO_MEMORY
 
-// The purpose of a class of objects.
+// Purpose of the objects of a class.
 enum class ClassKind : uint8_t {
     other, // includes unknown classes
     client,
@@ -46,23 +46,23 @@ enum class ClassKind : uint8_t {
 
 ClassKind class_kind(uint32_t class_number);
 
-// True if work reaches the GPU through objects of this kind: channels, and the engines attached to them.
+// True if programs submit work through objects of this kind: channels, and the engines attached to them.
 bool submits_work(ClassKind kind);
 
-// An error that NVIDIA's driver reports about a GPU.
+// Description of an error that NVIDIA's driver reports about a GPU.
 struct Xid {
     std::string_view name;    // the driver's mnemonic
     std::string_view meaning; // in plain words, without a full stop
-    std::string_view action;  // the first action in NVIDIA's catalog; "" if there is none
+    std::string_view action;  // the first action that NVIDIA's catalog recommends; "" if it has none
 };
 
 std::optional<Xid> xid(uint32_t number);
 
-// Shortens a name for table columns by removing the prefix that all commands, controls or statuses have: RM_CONTROL,
-// FB_GET_INFO_V2, NO_MEMORY. Other prefixes are kept, such as UVM_.
+// Shortens a name for table columns: removes the prefix that all commands, controls or statuses share, which leaves
+// RM_CONTROL, FB_GET_INFO_V2, NO_MEMORY. Keeps other prefixes, such as UVM_.
 std::string short_name(std::string_view name);
 
-// Texts about a driver call: its command, the class of its object, and its outcome.
+// Texts for a driver call: its command, the class of its object, and its outcome.
 
 // "RM_CONTROL FB_GET_INFO_V2", "open". Unknown numbers are shown in hex.
 std::string command_text(uint8_t kind, uint8_t node, uint64_t subject, uint8_t flags);
@@ -71,15 +71,15 @@ inline std::string command_text(const call_key& key)
     return command_text(key.kind, key.driver.node, key.subject, key.flags);
 }
 
-// The class of the object that a control command addresses or an allocation creates; nullopt for other calls.
+// Returns the class of the object that a control command addresses or an allocation creates; nullopt for other calls.
 std::optional<uint32_t> object_class(const call_key& key);
 std::string class_text(std::optional<uint32_t> number);
 
 // "ok", "NO_MEMORY", "EINVAL"; "?" if the driver's status could not be read.
 std::string outcome_text(uint8_t outcome, int32_t result);
 
-// Rows of the tables that scripts/driver-tables generates from data/. If the first field of a row is a number, its
-// table is sorted by that number.
+// Rows of the tables that scripts/driver-tables generates from data/. A table whose rows begin with a number is sorted
+// by that number.
 struct NameRow {
     uint32_t number;
     std::string_view name;
@@ -96,7 +96,7 @@ struct XidRow {
     Xid xid;
 };
 
-// Valid from `since` up to, but not including, `until`.
+// Valid from driver version `since` up to, but not including, `until`.
 struct LayoutRow {
     DriverVersion since;
     DriverVersion until;
@@ -110,7 +110,7 @@ struct SizeRow {
     DriverVersion since;
     DriverVersion until;
     command_space space;
-    uint32_t number; // of a command; the row applies to each layout of the command
+    uint32_t number; // number of a command; the row applies to all of its layouts
     uint32_t subject;
     size_layout layout;
 };

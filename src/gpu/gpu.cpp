@@ -30,7 +30,7 @@ std::string gpu_text(const std::set<Gpu>& gpus)
             ++first;
             continue;
         }
-        auto end = std::next(first), before = first; // `before` is the last GPU of a range without gaps
+        auto end = std::next(first), before = first; // `before` becomes the last GPU of the range
         for (; end != gpus.end() && is_next(*before, *end); ++end)
             before = end;
         if (before->number - first->number < 2) // two adjacent GPUs are shown as "0,1", not as a range

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Identifiers of GPUs, and their text.
+// SPDX-License-Identifier: Apache-2.0 Identifiers of GPUs, and their text form.
 #pragma once
 
 #include <compare>
@@ -9,22 +8,22 @@
 
 namespace gpusnoop {
 
-// A GPU, identified in one of several numbering schemes, whose numbers do not match.
+// A GPU, identified by its number in one of several numbering schemes. The schemes number GPUs differently.
 struct Gpu {
     enum class By : uint8_t {
         none,
-        index,   // as in nvidia-smi
+        index,   // nvidia-smi's index
         file,    // N of /dev/nvidiaN, if the index is unknown
-        ordinal, // of CUDA; processes number their devices differently, e.g. due to CUDA_VISIBLE_DEVICES
+        ordinal, // CUDA's device number, which depends on the process (CUDA_VISIBLE_DEVICES)
     };
     static constexpr uint16_t whole = UINT16_MAX;
 
     By by = By::none;
     uint16_t number = 0;
-    uint16_t instance = whole; // MIG's GPU instance (gi), if the process is on one
-    uint16_t compute = whole;  // MIG's compute instance (ci), if the GPU instance has several
+    uint16_t instance = whole; // id of the MIG GPU instance (gi) that the process uses
+    uint16_t compute = whole;  // id of the MIG compute instance (ci), if the GPU instance has several
 
-    // True if the number means the same GPU in all processes.
+    // True if the number identifies the same GPU in all processes.
     bool is_machine_wide() const { return by == By::index || by == By::file; }
     auto operator<=>(const Gpu&) const = default;
 };

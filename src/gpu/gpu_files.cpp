@@ -26,7 +26,7 @@ namespace {
 constexpr size_t max_files = 4096; // per process
 constexpr uint32_t nvidia_major = 195;
 
-// Reads only the text of the link, which the kernel produces without asking the file's file system.
+// Reads only the text of the link, for which the kernel does not ask the file's file system.
 bool is_called_nvidia(int folder, const char* name)
 {
     std::array<char, 4096> text;
@@ -37,8 +37,9 @@ bool is_called_nvidia(int folder, const char* name)
     return target.substr(target.rfind('/') + 1).starts_with("nvidia");
 }
 
-// The minor number of a file, if it is a device with this major number; the file's name proves nothing. With
-// AT_STATX_DONT_SYNC (Linux 4.20), the kernel does not ask FUSE servers, which might not answer.
+// Returns the minor number of a file, if it is a device with this major number. Its name is not checked, because any
+// file can have that name. With AT_STATX_DONT_SYNC (Linux 4.20), the kernel does not ask FUSE servers, which might not
+// answer.
 std::optional<unsigned> minor_of(int folder, const char* name, unsigned major)
 {
     struct statx status {};
@@ -83,7 +84,7 @@ constexpr uint32_t nvidia_modeset_minor = 254;
 constexpr uint32_t drm_major = 226;
 constexpr uint32_t first_render_minor = 128;
 
-// The character devices in /proc/devices, as major numbers by name.
+// Returns the major numbers of the character devices in /proc/devices, by name.
 std::multimap<std::string, uint32_t> character_devices(const std::string& root)
 {
     std::ifstream file(root + "/proc/devices");
@@ -99,7 +100,7 @@ std::multimap<std::string, uint32_t> character_devices(const std::string& root)
     return devices;
 }
 
-// The device number in a file such as /sys/class/drm/renderD128/dev, which holds "226:128".
+// Reads the device number from a file such as /sys/class/drm/renderD128/dev, which contains "226:128".
 std::optional<uint32_t> number_in(const std::filesystem::path& path)
 {
     std::ifstream file(path);
@@ -184,7 +185,7 @@ std::string node_name(uint8_t node, uint16_t minor)
 
 namespace {
 
-constexpr size_t mig_minors_max = 4 << 20; // bytes; the file has a line for each possible instance of 32 GPUs
+constexpr size_t mig_minors_max = 4 << 20; // bytes; enough for a line for each possible instance of 32 GPUs
 
 // Consumes a name and the number after it, as in "gpu0".
 std::optional<unsigned> consume_named_number(std::string_view& text, std::string_view name)
@@ -220,7 +221,8 @@ std::map<unsigned, MigAccess> parse_mig_minors(std::string_view text)
 
 std::set<MigAccess> most_specific(std::set<MigAccess> all)
 {
-    std::erase_if(all, [&](const MigAccess& access) { // nullopt is less than any number
+    std::erase_if(all, [&](const MigAccess& access) {
+        // A GPU instance precedes its compute instances, because nullopt is less than any number.
         const auto next = all.upper_bound(access);
         return !access.compute_instance && next != all.end() && next->gpu_minor == access.gpu_minor &&
                next->gpu_instance == access.gpu_instance;

@@ -36,8 +36,8 @@ namespace {
 
 constexpr unsigned max_devices = 256;
 
-// Loads a file that only root can have written. It is loaded by its descriptor, so that the file cannot be exchanged
-// after the check.
+// Loads a file that only root can have written. The file is loaded through its descriptor, so that it cannot be
+// replaced after the check.
 void* open_safely(const std::string& path, std::string& why)
 {
     const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -54,8 +54,8 @@ void* open_safely(const std::string& path, std::string& why)
     return library;
 }
 
-// No environment variable of gpusnoop names the library, because it could make root load a user's file. The loader
-// still respects LD_LIBRARY_PATH.
+// gpusnoop has no environment variable for the library's path, because it could make root load a user's file. The
+// loader still respects LD_LIBRARY_PATH.
 void* open_library(const NvmlPlaces& places, std::string& why)
 {
     void* library = dlopen(places.library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -153,8 +153,8 @@ public:
 private:
     using Instance = std::pair<uint32_t, uint32_t>;
 
-    // Prefers _v2, whose layout has never changed, to the newer _v3, which reports nothing more. Only the list of
-    // compute processes must exist.
+    // Finds the functions that return process lists. Prefers _v2, whose layout has never changed, to the newer _v3,
+    // which reports nothing more. Only the list of compute processes is required.
     bool find_lists()
     {
         for (const std::string_view list : {"Compute", "Graphics", "MPSCompute"}) {
@@ -168,7 +168,7 @@ private:
         return !lists_.front().empty();
     }
 
-    // Tries the variants in order, because the driver may not support each function that the library has.
+    // Tries the variants in order, because the driver may not support every function of the library.
     static std::vector<NvmlElement> read_newest(const std::vector<NvmlList>& variants, NvmlDevice device, int& code)
     {
         std::vector<NvmlElement> elements;
@@ -186,7 +186,7 @@ private:
         for (const auto& [instance, bytes] : instances) {
             process.bytes = process.bytes && bytes ? std::optional(*process.bytes + *bytes) : std::nullopt;
             if (instance == Instance{nvml_no_instance, nvml_no_instance})
-                continue; // from a list without instances
+                continue; // the element comes from a list without instances
             const auto id = [&](uint32_t value) {
                 return with_mig == 0 && nvml_has_instance(value) ? std::optional(value) : std::nullopt;
             };
@@ -203,9 +203,9 @@ private:
         NvmlDevice device = nullptr;
         if (const int code = handle_(index, &device); code != NVML_OK)
             return code;
-        // Each list has the processes with one kind of context, but the sizes in it include all memory of a process.
-        // Therefore, the maximum over the lists is used, in which an unknown size counts as the smallest. Sizes on
-        // different MIG instances are added up, because their memory is separate.
+        // Each list contains the processes with one kind of context, but reports all memory of such a process.
+        // Therefore, take the maximum of the sizes in the lists; an unknown size counts as the smallest. Add up the
+        // sizes on different MIG instances, because their memory is separate.
         std::map<uint32_t, std::map<Instance, std::optional<uint64_t>>> held;
         int failed = NVML_OK, lacking = NVML_OK;
         bool answered = false;
@@ -243,7 +243,7 @@ private:
     const char* (*error_text_)(int) = nullptr;
     int (*shutdown_)() = nullptr;
     int (*handle_)(unsigned, NvmlDevice*) = nullptr;
-    std::vector<std::vector<NvmlList>> lists_; // variants of each list, in the order to try
+    std::vector<std::vector<NvmlList>> lists_; // variants of each list, in the order in which they are tried
     bool started_ = false;
     unsigned devices_ = 0;
     std::vector<NvmlFailure> failures_;
@@ -290,14 +290,14 @@ bool plausible(Bytes room, unsigned count, size_t size)
     return true;
 }
 
-// Fills the buffer before a call, to find out how much the call writes. No element ends with this byte, because the top
-// byte of a size or an id is smaller.
+// Byte that fills the buffer before a call, to find out how much the call writes. No element ends with this byte,
+// because the top byte of every size and id is smaller.
 constexpr unsigned char unwritten = 0xa5;
 
-// The size of the elements; 0 if it cannot be determined. It is derived from the number of bytes written, because the
-// name and version of the function do not determine it. Elements of _v3 had 32 bytes from driver 535.43.02 to
-// 535.86.05, but 24 before and again from 535.104.05. Users have also reported 24 instead of 16 for the list of MPS
-// clients without a suffix, and 16 for _v3 in a container (550.127.08).
+// Returns the size of the elements; 0 if unclear. The size is derived from the number of bytes written, because it
+// depends on more than the function's name and version. Elements of _v3 had 32 bytes from driver 535.43.02 to
+// 535.86.05, but 24 before 535.43.02 and again from 535.104.05 on. Users have also reported 24 instead of 16 for the
+// list of MPS clients without a suffix, and 16 for _v3 in a container (550.127.08).
 size_t measure(Bytes room, unsigned count, unsigned capacity, size_t documented)
 {
     const auto last = std::find_if(room.rbegin(), room.rend(), [](unsigned char byte) { return byte != unwritten; });
@@ -308,7 +308,7 @@ size_t measure(Bytes room, unsigned count, unsigned capacity, size_t documented)
         if (fits && (size == documented || plausible(room, count, size)))
             return size;
     }
-    // More elements may have been written than `count`. Then only the documented size is accepted.
+    // The function may have written more than `count` elements. Accept only the documented size then.
     return written <= capacity * documented && plausible(room, count, documented) ? documented : 0;
 }
 
@@ -319,7 +319,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
     std::vector<unsigned char> room;
     unsigned capacity = 0; // the first call returns only the count, and the second fills the buffer
     for (int i = 0; i < nvml_max_tries; i++) {
-        // One element more, because some functions write too much.
+        // Add one element, because some functions write too much.
         room.assign((capacity + size_t{1}) * nvml_large_element, unwritten);
         unsigned count = capacity;
         code = list.function(device, &count, capacity ? room.data() : nullptr);
@@ -333,7 +333,7 @@ std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device,
             return {};
         const size_t size = count <= capacity ? measure(room, count, capacity, list.element) : 0;
         if (size == 0) {
-            code = NVML_UNREADABLE; // the next try may succeed, because processes may have exited after the count
+            code = NVML_UNREADABLE; // the next try may succeed: a process may have exited while the list was read
             capacity = 0;
             continue;
         }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// NVIDIA's management library (NVML): the state of devices, and the memory and time that processes use on them. The
-// library is loaded at run time if it exists. amd.hpp reads the same figures for AMD GPUs from the kernel.
+// SPDX-License-Identifier: Apache-2.0 NVIDIA's management library (NVML), which reports the state of devices and how
+// much memory and time processes use on them. The library is loaded at run time, if it exists. amd.hpp reads the same
+// figures for AMD GPUs from the kernel.
 #pragma once
 
 #include "base/machine.hpp"
@@ -17,22 +17,22 @@
 
 namespace gpusnoop {
 
-// The declarations of NVML that several files need. NVML's own header is not available at build time.
+// NVML declarations that several files need, because NVML's header is not available at build time.
 
-// The values of nvmlReturn_t that are used, and one value of ours.
+// The values of nvmlReturn_t that we use, and one value of our own.
 enum NvmlCode : int {
     NVML_OK = 0,
     NVML_NOT_SUPPORTED = 3,
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_FUNCTION_NOT_FOUND = 13,
-    NVML_UNREADABLE = -1, // not in nvmlReturn_t: the answer cannot be parsed
+    NVML_UNREADABLE = -1, // not in nvmlReturn_t; the result cannot be parsed
 };
 
 using NvmlDevice = struct nvmlDevice*;
 
-constexpr int nvml_max_tries = 6;           // of reading a list, which may grow in the meantime
-constexpr unsigned nvml_max_room = 65536;   // maximum elements of a buffer
+constexpr int nvml_max_tries = 6;           // attempts to read a list, which may grow between them
+constexpr unsigned nvml_max_room = 65536;   // maximum capacity of a buffer, in elements
 constexpr uint32_t nvml_max_pid = 1U << 22; // the kernel's PID_MAX_LIMIT
 
 constexpr bool nvml_has_pid(uint32_t pid)
@@ -40,15 +40,15 @@ constexpr bool nvml_has_pid(uint32_t pid)
     return pid > 0 && pid <= nvml_max_pid;
 }
 
-// The capacity for the next try, if `capacity` elements were too few and NVML needed `needed`. If a retry was too
-// small, too, the list is growing while it is read, so the next capacity is larger than needed.
+// Returns the capacity for the next try, if `capacity` was too small and NVML reported that it needs `needed` elements.
+// If a capacity that NVML had asked for was too small, the list is growing, so the next capacity has a reserve.
 constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 {
     const uint64_t wanted = capacity ? uint64_t{std::max(needed, capacity)} * 3 / 2 + 8 : std::max(needed, 1u);
     return static_cast<unsigned>(std::min<uint64_t>(wanted, nvml_max_room));
 }
 
-// NVML's functions by name. Older libraries lack some of them, or have other names for them.
+// Lookup of NVML's functions by name. Older libraries lack some functions, or have other names for them.
 class NvmlSymbols {
 public:
     explicit NvmlSymbols(void* library) : library_(library) {} // must stay open while its functions are called
@@ -68,19 +68,19 @@ private:
 };
 
 struct NvmlProcess {
-    // Since driver 535.113.01, the pid in our pid namespace; before, the pid in the host's.
+    // The pid in our pid namespace; before driver 535.113.01, the pid in the host's namespace.
     uint32_t pid;
-    unsigned device;               // nvidia-smi's index (PCI order); CUDA's may differ
-    std::optional<uint64_t> bytes; // of device memory; nullopt: not reported
-    // MIG's instances. nullopt: no MIG, not reported, or the process is on several instances.
+    unsigned device;               // nvidia-smi's index (PCI order), which may differ from CUDA's
+    std::optional<uint64_t> bytes; // device memory; nullopt: not reported
+    // Ids of the MIG instances. nullopt: no MIG, not reported, or the process uses several instances.
     std::optional<uint32_t> gpu_instance, compute_instance;
 };
 
-// Use of the hardware since the last query, in percent; nullopt: not reported. The figures cover all processes on a
-// device or MIG instance, because NVML does not report them per process.
+// Utilization of hardware units since the last query, in percent; nullopt: not reported. The figures are sums over all
+// processes on a device or MIG instance, because NVML does not report them per process.
 struct NvmlEfficiency {
     std::optional<double> sm_active;     // time with a resident warp, averaged over all SMs
-    std::optional<double> sm_occupancy;  // resident warps, relative to the maximum that fits
+    std::optional<double> sm_occupancy;  // resident warps, in percent of the maximum number
     std::optional<double> tensor_active; // cycles in which the tensor cores worked
     std::optional<double> dram_active;   // cycles in which memory was read or written
 };
@@ -96,7 +96,7 @@ struct NvmlComputeInstance {
 // A GPU instance of MIG: a part of a device with its own SMs and memory.
 struct NvmlInstance {
     uint32_t gpu_instance = 0;
-    std::vector<NvmlComputeInstance> parts; // usually one, which covers the whole GPU instance
+    std::vector<NvmlComputeInstance> parts; // compute instances; usually one, which covers the whole GPU instance
     std::string name;                       // printable: "NVIDIA H100 80GB HBM3 MIG 3g.40gb"
     unsigned slices = 0;                    // compute slices; 0: unknown
     NvmlEfficiency efficiency;
@@ -113,14 +113,15 @@ struct NvmlDeviceState {
     std::string name;              // printable
     std::string pci;               // "0000:3b:00.0"
     std::string uuid;              // printable: "GPU-..."
-    // Percent of the driver's last sampling period (1/6 to 1 s) in which any kernel ran. Unknown under MIG.
+    // Percent of the driver's last sampling period (1/6 to 1 s) during which at least one kernel ran. Unknown under
+    // MIG.
     std::optional<unsigned> utilization;
-    // Bytes; unknown if the device shares the host's memory. From driver 510 on, memory_used excludes the driver's own
-    // reserve.
+    // In bytes; unknown if the device shares the host's memory. From driver 510 on, memory_used excludes the memory
+    // that the driver reserves for itself.
     std::optional<uint64_t> memory_used, memory_total;
     std::optional<double> power_watts;
-    std::optional<bool> mig;   // nullopt: the device does not have MIG
-    NvmlEfficiency efficiency; // from GPM, on Hopper and newer; with MIG, only `instances` have it
+    std::optional<bool> mig;   // nullopt: the device does not support MIG
+    NvmlEfficiency efficiency; // from GPM (Hopper and newer); under MIG, reported only in `instances`
     unsigned slices = 0;       // number of slices into which MIG divides the device; 0: no MIG
     std::vector<NvmlInstance> instances;
     GpuVendor vendor = GpuVendor::nvidia;
@@ -130,22 +131,23 @@ struct NvmlDeviceState {
 struct NvmlUse {
     uint32_t pid;
     unsigned device;
-    std::optional<double> sm_percent; // of the time since the last call, in which its work ran; nullopt for ROCm
-    // Only for ROCm on AMD GPUs. cu_percent: compute units that run work of the process at the moment. sdma_percent:
-    // time in which copy engines worked, measured every few seconds.
+    std::optional<double>
+        sm_percent; // percent of the time since the last query during which its work ran; nullopt for ROCm
+    // Only for ROCm on AMD GPUs. cu_percent: percent of compute units that are running the process's work now.
+    // sdma_percent: percent of time during which copy engines worked, measured every few seconds.
     std::optional<double> cu_percent{}, sdma_percent{};
 };
 
 struct NvmlFailure {
     unsigned device;
-    std::string why; // the end of a message: "GPU is lost (error 15)"
+    std::string why; // for the end of a message: "GPU is lost (error 15)"
 };
 
-// Search paths of the library. --nvml and tests change the defaults.
+// Search paths for the library. --nvml and tests change the defaults.
 struct NvmlPlaces {
-    std::string library = "libnvidia-ml.so.1"; // for dlopen(): a name that the loader searches for, or a path
-    // Folders to search next, for WSL, a driver in a container (GPU operator), and distributions that the loader's
-    // cache does not cover. A file is only used if no user but root can write it.
+    std::string library = "libnvidia-ml.so.1"; // argument of dlopen(): a name that the loader searches for, or a path
+    // Folders to search if the loader does not find the library: for WSL, a driver in a container (GPU operator), and
+    // distributions whose loader has no cache of the folder. A file is used only if no user but root can write it.
     std::vector<std::string> folders = {"/usr/lib/" GPUSNOOP_LIBRARIES,
                                         "/usr/lib64",
                                         "/usr/lib/wsl/lib",
@@ -154,42 +156,42 @@ struct NvmlPlaces {
                                         "/usr/local/nvidia/lib64",
                                         "/run/opengl-driver/lib"};
     std::string root{};    // prefix of /sys and /proc for AMD devices
-    bool is_named = false; // the user named the library; if it fails, AMD devices are not used instead
+    bool is_named = false; // true if the user named the library; AMD devices are then not used if it fails
 };
 
 // Interface to the devices of one vendor. While NVML is open, the driver keeps queried devices awake. Every call makes
-// ioctls in this process.
+// ioctls from this process.
 class Nvml {
 public:
     virtual ~Nvml() = default;
 
-    // Returns nullptr if the library is missing or does not start, with a message for the user in `why`.
+    // If the library is missing or cannot be initialized, returns nullptr and stores a message for the user in `why`.
     static std::unique_ptr<Nvml> open(std::string& why, const NvmlPlaces& places = {});
 
-    virtual unsigned devices() const = 0; // the number of devices when it was opened
+    virtual unsigned devices() const = 0; // number of devices, as of open()
 
-    // Processes with a compute or graphics context, and clients of MPS. Each (pid, device) occurs once, sorted by
-    // device and pid. The driver may block the call for milliseconds, or longer if a device is failing.
+    // Returns the processes with a compute or graphics context, and the clients of MPS. Each (pid, device) occurs once,
+    // sorted by device and pid. The driver may block the call for milliseconds, or longer if a device is failing.
     virtual std::vector<NvmlProcess> processes() = 0;
 
-    // The devices for which the last processes() was incomplete.
+    // Returns the devices for which the last processes() was incomplete.
     virtual const std::vector<NvmlFailure>& failures() const = 0;
 
-    // One state per device, in order. The state of a failing device is only its index. Efficiency covers the time since
-    // the last call, so the first call returns none.
+    // Returns one state per device, sorted by index. For a failing device, only the index is set. Efficiency figures
+    // cover the time since the last call, so the first call returns none.
     virtual std::vector<NvmlDeviceState> states() = 0;
 
-    // Use since the last call; the first call returns nothing. Each (pid, device) occurs once, sorted by device and
-    // pid. Excludes devices that the driver does not sample by process: those with MIG, and some GPUs.
+    // Returns the use since the last call; the first call returns nothing. Each (pid, device) occurs once, sorted by
+    // device and pid. Devices that the driver does not sample per process are missing: MIG devices, and some GPUs.
     virtual std::vector<NvmlUse> process_use() = 0;
 };
 
-// An element of NVML's process lists. nvmlProcessInfo_t has 16 bytes in its shortest layout, 24 with the instances, and
-// 32 with the protected memory, which is not used here. Each layout extends the shorter one.
+// An element of NVML's process lists. nvmlProcessInfo_t has 16 bytes in its shortest layout, 24 if it includes the
+// instances, and 32 if it also includes the protected memory, which we do not use. Each layout extends the shorter one.
 struct NvmlElement {
     uint32_t pid;
     uint32_t padding;
-    uint64_t bytes;                          // all ones: not available
+    uint64_t bytes;                          // all bits set: not available
     uint32_t gpu_instance, compute_instance; // nvml_no_instance: no MIG
 };
 static_assert(sizeof(NvmlElement) == 24);
@@ -206,11 +208,11 @@ using NvmlListFunction = int (*)(NvmlDevice, unsigned* count, void* elements);
 
 struct NvmlList {
     NvmlListFunction function;
-    size_t element; // documented size of an element, in bytes
+    size_t element; // size of an element according to NVML's documentation, in bytes
 };
 
-// The list that the function returns for the device. Counts and elements are validated. Sets `code` to NVML_OK, or to
-// the reason why there are no elements.
+// Calls the function for the device and returns the list, after validating count and elements. Sets `code` to NVML_OK,
+// or to the error due to which the list is empty.
 std::vector<NvmlElement> read_nvml_list(const NvmlList& list, NvmlDevice device, int& code);
 
 } // namespace gpusnoop

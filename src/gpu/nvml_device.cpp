@@ -16,7 +16,7 @@ namespace gpusnoop {
 namespace {
 
 constexpr unsigned text_length = 96;            // NVML_DEVICE_NAME_V2_BUFFER_SIZE, NVML_DEVICE_UUID_V2_BUFFER_SIZE
-constexpr uint32_t max_milliwatts = 10'000'000; // more is not plausible for one device
+constexpr uint32_t max_milliwatts = 10'000'000; // more is not plausible for a device
 
 struct Utilization {
     uint32_t gpu, memory; // percent
@@ -31,10 +31,11 @@ struct MemoryV2 {
     uint64_t total, reserved, free, used;
 };
 static_assert(sizeof(MemoryV2) == 40);
-// Struct size and version. Driver 510.39.01 refuses the documented value, a plain 2, with error 13.
+// Version field of the struct: its size and version. The documented value, a plain 2, fails with error 13 on driver
+// 510.39.01.
 constexpr uint32_t memory_v2 = sizeof(MemoryV2) | 2U << 24;
 
-// The common beginning of all versions of nvmlPciInfo_t.
+// Beginning of nvmlPciInfo_t, which is the same in all versions.
 struct Pci {
     char legacy[16];
     uint32_t domain, bus, device;
@@ -50,7 +51,7 @@ struct Attributes {
 };
 static_assert(sizeof(Attributes) == 40);
 
-// The number before the last occurrence of `mark`.
+// Returns the number before the last occurrence of `mark`.
 unsigned number_before(std::string_view name, std::string_view mark)
 {
     const size_t end = name.rfind(mark);
@@ -92,7 +93,7 @@ NvmlDeviceState NvmlDeviceQueries::ask(unsigned index, NvmlDevice device) const
     state.minor = minor_number(device);
     if (state.mig.value_or(false))
         add_instances(device, state);
-    else // not defined under MIG, even if a driver reports it
+    else // utilization has no meaning under MIG, even if a driver reports it
         state.utilization = utilization(device);
     state.power_watts = power_watts(device);
     add_memory(device, state);
@@ -107,7 +108,7 @@ std::string nvml_text(NvmlTextFunction function, NvmlDevice device)
     return printable({room.data(), strnlen(room.data(), text_length)});
 }
 
-// The PCI address, built from its numbers, because the domain in NVML's text has 4 digits in older versions and 8 in
+// Formats the PCI address from its numbers, because NVML's text has a domain of 4 digits in older versions and 8 in
 // newer ones.
 std::string NvmlDeviceQueries::pci(NvmlDevice device) const
 {
@@ -143,9 +144,9 @@ std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
     return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
 }
 
-// Uses the newer function if it works, because nvidia-smi shows its figure; the older one includes the driver's own
-// reserve. The newer function exists but fails in WSL (unknown error, driver 516.59). A device that shares the host's
-// memory has a total of 0.
+// Uses the newer function if it works, because nvidia-smi does. The older function includes the memory that the driver
+// reserves for itself. In WSL, the newer function exists but fails (unknown error, driver 516.59). The total is 0 if
+// the device shares the host's memory.
 void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
 {
     uint64_t total = 0, used = 0;
@@ -162,8 +163,8 @@ void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) co
     state.memory_used = used;
 }
 
-// Falls back to the profile in the name: "... MIG 1c.3g.40gb" is one slice of a GPU instance that has three, and "...
-// MIG 3g.40gb" is all three.
+// If NVML does not report the slices, uses the profile in the name. "... MIG 1c.3g.40gb" is one slice of a GPU instance
+// with three slices, and "... MIG 3g.40gb" is all three.
 NvmlDeviceQueries::Slices NvmlDeviceQueries::slices(NvmlDevice mig, std::string_view name) const
 {
     const auto attributes = nvml_fill<Attributes>(attributes_, mig);

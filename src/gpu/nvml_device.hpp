@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Queries of NVML for the state of a device.
+// SPDX-License-Identifier: Apache-2.0 NVML queries for the state of a device.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -11,7 +10,7 @@
 namespace gpusnoop {
 
 using NvmlTextFunction = int (*)(NvmlDevice, char*, unsigned);
-// Calls a function that returns a text, and returns the text in printable form; empty if it is not reported.
+// Returns the text that an NVML function reports, in printable form; empty if it fails.
 std::string nvml_text(NvmlTextFunction function, NvmlDevice device);
 
 // Calls a function that fills a struct, and returns the struct; nullopt if the function fails. `given` is the struct's
@@ -32,7 +31,7 @@ class NvmlDeviceQueries {
 public:
     explicit NvmlDeviceQueries(const NvmlSymbols& symbols);
 
-    // Values that are impossible or not reported stay empty. GPU instances are sorted by id.
+    // Values that NVML does not report, or that are impossible, stay empty. GPU instances are sorted by id.
     NvmlDeviceState ask(unsigned index, NvmlDevice device) const;
 
 private:

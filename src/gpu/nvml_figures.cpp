@@ -14,7 +14,8 @@
 namespace gpusnoop {
 namespace {
 
-// The figures of the processes of `images`, on one device or on all. A process that has called exec has several images.
+// Returns the figures of the processes of `images`, on one device or on all. A process that has called exec has several
+// images.
 template<class Figure>
 std::vector<Figure> of_processes(const std::multimap<uint32_t, Figure>& figures, const std::set<ImageId>& images,
                                  std::optional<unsigned> device = {})
@@ -63,7 +64,7 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     now_ns_ = clock_ns(CLOCK_MONOTONIC);
     start();
     const auto first = ask(start_patience);
-    if (!first) { // the answer may arrive later
+    if (!first) { // the reply may arrive later
         is_late_ = !lost_;
         set_warning(lost_ ? has_died : no_answer);
         return;
@@ -78,8 +79,8 @@ NvmlFigures::NvmlFigures(const std::string& library, const NvmlQuestions& questi
     verbose(why_);
 }
 
-// Starts the helper without a sandbox, because the library opens devices and calls drivers, which needs the tool's
-// privileges.
+// Starts the helper without a sandbox, because the library needs the tool's privileges to open devices and call
+// drivers.
 void NvmlFigures::start()
 {
     reader_.emplace(Reader::Service{
@@ -132,7 +133,8 @@ void NvmlFigures::refresh(uint64_t now_ns)
     apply(std::move(answers).value_or(NvmlAnswers()));
 }
 
-// Returns the answer to the last question, if it was late, else asks a new question.
+// Returns the overdue reply to the last request if it has arrived. Otherwise, sends a request unless one is pending,
+// and waits for the reply.
 std::optional<NvmlAnswers> NvmlFigures::ask(std::chrono::milliseconds patience)
 {
     reader_->poll();
@@ -149,7 +151,7 @@ std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
     auto answers = ask(is_late_ ? std::chrono::milliseconds(0) : answer_patience);
     if (!answers || std::exchange(started_, true))
         return answers;
-    // The first answer of a helper reports only whether NVML is available.
+    // The first reply of a helper reports only whether NVML is available.
     if (answers->why.empty()) {
         was_available_ = true;
         return ask(answer_patience);
@@ -158,7 +160,7 @@ std::optional<NvmlAnswers> NvmlFigures::ask_for_figures()
         why_ = answers->why;
         set_warning({});
         reader_.reset();
-    } // else keep the reader: the helper exits and is replaced, and NVML may be available again
+    } // else keep the reader: the helper exits and is replaced, and the new helper may find NVML again
     return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Figures of devices and processes, from NVML or, for AMD, from the kernel. Sums the figures of several processes.
+// SPDX-License-Identifier: Apache-2.0 Figures of devices and processes, from NVML or, for AMD, from the kernel. They
+// can be summed over several processes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -20,24 +20,24 @@
 
 namespace gpusnoop {
 
-// Contents and maximum rate of queries. Each query costs several ioctls per device.
+// What to query, and how often. Each query costs several ioctls per device.
 struct NvmlQuestions {
-    bool devices = true; // include device state and per-process use; false: only the memory of processes
+    bool devices = true; // also query device state and per-process use; false: only the memory of processes
     uint64_t interval_ns = 1'000'000'000;
 };
 
 class NvmlFigures {
 public:
-    // library: empty for the default, a path or soname, or "off" to disable NVML. Throws Error if a named library
-    // cannot be used. Starts measuring the use of devices.
+    // library: a path or soname, "off" to disable NVML, or empty for the default. Throws Error if a named library
+    // cannot be used. Device use is measured from now on.
     explicit NvmlFigures(const std::string& library, const NvmlQuestions& questions = {});
 
     bool available() const { return reader_.has_value(); }
-    const std::string& why() const { return why_; } // message on why NVML is not available; empty if it is
+    const std::string& why() const { return why_; } // message that explains why NVML is not available; empty if it is
 
-    // Repeats all queries, at most once per interval. While NVML does not answer, the figures are unknown and a warning
-    // is shown. Warns once per device that fails. If the helper has died, it is replaced at most once a second, or once
-    // a minute after three deaths in a row. now_ns: CLOCK_MONOTONIC.
+    // Repeats all queries, at most once per interval. While NVML does not respond, the figures are unknown and a
+    // warning is shown. Warns once about each device that fails. A helper that has died is replaced after at least one
+    // second, or one minute after three deaths in a row. now_ns: CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns = clock_ns(CLOCK_MONOTONIC));
 
     const std::vector<NvmlDeviceState>& states() const { return states_; } // one per device
@@ -47,19 +47,20 @@ public:
 
     const std::multimap<uint32_t, NvmlProcess>& processes() const { return processes_; } // by pid
 
-    // Bytes of device memory, on one device or on all. nullopt if NVML reports none of the processes, or reports one
-    // without a size.
+    // Returns the bytes of device memory that the processes use, on one device or on all. nullopt if NVML reports none
+    // of the processes, or one of them without a size.
     std::optional<uint64_t> memory_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // Percent of one device, or the sum over all devices, which is up to 200 for two. nullopt if the driver has not
-    // sampled the processes since the last query, because they are idle or the driver takes no samples (MIG, some
+    // Returns the percentage of one device, or the sum over all devices, which may exceed 100. nullopt if the driver
+    // has not sampled the processes since the last query: they are idle, or the driver takes no samples (MIG, some
     // GPUs).
     std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // As sm_percent_of(), for any figure of NvmlUse.
+    // Like sm_percent_of(), but for any figure of NvmlUse.
     std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,
                                  std::optional<unsigned> device = {}) const;
-    // The source of a device's process figures: "nvml", or "kfd" for AMD.
+    // Returns the source of the process figures for a device: "nvml", or "kfd" for AMD.
     std::string_view source_of(unsigned device) const;
-    // The MIG instance that all of the processes use, as "gi 7 ci 0"; nullopt: none, several or unknown.
+    // Returns the MIG instance that all of the processes use, such as "gi 7 ci 0"; nullopt if they use none or several,
+    // or if it is unknown.
     std::optional<std::string> instance_of(const std::set<ImageId>& images) const;
 
 private:
@@ -72,9 +73,9 @@ private:
 
     NvmlPlaces places_;
     std::string why_;
-    bool started_ = false;       // the helper has sent its first answer
+    bool started_ = false;       // the current helper has sent its first reply
     bool was_available_ = false; // a helper has reported that NVML is available
-    bool is_late_ = false;       // an answer is overdue
+    bool is_late_ = false;       // a reply is overdue
     bool lost_ = false;          // a helper was lost during the last query
     std::string_view warning_;   // the warning that is shown now; empty: none
     uint64_t now_ns_ = 0;

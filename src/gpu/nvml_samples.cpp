@@ -11,9 +11,9 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr unsigned clock_check_calls = 16; // consecutive calls without samples before checking the driver's clock
+constexpr unsigned clock_check_calls = 16; // check the driver's clock after this many consecutive calls without samples
 
-// Rejects invalid samples. Some drivers report 100 samples but write fewer, so that the others stay zero, or write a
+// Rejects invalid samples. Some drivers report 100 samples but write fewer, which leaves the others zero, or write a
 // percentage of 2147483632.
 bool believable(const NvmlSample& sample)
 {
@@ -48,8 +48,8 @@ uint64_t newest_of(const std::vector<NvmlSample>& samples)
     return newest_us;
 }
 
-// The mean SM percentage by pid. Drivers usually merge the new samples of a process into one. If there are several,
-// each covers a part of the time, so their mean covers all of it. Samples with the same time are duplicates.
+// Returns the mean SM percentage by pid. Drivers usually merge the new samples of a process into one sample. If there
+// are several, each covers an equal part of the time, so their mean is used. Samples with the same time are duplicates.
 std::map<uint32_t, double> means(const std::vector<NvmlSample>& samples, uint64_t after_us)
 {
     std::map<uint32_t, std::map<uint64_t, uint32_t>> by_time;
@@ -75,8 +75,8 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     int code = NVML_OK;
     const auto samples = samples_after(newest_us_, function, device, code);
     const bool none = code == NVML_NOT_FOUND || (code == NVML_OK && samples.empty());
-    // Either the device is idle, or the driver's clock was set back, so that new samples would seem old for a long
-    // time. The times of all samples that the driver has kept show which of the two it is.
+    // Either the device is idle, or the driver's clock was set back, in which case new samples would seem old for a
+    // long time. The times of all samples that the driver has kept show which is the case.
     if (none && newest_us_ > 0 && ++empty_calls_ % clock_check_calls == 0)
         newest_us_ = newest_of(samples_after(0, function, device, code));
     if (code != NVML_OK && code != NVML_NOT_FOUND) {
@@ -90,7 +90,7 @@ std::map<uint32_t, double> NvmlSamples::read(NvmlSamplesFunction function, NvmlD
     std::map<uint32_t, double> percent;
     if (has_started_)
         percent = means(samples, newest_us_);
-    newest_us_ = newest_of(samples); // may decrease, if the driver's clock was set back
+    newest_us_ = newest_of(samples); // may decrease if the driver's clock was set back
     has_started_ = true;
     empty_calls_ = 0;
     return percent;
@@ -113,8 +113,8 @@ struct Metric {
 };
 static_assert(sizeof(Metric) == 40);
 
-// nvmlGpmMetricsGet_t, version 1. Its array has grown with each release (98 elements in NVML 12.0, 210 in 12.9, 333 in
-// 13) without a new version. The library should read only `count` elements; if it reads all, this array is large
+// nvmlGpmMetricsGet_t, version 1. Its array has grown (98 elements in NVML 12.0, 210 in 12.9, 333 in 13) without a new
+// struct version. The library should read only `count` elements; even if it reads the whole array, this one is large
 // enough.
 struct MetricsGet {
     uint32_t version, count;
@@ -123,7 +123,7 @@ struct MetricsGet {
 };
 static_assert(offsetof(MetricsGet, metrics) == 24);
 
-constexpr uint32_t version_1 = 1; // a plain number in both structs; other structs of NVML add their size
+constexpr uint32_t version_1 = 1; // plain version number for both structs; for other structs, NVML adds the size
 
 struct GpmFigure {
     uint32_t id; // NVML_GPM_METRIC_...

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// SM utilization by process, from the driver's samples, and device counters from GPM.
+// SPDX-License-Identifier: Apache-2.0 SM utilization per process, from the driver's samples, and device counters from
+// GPM.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -14,19 +14,20 @@ namespace gpusnoop {
 // nvmlProcessUtilizationSample_t
 struct NvmlSample {
     uint32_t pid;
-    uint64_t time_us;                      // the driver's clock, which is the time of day in all known drivers
+    uint64_t time_us;                      // the driver's clock, which is the wall clock in all known drivers
     uint32_t sm, memory, encoder, decoder; // percent
 };
 static_assert(sizeof(NvmlSample) == 32);
 
-// samples: nullptr to get the maximum count. after_us: only samples after this time; 0: all that the driver has kept.
+// If `samples` is nullptr, returns the maximum count. Otherwise, returns the samples after the time after_us, or, if it
+// is 0, all samples that the driver has kept.
 using NvmlSamplesFunction = int (*)(NvmlDevice, NvmlSample* samples, unsigned* count, unsigned long long after_us);
 
 class NvmlSamples {
 public:
-    // By pid, the percentage of time since the last call in which the process used an SM, for processes with samples.
-    // The first call returns nothing, because its samples would cover the time before. Empty if the driver does not
-    // sample the device (MIG, some GPUs).
+    // Returns, by pid, the percentage of time since the last call during which the process used an SM. Processes
+    // without samples are missing. The first call returns nothing, because its samples would cover earlier times. Empty
+    // if the driver does not sample the device (MIG, some GPUs).
     std::map<uint32_t, double> read(NvmlSamplesFunction function, NvmlDevice device);
 
 private:
@@ -35,20 +36,20 @@ private:
     unsigned empty_calls_ = 0; // consecutive calls without a sample
 };
 
-// GPU performance monitoring (GPM) of Hopper and newer GPUs: counters that are always available and can be read while a
-// profiler runs. Figures cover the time between two samples.
+// GPU performance monitoring (GPM) of Hopper and newer GPUs. Its counters can be read at any time, even while a
+// profiler runs. A figure covers the time between two samples.
 class NvmlGpm {
 public:
     explicit NvmlGpm(const NvmlSymbols& symbols);
     NvmlGpm(const NvmlGpm&) = delete;
     NvmlGpm& operator=(const NvmlGpm&) = delete;
 
-    static constexpr uint32_t whole = UINT32_MAX; // all of the device, instead of a GPU instance
+    static constexpr uint32_t whole = UINT32_MAX; // the whole device instead of a GPU instance
 
-    // Figures of a device or one of its GPU instances since the last call for it. Empty on the first call and on the
+    // Returns the figures of a device or GPU instance since the last call for it. Empty on the first call and on the
     // call after a failure. Impossible values are left out.
     NvmlEfficiency since_last(NvmlDevice device, uint32_t gpu_instance = whole);
-    // Frees all samples. To be called before the library is closed.
+    // Frees all samples. Must be called before the library is closed.
     void end();
 
 private:

@@ -64,7 +64,7 @@ std::optional<NvmlAnswers> answers_from(std::string_view bytes)
 
 namespace {
 
-// Opens NVIDIA's library and AMD's devices, if they exist. Sets `why` to the reason if there are neither.
+// Opens NVIDIA's library and AMD's devices, if they exist. If neither exists, stores the reason in `why`.
 std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::string& why)
 {
     std::vector<std::unique_ptr<Nvml>> all;
@@ -75,7 +75,7 @@ std::vector<std::unique_ptr<Nvml>> open_all(const NvmlPlaces& places, std::strin
     if (auto amd = open_amd_gpus(all.empty() ? 0 : all.front()->devices(), places.root))
         all.push_back(std::move(amd));
     if (!all.empty())
-        why.clear(); // NVML may have failed
+        why.clear(); // AMD's devices suffice, even if NVML has failed
     return all;
 }
 

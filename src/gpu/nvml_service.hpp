@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Helper process that queries NVML and AMD's drivers. A query may block forever if a GPU fails, but the tool must keep
-// running.
+// SPDX-License-Identifier: Apache-2.0 Helper process that queries NVML and AMD's drivers. Queries are made in a helper
+// because they may block forever if a GPU fails.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -15,7 +14,7 @@ namespace gpusnoop {
 
 // The results of one query, sent between processes.
 struct NvmlAnswers {
-    std::string why; // message on why NVML is not available; the other fields are then empty
+    std::string why; // explains why NVML is not available; the other fields are then empty
     std::vector<NvmlProcess> processes;
     std::vector<NvmlFailure> failures;
     std::vector<NvmlUse> use;
@@ -27,8 +26,8 @@ std::optional<NvmlAnswers> answers_from(std::string_view bytes); // nullopt: inv
 
 inline constexpr size_t nvml_answer_bytes_max = 16 << 20;
 
-// The helper's main loop. The first answer reports whether NVML is available, and later answers contain figures.
-// devices: include device state and per-process use, measured from the first answer on.
+// The helper's main loop. Its first reply reports whether NVML is available; later replies contain figures. devices:
+// whether to include device state and per-process use, which are measured from the first reply on.
 void serve_nvml(const NvmlPlaces& places, bool devices, Connection& owner);
 
 } // namespace gpusnoop

@@ -19,9 +19,10 @@ namespace {
 constexpr const char* tracepoint = "nvidia/nvidia_dev_xid"; // exists since driver 575.51.02
 constexpr uint64_t log_patience_ns = 500'000'000;
 constexpr uint64_t log_memory_ns = 3'000'000'000;
-constexpr size_t lines_max = 256; // log lines that have not been matched with a report
+constexpr size_t lines_max = 256; // maximum number of log lines that wait for their report
 
-// The offset of a field, from a line such as "field:u32 error_code;\toffset:12;\tsize:4;" in a tracepoint's format.
+// Returns the offset of a field, from a line such as "field:u32 error_code;\toffset:12;\tsize:4;" in a tracepoint's
+// format.
 std::optional<uint32_t> offset_of(std::string_view format, std::string_view field)
 {
     const std::string before = fmt::format(" {};\toffset:", field);
@@ -68,7 +69,7 @@ std::optional<XidLogLine> parse_xid(std::string_view record)
     if (!number)
         return std::nullopt;
     line.xid = *number;
-    // The driver writes pid='<unknown>' if it does not know the pid. "name=" only follows a pid.
+    // If the driver does not know the pid, it writes pid='<unknown>'. "name=" is present only after a pid.
     if (rest.starts_with("pid=")) {
         line.pid = parse_number<uint32_t>(next_part(rest).substr(4));
         if (rest.starts_with("name="))
@@ -146,7 +147,7 @@ void Xids::add(const xid_record& record)
 
 void Xids::read_log(uint64_t now_ns)
 {
-    // A line whose report was lost must not be matched with a later report.
+    // Drop old lines: a line whose report was lost must not be matched with a later report.
     std::erase_if(lines_, [&](const XidLogLine& line) { return line.read_ns + log_memory_ns < now_ns; });
     char record[8192]; // larger than PRINTKRB_RECORD_MAX
     for (ssize_t size = 0; log_ && (size = read(log_.get(), record, sizeof(record))) != 0;) {

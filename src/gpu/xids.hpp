@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// GPU errors (Xids) reported by NVIDIA's driver. The process that caused an error is read from the kernel log, because
-// the hooked function does not know it and may run in the context of any process.
+// SPDX-License-Identifier: Apache-2.0 GPU errors (Xids) reported by NVIDIA's driver. The process that caused an error
+// is read from the kernel log, because the hooked function has no argument for it and may run in any process.
 #pragma once
 
 #include "attach/links.hpp"
@@ -18,8 +17,8 @@
 
 namespace gpusnoop {
 
-// A line of the kernel log: "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, text". Parts after the number may
-// be missing.
+// A line of the kernel log: "NVRM: Xid (PCI:0000:3b:00): 31, pid=1234, name=python3, text". The parts after the error
+// number may be missing.
 struct XidLogLine {
     std::string device; // "0000:3b:00"
     uint32_t xid = 0;
@@ -29,7 +28,7 @@ struct XidLogLine {
     uint64_t read_ns = 0; // CLOCK_MONOTONIC
 };
 
-// Parses a record of /dev/kmsg, such as "6,1234,567890,-;NVRM: Xid ...". nullopt if it is not about an Xid.
+// Parses a record of /dev/kmsg, such as "6,1234,567890,-;NVRM: Xid ...". nullopt if the record is not about an Xid.
 std::optional<XidLogLine> parse_xid(std::string_view record);
 
 struct XidReport {
@@ -41,7 +40,7 @@ struct XidReport {
     std::string comm;
 };
 
-// Xids of one process.
+// Number of Xids that a process caused, and the last one.
 struct XidsOf {
     uint32_t last = 0;
     uint64_t count = 0;
@@ -49,18 +48,18 @@ struct XidsOf {
 
 class Xids {
 public:
-    // Selects the program, so it must be called between open and load.
+    // Selects the BPF program to load, so it must be called between open and load.
     explicit Xids(bpf_object* object);
 
-    // Sets the offsets at which the program reads the tracepoint's record.
+    // Sets the offsets of the tracepoint record's fields that the program reads.
     void configure(const BpfObject& bpf) const;
 
     void attach(); // throws Error if the kernel or the driver has no hook
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }
 
     void add(const xid_record& record);
-    // Returns and removes the oldest reports, up to the first that may still get its line in the log. A report waits up
-    // to 500 ms for its line. all: does not wait.
+    // Returns and removes the oldest reports, up to the first whose line may still appear in the log. A report waits up
+    // to 500 ms for its log line; if `all` is true, reports do not wait.
     std::vector<XidReport> drain(uint64_t now_ns, bool all);
 
 private:

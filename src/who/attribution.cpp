@@ -13,11 +13,11 @@
 namespace gpusnoop {
 namespace {
 
-// Pauses between lookups of missing names. They double, because a runtime may write its files late or never.
+// Pause between lookups of missing names. It doubles each time, because a runtime may write its files late or never.
 constexpr uint64_t first_pause_ns = 1'000'000'000;
 constexpr uint64_t longest_pause_ns = 64'000'000'000;
 
-// The path and owner of a cgroup. The owner is unknown if the names nearest to the root are missing.
+// The path and owner of a cgroup. If the names nearest to the root are missing, the owner is unknown.
 CgroupPlace place_of(const cgroup_path& from, bool nodes)
 {
     std::vector<std::string_view> names;
@@ -45,7 +45,7 @@ CgroupPlace place_of(const cgroup_path& from, bool nodes)
     return place;
 }
 
-// How informative a path is. Names chosen by a user never take precedence over names chosen by root.
+// Rates how much a path says about the owner. A container or pod named by a user ranks below one named by root.
 int weight(const CgroupPlace& place)
 {
     const CgroupOwner& owner = place.owner;
@@ -70,7 +70,8 @@ std::string Owner::container_name() const
     return names.container.empty() ? where.container_id.substr(0, short_id) : names.container;
 }
 
-// Adds the user or node to the id, because users, and nodes that are containers, may give their containers any id.
+// Adds the user or node to the id. Ids alone are not unique, because users and containerized nodes choose the ids of
+// their containers.
 std::string Owner::container_key() const
 {
     return where.named_by_user ? where.container_id + uid_suffix() : where.node_id + where.container_id;

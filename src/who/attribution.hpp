@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Cgroup -> container, pod, unit or job. The kernel side sends cgroup ids and paths with a process's first call. Names
-// are read from the host's disk, without asking a daemon.
+// SPDX-License-Identifier: Apache-2.0 Lookup of the container, pod, unit or job that a cgroup belongs to. The kernel
+// side sends cgroup ids and paths at a process's first call. Names are read from the host's disk, without asking a
+// daemon.
 #pragma once
 
 #include "bpf/shared/process.h"
@@ -19,19 +19,19 @@ namespace gpusnoop {
 
 // The owner of a cgroup. Empty fields are unknown.
 struct Owner {
-    std::string cgroup; // path below its hierarchy's root; "..." replaces names that did not fit
+    std::string cgroup; // path from the root of its hierarchy; "..." replaces names that did not fit
     CgroupOwner where;  // parsed from the path
     ContainerNames names;
 
     bool container() const { return !where.container_id.empty(); }
     const std::string& pod_uid() const { return where.pod_uid.empty() ? names.pod_uid : where.pod_uid; }
     const std::string& runtime() const { return where.runtime.empty() ? names.runtime : where.runtime; }
-    std::string container_name() const; // or the short id if the name is unknown
-    std::string pod_name() const;       // NAMESPACE/NAME, or the uid if the name is unknown
+    std::string container_name() const; // the short id if the name is unknown
+    std::string pod_name() const;       // NAMESPACE/NAME; the uid if the name is unknown
     std::string slurm() const;          // JOB.STEP
-    std::string container_key() const;  // unique among all containers; empty: in no container
+    std::string container_key() const;  // unique among all containers; empty if not in a container
     std::string uid_suffix() const;     // " (uid 1000)"; empty if the uid is unknown
-    std::string text() const;           // the most specific owner: a pod or container, else a job, unit or cgroup
+    std::string text() const;           // the pod or container, else the job, unit or cgroup
 };
 
 class ContainerLookup;
@@ -43,10 +43,10 @@ public:
     ~Attribution();
 
     void learn(const process_record& record);
-    // Learns the owner from the most informative of `places`, or the first if several are equally informative.
+    // Stores the owner that the most informative of `places` shows. If several are equally informative, uses the first.
     void learn(const cgroups& ids, std::vector<CgroupPlace> places);
 
-    // The owner is empty if the ids were never learned. The reference is valid until forget_unless() removes the entry.
+    // Returns an empty owner if the ids are unknown. The reference is valid until forget_unless() removes the entry.
     const Owner& owner(const cgroups& ids);
 
     // Removes the entries for which keep(ids) returns false.
@@ -60,7 +60,7 @@ public:
 private:
     struct Known {
         Owner owner;
-        uint64_t next_lookup_ns = 0; // time of the next lookup of missing names, CLOCK_MONOTONIC; 0: never
+        uint64_t next_lookup_ns = 0; // when to look up missing names again, CLOCK_MONOTONIC; 0: never
         uint64_t pause_ns = 0;
     };
 
@@ -68,7 +68,7 @@ private:
 
     std::vector<CgroupMount> mounts_;
     std::unique_ptr<ContainerLookup> containers_;
-    std::map<std::pair<uint64_t, uint64_t>, Known> known_; // by v2 and v1 id
+    std::map<std::pair<uint64_t, uint64_t>, Known> known_; // the key is the cgroup's v2 and v1 id
     Owner unknown_;
 };
 

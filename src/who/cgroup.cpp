@@ -37,7 +37,7 @@ bool is_cgroup(const std::string& path)
            stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// The device number, which identifies the hierarchy; 0 if the file does not exist.
+// Returns the device number of a file, which identifies the cgroup hierarchy; 0 if the file does not exist.
 dev_t device_of(const std::string& path)
 {
     struct stat st {};
@@ -76,8 +76,8 @@ struct Visited {
     CgroupOwner owner() const { return parse_cgroup_path(path, delegation); }
 };
 
-// Visits a cgroup and the cgroups below it, outer ones first. visit() returns whether to visit those below. Uses
-// descriptors, because the path of a cgroup may be longer than PATH_MAX.
+// Visits a cgroup and the cgroups below it, outer ones first. If visit() returns false, the cgroups below that cgroup
+// are skipped. Opens them by descriptor, because a cgroup's path may be longer than PATH_MAX.
 template<class Visit>
 void walk(int cgroup, Delegation delegation, Visit&& visit, const std::string& path = "", int depth = 0)
 {
@@ -98,7 +98,7 @@ void add_members(int cgroup, std::set<pid_t>& members)
     const Fd procs(openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC));
     std::ifstream list(fmt::format("/proc/self/fd/{}", procs.get()));
     for (pid_t pid = 0; list >> pid;)
-        if (pid > 0) // 0: a process outside of our pid namespace
+        if (pid > 0) // 0: the process is outside of our pid namespace
             members.insert(pid);
 }
 
@@ -179,7 +179,7 @@ bool CgroupTarget::find_path(const std::vector<CgroupMount>& mounts)
             set_cgroups(*in, {path});
             return true;
         }
-        // The path is in a hierarchy without a controller, such as systemd's own. Search for the same path in the
+        // The path is in a hierarchy without a controller, such as systemd's own. Search for the same path in
         // hierarchies that the kernel side can read.
         rest = in != mounts.end() && is_below(path, in->path) ? path.substr(in->path.size()) : "";
         if (rest.empty())
@@ -236,8 +236,8 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
     if (named.empty() && !may_be_id)
         return false;
     const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
-    // Root's containers on the host, in any hierarchy, take precedence over users' containers and over containers
-    // inside of nodes.
+    // Containers that root runs on the host take precedence, in all hierarchies, over containers of users and of
+    // Kubernetes nodes that are containers.
     std::vector<std::pair<const CgroupMount*, std::vector<ContainerCgroup>>> hosts, of_others;
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Cgroups of containers, pods and jobs, and the cgroups selected by -c.
+// SPDX-License-Identifier: Apache-2.0 Search for the cgroups of containers, pods and jobs, and for the cgroups that -c
+// selects.
 #pragma once
 
 #include "base/fd.hpp"
@@ -18,18 +18,18 @@ struct ContainerCgroup {
     uint64_t id = 0; // the id that the kernel side reports
     std::string path;
     CgroupOwner owner;
-    pid_t process = 0; // for a Slurm step, its first process; 0: none
+    pid_t process = 0; // first process of a Slurm step; 0: none, or not a step
 };
-// The outermost container cgroups that exist now, from one hierarchy: the first that has containers not named by users,
-// else the first that has any.
+// Returns the outermost container cgroups that exist now. All come from one hierarchy: the first with containers that
+// root has named, else the first with any containers.
 std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 
 // The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.
 class CgroupTarget {
 public:
-    // argument: a path, a path below a mount, a container id or its beginning, a container's name, or
-    // pod:NAMESPACE/NAME. Users' containers are considered only if none of root's containers matches. Throws Error if
-    // nothing or more than one container matches; UsageError if the argument is malformed.
+    // argument: a path, a path relative to a mount, a container's name, id or beginning of an id, or
+    // pod:NAMESPACE/NAME. Containers of users match only if none of root's containers matches. Throws Error if no
+    // cgroup or several containers match, and UsageError if the argument is malformed.
     CgroupTarget(const std::string& argument, const std::string& host_root);
 
     const std::string& argument() const { return argument_; }
@@ -37,8 +37,8 @@ public:
     bool v2() const { return mount_.v2; }
     cgroup_controller controller() const { return mount_.controller; }
     const std::vector<uint64_t>& ids() const { return ids_; } // the ids that the kernel side reports
-    std::vector<pid_t> members() const;                       // processes that are in the cgroups now
-    bool is_removed() const;                                  // all of its cgroups have been removed
+    std::vector<pid_t> members() const;                       // processes in the cgroups now
+    bool is_removed() const;                                  // true if all selected cgroups have been removed
 
 private:
     bool find_path(const std::vector<CgroupMount>& mounts);
@@ -49,7 +49,7 @@ private:
     std::string argument_;
     CgroupMount mount_;
     std::vector<std::string> paths_;
-    std::vector<Fd> directories_; // kept open, so that new cgroups of the same names are not mistaken for them
+    std::vector<Fd> directories_; // kept open, to detect removal even if a new cgroup has the same path
     std::vector<uint64_t> ids_;
 };
 

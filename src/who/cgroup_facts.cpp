@@ -70,8 +70,9 @@ std::optional<uint64_t> parse_pressure(std::string_view text)
                : std::nullopt;
 }
 
-// The directory of a process's cgroup in the v1 hierarchy with this controller, or in v2 if there is no such hierarchy
-// or the controller is CONTROLLER_NONE. Empty if the directory is not in a mounted part of the hierarchy.
+// Returns the directory of a process's cgroup in the v1 hierarchy with this controller. If the controller is
+// CONTROLLER_NONE or not mounted in v1, the directory is in v2. Empty if the directory is not in a mounted part of the
+// hierarchy.
 std::string CgroupFiles::path(std::string_view lines, cgroup_controller controller, const CgroupMount*& mount) const
 {
     const std::string_view name = controller == CONTROLLER_CPU       ? "cpu"
@@ -106,7 +107,7 @@ std::string CgroupFiles::path(std::string_view lines, cgroup_controller controll
     return found->path + (within == "/" ? std::string() : std::string(within));
 }
 
-// Adds the quotas of a cgroup and all cgroups above it, because each of them can throttle the cgroup.
+// Adds the quotas of a cgroup and of all cgroups above it, because each of these quotas can throttle the cgroup.
 void CgroupFiles::add_quotas(std::string folder, const CgroupMount& mount, CgroupFacts& facts) const
 {
     facts.throttles = facts.throttled_ns = 0;
@@ -137,7 +138,7 @@ std::string CgroupFiles::frozen_by(std::string_view lines) const
         if (mount->v2 ? parse_flat(state, "frozen") != 1 : !state.starts_with("FR")) // FROZEN or FREEZING, not THAWED
             continue;
         const std::string_view file = mount->v2 ? "/cgroup.freeze" : "/freezer.self_freezing";
-        std::string by = own; // unless the cgroup above that was frozen is visible
+        std::string by = own; // reported if the frozen cgroup above is not visible
         std::string folder = own;
         for (int depth = 0; depth < CGROUP_WALK_MAX && folder.size() >= mount->path.size(); depth++) {
             if (text_of(fmt::format("{}{}", folder, file)).value_or("").starts_with('1')) {

@@ -17,21 +17,22 @@ namespace gpusnoop {
 
 enum Pressure : uint8_t { PRESSURE_CPU, PRESSURE_IO, PRESSURE_MEMORY, PRESSURES };
 
-// Totals since the cgroup was created. nullopt: unknown.
+// Limits of a cgroup, and totals since it was created. nullopt: unknown.
 struct CgroupFacts {
     std::optional<double> quota_cpus;     // lowest quota of the cgroup and the cgroups above it; nullopt: no limit
     std::optional<uint64_t> throttles;    // throttled periods, summed over the cgroups that have a quota
     std::optional<uint64_t> throttled_ns; // sum over all CPUs
-    std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time in which some task was stalled
-    bool machine_wide = false; // stalled_us covers the machine, as the cgroup has no pressure (v1, psi=0, the root)
+    std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time during which at least one task was stalled
+    bool machine_wide =
+        false; // stalled_us is for the whole machine, because the cgroup has no pressure files (v1, psi=0, root)
 };
 
-// The quota in CPUs; nullopt: no limit. text: the contents of cpu.max ("20000 100000"), or of cpu.cfs_quota_us followed
-// by cpu.cfs_period_us.
+// Returns the quota in CPUs; nullopt if there is no limit. text: the contents of cpu.max ("20000 100000"), or of
+// cpu.cfs_quota_us followed by cpu.cfs_period_us.
 std::optional<double> parse_quota(std::string_view text);
-// The value of a key in cpu.stat and similar files, whose lines are "key number".
+// Returns the value of a key in the text of cpu.stat or a similar file, with lines "key number".
 std::optional<uint64_t> parse_flat(std::string_view text, std::string_view key);
-// The total on the line "some" of a pressure file, in us.
+// Returns the total on the line "some" of a pressure file, in microseconds.
 std::optional<uint64_t> parse_pressure(std::string_view text);
 
 class CgroupFiles {
@@ -40,7 +41,8 @@ public:
 
     // lines: text of /proc/PID/cgroup.
     CgroupFacts of(std::string_view lines) const;
-    // The frozen cgroup, which is the process's own or one above it; empty: not frozen.
+    // Returns the path of the cgroup that was frozen: the process's own, or one above it. Empty if the process is not
+    // frozen.
     std::string frozen_by(std::string_view lines) const;
 
 private:
@@ -50,13 +52,13 @@ private:
     std::vector<CgroupMount> mounts_;
 };
 
-// Reasons why a thread cannot run at all: a signal or debugger has stopped it, or its cgroup is frozen.
+// Detects threads that cannot run at all, because a signal or debugger has stopped them or their cgroup is frozen.
 class Suspensions {
 public:
     explicit Suspensions(const std::string& host_root) : cgroups_(cgroup_mounts(host_root)) {}
 
-    // "stopped by a signal", "stopped by its debugger or tracer, gdb 4711", "frozen by cgroup /batch/17"; empty if the
-    // thread is not suspended or has exited.
+    // Returns the reason: "stopped by a signal", "stopped by its debugger or tracer, gdb 4711" or "frozen by cgroup
+    // /batch/17". Empty if the thread is not suspended or has exited.
     std::string of(pid_t pid, pid_t tid) const;
 
 private:

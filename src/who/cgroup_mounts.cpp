@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, cgroup_controller> controllers[] = {
     {"blkio", CONTROLLER_IO},      {"cpuset", CONTROLLER_CPUSET},
 };
 
-// mountinfo has \ooo (octal) for spaces, tabs, newlines and backslashes.
+// mountinfo escapes spaces, tabs, newlines and backslashes as octal \ooo.
 std::string unescape(std::string_view text)
 {
     std::string plain;
@@ -39,7 +39,7 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// The controller in a list that the kernel side prefers.
+// Returns the controller that the kernel side prefers among the mount's options.
 cgroup_controller controller_among(const std::string& options)
 {
     std::set<std::string, std::less<>> words;
@@ -51,7 +51,7 @@ cgroup_controller controller_among(const std::string& options)
     return found == std::end(controllers) ? CONTROLLER_NONE : found->second;
 }
 
-// 35 24 0:30 / /sys/fs/cgroup/memory rw,nosuid shared:15 - cgroup cgroup rw,memory
+// Parses a line such as: 35 24 0:30 / /sys/fs/cgroup/memory rw,nosuid shared:15 - cgroup cgroup rw,memory
 std::optional<CgroupMount> parse_mount(const std::string& line)
 {
     const size_t dash = line.find(" - ");
@@ -67,8 +67,8 @@ std::optional<CgroupMount> parse_mount(const std::string& line)
     return CgroupMount{unescape(point), unescape(root), v2, v2 ? CONTROLLER_NONE : controller_among(options)};
 }
 
-// The part of a path that users control. path: as in /proc/PID/cgroup. From the first missing directory on, the user is
-// unknown.
+// Returns the part of a path that users control. path: as in /proc/PID/cgroup. Names from the first missing directory
+// on are attributed to an unknown user.
 Delegation delegation_of(std::string_view path, const CgroupMount& mount)
 {
     const size_t above = mount.root == "/" ? 0 : mount.root.size(); // bytes above the mounted cgroup
@@ -121,7 +121,7 @@ std::vector<CgroupMount> cgroup_mounts(const std::string& host_root)
     std::ifstream file("/proc/self/mountinfo");
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::vector<CgroupMount> mounts = parse_cgroup_mounts(text, host_root);
-    // Hierarchies belong to the host even if they are mounted outside of host_root.
+    // Mounts outside of host_root show the host's hierarchies, too.
     return mounts.empty() ? parse_cgroup_mounts(text, "/") : mounts;
 }
 
@@ -133,7 +133,8 @@ cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts)
     return CONTROLLER_NONE;
 }
 
-// Checks only mounts of a hierarchy's root, because in a container the mounted cgroup may be that of a node.
+// Checks only mounts of a hierarchy's root. In a container, the mounted cgroup may belong to a containerized Kubernetes
+// node, whose pods are not the host's.
 bool has_pods(const std::vector<CgroupMount>& mounts)
 {
     const auto has = [](const CgroupMount& mount, const char* name) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Cgroup hierarchies of this host: their mounts, and the parts of their paths that users control.
+// SPDX-License-Identifier: Apache-2.0 Mounted cgroup hierarchies of this host, and the names in cgroup paths that users
+// control.
 #pragma once
 
 #include "bpf/shared/process.h"
@@ -16,30 +16,33 @@ struct CgroupMount {
     std::string path; // the mount point
     std::string root; // the cgroup mounted there; "/" except in containers
     bool v2 = false;
-    cgroup_controller controller = CONTROLLER_NONE; // of v1; CONTROLLER_NONE if the kernel side cannot read it
+    cgroup_controller controller =
+        CONTROLLER_NONE; // v1 controller; CONTROLLER_NONE: v2, or unsupported by the kernel side
     bool operator==(const CgroupMount&) const = default;
 };
 
-// Mounts below host_root, one per hierarchy: v2 first, then v1 in the order that the kernel side prefers. mountinfo:
-// text of /proc/PID/mountinfo.
+// Returns the mounts below host_root, one per hierarchy: v2 first, then v1 in the kernel side's order of preference.
+// mountinfo: text of /proc/PID/mountinfo.
 std::vector<CgroupMount> parse_cgroup_mounts(std::string_view mountinfo, const std::string& host_root);
-// The mounts that this process sees below host_root, or all of them if there are none below it.
+// Returns the mounts below host_root that this process sees. If there are none, returns all mounts that it sees.
 std::vector<CgroupMount> cgroup_mounts(const std::string& host_root);
 
-// The v1 hierarchy from which rows get their owners; CONTROLLER_NONE if v1 is not mounted.
+// Returns the controller of the v1 hierarchy that identifies owners; CONTROLLER_NONE if v1 is not mounted.
 cgroup_controller v1_controller(const std::vector<CgroupMount>& mounts);
 
-// True if the host runs a kubelet. Then no container is a node (Delegation::nodes).
+// True if the host itself runs pods. Its containers are then not Kubernetes nodes (Delegation::nodes).
 bool has_pods(const std::vector<CgroupMount>& mounts);
 
-// True for paths below the folder, and for the folder itself.
+// True if the path is the folder, or is below it.
 bool is_below(const std::string& path, const std::string& folder);
 
-// The delegation of the names below a cgroup; empty if only root may create cgroups in it. from: length of its path.
+// Returns the delegation of the names below a cgroup; empty if only root may create cgroups in it. from: length of the
+// cgroup's path.
 Delegation delegation_by(const struct stat& cgroup, size_t from);
 
-// The cgroups of a process. lines: text of /proc/PID/cgroup. A name was chosen by root if only root may create cgroups
-// in its parent directory. If the hierarchy is not mounted, the path alone must show that (parse_cgroup_path()).
+// The cgroups of a process. lines: text of /proc/PID/cgroup. A name is trusted as root's if only root may create
+// cgroups in its parent directory. If the hierarchy is not mounted, only the path can show which names users have
+// chosen (parse_cgroup_path()).
 struct ProcessCgroups {
     CgroupPlace v2;
     std::vector<CgroupPlace> v1;

@@ -80,7 +80,7 @@ std::string_view runtime_by(RuntimeNames names, std::string_view name)
 
 std::optional<Container> container_of(std::string_view name, std::string_view parent)
 {
-    // If a path is given in systemd's notation, the cgroupfs driver uses it as a name: slice:prefix:id.
+    // Given a cgroup in systemd's notation, slice:prefix:id, the cgroupfs driver uses all of it as the name.
     const size_t colon = name.rfind(':');
     if (colon != std::string_view::npos) {
         const std::string_view id = name.substr(colon + 1);
@@ -100,7 +100,7 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     std::string_view prefix = name.substr(0, name.size() - id_digits);
     if (!is_hex(id, id_digits))
         return std::nullopt;
-    if (prefix.empty()) // podman's pods have ids of the same form
+    if (prefix.empty()) // a podman pod has such an id, too
         return parent == "libpod_parent" ? std::nullopt
                                          : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
     // conmon, the monitor of a container, runs on the host.
@@ -111,8 +111,8 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     return scope || !runtime.empty() ? std::optional(Container{runtime, id}) : std::nullopt;
 }
 
-// Parses podUID or [...]kubepods[-qos]-podUID.slice, which a colon and more may follow. In a slice, the uid has
-// underscores, because systemd uses dashes to nest slices.
+// Returns the uid in podUID or [...]kubepods[-qos]-podUID.slice. Text from a colon on is ignored. In the name of a
+// slice, the uid has underscores instead of dashes, because systemd uses dashes to nest slices.
 std::string pod_of(std::string_view name)
 {
     name = name.substr(0, name.find(':'));
@@ -136,8 +136,8 @@ bool is_unit(std::string_view name)
     return (consume_suffix(name, ".service") || consume_suffix(name, ".scope")) && !name.empty();
 }
 
-// True for Slurm's own cgroup: slurmstepd.scope (v2) or slurm (v1). If a machine runs several Slurm nodes, its name is
-// NODE_slurmstepd.scope or slurm_NODE.
+// True for Slurm's own cgroup: slurmstepd.scope (v2) or slurm (v1). If a machine runs several Slurm nodes, the names
+// are NODE_slurmstepd.scope and slurm_NODE.
 bool starts_slurm(std::string_view name)
 {
     return name == "slurm" || name.starts_with("slurm_") || name == "slurmstepd.scope" ||
@@ -151,8 +151,8 @@ bool is_slurm_job(std::string_view text)
            text.find_first_not_of("0123456789_+.") == std::string_view::npos;
 }
 
-// Slurm's unique job id, which replaces "job_N" since Slurm 26.05 (de2b2dd9189d) unless CgroupJobIdPaths=yes. It is an
-// "s" and 13 digits of Crockford's base 32. The first digit has only four bits (print_sluid() in sluid.c).
+// Slurm's unique job id, which replaces "job_N" since Slurm 26.05 (de2b2dd9189d) unless CgroupJobIdPaths=yes. The id is
+// an "s" and 13 digits of Crockford's base 32. The first digit has only four bits (print_sluid() in sluid.c).
 bool is_sluid(std::string_view text)
 {
     return text.size() == 14 && text[0] == 's' && text[1] <= 'F' &&
@@ -164,7 +164,7 @@ bool is_slurm_step(std::string_view text)
     return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_+.") == std::string_view::npos;
 }
 
-// True for the cgroup of a kubelet or its pods, inside of a container that is a node.
+// True for the cgroup of a kubelet or of its pods, in a container that is a Kubernetes node.
 bool is_kubelet(std::string_view name)
 {
     return name == "kubelet" || name == "kubelet.slice" || name == "kubepods" || name == "kubepods.slice";
@@ -181,7 +181,7 @@ public:
     explicit PathReader(bool nodes) : nodes_(nodes) {}
 
     void read(std::string_view name, std::string_view parent);
-    // To be called when the names that are read next were chosen by a user.
+    // Must be called when the following names were chosen by a user.
     void delegate_to(std::optional<uint32_t> uid);
     CgroupOwner extract();
 
@@ -192,17 +192,17 @@ private:
     void read_of_user(std::string_view name, std::string_view parent);
     void read_of_node(std::string_view name, std::string_view parent);
 
-    // The author of the names that are read next. Names chosen by a container are ignored.
+    // Author of the following names. Names chosen by a container are ignored.
     enum class By : uint8_t { host, user, container, node };
 
     bool nodes_; // see Delegation
     By by_ = By::host;
     CgroupOwner owner_;
-    std::optional<uint32_t> user_; // for By::user, the author of the names that are read next
-    bool has_units_ = false;       // that user runs a systemd instance
+    std::optional<uint32_t> user_; // the author, if by_ is By::user; nullopt: unknown
+    bool has_units_ = false;       // user_ runs a systemd instance, which creates units
     std::string uuid_;             // id of a container of Garden or Mesos, or of an ECS task
     std::string pod_of_node_;
-    bool in_kubelet_ = false; // below the cgroup of a node's kubelet
+    bool in_kubelet_ = false; // below the cgroup of a containerized node's kubelet
     bool in_slurm_ = false;   // below Slurm's own cgroup
 };
 

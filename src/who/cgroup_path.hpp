@@ -9,26 +9,27 @@
 
 namespace gpusnoop {
 
-// The part of a cgroup's path that users control. A user who may create cgroups in a directory chooses the names in it.
+// The part of a cgroup's path that users control: a user who may create cgroups in a directory chooses the names in it.
 struct Delegation {
-    size_t from = std::string_view::npos; // offset in the path; names after it were chosen by the user
+    size_t from = std::string_view::npos; // names after this offset in the path were chosen by users
     std::optional<uint32_t> uid;          // nullopt: unknown, or several users
-    bool nodes = true;                    // containers may be Kubernetes nodes; false if the host itself runs pods
+    bool nodes = true;                    // whether containers may be Kubernetes nodes; false if the host runs pods
 };
 
-// The owner of a cgroup, from its path. Empty fields are unknown. Names chosen by root are trusted. Names chosen by a
-// user identify only that user's own containers and units. Cgroups created inside of a container belong to the
-// container, except for the pods of a Kubernetes node that runs in a container of root (kind, k3d, minikube).
+// The owner of a cgroup, as its path shows it. Empty fields are unknown. Names chosen by root are trusted. Names chosen
+// by a user identify only that user's own containers and units. Cgroups created inside of a container belong to that
+// container, unless it is a Kubernetes node run by root (kind, k3d, minikube). Cgroups of such a node's pods belong to
+// the pods.
 struct CgroupOwner {
     std::string runtime;         // "docker", "containerd", "cri-o", "podman"; empty if the path does not show it
     std::string container_id;    // the full id, of characters [0-9a-f-]
-    std::string node_id;         // id of the container that is the Kubernetes node of this container's pod (kind)
+    std::string node_id;         // if the Kubernetes node is itself a container (kind), its id
     std::string pod_uid;         // with dashes, or the 32 hex digits of a static pod
-    std::string unit;            // innermost systemd service or scope that is not a container; escapes are kept
-    std::optional<uint32_t> uid; // from user-U.slice or Slurm v1's uid_U, or the user who controls the names
-    std::string slurm_job;       // "1234", or "1234_7" in an array and "1234+1" in a heterogeneous job
+    std::string unit;            // innermost systemd service or scope that is not a container, with escapes
+    std::optional<uint32_t> uid; // U of user-U.slice or of Slurm's uid_U (v1), or the user who chose the names
+    std::string slurm_job;       // "1234"; "1234_7" in an array; "1234+1" in a heterogeneous job
     std::string slurm_step;      // "0", "batch", "extern", "interactive"
-    bool named_by_user = false;  // the user `uid` chose the name of the container or unit
+    bool named_by_user = false;  // true if the user `uid` chose the container's or unit's name
 
     auto operator<=>(const CgroupOwner&) const = default;
 };

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t max_command_memory = 16 << 20;
 constexpr std::chrono::seconds refresh_interval(5);
 
-// Message to and from the helper. In a question, only the image is set.
+// Message to and from the helper. In a request, only the image is set.
 struct CommandLine {
     ImageId image{};
     std::string text{};
@@ -43,7 +43,7 @@ CommandLines::CommandLines(WaitBudget* waits)
               waits)
 {}
 
-// Waits for the first answer, so that even a table that is printed only once has the command line.
+// Waits for the first reply, so that the command line is in the table even if only one table is printed.
 const std::string& CommandLines::of(const ImageId& image)
 {
     reader_.poll();

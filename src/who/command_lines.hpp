@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Command lines of processes. A helper reads them, because they are in the memory of the process, and reading that may
-// hang.
+// SPDX-License-Identifier: Apache-2.0 Command lines of processes. They are read in a helper process, because reading
+// another process's memory may hang.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -17,9 +16,9 @@ public:
     explicit CommandLines(WaitBudget* waits = nullptr); // see Reader
 
     // The command line of a running process; empty while unknown. It is read again every few seconds, because programs
-    // change their command lines. Show it with printable().
+    // may change it. Escape it with printable() for output.
     const std::string& of(const ImageId& image);
-    // The last known command line, for a process that has exited. Does not ask the helper.
+    // Returns the last known command line of a process that has exited, without asking the helper.
     const std::string& last_known(const ImageId& image) const;
 
     void forget(const ImageId& image) { known_.erase(image); }

@@ -14,7 +14,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_text = 4096; // names of pods have up to 253 bytes, names of images some hundred
+constexpr size_t max_text = 4096; // pod names have up to 253 bytes, image names a few hundred
 constexpr size_t max_id = 128;
 
 void set_once(std::string& to, std::string_view value)
@@ -29,7 +29,7 @@ struct NameLabel {
 };
 
 constexpr std::array<NameLabel, 12> name_labels = {{
-    // set by containerd's CRI plugin, which has set the uid since 1.6.11
+    // set by containerd's CRI plugin; the uid only since 1.6.11
     {"io.kubernetes.cri.container-name", &ContainerNames::container},
     {"io.kubernetes.cri.sandbox-name", &ContainerNames::pod},
     {"io.kubernetes.cri.sandbox-namespace", &ContainerNames::pod_namespace},
@@ -71,10 +71,10 @@ void set_plain_label(ContainerRecord& record, std::string_view key, std::string_
         set_once(record.names.runtime, value == "cri-o" ? "cri-o" : "podman");
 }
 
-// Adds a label of the user. Labels that kubelets and runtimes set are skipped, because they do not identify an owner.
+// Adds a label set by the user. Skips labels set by kubelets and runtimes, because they do not identify an owner.
 void add_label(ContainerRecord& record, std::string_view key, std::string_view value)
 {
-    constexpr size_t labels_max = 64, bytes_max = 400; // Kubernetes allows 317 bytes of key and 63 of value
+    constexpr size_t labels_max = 64, bytes_max = 400; // Kubernetes allows 317 bytes for the key and 63 for the value
     constexpr std::array<std::string_view, 3> own = {"io.kubernetes.", "io.container.", "org.opencontainers."};
     std::vector<std::string>& labels = record.names.labels;
     if (labels.size() < labels_max && key.size() + value.size() < bytes_max &&
@@ -82,8 +82,8 @@ void add_label(ContainerRecord& record, std::string_view key, std::string_view v
         labels.push_back(std::string(key).append("=").append(value));
 }
 
-// Parses a name k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT of cri-dockerd or CRI-O. For a sandbox, CONTAINER is "POD" or
-// missing. None of the parts can contain an underscore.
+// Parses the name that cri-dockerd or CRI-O gives to a container: k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT. For a
+// sandbox, CONTAINER is "POD" or missing. None of the parts can contain an underscore.
 bool set_kubelet_name(ContainerNames& names, std::string_view given)
 {
     const auto underscores = std::ranges::count(given, '_');
@@ -100,7 +100,7 @@ bool set_kubelet_name(ContainerNames& names, std::string_view given)
     return true;
 }
 
-// Adds the number after the prefix, if there is one.
+// If the path is the prefix and a number, adds the number.
 void add_number(std::string_view path, std::string_view prefix, std::vector<uint32_t>& to)
 {
     constexpr size_t numbers_max = 256;
@@ -116,7 +116,8 @@ void ContainerRecord::set_label(std::string_view key, std::string_view value)
 {
     set_plain_label(*this, key, value);
     add_label(*this, key, value);
-    // The value is JSON with all labels that the kubelet has set. Some versions have no separate annotations for them.
+    // The value is JSON with all labels that the kubelet has set. Some versions of CRI-O do not also set them as
+    // separate annotations.
     if (key == "io.kubernetes.cri-o.Labels")
         each_json_string(value, [&](const JsonPath& at, const std::string& text) {
             if (at.size() != 1)
@@ -193,29 +194,29 @@ bool read_oci_config(const std::string& text, ContainerRecord& record)
 constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
     {.name = "containerd",
      .prefixes = {"cri-containerd", "nerdctl"},
-     .parents = {"default", "k8s.io"}, // the namespaces that ctr and nerdctl use, and that CRI uses
+     .parents = {"default", "k8s.io"}, // the namespace of ctr and nerdctl, and the namespace of CRI
      .folders = {"run/containerd/io.containerd.runtime.v2.task/*",
-                 "run/k3s/containerd/io.containerd.runtime.v2.task/*", // RKE2 uses this folder, too
+                 "run/k3s/containerd/io.containerd.runtime.v2.task/*", // also used by RKE2
                  "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/*",
                  "run/k0s/containerd/io.containerd.runtime.v2.task/*"},
      .record = "config.json",
      .read = read_containerd_task},
-    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage
+    {.name = "cri-o", .prefixes = {"crio", "cri-o"}}, // its records are in podman's storage, in the next row
     {.name = "podman",
      .prefixes = {"libpod", "libpod-payload"},
-     .folders = {"run/containers/storage/overlay-containers",           // of CRI-O
-                 "var/lib/containers/storage/overlay-containers",       // of podman
+     .folders = {"run/containers/storage/overlay-containers",           // CRI-O
+                 "var/lib/containers/storage/overlay-containers",       // podman
                  ".local/share/containers/storage/overlay-containers"}, // in a home
      .in_homes = true,
      .record = "userdata/config.json",
      .read = read_oci_config,
      .each_listed = each_stored},
-    {.name = "", // log files of the kubelet, for containers of any runtime
+    {.name = "", // log files of the kubelet, for any runtime
      .folders = {"var/log/containers"},
      .each_listed = each_log_link},
     {.name = "docker",
      .prefixes = {"docker"},
-     .parents = {"docker"}, // the default parent
+     .parents = {"docker"}, // default value of --cgroup-parent
      .folders = {"var/lib/docker/containers", "var/snap/docker/common/var-lib-docker/containers",
                  ".local/share/docker/containers"}, // the last one is in a home
      .more_folders = docker_data_root,
@@ -224,8 +225,8 @@ constinit const std::array<ContainerRuntime, 5> container_runtimes = {{
      .read = read_docker_config},
 }};
 
-// Record of a running task of containerd, which is removed when the task exits:
-// STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json.
+// Parser for containerd's record of a running task, STATE/io.containerd.runtime.v2.task/NAMESPACE/ID/config.json.
+// containerd removes the file when the task exits.
 
 bool read_containerd_task(const std::string& text, ContainerRecord& record)
 {
@@ -234,7 +235,7 @@ bool read_containerd_task(const std::string& text, ContainerRecord& record)
     return read;
 }
 
-// The docker daemon's record of a container: containers/ID/config.v2.json below its data folder.
+// Parser for docker's record of a container, containers/ID/config.v2.json in its data folder.
 
 std::vector<std::string> docker_data_root(const HostFiles& files)
 {
@@ -260,19 +261,20 @@ bool read_docker_config(const std::string& text, ContainerRecord& record)
         else if (at.size() == 3 && at[0] == "Config" && at[1] == "Labels")
             record.set_label(at[2], value);
     });
-    // The daemon writes the name with a slash before it.
+    // The daemon writes a slash before the name.
     record.set_given_name(name.starts_with('/') ? std::string_view(name).substr(1) : name);
     record.names.runtime = "docker";
     return read;
 }
 
-// The kubelet's log files, whose names are the same for every runtime. Only the names are read, never the logs.
+// Names of the kubelet's log files, which have the same form for every runtime. The logs themselves are never read.
 
 namespace {
 
 constexpr const char* pods_folder = "var/log/pods/";
 
-// Parses POD_NAMESPACE_CONTAINER-ID.log. Only the separators are underscores. Long names are truncated and lack the id.
+// Parses POD_NAMESPACE_CONTAINER-ID.log. The parts contain no underscores. A long name is truncated, so that the id is
+// missing.
 std::optional<ContainerRecord> parse_link(std::string_view name)
 {
     constexpr std::string_view suffix = ".log";
@@ -303,7 +305,7 @@ void each_log_link(const HostFiles& host, const std::string& folder, const Visit
 
 void each_logged_pod(const HostFiles& host, const std::function<void(const ContainerNames&)>& visit)
 {
-    // NAMESPACE_POD_UID
+    // Each name is NAMESPACE_POD_UID.
     for (const std::string& name : host.list(pods_folder)) {
         const size_t namespace_end = name.find('_');
         const size_t pod_end = name.rfind('_');
@@ -323,14 +325,15 @@ std::string only_container(const HostFiles& host, const ContainerNames& pod)
     return names.size() == 1 ? names.front() : std::string();
 }
 
-// Storage shared by CRI-O and podman: lists of all containers, and the OCI configuration of each container.
+// Parsers for the storage that CRI-O and podman share: lists of all containers, and the OCI configuration of each
+// container.
 
 namespace {
 
-// The second list has the containers that are removed at a reboot (podman run --rm).
+// The second file lists containers that do not survive a reboot (podman run --rm).
 constexpr std::array<const char*, 2> list_files = {"containers.json", "volatile-containers.json"};
 
-// Visits the elements of a list file.
+// Visits the containers in the text of a list file.
 void each_listed(std::string_view text, const VisitRecord& visit)
 {
     std::string element;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Container runtimes: how they name cgroups, and the records about containers that they keep on disk.
+// SPDX-License-Identifier: Apache-2.0 Table of container runtimes: their names for cgroups, and parsers for the records
+// of containers that they keep on disk.
 #pragma once
 
 #include "who/containers.hpp"
@@ -16,12 +16,12 @@ namespace gpusnoop {
 // Facts about one container from one source.
 struct ContainerRecord {
     std::string id;
-    std::string given_name; // its name in the runtime (docker ps); k8s_... if a kubelet has created it
+    std::string given_name; // name in the runtime (docker ps); k8s_... if a kubelet created the container
     ContainerNames names;
-    std::string sandbox_id{}; // for CRI-O, the sandbox whose record has the pod's labels
+    std::string sandbox_id{}; // only for CRI-O: id of the sandbox, whose record has the pod's labels
 
-    // The setters keep existing values and ignore texts that are too long for a name.
-    void set_label(std::string_view key, std::string_view value); // for labels and annotations; ignores most keys
+    // The setters do not overwrite existing values, and ignore texts that are too long for a name.
+    void set_label(std::string_view key, std::string_view value); // a label or annotation; most keys are ignored
     void set_given_name(std::string_view name);
     void set_image(std::string_view image);
     void set_environment(std::string_view variable); // NAME=VALUE
@@ -34,8 +34,8 @@ void fill(ContainerNames& names, const ContainerNames& more);
 // True if the text can be the id of a container or a pod, which makes it safe in a path.
 bool is_container_id(std::string_view text);
 
-// Reads the annotations, environment and devices of an OCI runtime's config.json. If it returns false, the record is
-// unusable.
+// Reads the annotations, environment and devices of an OCI runtime's config.json. Returns false if the text is
+// malformed; `record` is then unusable.
 bool read_oci_config(const std::string& text, ContainerRecord& record);
 
 using VisitRecord = std::function<void(const ContainerRecord&)>;
@@ -48,28 +48,29 @@ struct ContainerRuntime {
     std::array<std::string_view, 2> prefixes{};
     std::array<std::string_view, 2> parents{};
 
-    // Folders below the host's root that have a subfolder per container, named by the container's id. A final * matches
-    // all subfolders.
+    // Folders below the host's root that have a subfolder for each container, named by its id. A final * matches all
+    // subfolders.
     std::array<std::string_view, 4> folders{};
-    std::vector<std::string> (*more_folders)(const HostFiles& files) = nullptr; // reads the runtime's configuration
-    bool in_homes = false; // users can run it without root, with the same folders in their homes
+    std::vector<std::string> (*more_folders)(const HostFiles& files) =
+        nullptr;           // finds more of them in the runtime's configuration
+    bool in_homes = false; // users can run it without root; it then uses the same folders in their homes
 
-    // The file in a container's folder, and its parser, which returns false if the text is malformed.
+    // Name of the record in a container's folder, and its parser, which returns false if the text is malformed.
     std::string_view record{};
     bool (*read)(const std::string& text, ContainerRecord& record) = nullptr;
-    // Visits the containers that are listed in a file of the folder, or by the folder's file names.
+    // Visits the containers that a file in the folder lists, or that the names of its files show.
     void (*each_listed)(const HostFiles& files, const std::string& folder, const VisitRecord& visit) = nullptr;
 };
 
-// Sorted by how much the runtimes' records contain about pods, most informative first.
+// Sorted by how much a runtime records about pods: the most informative runtime is first.
 extern const std::array<ContainerRuntime, 5> container_runtimes;
 
-// Visits the pods for which the kubelet keeps a folder of logs, with name, namespace and uid.
+// Visits the pods for which the kubelet keeps a log folder. Name, namespace and uid of each are set.
 void each_logged_pod(const HostFiles& host, const std::function<void(const ContainerNames&)>& visit);
-// The container of a pod; empty if the pod has, or had, several.
+// Returns the only container of a pod; empty if the pod has, or had, several.
 std::string only_container(const HostFiles& host, const ContainerNames& pod);
 
-// Functions in the table.
+// Functions that the table refers to.
 bool read_containerd_task(const std::string& text, ContainerRecord& record);
 bool read_docker_config(const std::string& text, ContainerRecord& record);
 std::vector<std::string> docker_data_root(const HostFiles& files);

@@ -17,7 +17,7 @@ namespace gpusnoop {
 
 namespace {
 
-// Home folders by uid, from the host's /etc/passwd, which does not have the users of a directory service.
+// Home folders by uid, from the host's /etc/passwd. Users of a directory service are missing.
 std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
 {
     std::map<uint32_t, std::string> homes;
@@ -26,7 +26,7 @@ std::map<uint32_t, std::string> homes_by_user(const HostFiles& host)
     return homes;
 }
 
-// Home folders by uid, of users with a session or lingering. Other users have no running containers.
+// Home folders by uid, only of users who have a session or linger (loginctl). Other users have no running containers.
 std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
 {
     std::map<uint32_t, HostFiles> files;
@@ -40,7 +40,7 @@ std::map<uint32_t, HostFiles> homes_in_use(const HostFiles& host)
     return files;
 }
 
-// The folders in which a runtime has a subfolder per container.
+// Returns the folders in which a runtime keeps a subfolder for each container.
 std::vector<std::string> folders_of(const HostFiles& files, const ContainerRuntime& runtime)
 {
     std::vector<std::string> folders;
@@ -53,7 +53,7 @@ std::vector<std::string> folders_of(const HostFiles& files, const ContainerRunti
         }
         folder.remove_suffix(1);
         for (const std::string& name : files.list(std::string(folder)))
-            if (name != "moby") // docker's namespace in containerd, whose records have no names
+            if (name != "moby") // docker's namespace in containerd; its records have no names
                 folders.push_back(std::string(folder) + name);
     }
     if (runtime.more_folders)
@@ -69,7 +69,7 @@ std::optional<ContainerRecord> read_record(const HostFiles& files, const Contain
     return text && runtime.read(*text, record) ? std::optional(std::move(record)) : std::nullopt;
 }
 
-// Adds the labels of the pod. In CRI-O, only the record of the pod's sandbox has them.
+// Adds the labels of the container's pod. In CRI-O, only the record of the pod's sandbox has these labels.
 void add_labels_of_pod(const HostFiles& files, const ContainerRuntime& runtime, const std::string& folder,
                        ContainerRecord& record)
 {
@@ -79,7 +79,7 @@ void add_labels_of_pod(const HostFiles& files, const ContainerRuntime& runtime, 
         std::ranges::copy(sandbox->names.labels, std::back_inserter(record.names.labels));
 }
 
-// Fills names from one runtime's records about a container. id: checked by is_container_id().
+// Fills `names` from one runtime's records of a container. The id must have passed is_container_id().
 void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const std::string& id, ContainerNames& names)
 {
     const auto folders = folders_of(files, runtime);
@@ -99,7 +99,7 @@ void fill_from(const HostFiles& files, const ContainerRuntime& runtime, const st
             });
 }
 
-// Visits all containers of a runtime, some of them twice.
+// Visits all containers of a runtime. A container may be visited twice.
 void each_of(const HostFiles& files, const ContainerRuntime& runtime, const VisitRecord& visit)
 {
     const auto folders = folders_of(files, runtime);
@@ -128,8 +128,8 @@ void each_in_home(const HostFiles& home, const VisitRecord& visit)
             each_of(home, runtime, visit);
 }
 
-// Names of a user's own container. The user controls the record, so the pod and labels in it are ignored. False claims
-// about GPUs harm only the user.
+// Returns the names of a user's own container. The user controls the record, so its pod and labels are ignored. Its
+// GPUs are used, because false entries would harm only the user.
 ContainerNames names_in_home(const HostFiles& host, const CgroupOwner& owner)
 {
     ContainerNames names;
@@ -162,7 +162,7 @@ ContainerNames Containers::find(const CgroupOwner& owner) const
         for (const ContainerRuntime& runtime : container_runtimes)
             fill_from(host_, runtime, owner.container_id, names);
 
-    ContainerNames path; // facts from the cgroup path, for fields that the records lack
+    ContainerNames path; // facts from the cgroup path, which fill fields that the records lack
     path.runtime = owner.runtime;
     path.pod_uid = is_container_id(owner.pod_uid) ? owner.pod_uid : "";
     fill(names, path);
@@ -214,7 +214,7 @@ std::set<Containers::Named> Containers::find_named(std::string_view name) const
 namespace {
 
 constexpr uint64_t max_container_memory = 128 << 20;
-constexpr size_t answers_max = 4096; // answers that find() has not returned yet
+constexpr size_t answers_max = 4096; // replies that find() has not returned yet
 
 void serve(Helper::Task& task, const std::string& host_root)
 {

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Names of containers and pods, from files that their runtimes keep on the host. Sockets and the API server are not
-// needed.
+// SPDX-License-Identifier: Apache-2.0 Names of containers and pods, read from files that container runtimes keep on the
+// host. Neither the runtimes' sockets nor the Kubernetes API server are used.
 #pragma once
 
 #include "reader/message.hpp"
@@ -20,27 +19,27 @@
 
 namespace gpusnoop {
 
-// Empty fields are unknown. The texts are bounded in length, but the users who run the containers control them: show
-// them with printable().
+// Empty fields are unknown. The texts are limited in length, but users who run containers control them: escape them
+// with printable() for output.
 struct ContainerNames {
-    std::string container; // as in the pod's specification, or given by the user; empty for a sandbox
+    std::string container; // from the pod's specification, or given by the user; empty for a sandbox
     std::string pod;
     std::string pod_namespace;
     std::string pod_uid;
     std::string runtime; // "docker", "containerd", "cri-o", "podman"
     std::string image;
-    bool sandbox = false;              // the pause container that holds the namespaces of a Kubernetes pod
+    bool sandbox = false;              // true for the pause container of a Kubernetes pod
     std::string visible_devices{};     // NVIDIA_VISIBLE_DEVICES in the container's configuration
     std::vector<uint32_t> gpu_files{}; // N of each /dev/nvidiaN in the container
     std::vector<uint32_t> cap_files{}; // N of each /dev/nvidia-caps/nvidia-capN in the container
-    std::vector<std::string> labels{}; // KEY=VALUE, set by users on the container or its pod
+    std::vector<std::string> labels{}; // KEY=VALUE, as set by users on the container or its pod
 
     bool operator==(const ContainerNames&) const = default;
 };
 
-// Reader of the runtimes' files. Every call reads the disk, so callers keep results that do not change while a
-// container runs. Containers inside of a kind node are recorded on the node's disk, so only a Containers object with
-// the node's /proc/PID/root finds them.
+// Reader of the runtimes' files. Every call reads the disk, so callers should cache results that do not change while a
+// container runs. Containers in a kind node are recorded on the node's disk; to find them, pass the node's
+// /proc/PID/root as host_root.
 class Containers {
 public:
     explicit Containers(const std::string& host_root); // "/", or the mount point of the host's root
@@ -48,16 +47,16 @@ public:
     // If a user named the container, reads only the files in that user's home, and returns neither pod nor labels.
     ContainerNames find(const CgroupOwner& owner) const;
 
-    // Ids that occur in the names of a pod's cgroups. Empty if there is no such pod on this host.
+    // Ids in the names of a pod's cgroups. Both sets are empty if the pod is not on this host.
     struct Pod {
-        std::set<std::string> uids, container_ids; // may include sandboxes and ended containers
+        std::set<std::string> uids, container_ids; // containers may include sandboxes and exited ones
     };
     Pod find_pod(std::string_view pod_namespace, std::string_view name) const;
 
-    // Containers of root and of users that have this name in docker, podman or nerdctl (--name).
+    // Containers with this name in docker, podman or nerdctl (--name), whether root or another user runs them.
     struct Named {
         std::string id;              // the full id
-        std::optional<uint32_t> uid; // the user whose home has the record; nullopt: recorded on the host
+        std::optional<uint32_t> uid; // the user who runs it, if not root
         auto operator<=>(const Named&) const = default;
     };
     std::set<Named> find_named(std::string_view name) const;
@@ -66,7 +65,7 @@ private:
     HostFiles host_;
 };
 
-// Messages between ContainerLookup and its helper. A question is a CgroupOwner, and is answered by a ContainerAnswer.
+// Messages between ContainerLookup and its helper. A request is a CgroupOwner, and the reply is a ContainerAnswer.
 void fields(auto& each, same_as_const<CgroupOwner> auto& o)
 {
     each(o.runtime, o.container_id, o.node_id, o.pod_uid, o.unit, o.uid, o.slurm_job, o.slurm_step, o.named_by_user);
@@ -93,14 +92,14 @@ class ContainerLookup {
 public:
     explicit ContainerLookup(const std::string& host_root, WaitBudget* waits = nullptr); // see Reader
 
-    // nullopt if there is no answer yet; then call again later.
+    // Returns nullopt if the helper has not replied yet; call it again later.
     std::optional<ContainerNames> find(const CgroupOwner& owner);
 
 private:
     bool apply(const Message& message);
 
-    // Answers that find() has not returned yet. The key is the whole owner, because users can give their cgroups the id
-    // of any container.
+    // Replies that find() has not returned yet. The key is the whole owner, because users can put any container's id
+    // into the names of their cgroups.
     std::map<CgroupOwner, ContainerNames> answers_;
     Reader reader_;
 };

@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 constexpr uint64_t max_scan_memory = 64 << 20;
 constexpr auto patience = 1s;
 
-// Message to and from the helper: the processes to inspect, or those of them that map CUDA.
+// Request and reply: the processes to inspect, and the processes among them that map CUDA.
 struct Pids {
     std::vector<pid_t> pids;
 };
@@ -53,7 +53,7 @@ void serve_cuda_users(Helper::Task& task)
 
 CudaUsers cuda_users(std::span<const pid_t> pids)
 {
-    constexpr size_t batch = 64; // limits how many results are lost if a process makes the helper hang
+    constexpr size_t batch = 64; // if a process makes the helper hang, only the results of its batch are lost
     CudaUsers found;
     if (pids.empty())
         return found;
@@ -73,7 +73,7 @@ CudaUsers cuda_users(std::span<const pid_t> pids)
         answer.reset();
         found.complete =
             reader.post(0, message_of(Pids{{some.begin(), some.end()}})) && reader.wait_until(until) && answer;
-        // Ignore pids that were not in the question, because an attacker may have taken over the helper.
+        // Ignore pids that were not in the request, because an attacker may have taken over the helper.
         if (found.complete)
             std::ranges::copy_if(some, std::back_inserter(found.pids),
                                  [&](pid_t pid) { return std::ranges::find(answer->pids, pid) != answer->pids.end(); });
@@ -83,7 +83,7 @@ CudaUsers cuda_users(std::span<const pid_t> pids)
 
 namespace {
 
-// The container or pod of a process, as -c accepts it; empty if the process is in none.
+// Returns the container or pod of a process in the form that -c accepts; empty if the process is in neither.
 std::string container_of(const Owner& owner)
 {
     if (!owner.names.pod.empty() && !owner.names.pod_namespace.empty())

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Finds the processes that map CUDA, for hints in messages before tracing starts.
+// SPDX-License-Identifier: Apache-2.0 Search for processes that map CUDA, for hints in messages before tracing starts.
 #pragma once
 
 #include <span>
@@ -15,19 +14,19 @@ struct CudaUsers {
     bool complete = true; // false if there was not enough time to inspect all processes
 };
 
-// Those of `pids` that map CUDA. A helper reads the mappings, for at most a second, because a process can make the
-// reader of its mappings wait.
+// Returns the processes among `pids` that map CUDA. A helper process reads the mappings, for at most a second, because
+// a process can block readers of its mappings.
 CudaUsers cuda_users(std::span<const pid_t> pids);
 
-// Hints about a process or container that does not exist. Unknown facts are left out.
+// Hints for messages about a process or container that does not exist.
 
-// "process 1234 (python3) maps CUDA", for processes whose name contains `name`; empty if there are none.
+// "process 1234 (python3) maps CUDA", for processes whose names contain `name`; empty if there are none.
 std::string cuda_processes_named(std::string_view name);
 
-// "containers with processes that map CUDA: pod:team/trainer, loader", as -c accepts them.
+// "containers with processes that map CUDA: pod:team/trainer, loader". The names have the form that -c accepts.
 std::string containers_with_cuda(const std::string& host_root);
 
-// "a, b and 3 more", with at most `max` texts.
+// Joins texts as in "a, b and 3 more". At most `max` texts are shown.
 std::string listed(const std::vector<std::string>& texts, size_t max);
 
 } // namespace gpusnoop

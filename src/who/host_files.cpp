@@ -46,7 +46,7 @@ std::vector<std::string> HostFiles::list(const std::string& path) const
 {
     std::vector<std::string> names;
     const Fd folder = open(path, O_RDONLY | O_DIRECTORY);
-    // A copy, because a DIR closes its descriptor.
+    // Duplicate the descriptor, because closing a DIR closes its descriptor.
     const int own = folder ? fcntl(folder.get(), F_DUPFD_CLOEXEC, 0) : -1;
     const Directory entries(own >= 0 ? fdopendir(own) : nullptr);
     while (entries && names.size() < max_names) {

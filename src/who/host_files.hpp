@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Small files of the host, whose root may be mounted elsewhere (in a container started with -v /:/host).
+// SPDX-License-Identifier: Apache-2.0 Reader of small files of the host. The host's root may be mounted elsewhere, as
+// in a container started with -v /:/host.
 #pragma once
 
 #include "base/fd.hpp"
@@ -16,18 +16,18 @@ namespace gpusnoop {
 // Paths and absolute symlinks are relative to the root: a link to /data means the host's /data.
 class HostFiles {
 public:
-    explicit HostFiles(const std::string& root); // if it cannot be opened, no files are found
+    explicit HostFiles(const std::string& root); // if the root cannot be opened, no files are found
 
-    // Files in a folder that a user controls. Symlinks and mounts of other file systems are not followed, because a
-    // FUSE server of the user could make us hang.
+    // Returns a reader for a folder that a user controls. It does not follow symlinks or enter other file systems,
+    // because the user's FUSE server could make us hang.
     HostFiles untrusted(const std::string& path) const;
 
-    // The file's contents. nullopt if there is no such regular file, or if it is larger than max_size bytes. Does not
-    // block, even if the path leads to a FIFO or device.
+    // Returns the file's contents; nullopt if there is no such regular file, or if it is larger than max_size bytes.
+    // Does not block, even if the path leads to a FIFO or device.
     std::optional<std::string> read(const std::string& path) const;
     static constexpr size_t max_size = 4 << 20;
 
-    // The names in a folder, without hidden ones, at most max_names. Empty if there is no such folder.
+    // Returns the names in a folder, without hidden ones, up to max_names. Empty if the folder does not exist.
     std::vector<std::string> list(const std::string& path) const;
     static constexpr size_t max_names = 65536;
 
@@ -39,13 +39,13 @@ private:
     uint64_t resolve_; // RESOLVE_* flags for openat2()
 };
 
-// Names of the effective users of processes, from the host's /etc/passwd.
+// Names of processes' effective users, from the host's /etc/passwd.
 class Users {
 public:
     explicit Users(const std::string& host_root);
 
-    // The name, or the uid if /etc/passwd does not have it (users of a directory service or a container). nullopt if
-    // the process has exited.
+    // Returns the user's name, or the uid if /etc/passwd does not list it (users of a directory service or a
+    // container). nullopt if the process has exited.
     std::optional<std::string> of(pid_t pid) const;
 
 private:

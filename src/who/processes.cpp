@@ -20,13 +20,14 @@ namespace {
 
 constexpr size_t owners_max = 4096;
 
-// The image of a process that has made no traced call.
+// Placeholder image for a process that has made no traced call yet.
 ::image unseen(uint32_t pid)
 {
     return {pid, 0};
 }
 
-// An id for cgroups that the kernel side has not reported. Its top bit is set, unlike in real ids (inode numbers).
+// Makes up an id for a cgroup that the kernel side has not reported. The top bit is set, which no real id (inode
+// number) has.
 uint64_t made_up_id(std::string_view path)
 {
     return path.empty() ? 0 : std::hash<std::string_view>()(path) | uint64_t{1} << 63;
@@ -65,10 +66,10 @@ void Processes::learn(const process_record& record)
 {
     known_.erase(unseen(record.image.pid));
     attribution_.learn(record);
-    // The entry may exist, because info() can be called before this record is read.
+    // The entry may already exist, because info() can be called before the record is read.
     ProcessInfo& info = known_[record.image];
     if (info.start_ns)
-        return; // known; this record was sent because the process moved to another cgroup
+        return; // already known: the process has moved to another cgroup, which causes another record
     learned_.insert(record.image);
     info.start_ns = record.start_ns;
     info.seen_ns = record.seen_ns;
@@ -103,7 +104,7 @@ const std::string& Processes::thread_name(const ImageId& image, uint32_t tid)
     const auto id = static_cast<pid_t>(tid);
     const bool runs =
         !known_[image].replaced && same_process(image) && process_of_thread(id) == static_cast<pid_t>(image.pid);
-    const auto now = runs ? process_name(id) : std::nullopt; // /proc/TID exists for each thread
+    const auto now = runs ? process_name(id) : std::nullopt; // /proc/TID exists for every thread
     const struct {
         ::image image;
         uint64_t number;
@@ -195,7 +196,7 @@ std::vector<ImageId> Processes::extract_exited(std::set<uint32_t>& pids)
             pids.insert(image.pid);
     std::vector<ImageId> all;
     std::erase_if(pids, [&](uint32_t pid) {
-        bool alive = false; // the process may be about to exit
+        bool alive = false; // true if an image is running; the process may be about to exit
         for (auto item = known_.lower_bound(::image{pid, 0}); item != known_.end() && item->first.pid == pid; ++item) {
             if (has_exited(item->first))
                 all.push_back(item->first);

@@ -42,7 +42,7 @@ Scope::Scope(const Options& options) : pids_(options.pids), grows_(!options.prog
         select_by_name(options.comm);
 }
 
-// If no process matches yet, all processes are traced, so that no call of the first matching process is lost.
+// Traces all processes if no process matches yet, so that no call of the first match is lost.
 void Scope::select_by_name(const std::string& part)
 {
     named_.emplace(part).rescan();

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The processes that the options select: the processes given with -p or -t, a program started by the tool and its
-// descendants, the processes in the cgroup given with -c, the processes named by -n, or all.
+// SPDX-License-Identifier: Apache-2.0 Processes that the options select: by pid (-p) or thread (-t), in a cgroup (-c),
+// by name (-n), a program that the tool starts and its descendants, or all processes.
 #pragma once
 
 #include "base/fd.hpp"
@@ -21,9 +20,10 @@ public:
     explicit Scope(const Options& options);
 
     bool is_unfiltered() const { return pids_.empty() && !cgroup_ && !named_; }
-    const std::vector<pid_t>& pids() const { return pids_; } // processes selected by pid, or started; sorted
+    const std::vector<pid_t>& pids() const { return pids_; } // processes selected by pid or started by the tool; sorted
     const std::optional<CgroupTarget>& cgroup() const { return cgroup_; }
-    // Set if -n is the only filter and one of its processes maps CUDA. Otherwise, only the kernel side filters by name.
+    // Set if -n is the only filter and a process with that name maps CUDA. Otherwise, only the kernel side filters by
+    // name.
     const std::optional<NamedProcesses>& named() const { return named_; }
     std::optional<NamedProcesses>& named() { return named_; }
     // True if processes may be added later.
@@ -34,13 +34,13 @@ public:
     void join(pid_t pid);
     void leave(pid_t pid);
 
-    // Whether the process is selected now. The members of a cgroup change.
+    // True if the process is selected now. The result may change, because processes move between cgroups.
     bool includes(pid_t pid) const;
     std::vector<pid_t> processes() const;
 
-    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of those pids() that have not exited
-    // To be called when a process in pids() has exited. Removes its pid, which may be reused, and returns true. If it
-    // is the last process, keeps the pid and returns false, because an empty list would select all processes.
+    const std::map<pid_t, Fd>& pidfds() const { return pidfds_; } // of the processes in pids() that have not exited
+    // Must be called when a process in pids() has exited. Removes the pid, because it may be reused, and returns true.
+    // If no other process is left, keeps the pid and returns false, because an empty list would select all processes.
     bool on_exit(pid_t pid);
 
 private:
