@@ -9,8 +9,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t max_windows = 32;  // for the error estimate
-constexpr size_t min_windows = 4;   // for the error estimate
+constexpr size_t max_windows = 32;  // the error is estimated from at most this many windows
+constexpr size_t min_windows = 4;   // with fewer windows, the error is not estimated
 constexpr double cost_error = 0.35; // relative error of the measured cost of a probe
 
 } // namespace

@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t protected_fraction = 16; // the rows of a process that has less than 1/16 of the limit are never merged
+constexpr size_t protected_fraction = 16; // a process with fewer rows than limit / 16 keeps its detail
 
 call_key of_process(call_key key)
 {

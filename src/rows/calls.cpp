@@ -170,7 +170,7 @@ void CallTable::read(std::vector<CallDelta>& deltas, Rows which)
         delta[CALL_MAX_NS] =
             std::min(delta[CALL_MAX_NS], delta[CALL_TOTAL_NS]); // CALL_MAX_NS may be from an earlier interval
         seen = now;
-        // rows with calls, or with a copy batch that contains no copies
+        // returns only rows with calls, or with a copy batch that contains no copies
         if (delta[CALL_COUNT] || (part_of(key) == CallPart::copy && delta[COPY_CONTINUED]))
             deltas.push_back(delta);
         if (is_finished(key)) {
@@ -208,8 +208,7 @@ std::vector<CallDelta> CallTable::drain()
         return deltas;
     }
     read(deltas);
-    // A switch needs room, since rows in use are then in the table twice. The last quarter of the table is kept free
-    // for that.
+    // After a switch, rows in use are in the table twice, so the last quarter of the table is kept free.
     if (rows_->taken() >= rows_->capacity() / 4 * 3 && switch_generation())
         read(deltas);
     return deltas;
@@ -243,7 +242,7 @@ KernelCallRows::KernelCallRows(int table_fd, int front_fd, uint8_t& generation, 
 call_key KernelCallRows::key_at(size_t place) const
 {
     const volatile uint64_t* words = reinterpret_cast<const volatile uint64_t*>(&front_[place].key);
-    const uint64_t first = load_acquire(words[0]); // the kernel side writes this word last, to make the row valid
+    const uint64_t first = load_acquire(words[0]); // the kernel side writes this word last, which makes the row valid
     call_key key = key_defaults();
     for (uint32_t i = 0; i * 8 < key_bytes_; i++) {
         const uint64_t word = i ? words[i] : first;

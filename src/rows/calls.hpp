@@ -28,8 +28,8 @@ public:
 
     // maximum number of rows in the table, without the CPUs' front rows (see front_bits_for())
     virtual size_t capacity() const = 0;
-    // Calls each(key, values) for each row, with one value per possible CPU. If it passes a key several times, add up
-    // all values.
+    // Calls each(key, values) for each row, with one value per possible CPU. If a key is passed several times, all its
+    // values must be added up.
     using Each = std::function<void(const call_key&, std::span<const call_stats>)>;
     virtual void for_each(const Each& each) = 0;
     virtual size_t taken() const = 0; // rows in use at the last for_each(), minus rows erased since

@@ -31,7 +31,7 @@ struct Amount {
         bytes += more_bytes;
     }
 
-    // Never negative, although a free may be read before its allocation.
+    // These never return a negative value, although a free may be read before its allocation.
     uint64_t count_held() const { return static_cast<uint64_t>(std::max<int64_t>(count, 0)); }
     uint64_t bytes_held() const { return static_cast<uint64_t>(std::max<int64_t>(bytes, 0)); }
 };
@@ -68,7 +68,7 @@ public:
     bool ended(uint32_t context) const { return ended_.contains(context) || swept_.contains(context); }
 
     const Amounts& now() const { return now_; }
-    // Returns memory released without a traced free since the last drain_released().
+    // Returns the memory that was released without a traced free since the last drain_released().
     Amounts drain_released() { return std::exchange(released_, {}); }
     bool holds(const ImageId& image) const; // also true if only stale entries in the kernel side's table are left
     // True if the process's figures may be too high or too low.

@@ -25,7 +25,7 @@ struct LaunchSettings : CallSettings {
 // Key of a group; unused dimensions are empty.
 struct LaunchKey : CallKey {
     uint8_t kind = KIND_LAUNCH;
-    std::string kernel; // name; empty while only the handle is known
+    std::string kernel; // name of the kernel; empty while only its handle is known
     uint64_t handle = 0;
     void set(const LaunchSettings& settings, const call_key& call);
     auto operator<=>(const LaunchKey&) const = default;

@@ -111,7 +111,7 @@ void append_integer(std::string& to, uint64_t value)
     to.append(digits.data(), digits.size());
 }
 
-// With one decimal below 100 us, and none from there on.
+// Appends microseconds: one decimal below 100 us, none above.
 void append_microseconds(std::string& to, uint64_t ns)
 {
     const uint64_t tenths = ns / 100 + (ns % 100 >= 50);
@@ -178,7 +178,7 @@ void append_value(std::string& to, LocalTime& time, Unit unit, double value)
     if (!std::isfinite(value))
         return append_value(to, time, unit, std::monostate{});
     const bool has_own_form = unit == Unit::bytes || unit == Unit::ns_as_us || unit == Unit::seconds;
-    if (has_own_form && std::fabs(value) < 9e18) // such as bytes per second, or a mean in nanoseconds
+    if (has_own_form && std::fabs(value) < 9e18) // for example, bytes per second, or a mean in nanoseconds
         return append_value(to, time, unit, static_cast<int64_t>(std::llround(value)));
     append_format(to, "{:.1f}", value);
 }

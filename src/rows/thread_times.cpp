@@ -180,7 +180,7 @@ CpuTime ThreadTimes::cpu_time(uint32_t place, const thread_time& time, uint64_t 
                     .used_ns = time.at_begin.used_ns,
                     .ready_ns = time.at_begin.waited_ns,
                     .turns = time.at_begin.timeslices};
-    if (now.turns < reported.turns) // the tid was reused, or the kernel has no schedstat
+    if (now.turns < reported.turns) // the tid was reused, or this kernel has no schedstat
         return {};
     CpuTime since{.wall_ns = now.wall_ns - reported.wall_ns,
                   .used_ns = now.used_ns - std::min(now.used_ns, reported.used_ns),

@@ -190,7 +190,7 @@ Cell owner_cell(const WhoSeen& seen, OwnerPart part)
 
 namespace {
 
-constexpr uint64_t refill_after = 4096; // in lines; names of owners may have become known by then
+constexpr uint64_t refill_after = 4096; // in lines; by then, names of owners may have become known
 
 } // namespace
 
@@ -276,7 +276,7 @@ std::span<const FirstField> first_process_fields()
 namespace {
 
 constexpr uint64_t again_after_ns = 60'000'000'000;
-constexpr size_t reported_max = 65'536; // processes; above this, forgets all and so reports them again
+constexpr size_t reported_max = 65'536; // processes; above this limit, all are forgotten, and reported again
 
 std::vector<Column> columns_of_process()
 {

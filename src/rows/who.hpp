@@ -36,7 +36,7 @@ struct WhoView {
     static constexpr std::string_view names = "pid, comm, thread, container, pod, namespace, cgroup";
     bool parse(std::string_view name); // returns false for an unknown name
 
-    // True if the row of a call depends on the caller's cgroup.
+    // True if rows are grouped by something that depends on the caller's cgroup.
     bool by_owner() const { return container || pod || pod_namespace || cgroup; }
 };
 
@@ -52,7 +52,7 @@ struct WhoKey {
     std::string cgroup;
     auto operator<=>(const WhoKey&) const = default;
 
-    // Sets pid and start_ns, because another process may reuse the pid alone.
+    // Sets pid and start_ns. The start time is needed because another process may reuse the pid.
     void set_process(const ImageId& image, Processes& processes);
 };
 

@@ -18,8 +18,8 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t spilled_max = 32'768; // limit for rows of calls that did not fit into the kernel side's table
-// number of exited processes that keep rows of their own; if there are more, their rows are merged
+constexpr size_t spilled_max = 32'768; // limit on rows of calls that did not fit into the kernel's table
+// at most this many exited processes keep their own rows; if there are more, their rows are merged
 constexpr size_t exited_max = 16'384;
 
 // Maps whose keys begin with an image (an executed program of a process). A BPF object has only some of them.
@@ -273,7 +273,8 @@ void CallTool::print_line(Output& output, const call_event& event)
     lines_->print(output, std::move(line), below);
 }
 
-// If there are many rows, passes them on before the next tick, to limit memory.
+// Adds a call that did not fit into the kernel's table. If there are many such rows, processes them at once instead of
+// at the next tick, to limit memory.
 void CallTool::spill(const call_event& event)
 {
     table_->add(event);
@@ -319,8 +320,8 @@ bool CallTool::tick(Output&)
     return false;
 }
 
-// Called at each tick (between noting exits of processes and erasing their state), before each report, and at the start
-// and end of each sampling window.
+// Reads the kernel's table. Called before each report, at the start and end of each sampling window, and at each tick
+// (after the exits of processes are noted, and before their state is erased).
 void CallTool::read_rows()
 {
     if (!settings_.events)

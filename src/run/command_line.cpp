@@ -46,7 +46,8 @@ std::string_view long_name_of(const ListedOption* option)
     return std::string_view(option->names).substr(option->names.find("--") + 2);
 }
 
-// Appends an entry of --help: the term, with its text beside it, or below it if the term is long. Wraps the text.
+// Appends an entry of --help: the term and its wrapped text. The text is beside the term, or below it if the term is
+// long.
 void explain(std::string& out, std::string_view term, std::string_view text)
 {
     std::string line(term);

@@ -212,7 +212,7 @@ void Gatekeeper::hold_or_answer()
         answer(call.id);
 }
 
-// Returns false if the process need not wait.
+// Makes the call's process wait. Returns false if it need not wait.
 bool Gatekeeper::hold(const seccomp_notif& call)
 {
     MappingGate::Event event{.id = call.id, .tid = static_cast<pid_t>(call.pid), .path = {}, .file = {}};
@@ -253,7 +253,7 @@ void Gatekeeper::obey()
     if (!tool_.closed())
         return;
     open();
-    if (!filter_is_unused()) // otherwise the connection is needed for the `ended` event, for which the tool waits
+    if (!filter_is_unused()) // otherwise the connection must stay open, because the tool waits for the `ended` event
         tool_ = Connection(Fd());
 }
 
@@ -280,8 +280,8 @@ void Gatekeeper::expire()
     }
 }
 
-// Main function of the gatekeeper process. It may outlive the tool, so it blocks all signals and has a session of its
-// own.
+// Main function of the gatekeeper process, which may outlive the tool. Therefore it blocks all signals and has its own
+// session.
 [[noreturn]] void keep_gate(const MappingGate::Policy& policy, int tool, int child)
 {
     // for reading the descriptors of other processes in /proc
@@ -319,7 +319,7 @@ MappingGate::MappingGate(const Policy& policy) : holds_exec_(policy.holds_exec)
 
 MappingGate::~MappingGate()
 {
-    const bool exited = closed(); // the gatekeeper's end is closed only if it has exited, as the shutdown follows below
+    const bool exited = closed(); // before the shutdown below, it is closed only if the gatekeeper has exited
     shutdown(to_gatekeeper_.descriptor(), SHUT_WR);
     constexpr auto patience = 1s;            // an answer normally takes less than a millisecond
     while (!ended_ && next_within(patience)) // even an exited gatekeeper may have left a last message

@@ -103,8 +103,8 @@ private:
     bool waiting_ = false;        // waiting for a process that loads a probed library, or for a GPU driver
     std::string waiting_message_;
     bool more_records_ = false; // true if the last drain left records in the ring
-    std::optional<std::chrono::nanoseconds>
-        over_since_; // time at which the output first blocked after the run was over
+    // time at which the output first blocked after the run was over
+    std::optional<std::chrono::nanoseconds> over_since_;
     uint64_t started_ns_ = 0;
     uint64_t interval_began_ns_ = 0;
     uint64_t reports_ = 0;

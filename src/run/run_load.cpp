@@ -166,8 +166,8 @@ Filters Run::choose_probes(bpf_object* object, const LoadPlan& plan)
 {
     const Tier tier = plan.tier();
     const bool filter_at_attach = tier > Tier::multi || multi_filters_processes();
-    // The programs must also filter by pid with perf events and tracefs: their breakpoints belong to an address space,
-    // so a forked child inherits them.
+    // With perf events and tracefs, the programs must filter by pid too, because a forked child inherits the
+    // breakpoints of its parent's address space.
     const bool has_pids = !scope_.pids().empty();
     const bool filter_pids = has_pids && (tier > Tier::multi || !filter_at_attach || scope_.grows());
     if (!filter_at_attach)

@@ -31,7 +31,7 @@ int status_of_error(int error)
     return error == ENOENT ? not_found : not_executable;
 }
 
-// errno that states why the file cannot be executed; 0 if it can.
+// Returns 0 if the file can be executed, otherwise the errno that states why not.
 int execution_error(const std::string& path)
 {
     struct stat st {};
@@ -95,8 +95,8 @@ Identity identity_of(const UserAccount& account)
     return {account, groups_of(HostFiles("/").read("etc/group").value_or(""), account)};
 }
 
-// Switches to the user permanently. Returns 0 or an errno. Groups are set first, because setting the user id drops the
-// capability that is needed for that.
+// Switches to the user permanently. Returns 0 or an errno. Sets the groups first, because setting the user id drops the
+// capability that setgroups() needs.
 int become(const Identity& to)
 {
     const UserAccount& account = to.account;
@@ -113,7 +113,8 @@ int become(const Identity& to)
     return 0;
 }
 
-// The child from fork to exec. It enters the gate before it changes its user, because the gate needs CAP_SYS_ADMIN.
+// Code of the child process from fork to exec. It enters the gate before it changes its user, because the gate needs
+// CAP_SYS_ADMIN.
 [[noreturn]] void run_child(char* const* words, int from_tool, MappingGate* gate, const EndingSignals& signals,
                             const std::optional<Identity>& identity)
 {

@@ -22,7 +22,7 @@ std::unique_ptr<Output> make_output(const Options& options)
 
 namespace {
 
-// Sets the variables that every BPF object has from shared headers.
+// Sets the variables that shared headers define in every BPF object.
 void configure_shared(const BpfObject& bpf, const Options& options, const Filters& filters)
 {
     bpf.set<uint32_t>("ring_wake_shift",

@@ -37,8 +37,8 @@ class UserStacks;
 // Filters and limits that the BPF programs must apply themselves.
 struct Filters {
     Tier tier = Tier::session;
-    bool returns = true;                    // return probes may be used, as they kill no target
-    bool pids = false;                      // filter by pid, because other processes have the probes, too
+    bool returns = true;                    // true if return probes may be used, because they kill no target
+    bool pids = false;                      // filter by pid, because other processes have the probes too
     bool pids_of_second = false;            // filter by pid only in the programs of system-wide probes (Attacher)
     cgroup_controller v1 = CONTROLLER_NONE; // cgroup v1 hierarchy by which processes are identified, if one is mounted
     bool cgroups = false;
