@@ -36,7 +36,7 @@ def check_reason(tool, code, words):
 usage = {"cudatop": (["-x"], "-x", "error"), "cudalaunch": (["-p", "firefox"], "-p"), "cudamemcpy": (["--by", "colour"], "colour", "kind"),
          "cudasync": (["-l", "nan"], "-l"), "gpualloc": (["-o", "5"], "-o", "--leaks"), "cudagraph": (["--warm-up", "5"], "--storms"),
          "nvioctl": (["--api", "driver"], "--api"), "cudagap": (["-L"], "-L", "--by thread"),
-         "ncclwait": (["-L"], "-L", "--by rank"), "gpuspend": (["-L"], "-L", "holds no GPU")}
+         "ncclwait": (["-L"], "-L", "--by rank"), "gpuspend": (["-L"], "-L", "threads do not hold GPUs")}
 
 
 def usage_error(name, arguments, *words):

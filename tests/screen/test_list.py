@@ -171,7 +171,7 @@ def saved():
         screen.type(str(folder / "screen.txt"))
         screen.keys("Enter")
         screen.keys("m")
-        screen.wait_for(lambda text: "cannotwritethefile:File" in "".join(text.split()), "the reason why it is not saved")
+        screen.wait_for(lambda text: "cannotbewritten:File" in "".join(text.split()), "the reason why it is not saved")
 
 
 @case
