@@ -36,7 +36,7 @@ Frames BlockStacks::frames(const ImageId& image, int32_t user, int32_t kernel)
         kernel_names_ = KernelSymbols::of_this_kernel();
     Frames all(kernel_names_->frames(stack_trace(stacks_fd_, kernel)));
     Frames users = users_.frames(image, user, 0);
-    if (!users.parts.empty()) // parts are either missing, or as many as lines
+    if (!users.parts.empty()) // `parts` is either empty, or has one element per line
         for (const std::string& line : all.lines)
             all.parts.push_back(
                 {.language = "kernel", .function = line.substr(0, line.rfind("+0x")), .file = {}, .line = {}});
@@ -70,7 +70,7 @@ std::string_view text_of(const char (&name)[size])
     return {name, strnlen(name, size)};
 }
 
-// The last folder of a path and the file name.
+// Returns the path's last folder and its file name.
 std::string end_of(std::string_view path)
 {
     const size_t name = path.rfind('/');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks and files at which CUDA threads block: totals since the last report, from tables of the kernel side.
+// Blocked time of CUDA threads by stack and by file, in totals since the last report.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -25,8 +25,8 @@
 
 namespace gpusnoop {
 
-// Totals of one kernel table of blocked periods. Key::place identifies a thread (ThreadTime::place); Count has the
-// total time and the number of the periods.
+// Reads one of the kernel side's tables of blocked periods. Key::place identifies a thread (ThreadTime::place); Count
+// has the number of periods and their total time.
 template<class Key, class Count>
 class BlockTotals {
     static_assert(std::has_unique_object_representations_v<Key>); // keys are compared as bytes
@@ -34,8 +34,8 @@ class BlockTotals {
 public:
     explicit BlockTotals(int fd) : table_(fd) {}
 
-    // Calls each(key, thread, count, increase since the last drain) for the threads in `times`, then forgets those that
-    // have exited.
+    // Calls each(key, thread, count, increase since the last drain) for the threads in `times`, then forgets exited
+    // threads.
     template<class Each>
     void drain(const std::vector<ThreadTime>& times, Each&& each)
     {
@@ -44,7 +44,7 @@ public:
         table_.for_each([&](const Key& key, std::span<const Count> counts) {
             const auto thread = threads.find(key.place);
             if (thread == threads.end())
-                return; // its thread is in the next report
+                return; // the next report will include this thread
             if (thread->second->ended)
                 ended.push_back(key);
             const Count& now = counts.front();
@@ -74,11 +74,11 @@ private:
     std::map<Key, block_count, ByBytes> previous_;
 };
 
-// Key of a row of blocked periods outside of CUDA calls.
+// Key of a row that sums blocked periods outside of CUDA calls.
 struct BlockKey {
     WhoKey who;
-    uint32_t part = 0; // the reason
-    int32_t stack = 0; // number within the report
+    uint32_t part = 0; // reason for blocking
+    int32_t stack = 0; // id that is valid within this report
     auto operator<=>(const BlockKey&) const = default;
 };
 
@@ -95,13 +95,13 @@ public:
     {}
     BlockStacks(const BlockStacks&) = delete;
 
-    // Blocked periods that ended since the last call, for the threads in `times`. Forgets threads that have exited.
+    // Returns the blocked periods that ended since the last drain, for the threads in `times`. Forgets exited threads.
     std::map<BlockKey, BlockGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                          Processes& processes);
     const Frames& frames(const BlockKey& key) const { return places_.frames(key.stack); }
-    // Frames of two stacks given by their ids (negative: not known), kernel frames first.
+    // Returns the frames of a kernel stack, followed by those of a user stack. A negative id means an unknown stack.
     Frames frames(const ImageId& image, int32_t user, int32_t kernel);
-    // Requests and receives the names of functions. To be called regularly.
+    // Requests and receives function names. Call this regularly.
     void tick(const ThreadTimes& times);
     void forget(const std::vector<ImageId>& images);
     UserStacks& of_users() { return users_; }
@@ -113,22 +113,22 @@ private:
     CodePlaces places_{CodePlaces::By::stack,
                        {.frames = [this](const ImageId& image, int32_t user,
                                          uint64_t kernel) { return frames(image, user, static_cast<int32_t>(kernel)); },
-                        .place = {}}};          // stacks of the last drain()
-    std::optional<KernelSymbols> kernel_names_; // loaded for the first stack
+                        .place = {}}};          // the stacks that the last drain() returned
+    std::optional<KernelSymbols> kernel_names_; // loaded when first needed
 };
 
-// "folder/file" as recorded by the kernel side; empty if not known.
+// Returns "folder/file", as recorded by the kernel side; empty if the file is not known.
 std::string file_name(const char (&folder)[FOLDER_NAME], const char (&file)[FILE_NAME]);
 
-// The file ("folder/file"; empty if not known) that the longest blocked period of a gap waited for, then the file that
-// each of the gap's wakers waited for.
+// Files that caused a gap, as "folder/file", or empty if not known. Element 0 is the file that the thread waited for in
+// the gap's longest blocked period; element i is the file that the i-th waker waited for.
 using GapFiles = std::array<std::string, WAKERS + 1>;
 
-// Finds the files that threads waited for in the longest blocked period of a gap.
+// Finds the files in GapFiles.
 class BlockedFiles {
 public:
     GapFiles of(const gap_record& gap);
-    // To be called once a second: drops the mappings read so far.
+    // Call this once a second. Drops the mappings read so far.
     void tick()
     {
         mappings_.clear();
@@ -143,7 +143,7 @@ private:
     size_t reads_ = 0;
 };
 
-// Key of a row of files for which CUDA threads blocked in reads, writes or page faults.
+// Key of a row about files. CUDA threads blocked on these files in reads, writes or page faults.
 struct FileKey {
     WhoKey who;
     uint64_t device = 0, inode = 0; // both 0: not known
@@ -162,7 +162,7 @@ class FileWaits {
 public:
     explicit FileWaits(int counts_fd) : totals_(counts_fd) {}
 
-    // Waits that ended since the last call, for the threads in `times`. Forgets threads that have exited.
+    // Returns the waits that ended since the last drain, for the threads in `times`. Forgets exited threads.
     std::map<FileKey, FileGroup> drain(const std::vector<ThreadTime>& times, const CallView& view,
                                        Processes& processes);
 

@@ -39,7 +39,7 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 {
     constexpr int state = 3, major_faults = 12;
     if (const std::string_view letter = stat_field(stat, state); letter == "Z" || letter == "X")
-        return {}; // a zombie no longer belongs to its cgroup
+        return {}; // a zombie has left its cgroup
     ProcessFacts facts{.major_faults = parse_number<uint64_t>(stat_field(stat, major_faults)),
                        .read_bytes = number_of(io, "read_bytes"),
                        .written_bytes = number_of(io, "write_bytes"),
@@ -52,7 +52,7 @@ ProcessFacts parse_process_facts(std::string_view stat, std::string_view status,
 
 ProcessFacts process_facts(pid_t pid)
 {
-    // The files of any thread show the sums of the whole process.
+    // Any thread's files show the sums for the whole process.
     const pid_t thread = running_thread(pid).value_or(pid);
     const std::string folder = fmt::format("/proc/{}/", thread);
     ProcessFacts facts =
@@ -86,7 +86,7 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
     for (std::filesystem::directory_iterator entry(sysfs + "/bus/pci/devices", error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string device = entry->path();
-        // 3D and VGA controllers, not the GPU's sound device.
+        // Class 0x03 is display controllers, unlike the GPU's sound device.
         if (!text_of(device + "/vendor").starts_with("0x10de") || !text_of(device + "/class").starts_with("0x03"))
             continue;
         if (const auto node = number_at<int>(text_of(device + "/numa_node")); node && *node >= 0) // -1: not known
@@ -97,9 +97,9 @@ std::set<unsigned> gpu_nodes(const std::string& sysfs)
 
 namespace {
 
-constexpr size_t max_processes = 1024; // reading the dozen files of each takes about 0.1 ms
+constexpr size_t max_processes = 1024; // limit, because reading a dozen files takes about 0.1 ms per process
 
-// nullopt if the counter has decreased, because the process was moved to another cgroup.
+// Increase of a counter. nullopt if it has decreased, because the process has moved to another cgroup.
 std::optional<uint64_t> since(const std::optional<uint64_t>& now, const std::optional<uint64_t>& before)
 {
     return now && before && *now >= *before ? std::optional(*now - *before) : std::nullopt;
@@ -128,7 +128,7 @@ void CircumstancesOf::refresh(const std::set<std::pair<uint32_t, uint32_t>>& thr
 {
     for (auto& [image, before] : known_) {
         Known now = read(image, now_ns);
-        if (now_ns <= before.read_ns || !now.process.threads) { // it has exited, so its last interval is not known
+        if (now_ns <= before.read_ns || !now.process.threads) { // an exited process has no result
             before.latest.reset();
             continue;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Surroundings that may slow a process down: its cgroup's quota and pressure, CPUs, memory, disk I/O. Read from files
-// once per interval, and reported as differences to the previous reading.
+// Circumstances that may slow a process down: its cgroup's quota and pressure, CPUs, memory and disk I/O. They are read
+// from files once per interval, and counters are reported as differences from the previous reading.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -19,13 +19,13 @@
 
 namespace gpusnoop {
 
-// The kernel's counters of a process, summed over its threads and its lifetime. nullopt: the process has exited, or the
-// kernel does not report the value.
+// The kernel's counters for a process, summed over its threads and its lifetime. A value is nullopt if the process has
+// exited, or if the kernel does not report the value.
 struct ProcessFacts {
     std::optional<uint64_t> major_faults;
-    std::optional<uint64_t> read_bytes; // from disks
+    std::optional<uint64_t> read_bytes; // bytes read from disks
     std::optional<uint64_t> written_bytes;
-    std::optional<uint64_t> swapped_bytes; // currently
+    std::optional<uint64_t> swapped_bytes; // memory that is swapped out now
     std::optional<uint64_t> threads;
     unsigned allowed_cpus = 0; // 0: not known
 };
@@ -38,22 +38,22 @@ ProcessFacts process_facts(pid_t pid);
 // The NUMA node of the CPU that the thread runs on, or last ran on.
 std::optional<unsigned> numa_node(pid_t pid, pid_t tid);
 
-// NUMA nodes of NVIDIA GPUs, according to `sysfs` ("/sys"); empty if there is no GPU, or its node is not known.
+// NUMA nodes of all NVIDIA GPUs, according to `sysfs` ("/sys"); empty if there is no GPU, or no GPU's node is known.
 std::set<unsigned> gpu_nodes(const std::string& sysfs);
 
-// The surroundings of one process during an interval. nullopt: not known.
+// Circumstances of one process during an interval. A value is nullopt if it is not known.
 struct Circumstances {
     // Length of the interval, which begins at the last report, or at the first reading if that is later.
     std::optional<uint64_t> covered_ns;
     std::optional<double> quota_cpus; // nullopt also if there is no quota
     std::optional<uint64_t> throttles, throttled_ns;
-    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // of the time (PSI)
-    std::optional<uint64_t> machine_wide{};                         // 1: stalled_percent is about the whole machine
+    std::array<std::optional<double>, PRESSURES> stalled_percent{}; // share of the time (PSI)
+    std::optional<uint64_t> machine_wide{};                         // 1 if stalled_percent applies to the whole machine
     std::optional<uint64_t> major_faults, read_bytes, written_bytes;
     std::optional<uint64_t> swapped_bytes, threads; // at the end of the interval
     unsigned allowed_cpus = 0;                      // 0: not known
     unsigned cpus = 0;                              // number of CPUs of the machine
-    std::set<unsigned> nodes, gpu_nodes;            // NUMA nodes of its CUDA threads, and of all GPUs
+    std::set<unsigned> nodes, gpu_nodes;            // NUMA nodes of the CUDA threads, and of all GPUs
 };
 
 class CircumstancesOf {
@@ -64,7 +64,7 @@ public:
     void track(const std::vector<ImageId>& images, uint64_t now_ns);
     // Ends an interval for all tracked processes. threads: pid and tid of their CUDA threads.
     void refresh(const std::set<std::pair<uint32_t, uint32_t>>& threads, uint64_t now_ns);
-    // The result of the last refresh(); null if there is none.
+    // Result of the last refresh(); null if it has no result for this process.
     const Circumstances* of(const ImageId& image) const;
     void forget(const std::vector<ImageId>& images);
 

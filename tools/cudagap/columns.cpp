@@ -15,7 +15,7 @@ using C = Context;
 
 constexpr const auto& names = time_part_names;
 
-// True for time in CUDA calls. With --cheap, only these parts are known; the rest is one sum.
+// True for parts of time in CUDA calls. With --cheap, only these parts are known separately.
 constexpr bool is_call(size_t part)
 {
     return part >= TIME_LAUNCH && part <= TIME_CALL;
@@ -45,7 +45,7 @@ constexpr Field<C, K, G> sum_field = {{"", names[part].key, Unit::count},
                                       },
                                       [](const K&, const G& g, const C&) { return Cell(g.sums.ns[part]); }};
 
-// Both fields (share and sum) of each part.
+// The two fields (share and sum) for each part of time.
 template<class Numbers, size_t... part>
 struct PartFields;
 template<size_t... number, size_t... part>
@@ -89,7 +89,7 @@ Cell cell(const std::set<unsigned>& nodes)
     return nodes.empty() ? Cell() : Cell(fmt::format("{}", fmt::join(nodes, ",")));
 }
 
-// Circumstances are shown only in rows of a single process.
+// A circumstance is shown only if the row has a single process.
 template<auto member>
 Cell around(const K&, const G& g, const C& c)
 {
@@ -238,7 +238,7 @@ constexpr auto fields = fields_of<Field<C, K, G>>(
         {{"GPUNODE", "gpu_numa_nodes", Unit::text, 7}, always<C>, around<&A::gpu_nodes>, "", extra},
     });
 
-// Parts that are 1% or more of some row, and parts selected by the user.
+// Selects the parts that are 1% or more in at least one row, and those that the user selected.
 std::bitset<TIME_PARTS> parts_to_show(const std::map<TimeKey, TimeGroup>& groups, const Context& context)
 {
     constexpr uint64_t min_share = 100; // 1/100

@@ -24,15 +24,15 @@ struct Settings {
     CallView view;
     std::optional<std::string> by;
     std::string sort = "wall_ns";     // JSON key or header of a column
-    std::string measure;              // name of the measure of histograms; empty: no histograms
-    bool events = false;              // a line per gap
-    NameOptions names;                // form of the names of launches around gaps
-    bool why = false;                 // a sentence per process
-    bool stacks = false;              // stacks at which threads block
-    bool tcp = false;                 // TCP connections by peer
-    bool files = false;               // files that threads wait for
-    bool interrupts = false;          // hardirq and softirq time are separate parts
-    bool cheap = false;               // context switches are not traced, so the reasons for blocking are not known
+    std::string measure;              // measure that histograms show; empty: no histograms
+    bool events = false;              // print a line per gap
+    NameOptions names;                // how to print the names of the launches before and after a gap
+    bool why = false;                 // print a sentence per process
+    bool stacks = false;              // show stacks at which threads block
+    bool tcp = false;                 // show TCP connections by peer
+    bool files = false;               // show files that threads wait for
+    bool interrupts = false;          // report hardirq and softirq time separately
+    bool cheap = false;               // do not trace context switches; reasons for blocking are then unknown
     std::optional<uint64_t> least_ns; // shorter gaps are omitted
 
     bool histogram() const { return !measure.empty(); }
@@ -42,29 +42,29 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0; // covered by the table
+    double seconds = 0; // length of the interval that the table covers
     const CircumstancesOf& around;
-    std::bitset<TIME_PARTS> parts{}; // parts that have a column
+    std::bitset<TIME_PARTS> parts{}; // parts of time that have a column
 
     const WhoView& who() const { return settings.view.who; }
 };
 
-// The data of a gap's line.
+// Data for the line about a gap.
 struct GapLine {
     const gap_record& call;
     const GapFiles& files;
     const GapLaunches& launches;
-    uint64_t since_ns = 0; // since the first line
+    uint64_t since_ns = 0; // time since the first line
     uint64_t wall_ns = 0;
 };
 
-// Fields of the lines of -e.
+// Fields of the lines that -e prints.
 std::span<const Field<Context, GapLine>> line_fields();
 
-// The text below a gap's line that names the launches before and after the gap. In JSON, they are keys of the line.
+// Text below a gap's line, which names the launches before and after the gap. JSON has keys for them in the line.
 std::string launches_line(const GapLaunches& launches, const NameOptions& names);
 
-// The lines below that text: which thread woke the blocked one (the waker), and what the waker did before.
+// Lines below that text: which thread woke the blocked thread (the waker), and what the waker did before that.
 std::vector<std::string> waker_lines(const gap_record& gap, const GapFiles& files);
 
 // Prints a histogram of the gaps of each group.
@@ -78,7 +78,7 @@ void print_groups(Output& output, const std::map<TimeKey, TimeGroup>& groups, co
 std::span<const Field<Context, BlockKey, BlockGroup>> stack_fields();
 std::span<const Field<Context, FileKey, FileGroup>> file_fields();
 
-// Key of a row of TCP connections.
+// Key of a row that sums TCP connections.
 struct PeerKey {
     WhoKey who;
     std::string address;

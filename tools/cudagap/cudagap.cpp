@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagap: explains why the GPU gets no work, by where threads that use CUDA spend their time.
+// cudagap: explains why the GPU gets no work, by showing where threads that use CUDA spend their time.
 #include "attach/load_plan.hpp"
 #include "base/bpf_map.hpp"
 #include "base/clock.hpp"
@@ -51,7 +51,7 @@ constexpr ToolSpec about{
     .explain = explain,
 };
 
-// Programs that learn the names of the kernels before and after a gap.
+// BPF programs that collect the names of the kernels before and after a gap.
 constexpr Program naming_programs[] = {
     {"state", Layers::both, lookup_calls, true, "names learned from lookups are unknown"},
     {"note", Layers::both, calls_of({KIND_REGISTER}), false, "names learned from registrations are unknown"},
@@ -124,7 +124,7 @@ RunPlan CudaGap::plan()
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                   .adds_up = false}; // rows differ in their parts and in what they wait for
+                   .adds_up = false}; // rows may have different parts and causes
     if (settings_.why)
         plan.usual_duration = 5s;
     plan.hooks.begin.emplace_back(
@@ -187,7 +187,7 @@ void CudaGap::add(Output& output, const gap_record& gap)
     lines_->print(output, {gap, files, launches}, below);
 }
 
-// The stack of the gap's longest blocked period; empty if that was in a CUDA call.
+// Stack of the gap's longest blocked period; empty if the thread was in a CUDA call then.
 Frames CudaGap::frames_of(const gap_record& gap)
 {
     const waker& block = gap.gap.waker;
@@ -196,7 +196,7 @@ Frames CudaGap::frames_of(const gap_record& gap)
     return stacks_->frames(gap.key.image, block.user_stack, block.kernel_stack);
 }
 
-// With -e there are no reports, so exited threads are forgotten here.
+// With -e there are no reports, which would otherwise forget exited threads.
 bool CudaGap::tick(Output&)
 {
     const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -259,7 +259,7 @@ void CudaGap::print_times(Output& output, const std::vector<ThreadTime>& times, 
         print_groups(output, group_times(times, view, *processes_), context(seconds), wall_ns);
 }
 
-// Circumstances cost a dozen file reads per process, so they are read only if an output shows them.
+// True if the output shows circumstances. Reading them takes a dozen file reads per process.
 bool CudaGap::needs_circumstances() const
 {
     if (settings_.events || settings_.stacks || settings_.tcp || settings_.files || settings_.histogram())

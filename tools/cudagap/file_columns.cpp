@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of --files: files that threads wait for, and the disk I/O requested.
+// Columns of --files: files that threads wait for, and the disk I/O that they request.
 #include "tools/cudagap/columns.hpp"
 
 namespace gpusnoop::cudagap {
@@ -15,13 +15,13 @@ Cell wait(const K&, const G& g, const C&)
     return g.waits.total() ? Cell(g.waits.percentile(percent / 100.0)) : Cell();
 }
 
-// Empty for files that are not known.
+// Returns an empty cell for files that are not known.
 Cell if_known(const K& k, uint64_t number)
 {
     return k.inode || k.device ? Cell(number) : Cell();
 }
 
-// Empty if the file system is not on a local disk, because its block I/O is not seen.
+// Returns an empty cell if the file system is not on a local disk, because its I/O is then not traced.
 template<uint64_t G::*bytes>
 Cell by_disks(const K& k, const G& g, const C&)
 {

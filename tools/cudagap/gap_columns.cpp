@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines and histograms of gaps between launches.
+// Lines and histograms about gaps between launches.
 #include "rows/label.hpp"
 #include "tools/cudagap/columns.hpp"
 #include "tools/cudagap/gap_causes.hpp"
@@ -24,8 +24,8 @@ std::string longest_block(const waker& waker, const std::string& file)
                        static_cast<double>(waker.blocked_ns) / 1e6, file.empty() ? "" : " on ", file);
 }
 
-// Phrase for the event that ended a blocked period; empty if a thread did. An interrupt is the normal end of a wait for
-// a device, and is not mentioned then.
+// Phrase for the event that ended a blocked period. Empty if a thread ended it, or if an interrupt ended a wait for a
+// device, which is normal.
 std::string_view until_words(const waker& waker)
 {
     if (waker.by == WOKEN_BY_INTERRUPT && !is_wait_for_thread(waker.part) && waker.part != TIME_OTHER)
@@ -176,7 +176,7 @@ constexpr auto fields_of_lines = fields_of<Field<C, L>>(
          "WAIT means that the gap is long because the GPU is busy."},
     });
 
-// The largest parts, summed over the buckets of an octave.
+// Names the largest parts of the gaps' time in one octave of lengths.
 std::string note(const GapGroup& group, unsigned octave)
 {
     TimeParts parts{};

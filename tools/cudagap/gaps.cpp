@@ -31,7 +31,7 @@ std::map<GapKey, GapGroup> GapCounts::drain(const std::vector<ThreadTime>& times
     table_.for_each([&](const gap_key& key, std::span<const gap_count> counts) {
         const auto thread = threads.find(key.place);
         if (thread == threads.end())
-            return; // its thread is in the next report
+            return; // the next report will include this thread
         const ThreadTime& time = *thread->second;
         const gap_count& now = counts.front();
         gap_count& previous = previous_[{key.place, key.bucket, key.stream}];
@@ -70,7 +70,7 @@ void GapCounts::forget(const std::set<uint32_t>& places)
         streams_.erase(stream);
 }
 
-// Erasing an entry also decrements its mark. The kernel side does the same for threads that exit.
+// Decrements the mark of each erased entry. For threads that exit, the kernel side does both.
 void WakingThreads::forget_idle(uint64_t now_ns)
 {
     constexpr uint64_t scan_interval_ns = 10'000'000'000, idle_ns = 60'000'000'000;
@@ -84,7 +84,7 @@ void WakingThreads::forget_idle(uint64_t now_ns)
             idle.push_back(tid);
     });
     for (uint32_t tid : idle) {
-        // Check again: reading the table takes some ms, and the thread may have woken another one meanwhile.
+        // Check again, because the thread may have woken another thread while the table was read, which takes some ms.
         const auto thread = table_.find(tid);
         if (thread && is_idle(*thread) && table_.erase(tid))
             std::atomic_ref(marks_[tid % marks_.size()]).fetch_sub(1);

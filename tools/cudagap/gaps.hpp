@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gaps between launches: counts by length, the parts of their time, and the names of the launches around them.
+// Gaps between launches: their number by length, how the threads spent that time, and the names of the launches before
+// and after each gap.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -35,7 +36,7 @@ struct GapKey {
 struct GapGroup {
     WhoSeen who;
     Histogram gaps;
-    std::map<unsigned, TimeParts> parts; // parts of the gaps' time, by bucket of the histogram
+    std::map<unsigned, TimeParts> parts; // how the threads spent their gaps, by bucket of `gaps`
 };
 
 class GapCounts {
@@ -43,7 +44,7 @@ public:
     // counts_fd: the map of gap counts; streams_fd: the map of streams with an open gap.
     GapCounts(int counts_fd, int streams_fd) : table_(counts_fd), streams_(streams_fd) {}
 
-    // Gaps since the last call, for the threads in `times`. Forgets threads that have exited.
+    // Returns the gaps since the last drain, for the threads in `times`. Forgets exited threads.
     std::map<GapKey, GapGroup> drain(const std::vector<ThreadTime>& times, const CallView& view, Processes& processes);
 
 private:
@@ -59,10 +60,10 @@ private:
 // Threads that the kernel side follows because they woke a CUDA thread.
 class WakingThreads {
 public:
-    // marks[i]: the number of followed threads whose thread id modulo marks.size() is i.
+    // marks[i] is the number of followed threads with a thread id of i modulo marks.size().
     WakingThreads(int threads_fd, std::span<__u32> marks) : table_(threads_fd), marks_(marks) {}
 
-    // Removes threads that have not woken any for 60 s.
+    // Removes threads that have not woken a CUDA thread for 60 s.
     void forget_idle(uint64_t now_ns);
 
 private:
@@ -74,7 +75,7 @@ private:
 // A launch before or after a gap.
 struct GapLaunch {
     gap_launch call{};
-    KernelName kernel{}; // name of the kernel or host function; empty: not known
+    KernelName kernel{}; // name of the kernel or host function; empty if not known
 
     // "kernel", "kernels of several devices", "graph", "host function"
     std::string_view type() const;
@@ -86,7 +87,7 @@ struct GapLaunches {
     GapLaunch before, after;
 };
 
-// Finds the names of launched kernels; keeps trying those that are not known yet.
+// Finds the names of launched kernels, and retries until they are known.
 class LaunchNames {
 public:
     explicit LaunchNames(const NameOptions& options, WaitBudget* waits = nullptr) // see Reader
@@ -94,13 +95,13 @@ public:
     {}
 
     void expect(pid_t pid) { names_.expect(pid); }
-    // record: from the kernel side; the name follows it in memory.
+    // record: a record from the kernel side, which the name follows in memory.
     void learn(const name_record& record, size_t size) { names_.learn(record, size); }
     // See KernelNames.
     void read_unsent_from(int map_fd) { names_.read_unsent_from(map_fd); }
     uint64_t lost_since_last() { return names_.lost_since_last(); }
     GapLaunches of(const gap_record& gap);
-    // To be called once a second. Returns true while the on-demand naming probes should be attached.
+    // Call this once a second. Returns true while the on-demand naming probes should be attached.
     bool tick();
     void forget(const ImageId& image);
 

@@ -16,9 +16,9 @@
 namespace gpusnoop::cudagap {
 namespace {
 
-constexpr uint64_t why_min_gap_ns = 1'000'000; // shorter gaps do not show what holds up a thread
+constexpr uint64_t why_min_gap_ns = 1'000'000; // shorter gaps say little about what holds up a thread
 
-// Name of the tracepoint that a program is attached to; empty if it belongs to none.
+// Name of the tracepoint that the program is attached to; empty if it is not a tracepoint program.
 std::string_view tracepoint_of(const bpf_program* program)
 {
     constexpr std::string_view kind = "tp_btf/";
@@ -31,7 +31,7 @@ bool has_tracepoint_of(const bpf_program* program)
     return libbpf_find_vmlinux_btf_id(tracepoint_of(program).data(), BPF_TRACE_RAW_TP) > 0;
 }
 
-constexpr std::string_view interrupt_prefix = "interrupt_"; // of the names of programs that trace interrupts
+constexpr std::string_view interrupt_prefix = "interrupt_"; // prefix of the names of programs that trace interrupts
 
 template<class Do>
 void for_each_interrupt_program(const bpf_object* object, const Do& action)
@@ -42,7 +42,7 @@ void for_each_interrupt_program(const bpf_object* object, const Do& action)
             action(program);
 }
 
-// Name of a required feature that the kernel lacks according to its BTF; empty if none is missing.
+// Name of a required feature that the kernel lacks, according to its BTF; empty if it has all.
 std::string missing_feature(const bpf_object* object)
 {
     bpf_program* program = nullptr;
@@ -63,7 +63,7 @@ Error missing_error(std::string_view feature)
                  "cudasync shows the time in calls that wait for the GPU, and cudatop how processes spend their time");
 }
 
-// True if the program is attached to a tracepoint: they are needed in any way of attaching probes.
+// True for tracepoint programs, which are needed no matter how probes are attached.
 bool is_needed(const bpf_object* object, const std::string& name)
 {
     const bpf_program* program = bpf_object__find_program_by_name(object, name.c_str());
@@ -105,7 +105,7 @@ void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint6
     bpf_program__set_autoload(programs.faulted,
                               (data.emit_gaps || data.count_files) && has_tracepoint_of(programs.faulted));
     bpf_program__set_autoload(programs.disk_asked, data.count_files);
-    // Some tracepoints exist only on one architecture, or with some kernel option.
+    // Some tracepoints exist only on one architecture, or only with certain kernel options.
     for_each_interrupt_program(skeleton.obj, [&](bpf_program* program) {
         bpf_program__set_autoload(program, settings.interrupts && has_tracepoint_of(program));
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cudagap's kernel side: its configuration, and the tracepoints that it needs.
+// Setup of cudagap's kernel side: its configuration, and the tracepoints that it needs.
 #pragma once
 
 #include "attach/refusal.hpp"
@@ -13,15 +13,15 @@ struct cudagap_bpf;
 
 namespace gpusnoop::cudagap {
 
-// To be called between open and load. Unused features use no memory and load no programs. unit_ns: unit of
-// histograms.
+// Call this after opening and before loading the BPF object. Unused features use no memory and load no programs.
+// unit_ns: unit of histograms.
 void configure_kernel_side(const BpfObject& bpf, const Settings& settings, uint64_t unit_ns);
 
-// Explains a failed load: throws Error if a retry cannot help.
+// Throws Error that explains why the object could not be loaded, unless a retry may help.
 void explain(const LoadError& error, bpf_object* object);
 
-// Attaches the tracepoints. To be called before probes are attached, because threads are followed from their first call
-// on. Throws Error.
+// Attaches the tracepoints. Call this before attaching probes, because a thread is followed from its first call on.
+// Throws Error.
 void follow_kernel(cudagap_bpf& skeleton);
 
 } // namespace gpusnoop::cudagap

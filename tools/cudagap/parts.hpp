@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the parts of a thread's time.
+// Helpers for the parts of a thread's time.
 #pragma once
 
 #include "tools/cudagap/columns.hpp"
@@ -9,13 +9,13 @@
 
 namespace gpusnoop::cudagap {
 
-// True if the part is reported. Without --interrupts, interrupt time counts as the part that was interrupted.
+// True if the part is reported. Without --interrupts, interrupt time counts toward the part that was interrupted.
 inline bool is_shown(size_t part, const Settings& settings)
 {
     return settings.interrupts || !is_interrupted(static_cast<uint32_t>(part));
 }
 
-// The four largest parts of at least 1%: "PIPE 71%, RUNQ 20%, CPU 8%".
+// Lists up to four parts that are at least 1%, largest first: "PIPE 71%, RUNQ 20%, CPU 8%".
 std::string largest_parts(const TimeParts& parts);
 
 } // namespace gpusnoop::cudagap

@@ -42,7 +42,7 @@ enum : uint8_t { time_wait = 6, closed = 7, listening = 10, handshake = 12, stat
 constexpr uint32_t wanted_states =
     ((1U << states) - 1) & ~(1U << time_wait | 1U << closed | 1U << listening | 1U << handshake);
 
-// A field of tcp_info; nullopt if this kernel's tcp_info is too short for it.
+// A field of tcp_info; nullopt if this kernel's tcp_info does not have the field yet.
 template<auto member>
 std::optional<uint64_t> field(const tcp_info& info, size_t known)
 {
@@ -103,7 +103,7 @@ std::optional<TcpSocket> parse_socket(std::span<const std::byte> message)
     return socket;
 }
 
-// The name below /proc of a running thread of the process, because a main thread that has exited shows no files.
+// Folder below /proc of a running thread of the process. If the main thread has exited, its own folder shows no files.
 std::string readable(pid_t pid)
 {
     return std::to_string(running_thread(pid).value_or(pid));
@@ -125,7 +125,8 @@ Fd netlink_socket()
     return Fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
 }
 
-// A netlink socket belongs to the namespace in which it is created, so this thread briefly enters that namespace.
+// Opens a netlink socket in the process's network namespace. A socket belongs to the namespace in which it is created,
+// so this thread briefly enters that namespace.
 Fd netlink_socket_of(pid_t pid)
 {
     constexpr const char* self = "thread-self";
@@ -160,7 +161,7 @@ bool send_query(const Fd& netlink, uint8_t family)
     return send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
 }
 
-// Reads an answer, up to max_sockets sockets.
+// Reads an answer, and stops at max_sockets sockets.
 TcpAnswer read_answer(const Fd& netlink, std::vector<TcpSocket>& sockets)
 {
     constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
@@ -200,7 +201,7 @@ std::optional<TcpSockets> tcp_sockets(pid_t pid)
     TcpSockets found;
     size_t refused = 0;
     for (const uint8_t family : std::initializer_list<uint8_t>{AF_INET, AF_INET6}) {
-        const Fd netlink = netlink_socket_of(pid); // one per family, because the rest of an answer may be left unread
+        const Fd netlink = netlink_socket_of(pid); // one per family, because unread data may be left in it
         const TcpAnswer answer =
             netlink && send_query(netlink, family) ? read_answer(netlink, found.sockets) : TcpAnswer::refused;
         found.all &= answer == TcpAnswer::complete;
@@ -248,7 +249,7 @@ void add(Count& to, const Count& more)
         to = to.value_or(0) + *more;
 }
 
-// Increase of a counter since the earlier scan. A socket that is new since then counts from 0.
+// Increase of a counter since the earlier scan. For a socket that did not exist then, the increase is from 0.
 Count since(const Count& now, const TcpSocket* earlier, Count TcpSocket::*of, bool were_all)
 {
     if (earlier)
@@ -331,7 +332,7 @@ std::optional<PeersOf::Scan> PeersOf::scan_process(const ImageId& image, Scans& 
     const uint64_t number = network_namespace(pid);
     if (!number)
         return std::nullopt;
-    const SocketInodes own = socket_inodes(pid); // read first, so that sockets created meanwhile are ignored
+    const SocketInodes own = socket_inodes(pid); // read before the scan, to ignore sockets that are created in between
     auto found = scans.find(number);
     if (found == scans.end())
         found = scans.emplace(number, tcp_sockets(pid)).first;

@@ -22,7 +22,7 @@ double seconds_of(const Circumstances& around)
 
 Sentence quota(const Circumstances& around)
 {
-    constexpr double min_share = 0.05; // of the time
+    constexpr double min_share = 0.05; // minimum share of the time
     if (!around.quota_cpus || !around.throttles || !around.throttled_ns)
         return {};
     const double seconds = static_cast<double>(*around.throttled_ns) / 1e9;
@@ -148,14 +148,14 @@ std::string wakers_text(const GapCause& cause)
     return cause.pids.size() == 1 ? first : fmt::format("{} and {} more", first, cause.pids.size() - 1);
 }
 
-// Names the files if the part is a wait for files.
+// Names the files, if the thread waited for files in this part of its time.
 std::string files_text(uint32_t part, const std::string& files)
 {
     return files.empty() || (part != TIME_DISK && part != TIME_FAULT) ? std::string()
                                                                       : fmt::format(", mostly {}", files);
 }
 
-// Phrase for the event that ended a wait; empty if a thread did.
+// Phrase for the event that ended a wait; empty if a thread ended it.
 std::string end_text(uint32_t part, uint32_t by, bool several = false)
 {
     const std::string_view words = !is_wait_for_thread(part) ? "" : block_end_words(by, several);
@@ -220,7 +220,7 @@ namespace {
 
 using Severity = std::optional<double>;
 
-// nullopt if the share is not worth reporting, for example a few segments when a connection starts.
+// Returns the share, or nullopt if it is not worth reporting, for example a few segments when a connection starts.
 Severity share_of(const std::optional<uint64_t>& some, const std::optional<uint64_t>& all)
 {
     constexpr double min_share = 0.005;
@@ -258,7 +258,7 @@ std::string out_of_order_words(const Peer& peer)
                        peer.name(), *peer.out_of_order, *peer.arrived);
 }
 
-// Within a data center, a round trip takes less than 1 ms.
+// Applies to round trips of 5 ms or more. Within a data center, a round trip takes less than 1 ms.
 Severity far_away(const Peer& peer)
 {
     constexpr uint64_t min_us = 5000;
@@ -280,7 +280,7 @@ constexpr PeerRule peer_table[] = {
     {"far away", far_away, far_away_words},
 };
 
-// Most programs wait for sockets in poll.
+// Time in poll counts, because most programs wait for sockets in poll.
 bool waits_for_sockets(const TimeParts& parts)
 {
     constexpr uint64_t tenth = 10;

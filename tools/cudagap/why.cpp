@@ -35,7 +35,7 @@ auto launch_time(const ThreadTime& time)
     return std::tuple(time.sums.ns[TIME_LAUNCH], time.sums.wall_ns);
 }
 
-// The last collective of the process's thread with the most NCCL calls; empty if no thread made any.
+// Last collective of the thread that made the most NCCL calls; empty if the process made none.
 std::string last_collective(const std::vector<ThreadTime>& times, const ImageId& image, std::span<const Probe> probes)
 {
     constexpr std::string_view prefix = "nccl";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output of --why: one sentence per process on why it does not give the GPU more work.
+// Output of --why: one sentence per process that explains why it does not give the GPU more work.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -19,7 +19,7 @@ struct Evidence {
     std::span<const Probe> probes;
 };
 
-// Describes each process by its thread with the most launch time.
+// Describes each process by the thread that spent the most time in launch calls.
 void print_why(Output& output, const std::vector<ThreadTime>& times, const Evidence& evidence, const Context& context,
                uint64_t wall_ns);
 

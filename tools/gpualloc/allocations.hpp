@@ -83,10 +83,7 @@ public:
     void add_nvml(NvmlFigures& nvml); // queries NVML now
 
     using CallGroups::groups;
-    std::map<AllocationKey, AllocationGroup>& groups()
-    {
-        return groups_;
-    } // not const, so that callers can remove groups
+    std::map<AllocationKey, AllocationGroup>& groups() { return groups_; } // lets callers remove groups
 
 private:
     void add_released(const call_key& row, const Amount& amount);
