@@ -24,7 +24,8 @@ bpf_map_info map_info(int fd)
     return info;
 }
 
-constexpr size_t max_buffer_bytes = 256 << 10; // values of one batch; per-CPU values are large if there are many CPUs
+constexpr size_t max_buffer_bytes =
+    256 << 10; // limit for the values of a batch; per-CPU values are large if there are many CPUs
 
 size_t value_bytes(const bpf_map_info& info)
 {
@@ -45,7 +46,7 @@ HashReader::HashReader(int fd) : fd_(fd)
 
 bool HashReader::next()
 {
-    for (;; wanted_ *= 2) { // ENOSPC: one hash bucket has more entries than fit in a batch
+    for (;; wanted_ *= 2) { // ENOSPC: a hash bucket has more entries than fit into a batch
         keys_.resize(wanted_ * key_size_);
         values_.resize(wanted_ * value_size_);
         count_ = wanted_;
@@ -81,7 +82,7 @@ size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_st
     } else {
         HashReader(map_fd).for_each([&](const std::byte* key, const std::byte*) { add(key); });
     }
-    // Deleting during the iteration would restart it.
+    // Delete afterwards, because deleting a key during the iteration restarts it.
     return static_cast<size_t>(std::ranges::count_if(found, [&](const std::vector<std::byte>& key) {
         return bpf_map_delete_elem(map_fd, key.data()) == 0; // a BPF program may have deleted it first
     }));
@@ -89,7 +90,7 @@ size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_st
 
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale)
 {
-    const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // its keys begin with the prefix length
+    const bool trie = map_info(map_fd).type == BPF_MAP_TYPE_LPM_TRIE; // a key begins with the prefix length
     return erase_keys(map_fd, [&](const std::byte* key) {
         image process{};
         memcpy(&process, key + (trie ? sizeof(uint32_t) : 0), sizeof(process));
@@ -105,7 +106,7 @@ std::vector<uint64_t> cpu_sums(int map_fd, size_t entries)
     auto count = static_cast<uint32_t>(entries);
     uint32_t position = 0;
     LIBBPF_OPTS(bpf_map_batch_opts, options);
-    // Batched reads of per-CPU arrays need Linux 5.13 (f008d732ab18). ENOENT means that the whole array was read.
+    // Batched reads of per-CPU arrays need Linux 5.13 (f008d732ab18). ENOENT: the whole array was read.
     const int error = bpf_map_lookup_batch(map_fd, nullptr, &position, keys.data(), values.data(), &count, &options);
     if (error && error != -ENOENT)
         return sums;
@@ -118,15 +119,15 @@ std::vector<uint64_t> cpu_sums(int map_fd, size_t entries)
 
 std::vector<uint64_t> stack_trace(int fd, int32_t id)
 {
-    std::array<uint64_t, 127> frames{}; // default kernel.perf_event_max_stack; our maps store no more
+    std::array<uint64_t, 127> frames{}; // default of kernel.perf_event_max_stack; our maps store no more
     if (id < 0 || bpf_map_lookup_elem(fd, &id, frames.data()) != 0)
         return {};
     return {frames.begin(), std::ranges::find(frames, uint64_t{0})};
 }
 
-// No system call waits for programs, but updating a map of maps does: it returns after an RCU grace period, when no
-// non-sleepable program uses the old inner map any more (maybe_wait_bpf_programs(), 1ae80cf31938, Linux 5.0).
-// membarrier(2) is no alternative: it does nothing if there is one CPU, and fails with nohz_full.
+// No system call exists for waiting for BPF programs, but updating a map of maps does so: it waits for an RCU grace
+// period, after which no non-sleepable program uses the old inner map (maybe_wait_bpf_programs(), 1ae80cf31938, Linux
+// 5.0). membarrier(2) cannot be used: it does nothing on a single CPU, and fails with nohz_full.
 ProgramBarrier::ProgramBarrier()
     : inner_(bpf_map_create(BPF_MAP_TYPE_ARRAY, "gpusnoop_inner", sizeof(uint32_t), sizeof(uint32_t), 1, nullptr))
 {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Readers of whole BPF maps, and owners of links, skeletons and mapped arrays.
+// SPDX-License-Identifier: Apache-2.0 Helpers for BPF maps: reading whole maps, typed access, memory mapping; RAII
+// owners of links and skeletons.
 #pragma once
 
 #include "base/error.hpp"
@@ -24,16 +24,16 @@
 
 namespace gpusnoop {
 
-// Reads all entries of a hash map in batches, because iterating key by key restarts if the current key is deleted.
-// Entries that are added during the read may be missed. The buffers are reused.
+// Reads all entries of a hash map in batches. Iterating key by key would restart whenever the current key is deleted.
+// Entries that are added during the read may be missed. Buffers are reused.
 class HashReader {
 public:
     explicit HashReader(int fd); // throws Error
 
     size_t key_size() const { return key_size_; }
-    size_t value_size() const { return value_size_; } // for a per-CPU hash, the values of all CPUs
+    size_t value_size() const { return value_size_; } // in a per-CPU hash, the size of the values of all CPUs together
 
-    // Calls each(key, value).
+    // Calls each(key, value) for every entry.
     template<class F>
     void for_each(F&& each)
     {
@@ -59,13 +59,14 @@ private:
     std::vector<std::byte> values_;
 };
 
-// Typed access to a hash map. Values are passed as a span: one value, or one per possible CPU.
+// Typed access to a hash map. Values are passed as a span of one value or, in a per-CPU map, of one value per possible
+// CPU.
 template<class Key, class Value>
 class HashTable {
     static_assert(sizeof(Value) % 8 == 0, "the kernel rounds per-CPU values up to 8 bytes");
 
 public:
-    // The map's key may be a prefix of Key; the remaining fields are copied from `rest`.
+    // The map's key may be only the beginning of Key; for_each() copies the remaining fields from `rest`.
     explicit HashTable(int fd, const Key& rest = {}) : fd_(fd), rest_(rest), reader_(fd) {}
 
     template<class F>
@@ -78,7 +79,7 @@ public:
         });
     }
 
-    // The next four methods need a map that is not per-CPU and whose key is a whole Key.
+    // The next four methods need a map that is not per-CPU, and whose key is all of Key.
     std::optional<Value> find(const Key& key) const
     {
         Value value{};
@@ -89,9 +90,9 @@ public:
         Value value{};
         return bpf_map_lookup_and_delete_elem(fd_, &key, &value) ? std::nullopt : std::optional(value);
     }
-    // No effect if the key exists.
+    // Does nothing if the key exists.
     void insert(const Key& key, const Value& value) { bpf_map_update_elem(fd_, &key, &value, BPF_NOEXIST); }
-    // False if the key does not exist.
+    // Returns false if the key does not exist.
     bool erase(const Key& key) { return bpf_map_delete_elem(fd_, &key) == 0; }
 
     size_t key_size() const { return reader_.key_size(); }
@@ -102,28 +103,32 @@ private:
     HashReader reader_;
 };
 
-// Capacity of a map. Throws Error.
+// Returns the capacity of a map. Throws Error.
 size_t max_entries(int map_fd);
 
 // Deletes the entries whose keys are stale. Returns the number of deleted entries.
 size_t erase_keys(int map_fd, const std::function<bool(const std::byte*)>& is_stale);
 
-// As erase_keys(), for a hash map whose keys begin with a process image, or an LPM trie whose prefixes do.
+// Like erase_keys(), for a hash map whose keys begin with a process image, or an LPM trie whose prefixes begin with
+// one.
 size_t erase_images(int map_fd, const std::function<bool(const image&)>& is_stale);
 
-// Sums over all CPUs of the first `entries` elements of a per-CPU array, read with one system call; zeros on failure.
+// Returns the first `entries` elements of a per-CPU array, each summed over all CPUs. Reads them with one system call.
+// Returns zeros on failure.
 std::vector<uint64_t> cpu_sums(int map_fd, size_t entries);
 
-// The return addresses of a stack in the stack-trace map `fd`, innermost first. Empty if the id is negative or unknown.
+// Returns the return addresses of a stack in the stack-trace map `fd`, innermost first. Empty if the id is negative or
+// unknown.
 std::vector<uint64_t> stack_trace(int fd, int32_t id);
 
-// Waits until every BPF program that is running now has returned.
+// Waits for the BPF programs that are running now.
 class ProgramBarrier {
 public:
     ProgramBarrier(); // throws Error
 
-    // After the call, all running programs see what was written to maps before the call. Does not wait for sleepable
-    // programs. Takes a few milliseconds, or tens of milliseconds on large machines. False if the kernel refuses.
+    // Returns when all programs that were running at the call have returned, except sleepable ones. Programs that run
+    // afterwards see all earlier writes to maps. Takes a few milliseconds, or tens of milliseconds on large machines.
+    // Returns false if the kernel refuses.
     bool wait() const;
 
 private:
@@ -136,7 +141,7 @@ struct BpfLinkDeleter {
 
 using BpfLink = std::unique_ptr<bpf_link, BpfLinkDeleter>;
 
-// Owns a generated skeleton. S declares static open(), load() and destroy().
+// Owner of a generated skeleton. S has static methods open(), load() and destroy().
 template<class S>
 struct SkeletonDeleter {
     void operator()(S* skeleton) const { S::destroy(skeleton); }
@@ -155,7 +160,7 @@ Skeleton<S> open_skeleton()
     return skeleton;
 }
 
-// The elements of a mmapable BPF array, mapped into this process.
+// A BPF array with BPF_F_MMAPABLE, mapped into this process.
 template<class T>
 class SharedArray {
 public:
@@ -164,8 +169,8 @@ public:
     SharedArray(const SharedArray&) = delete;
     SharedArray& operator=(const SharedArray&) = delete;
 
-    // Maps the first `elements`. The kernel maps all pages at once, so mapping the whole array would make all of it
-    // count as resident. Throws Error.
+    // Maps at least the first `elements`. Not the whole array, because the kernel populates all mapped pages at once,
+    // and they count as resident memory. Throws Error.
     void map_at_least(size_t elements)
     {
         if (elements * sizeof(T) <= bytes_)

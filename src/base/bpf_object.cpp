@@ -8,7 +8,8 @@
 namespace gpusnoop {
 namespace {
 
-// The initial contents of a section. libbpf names the section's map after the object and the section: "cudalau.rodata".
+// Returns the initial contents of a section. libbpf names the section's map after the object and the section:
+// "cudalau.rodata".
 std::span<std::byte> section_bytes(bpf_object* object, std::string_view section)
 {
     bpf_map* map = nullptr;

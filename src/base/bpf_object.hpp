@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A BPF object of any skeleton type, for code shared by several tools: maps and global variables are found by name.
+// SPDX-License-Identifier: Apache-2.0 BPF object of any skeleton type, for code that several tools share. Finds maps
+// and global variables by name.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -43,17 +43,17 @@ public:
 
     bpf_map* map(const std::string& name) const; // null if there is none
     int fd(const std::string& name) const;       // map descriptor after load(); negative if there is none
-    // To be called before load(). No effect if there is no such map.
+    // Must be called before load(). Does nothing if there is no such map.
     void resize(const std::string& name, uint32_t entries) const;
 
-    // A global variable; null if there is none. Read-only variables may be written before load(). Throws
-    // std::logic_error if the size differs.
+    // Returns a global variable; null if there is none. A const variable may be written before load(). Throws
+    // std::logic_error if the variable does not have the size of T.
     template<class T>
     T* find(const std::string& name) const
     {
         return static_cast<T*>(find(name, sizeof(T)));
     }
-    // No effect if there is no such variable.
+    // Does nothing if there is no such variable.
     template<class T>
     void set(const std::string& name, T value) const
     {
@@ -61,7 +61,8 @@ public:
             *variable = value;
     }
     bool has(const std::string& name) const { return !variable(name).empty(); }
-    std::span<std::byte> variable(const std::string& name) const; // its bytes; empty if there is none
+    std::span<std::byte>
+    variable(const std::string& name) const; // the bytes of a global variable; empty if there is none
 
 private:
     void* find(const std::string& name, size_t size) const;

@@ -17,7 +17,7 @@ inline uint64_t clock_ns(clockid_t clock)
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// CONFIG_HZ, at which the kernel's coarse clocks tick.
+// CONFIG_HZ, derived from the resolution of the kernel's coarse clocks.
 inline uint64_t jiffies_per_second()
 {
     timespec jiffy{};
@@ -32,7 +32,7 @@ struct ClockError {
 };
 std::optional<ClockError> clock_error();
 
-// Formats local time. Keeps the text of the last second, so that the C library is not called for each event.
+// Formatter for local time. Caches the text of the last second, so that the C library is not called for each event.
 class LocalTime {
 public:
     void append_clock(std::string& to, uint64_t wall_ns) // "10:00:00"
@@ -68,7 +68,7 @@ private:
     static constexpr size_t micros_at = 20;
 
     uint64_t second_ = 0;
-    std::string second_text_; // with the microseconds of the last append_iso()
+    std::string second_text_; // text of second_; the microseconds are from the last append_iso()
 };
 
 } // namespace gpusnoop

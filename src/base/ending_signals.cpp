@@ -12,9 +12,10 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
-constexpr std::array ignored = {SIGPIPE, SIGXFSZ}; // raised by writes, which then fail with EPIPE or EFBIG
+constexpr std::array ignored = {SIGPIPE,
+                                SIGXFSZ}; // if these are ignored, writes fail with EPIPE and EFBIG, respectively
 
-void (*volatile exit_hook)() = nullptr; // a signal handler can only reach globals
+void (*volatile exit_hook)() = nullptr; // global, because a signal handler uses it
 
 void exit_at_once(int)
 {
@@ -38,7 +39,8 @@ void stop_ignoring(int signal)
 
 } // namespace
 
-// SIGHUP stays ignored, because nohup ignores it. SIGINT does not: shells make background jobs ignore it.
+// SIGHUP is left out if it is ignored, because the user has used nohup. SIGINT is always included, because shells
+// ignore it for background jobs.
 sigset_t ending_signal_set()
 {
     sigset_t set;
@@ -63,7 +65,7 @@ EndingSignals::EndingSignals()
     for (size_t i = 0; i < ignored.size(); i++)
         ::sigaction(ignored[i], &ignore, &ignored_before_[i]);
     ::sigaction(SIGCHLD, nullptr, &child_before_);
-    ::signal(SIGCHLD, SIG_DFL); // if it were ignored, the kernel would reap our children before waitpid()
+    ::signal(SIGCHLD, SIG_DFL); // if SIGCHLD were ignored, waitpid() would not find our children
     const sigset_t set = ending_signal_set();
     ::sigprocmask(SIG_SETMASK, &set, &mask_before_);
     signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -77,7 +79,7 @@ bool EndingSignals::arrived()
     if (first_at_ || ::read(signals_.get(), &info, sizeof(info)) != sizeof(info))
         return first_at_.has_value();
     first_at_ = std::chrono::steady_clock::now();
-    if (info.ssi_code <= 0) // sent by a process; the terminal's signals have SI_KERNEL
+    if (info.ssi_code <= 0) // sent by a process; for signals from the terminal, it is SI_KERNEL
         sent_ = static_cast<int>(info.ssi_signo);
     const sigset_t set = ending_signal_set();
     for (int signal : ending)

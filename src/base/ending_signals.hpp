@@ -12,25 +12,26 @@
 
 namespace gpusnoop {
 
-// Thrown between the steps of long work after a signal has arrived.
+// Thrown between the steps of a long task if a signal has arrived.
 struct Interrupted {};
 
 class EndingSignals {
 public:
-    // Blocks the signals until they are read with arrived(). Ignores SIGPIPE and SIGXFSZ, because the error that the
-    // write returns is more useful. Resets the inherited SIGCHLD action and signal mask, also for our children.
+    // Blocks the signals, so that arrived() can read them. Ignores SIGPIPE and SIGXFSZ, because writes then return an
+    // error, which is more useful. Resets the inherited action of SIGCHLD and the signal mask; children inherit this.
     EndingSignals();
 
     int descriptor() const { return signals_.get(); } // readable when a signal is pending
-    // True once a signal has arrived. From then on, a second signal kills this process, so that the user need not wait
-    // for the last report and until the probes are detached.
+    // Returns true once a signal has arrived. After the first signal, another one kills this process, so that the user
+    // need not wait for the last report and for the probes to be detached.
     bool arrived();
     std::chrono::nanoseconds since_first() const; // 0 before the first signal
-    // The first signal, if it was sent with kill(). Signals from the terminal also reach our children.
+    // The first signal, if it was sent with kill(). Then our children have not received it, unlike a signal from the
+    // terminal.
     const std::optional<int>& sent() const { return sent_; }
     void check();         // throws Interrupted if a signal has arrived
-    void unblock() const; // from now on these signals and SIGPIPE kill this process
-    void restore() const; // restores the inherited actions and mask, in a child before exec
+    void unblock() const; // lets termination signals and SIGPIPE kill this process
+    void restore() const; // for a child before exec: restores the inherited actions and mask
 
 private:
     sigset_t mask_before_{};
@@ -41,14 +42,14 @@ private:
     std::optional<int> sent_;
 };
 
-// The set of these signals, for processes that block them because they are terminated in another way.
+// The termination signals, for processes that block them because they end in another way.
 sigset_t ending_signal_set();
 
 // True if a termination signal is pending that EndingSignals has not read.
 bool ending_signal_pending();
 
-// While an ExitOnSignal exists, termination signals end the program at once with status 0. It is used during work that
-// cannot be interrupted and leaves nothing to clean up.
+// While an ExitOnSignal exists, termination signals end the program at once with status 0. For work that does not check
+// for signals and needs no cleanup.
 class ExitOnSignal {
 public:
     ExitOnSignal();
@@ -61,8 +62,8 @@ private:
     std::array<struct sigaction, 3> before_{};
 };
 
-// Sets a function that ExitOnSignal calls before it exits, e.g. to restore the terminal. The function must be
-// async-signal-safe; null: none.
+// Sets a function that ExitOnSignal calls before it exits, e.g. to restore the terminal; null: none. The function must
+// be async-signal-safe.
 void set_exit_on_signal_hook(void (*action)());
 
 } // namespace gpusnoop

@@ -26,8 +26,8 @@ struct Diagnostics {
     std::function<void(std::string)> warning_sink; // replaces stderr
     std::function<void(std::string_view)> withdrawal_sink;
     std::mutex mutex;
-    std::vector<std::string>* deferred = nullptr; // set while several threads may warn
-    bool stalled = false; // stderr was blocked for all of `patience`; do not wait again until a write succeeds
+    std::vector<std::string>* deferred = nullptr; // where to collect warnings while several threads may warn; else null
+    bool stalled = false; // the last wait for stderr timed out; do not wait again until a write succeeds
     uint64_t unshown_messages = 0;
 };
 
@@ -37,8 +37,8 @@ Diagnostics& diagnostics()
     return instance;
 }
 
-// Writes to stderr, in one write() if possible so that lines of several processes do not mix. False if stderr stayed
-// blocked.
+// Writes to stderr. Uses one write() if possible, so that lines of several processes do not mix. Returns false if
+// stderr stays blocked.
 bool put(std::string_view text)
 {
     constexpr std::chrono::milliseconds patience(200);
@@ -46,7 +46,7 @@ bool put(std::string_view text)
     for (;;) {
         const ssize_t written = writer.write(text);
         if (written < 0)
-            return true; // stderr is closed for good, so there is nothing to retry
+            return true; // stderr has failed, so there is nothing to retry
         text.remove_prefix(static_cast<size_t>(written));
         if (written > 0)
             diagnostics().stalled = false;

@@ -23,17 +23,18 @@ private:
     std::string hint_;
 };
 
-// The text of an errno value, e.g. "Permission denied". For EMFILE and EFBIG it names the limit and how to raise it.
+// Returns the text of an errno value, e.g. "Permission denied". For EMFILE and EFBIG, the text names the limit and how
+// to raise it.
 std::string errno_text(int error);
 
-// Sets the prefix of the lines that warn() prints, which is "gpusnoop" by default.
+// Sets the name before each message of warn(); the default is "gpusnoop".
 void set_tool_name(std::string_view name);
 
 // Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. If stderr is blocked, waits
-// briefly and then drops the message; a line before the next message reports how many were dropped.
+// briefly, then drops the message. The next message is preceded by the number of dropped messages.
 void warn(std::string_view message) noexcept;
-// Writes trusted text unchanged, always to stderr. The text must end with a newline. If stderr is blocked, waits and
-// drops the text as warn() does.
+// Writes trusted text unchanged to stderr, even during a redirection. The text must end with a newline. If stderr is
+// blocked, waits and drops the text like warn().
 void print_stderr(std::string_view text) noexcept;
 
 // While a WarningRedirect exists, warnings go to `sink` instead of stderr. At most one exists at a time.
@@ -58,7 +59,7 @@ private:
     std::vector<std::string> messages_;
 };
 
-// 0: no verbose() messages; 1: -v; 2: -vv, which adds libbpf's log.
+// 0: default; 1 (-v): verbose() prints; 2 (-vv): libbpf's log is printed, too.
 void set_verbosity(int level);
 int verbosity();
 void verbose(std::string_view message); // calls warn() if verbosity() > 0

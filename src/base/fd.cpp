@@ -73,7 +73,7 @@ bool write_all(int fd, std::string_view bytes)
 
 std::optional<FoundFile> find_regular_by_fd(Fd where)
 {
-    // AT_STATX_DONT_SYNC: do not ask a FUSE server, which might never answer.
+    // AT_STATX_DONT_SYNC: do not query a FUSE server, which might never reply.
     struct statx st {};
     if (!where ||
         statx(where.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_CTIME, &st) != 0)
@@ -122,9 +122,9 @@ bool has_room(int fd, int timeout_ms)
 
 } // namespace
 
-// O_NONBLOCK is a flag of the open file description, which other processes share: setting it would also change the
-// shell's terminal. Reopening a pipe or terminal creates a description of our own. Regular files and other devices do
-// not block.
+// O_NONBLOCK cannot be set on the descriptor itself: it is a flag of the open file description, which other processes
+// such as the shell share. Reopening a pipe or terminal creates a description of our own. Regular files and other
+// devices do not block.
 NonBlockingWriter::NonBlockingWriter(int fd) : fd_(fd)
 {
     struct stat st {};
@@ -145,7 +145,7 @@ ssize_t NonBlockingWriter::write(std::string_view bytes) const
     if (may_block_) {
         if (!has_room(fd_, 0))
             return 0;
-        bytes = bytes.substr(0, PIPE_BUF); // a writable pipe has room for this much
+        bytes = bytes.substr(0, PIPE_BUF); // a pipe that poll() reports as writable has room for PIPE_BUF bytes
     }
     const ssize_t written = socket_ ? ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                     : ::write(fd(), bytes.data(), bytes.size());

@@ -51,57 +51,57 @@ using Directory = std::unique_ptr<DIR, DirCloser>;
 size_t descriptor_limit(); // RLIMIT_NOFILE
 size_t open_descriptors(); // number of descriptors that this process has open
 
-// Reads the rest of a file of untrusted length. If the file is longer than `max` bytes, returns only its beginning, but
-// always more than `max` bytes. nullopt on error.
+// Reads the rest of a file, which may be long. If more than `max` bytes are left, returns only the beginning, which is
+// longer than `max` bytes so that callers can tell. nullopt on error.
 std::optional<std::string> read_text(const Fd& file, size_t max);
-// flags: further flags for open().
+// flags: additional flags for open().
 std::optional<std::string> read_text(const std::string& path, size_t max, int flags = 0);
 
-// Writes all bytes to a regular file, and repeats short writes. False with errno on error.
+// Writes all bytes to a regular file, and continues after short writes. On error, returns false and sets errno.
 bool write_all(int fd, std::string_view bytes);
 
-// Regular files at untrusted paths. The type is checked before the file is opened, because opening a device, terminal
-// or FIFO has side effects.
+// Regular files at untrusted paths. The type of a file is checked before it is opened for reading, because opening a
+// device, terminal or FIFO has side effects.
 
 struct FoundFile {
-    Fd where;                       // O_PATH
+    Fd where;                       // opened with O_PATH
     uint64_t device = 0, inode = 0; // as in stat()
-    int64_t changed_ns = 0;         // ctime, from the kernel's cache
+    int64_t changed_ns = 0;         // ctime as cached by the kernel
 };
 
-// Finds a regular file. Symbolic links are resolved as for a process whose root directory is `root`. nullopt with errno
-// on error (EINVAL: not a regular file).
+// Finds a regular file. Symbolic links are resolved as for a process whose root directory is `root`. On error, returns
+// nullopt and sets errno (EINVAL: not a regular file).
 std::optional<FoundFile> find_regular(const Fd& root, const std::string& path);
 
-// The regular file behind a link in /proc, such as /proc/PID/exe. The file may have been deleted.
+// Finds the regular file behind a link in /proc, such as /proc/PID/exe. The file may have been deleted.
 std::optional<FoundFile> find_regular_by_link(const std::string& proc_link);
 
-// The regular file that an O_PATH descriptor refers to.
+// Checks that an O_PATH descriptor refers to a regular file.
 std::optional<FoundFile> find_regular_by_fd(Fd where);
 
-// Calls openat2(). resolve: RESOLVE_* flags. Empty with errno on error.
+// Calls openat2(). resolve: RESOLVE_* flags. On error, returns an empty Fd and sets errno.
 Fd open_below(const Fd& root, const std::string& path, int flags, uint64_t resolve);
 
-// Opens the file for reading. Empty with errno on error.
+// Opens the file for reading. On error, returns an empty Fd and sets errno.
 Fd open_found(const FoundFile& found);
 
 // Writes to any kind of descriptor without blocking, even if a pipe is not read or a terminal is stopped.
 class NonBlockingWriter {
 public:
-    explicit NonBlockingWriter(int fd); // not owned; its O_NONBLOCK flag is not changed, because it is shared
+    explicit NonBlockingWriter(int fd); // fd is not owned, and its flags are not changed
 
-    // The number of bytes written, 0 if the descriptor is not writable now, or -errno. SIGPIPE must be ignored.
+    // Returns the number of bytes written, 0 if the descriptor is not writable now, or -errno. SIGPIPE must be ignored.
     ssize_t write(std::string_view bytes) const;
-    // Waits until write() will make progress or fail, for at most `timeout`.
+    // Waits until write() would write something or fail, for at most `timeout`.
     void wait(std::chrono::milliseconds timeout) const;
 
 private:
     int fd() const { return own_ ? own_.get() : fd_; }
 
     int fd_;
-    Fd own_; // reopened with O_NONBLOCK; empty if not needed
+    Fd own_; // the file reopened with O_NONBLOCK; empty if not needed
     bool socket_ = false;
-    bool may_block_ = false; // reopening failed, so each write is preceded by poll()
+    bool may_block_ = false; // true if reopening failed; poll() is then called before each write
 };
 
 } // namespace gpusnoop

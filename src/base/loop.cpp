@@ -46,7 +46,7 @@ void Loop::watch(int fd, Handler handler)
 void Loop::remove(int fd)
 {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    // Only mark the source, because its handler may be running now.
+    // Only mark the source as removed, because its handler may be running now.
     for (Source& source : sources_)
         if (source.fd == fd)
             source.fd = -1;

@@ -13,7 +13,7 @@ namespace gpusnoop {
 
 class Loop {
 public:
-    // A termination signal ends run().
+    // A termination signal makes run() return.
     explicit Loop(EndingSignals& signals);
     ~Loop();
     Loop(const Loop&) = delete;
@@ -21,14 +21,15 @@ public:
 
     using Handler = std::function<void()>;
 
-    // Calls the handler whenever fd (not owned) is readable, until remove(fd).
+    // Calls the handler whenever fd is readable, until remove(fd). Does not own fd.
     void watch(int fd, Handler handler);
     void remove(int fd);
 
     void every(std::chrono::nanoseconds period, Handler handler);
     void after(std::chrono::nanoseconds delay, Handler handler);
 
-    // Called before each sleep. If it returns true, there is more to do and the loop does not sleep.
+    // Sets a handler that is called before each sleep. If it returns true, there is more to do, and the loop does not
+    // sleep.
     void before_wait(std::function<bool()> handler) { before_wait_ = std::move(handler); }
 
     void run(); // until stop(), or until a handler throws Interrupted

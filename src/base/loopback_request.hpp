@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Non-blocking request to a service on the loopback address. The service is not trusted and cannot delay the caller,
-// which polls for the response. The response is limited in size and time.
+// SPDX-License-Identifier: Apache-2.0 Non-blocking request to a service on the loopback address. The service is not
+// trusted. The caller polls for the response, so the service cannot delay it. Size and duration of the response are
+// limited.
 #pragma once
 
 #include "base/fd.hpp"
@@ -22,17 +22,17 @@ class LoopbackRequest {
 public:
     struct Parameters {
         uint16_t port = 0;
-        int family = AF_UNSPEC; // AF_INET, AF_INET6, or AF_UNSPEC to try both in this order ("localhost" may be either)
+        int family = AF_UNSPEC; // AF_UNSPEC: try AF_INET, then AF_INET6, because "localhost" may be either
         std::string request;
-        size_t max_bytes = 0; // limit of the response
+        size_t max_bytes = 0; // maximum length of the response
         uint64_t timeout_ns = 0;
     };
     explicit LoopbackRequest(Parameters parameters) : parameters_(std::move(parameters)) {}
 
     bool pending() const { return static_cast<bool>(socket_); }
-    // Connects and sends the request. No effect while one is pending.
+    // Connects and sends the request. Does nothing while a request is pending.
     void start(uint64_t now_ns);
-    // To be called regularly. Returns the response, or the error, exactly once per request.
+    // Must be called regularly. Returns the response or the error of each request once, and nullopt otherwise.
     std::optional<LoopbackResponse> poll(uint64_t now_ns);
 
 private:

@@ -12,12 +12,12 @@ namespace gpusnoop::machine {
 
 #if defined(__aarch64__)
 #define GPUSNOOP_LIBRARIES "aarch64-linux-gnu" // Debian's multiarch folder
-// The last three are the folders of Jetson: up to JetPack 5, in JetPack 6, and in Jetson Linux r39.
+// The last three folders are for Jetson: JetPack 5 and older, JetPack 6, and Jetson Linux r39, respectively.
 constexpr std::string_view driver_folders[] = {"/usr/lib/" GPUSNOOP_LIBRARIES, "/usr/lib/" GPUSNOOP_LIBRARIES "/tegra",
                                                "/usr/lib/" GPUSNOOP_LIBRARIES "/nvidia",
                                                "/opt/nvidia/l4t-gpu-libs/nvgpu"};
 constexpr uint32_t audit_arch = AUDIT_ARCH_AARCH64;
-constexpr uint64_t addresses_end = uint64_t{1} << 52; // user addresses are below this with CONFIG_ARM64_VA_BITS_52
+constexpr uint64_t addresses_end = uint64_t{1} << 52; // upper bound of user addresses (CONFIG_ARM64_VA_BITS_52)
 constexpr int uprobe_return_call = 0;                 // none: return probes of arm64 use a breakpoint instead
 #else
 #define GPUSNOOP_LIBRARIES "x86_64-linux-gnu"

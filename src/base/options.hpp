@@ -31,7 +31,7 @@ struct Answer {
 struct Options {
     std::vector<pid_t> pids;
     std::vector<std::string> program; // command line to start and trace
-    std::optional<UserAccount> user;  // user that runs the program; nullopt: the user who runs the tool
+    std::optional<UserAccount> user;  // the user as whom the program runs; nullopt: the user who runs the tool
     pid_t tid = 0;
     std::string comm;
     std::string cgroup; // as given on the command line
@@ -41,12 +41,12 @@ struct Options {
     std::optional<std::chrono::nanoseconds> duration;
     bool timestamps = false;
     bool json = false;
-    std::string record;                      // file for a JSON recording, in addition to the output; empty: none
-    uint64_t record_max = uint64_t{1} << 30; // maximum bytes of the recording and its older part, FILE.1, together
+    std::string record; // file for a JSON recording, written in addition to the usual output; empty: none
+    uint64_t record_max = uint64_t{1} << 30; // maximum size of FILE and FILE.1 together, in bytes
     std::string replay;                      // recording to show instead of tracing; empty: none
     std::string replay_at;                   // time at which the replay starts; empty: the beginning
     std::string trace;                       // file for a timeline; empty: none
-    std::vector<std::pair<std::string_view, std::string>> flames; // each an option name and a flame graph file
+    std::vector<std::pair<std::string_view, std::string>> flames; // flame graphs: option name and output file
     bool folded = false;                                          // print a flame graph instead of tables
     std::string weight;               // metric for the width of flame graph frames; empty: the default
     std::vector<std::string> columns; // columns of text tables (rows/field.hpp)
@@ -62,24 +62,24 @@ struct Options {
     std::string attach;      // name of a tier (a way of attaching); empty: the best tier available
     uint32_t ring_mb = 8;    // a power of two
     uint32_t table_rows = 0; // rows of the BPF table; 0: chosen by the number of CPUs
-    bool clean = false;      // only remove what killed runs left behind
-    bool info = false;       // only print what this machine supports and what the tool would use
+    bool clean = false;      // only clean up after runs that were killed, and exit
+    bool info = false;       // only print what this machine supports and what the tool would use, and exit
 
     bool draws_flames() const { return folded || !flames.empty(); }
     bool writes_json() const { return json || !record.empty(); }
 
-    // The unit of histograms of durations.
+    // Unit of duration histograms.
     uint64_t unit_ns() const { return nanoseconds ? 1 : milliseconds ? 1'000'000 : 1'000; }
     std::string_view unit_name() const { return nanoseconds ? "nsecs" : milliseconds ? "msecs" : "usecs"; }
 };
 
-// Options of a tool for replaying its recordings.
+// A tool's options for showing its recordings.
 struct ReplayView {
     std::optional<std::string> by{}; // nullopt: as recorded
-    std::string sort{};              // column; empty: as recorded
-    std::string usual_sort{};        // column for sorting merged rows if `sort` is empty
+    std::string sort{};              // column to sort by; empty: as recorded
+    std::string usual_sort{};        // column by which merged rows are sorted if `sort` is empty
     std::string names = "short";     // style of kernel names
-    bool adds_up = true;             // false: rows of several reports cannot be merged
+    bool adds_up = true;             // whether rows of several reports can be merged
 };
 
 // Destinations of metrics.

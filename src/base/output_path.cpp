@@ -22,14 +22,14 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr int links_max = 40; // the kernel's own limit
+constexpr int links_max = 40; // same as the kernel's limit
 
 bool is_trusted(uid_t user)
 {
     return user == 0 || user == geteuid();
 }
 
-// In a folder with the sticky bit, only the owner of a link may rename it.
+// If a folder has the sticky bit, only the owner of a link in it may rename the link.
 bool is_safe_link(const struct stat& link, const struct stat& folder)
 {
     const bool others_may_rename = (folder.st_mode & (S_IWGRP | S_IWOTH)) && !(folder.st_mode & S_ISVTX);
@@ -84,7 +84,8 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
             errno = ELOOP;
             return {};
         }
-        if (is_in_procfs(next)) { // the text of a link such as /proc/PID/root need not be the link's target
+        if (is_in_procfs(next)) { // the kernel must follow it: the text of a link such as /proc/PID/root may differ
+                                  // from its target
             at = Fd(openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             continue;
         }
@@ -116,7 +117,7 @@ bool replace_file(const Fd& folder, const std::string& name, std::string_view by
         errno = error;
         return false;
     }
-    // Errors are ignored: some file systems cannot sync a folder.
+    // Ignore errors, because some file systems cannot sync a folder.
     if (const Fd readable(to_disk ? openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1); readable)
         fsync(readable.get());
     return true;
@@ -147,7 +148,7 @@ Fd OutputPath::open(mode_t mode, std::string_view suffix) const
     return file ? std::move(file) : create(mode, suffix);
 }
 
-// Opens without O_CREAT and O_TRUNC, so that the file is unchanged if it is refused below.
+// Does not use O_CREAT or O_TRUNC, so that a file that is refused below stays unchanged.
 Fd OutputPath::open_existing(std::string_view suffix) const
 {
     const std::string name = name_ + std::string(suffix);

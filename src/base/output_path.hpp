@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Path of a file that a tool writes, perhaps as root in another user's folder: only the tool's own files are written,
-// replaced or removed.
+// SPDX-License-Identifier: Apache-2.0 Safe access to a file that a tool writes, possibly as root in another user's
+// folder. Only the tool's own files are written, replaced or removed.
 #pragma once
 
 #include "base/fd.hpp"
@@ -12,19 +11,21 @@
 namespace gpusnoop {
 
 // Opens a folder with O_PATH. A symbolic link in its path is followed only if no other user can have created it: the
-// link and its folder belong to root or the effective user, and other users cannot rename files in that folder. For any
-// other link it throws an Error that begins with `what_fails`. Empty with errno if the folder cannot be opened.
+// link and its folder belong to root or the effective user, and other users cannot rename files in that folder. Any
+// other link causes an Error whose message begins with `what_fails`. If the folder cannot be opened, returns an empty
+// Fd and sets errno.
 Fd open_folder(std::string_view path, std::string_view what_fails);
 
-enum class Durable : bool { no, yes }; // yes: the data is on the disk before the call returns
+enum class Durable : bool { no, yes }; // yes: the data is on disk when the call returns
 
-// Replaces a file atomically, through a temporary file NAME.PID.RANDOM in the same folder. On error, returns false with
-// errno and keeps the old file.
+// Replaces a file atomically, through a temporary file NAME.PID.RANDOM in the same folder. On error, keeps the old
+// file, returns false and sets errno.
 bool replace_file(const Fd& folder, const std::string& name, std::string_view bytes, mode_t mode, Durable durable);
 
-// The folder is opened once, so that later changes of the path cannot redirect a write. `suffix` selects a related file
-// in the same folder, such as FILE.1. An existing file is the tool's own if it is a regular file that belongs to the
-// effective user or the folder's owner, and is empty or begins with `begin`. All methods but remove() throw Error.
+// A path of an output file. Its folder is opened only once, so that later changes of the path cannot redirect a write.
+// `suffix` selects a related file in the same folder, such as FILE.1. An existing file counts as the tool's own if it
+// is a regular file, belongs to the effective user or the folder's owner, and is empty or begins with `begin`. All
+// methods except remove() throw Error.
 class OutputPath {
 public:
     // kind: a noun for messages, such as "recording".
@@ -32,18 +33,18 @@ public:
 
     const std::string& path() const { return path_; }
 
-    // Opens the file for reading and appending, and creates it if it does not exist.
+    // Opens the file for reading and appending; creates it if it does not exist.
     Fd open(mode_t mode, std::string_view suffix = {}) const;
-    // As open(), but empty if the file does not exist.
+    // Like open(), but returns an empty Fd if the file does not exist.
     Fd open_existing(std::string_view suffix = {}) const;
-    // As open(), but an error if the file exists.
+    // Like open(), but throws Error if the file exists.
     Fd create(mode_t mode, std::string_view suffix = {}) const;
 
     void replace(std::string_view bytes, mode_t mode, Durable durable) const;
-    // Renames the file by appending `suffix`, and replaces an older file with the new name. The path must still lead to
-    // `file`.
+    // Appends `suffix` to the file's name, and replaces an older file of that name. Throws Error unless the path still
+    // leads to `file`.
     void rename(const Fd& file, std::string_view suffix) const;
-    // Removes the file if it is the tool's own.
+    // Removes the file, but only if it is the tool's own.
     void remove() const noexcept;
 
 private:
@@ -57,11 +58,11 @@ private:
 // A result file that each run overwrites.
 class ResultFile {
 public:
-    // begin, kind: as for OutputPath. Keeps the old content until the first write(). Throws Error if the file exists
-    // and is not the tool's own.
+    // begin, kind: see OutputPath. Keeps the file's old contents until the first write(). Throws Error if the file
+    // exists and is not the tool's own.
     ResultFile(std::string path, std::string_view begin, std::string_view kind);
 
-    // The first call truncates the file, later ones append. Throws Error.
+    // The first call overwrites the file; later calls append to it. Throws Error.
     void write(std::string_view bytes);
 
 private:

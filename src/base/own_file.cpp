@@ -87,7 +87,7 @@ Fd OwnFile::folder(bool create) const
             fail(path, "created", errno);
         at = Fd(openat(at.get(), below->c_str(), flags | O_NOFOLLOW));
         if (!at && (create || errno != ENOENT)) {
-            // A symbolic link yields ENOTDIR, too, because the kernel checks O_DIRECTORY before O_NOFOLLOW.
+            // A symbolic link also yields ENOTDIR, because the kernel checks O_DIRECTORY before O_NOFOLLOW.
             if (errno == ENOTDIR)
                 throw Error(fmt::format("'{}' is not a folder", path));
             fail(path, "opened", errno);

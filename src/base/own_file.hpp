@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Small settings file below a folder named by an environment variable. Only this user may own or write the file and its
-// folders, so that root cannot be tricked by another user's files.
+// SPDX-License-Identifier: Apache-2.0 Small settings file, in a folder named by an environment variable. The file and
+// its folders must belong to this user and be writable by no one else, so that no other user can give settings to root.
 #pragma once
 
 #include "base/fd.hpp"
@@ -16,24 +15,24 @@ class OwnFile {
 public:
     static constexpr size_t size_max = 64 << 10; // bytes
 
-    // root: an existing folder. below: the path from there: folder names, which write() creates, and the file name.
+    // root: an existing folder. below: the names of its subfolders, which write() creates, and of the file.
     OwnFile(std::string root, std::vector<std::string> below);
 
-    // The file gpusnoop/NAME in $XDG_CONFIG_HOME, else in ~/.config. nullopt if neither XDG_CONFIG_HOME nor HOME is an
-    // absolute path.
+    // Returns the file gpusnoop/NAME in $XDG_CONFIG_HOME, else in ~/.config. nullopt if neither XDG_CONFIG_HOME nor
+    // HOME is an absolute path.
     static std::optional<OwnFile> of_settings(const std::string& name);
 
     std::string path() const;
 
-    // nullopt if the file does not exist. Throws Error if it cannot be read, other users can change it, or it is too
-    // large or not a regular file. The message is worded to follow "it is ignored: ".
+    // Returns nullopt if the file does not exist. Throws Error if the file cannot be read, can be changed by other
+    // users, is too large, or is not a regular file. The message fits after "it is ignored: ".
     std::optional<std::string> read() const;
 
     // Replaces the file atomically. Throws Error.
     void write(std::string_view text) const;
 
 private:
-    Fd folder(bool create) const; // the file's folder; empty if it does not exist
+    Fd folder(bool create) const; // opens the file's folder; empty if it does not exist
 
     std::string root_;
     std::vector<std::string> folders_;

@@ -15,7 +15,7 @@ namespace gpusnoop {
 
 bool has_capability(int capability); // CAP_*
 
-// Drops all capabilities but `kept`. Only an exec as root restores them. False if the kernel refuses.
+// Drops all capabilities except `kept`. Only an exec as root can restore them. Returns false if the kernel refuses.
 bool keep_capabilities(std::span<const int> kept);
 
 // An account in /etc/passwd. getpwnam() is not used: it may query the network, and static programs cannot call it.
@@ -27,13 +27,13 @@ struct UserAccount {
     std::string shell; // empty: /bin/sh
 };
 
-// The accounts in the text of /etc/passwd, in its order. Skips invalid lines.
+// Returns the accounts in the text of /etc/passwd, in the same order. Skips invalid lines.
 std::vector<UserAccount> parse_accounts(std::string_view passwd);
 
-// Finds an account by name, else by number. The name comes first, because it may consist of digits.
+// Finds an account by name or, if there is none with this name, by uid. A name may consist of digits.
 std::optional<UserAccount> find_account(std::string_view passwd, std::string_view name_or_uid);
 
-// The account's primary group, and the groups that list it as a member. group: the text of /etc/group.
+// Returns the account's primary group, and the groups of which it is a member. group: the text of /etc/group.
 std::vector<gid_t> groups_of(std::string_view group, const UserAccount& account);
 
 } // namespace gpusnoop

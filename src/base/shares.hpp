@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Accounting of the entries that each process uses in BPF tables. The kernel side counts new entries
-// (bpf/base/share.bpf.h); this class subtracts the entries that the front end deletes.
+// SPDX-License-Identifier: Apache-2.0 Accounting of the entries that each process uses in BPF tables. The kernel side
+// counts new entries (bpf/base/share.bpf.h), and class Shares subtracts entries that the front end deletes.
 #pragma once
 
 #include "base/bpf_map.hpp"
@@ -16,20 +15,20 @@ namespace gpusnoop {
 
 class Shares {
 public:
-    // The object must be loaded. Throws Error.
+    // `object` must be loaded. Throws Error.
     explicit Shares(const bpf_object* object);
 
-    // To be called before the entries of exited processes are deleted.
+    // Must be called before the entries of exited processes are deleted.
     void release(std::span<const image> exited);
 
     // Sets the number of rows in the table of calls.
     void set_rows(size_t taken);
-    // From now on, existing rows are not counted for any process.
+    // From now on, the rows that exist now are not counted for any process.
     void begin_new_rows();
 
 private:
     int shares_fd_;
-    int held_fd_; // negative if the object does not track held memory
+    int held_fd_; // map of held memory; negative if the object has none
     SharedArray<shared_taken> taken_;
 };
 

@@ -94,7 +94,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width)
     }
 
     size_t columns = 0;
-    size_t cut = to.size(), cut_columns = 0; // end of the text if it must be truncated
+    size_t cut = to.size(), cut_columns = 0; // where the text ends if it must be truncated
     auto put = [&](std::string_view character, size_t wide = 1) {
         to += character;
         columns += wide;
@@ -145,7 +145,7 @@ void append_json_string(std::string& to, std::string_view text)
             to += "\xEF\xBF\xBD"; // U+FFFD
         else if (c.code == '"' || c.code == '\\')
             to.append({'\\', static_cast<char>(c.code)});
-        else if (steers_terminal(c.code)) // the escape means the same in JSON, and is harmless on a terminal
+        else if (steers_terminal(c.code)) // the escape has the same meaning in JSON, and does not control a terminal
             append_format(to, "\\u{:04x}", static_cast<uint32_t>(c.code));
         else
             to.append(text, at, c.length);
@@ -206,7 +206,8 @@ std::string prose_count(double count)
 
 namespace {
 
-// A UTF-8 locale for wcwidth(). Daemons and sudo often run in the locale "C", in which wcwidth() knows only ASCII.
+// A UTF-8 locale for wcwidth(). Daemons and commands under sudo often run in the locale "C", in which wcwidth() knows
+// only ASCII.
 class Utf8Locale {
 public:
     Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {}
@@ -285,7 +286,7 @@ size_t edit_distance(const std::string& typed, const std::string& meant)
 
 std::string suggestion(std::string_view typed, std::string_view known)
 {
-    constexpr size_t longest = 40; // longer texts are not mistyped words
+    constexpr size_t longest = 40; // a longer text is not a mistyped word
     if (typed.size() > longest)
         return {};
     const std::string word = lower(typed);
@@ -295,7 +296,7 @@ std::string suggestion(std::string_view typed, std::string_view known)
         end = known.find(", ", at);
         const std::string_view one = known.substr(at, end - at);
         const std::string other = lower(one);
-        // An unfinished word counts as one mistake.
+        // A word that is only a prefix of a known word counts as one mistake.
         const size_t mistakes = word.size() >= 3 && other.starts_with(word) ? 1 : edit_distance(word, other);
         if (mistakes < least && mistakes < word.size()) {
             least = mistakes;

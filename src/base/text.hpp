@@ -39,7 +39,7 @@ size_t append_printable(std::string& to, std::string_view text, size_t width = s
 // Appends text as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 void append_json_string(std::string& to, std::string_view text);
 
-// "a, b, c". Not fmt::join, which instantiates fmt's formatting in every file that uses it.
+// Joins texts, as in "a, b, c". Replaces fmt::join(), which instantiates fmt's formatting in every file that uses it.
 template<class Texts>
 std::string joined(const Texts& texts, std::string_view between)
 {
@@ -51,11 +51,11 @@ std::string joined(const Texts& texts, std::string_view between)
     return all;
 }
 
-// The text without white space at both ends.
+// Returns the text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 
-// Removes the first part of a list and the separator after it, and returns the part. A trailing separator adds no empty
-// part.
+// Removes the first part of a list and the separator after it, and returns the part. A separator at the end is not
+// followed by an empty part.
 inline std::string_view next_part(std::string_view& list, char separator)
 {
     const std::string_view part = list.substr(0, list.find(separator));
@@ -63,14 +63,14 @@ inline std::string_view next_part(std::string_view& list, char separator)
     return part;
 }
 
-// The text after the last slash, or the whole text if it has no slash.
+// Returns the text after the last slash, or the whole text if it has no slash.
 inline std::string_view base_name(std::string_view path)
 {
     return path.substr(path.rfind('/') + 1);
 }
 
-// Removes a number from the beginning of a text and returns it. If there is none or it does not fit, returns nullopt
-// and leaves the text unchanged.
+// Removes a number from the beginning of a text and returns it. If the text has no number or the number is out of
+// range, returns nullopt and leaves the text unchanged.
 template<class Number>
 std::optional<Number> consume_number(std::string_view& text, int base = 10)
 {
@@ -86,14 +86,14 @@ std::optional<Number> consume_number(std::string_view& text, int base = 10)
     return value;
 }
 
-// The number at the beginning of a text; anything may follow it.
+// Returns the number at the beginning of a text. Any text may follow the number.
 template<class Number>
 std::optional<Number> leading_number(std::string_view text, int base = 10)
 {
     return consume_number<Number>(text, base);
 }
 
-// The whole text must be a number.
+// Returns nullopt unless the whole text is a number.
 template<class Number>
 std::optional<Number> parse_number(std::string_view text, int base = 10)
 {
@@ -109,19 +109,21 @@ std::string human_bytes(uint64_t bytes); // for tables: 1023 -> "1023", 1536 -> 
 std::string prose_bytes(uint64_t bytes); // for sentences: 100 -> "100 bytes", 1536 -> "1.5 KiB", 16 << 30 -> "16 GiB"
 std::string prose_count(double count);   // for sentences: 4521 -> "4521", 200318 -> "200k", 1234567 -> "1.2M"
 
-// The width of a character on a terminal: 0 if it modifies the preceding character, 2 if it is wide as in East Asian
-// scripts, negative if it is not printable. From wcwidth() in a UTF-8 locale, regardless of the environment.
+// Returns the width of a character on a terminal: 0 if it modifies the preceding character, 2 if it is a wide (East
+// Asian) character, negative if it is not printable. Uses wcwidth() in a UTF-8 locale, whatever the environment's
+// locale is.
 int columns_of(char32_t code);
 
-// True for joiners, variation selectors and tags. Terminals disagree on their effect on adjacent characters.
+// True for joiners, variation selectors and tags. Terminals disagree on how they change the width of adjacent
+// characters.
 bool is_invisible(char32_t code);
 
-// "; did you mean 'kernel'?", to append to a message about a mistyped word; empty if no known word is similar.
-// known: a list such as "pid, comm, thread". Ignores case.
+// Returns a text such as "; did you mean 'kernel'?", to append to a message about a mistyped word. Empty if no known
+// word is similar. known: a list such as "pid, comm, thread". Case is ignored.
 std::string suggestion(std::string_view typed, std::string_view known);
 
-// Append formatted text to a string. Unlike fmt::format_to() with an iterator, these functions do not instantiate fmt's
-// formatting in every file.
+// These functions append formatted text to a string. Unlike fmt::format_to() with an iterator, they do not instantiate
+// fmt's formatting in every file.
 void append_formatted(std::string& to, fmt::string_view format, fmt::format_args arguments);
 
 template<class... T>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Withdrawal of warnings that no longer apply. The live screen removes them; lines on stderr stay.
+// SPDX-License-Identifier: Apache-2.0 Withdrawal of warnings that no longer apply. The live screen removes withdrawn
+// warnings; lines on stderr remain.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace gpusnoop {
 
-// message: as passed to warn(). It may not have been shown yet.
+// message: the text that was passed to warn(). The warning need not have been shown yet.
 void withdraw(std::string_view message);
 
 // While a WithdrawalRedirect exists, withdrawn messages are passed to `sink`. At most one exists at a time.

@@ -131,8 +131,7 @@ struct NvmlDeviceState {
 struct NvmlUse {
     uint32_t pid;
     unsigned device;
-    std::optional<double>
-        sm_percent; // percent of the time since the last query during which its work ran; nullopt for ROCm
+    std::optional<double> sm_percent; // time since the last query during which its work ran; nullopt for ROCm
     // Only for ROCm on AMD GPUs. cu_percent: percent of compute units that are running the process's work now.
     // sdma_percent: percent of time during which copy engines worked, measured every few seconds.
     std::optional<double> cu_percent{}, sdma_percent{};
