@@ -52,8 +52,8 @@ _gpusnoop_processes() {
     printf '%s\n' "$found"
 }
 
-# Adds the candidates that begin with $1 to COMPREPLY, each after the prefix $2. Reads one per line of stdin, up to a tab.
-# Process names may contain any character: they are never expanded.
+# Adds the candidates that begin with $1 to COMPREPLY, each after the prefix $2. Reads candidates from stdin, one per
+# line; a tab ends a candidate. Process names may contain any character, so candidates are never expanded.
 _gpusnoop_reply() {
     local candidate
     while IFS= read -r candidate; do
@@ -65,7 +65,7 @@ _gpusnoop_reply() {
 _gpusnoop() {
     local command=$1 cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     COMPREPLY=()
-    # After -- comes another command.
+    # A command follows --.
     local i
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == -- ]] || continue
@@ -164,7 +164,7 @@ _gpusnoop() {
     esac
 }
 
-# Called by another shell, which does its own quoting, and does not split words at "=".
+# Entry point for other shells, which quote candidates themselves, and do not split words at "=".
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     word=${!#} joined=
     [[ $word == --*=* ]] && joined=${word%%=*}=
@@ -181,7 +181,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     exit
 fi
 
-# Installed, the file is named after its tool; in the source tree it serves all of them.
+# The installed file is named after its tool; the file in the source tree serves all tools.
 case ${BASH_SOURCE[0]##*/} in
 completion.bash)
     # shellcheck disable=SC2046 # one argument per tool

@@ -7,7 +7,7 @@ function __gpusnoop_candidates --argument-names file
         (commandline --current-token --cut-at-cursor | string collect --allow-empty) 2>/dev/null
 end
 
-# In the source tree, one file serves all tools.
+# In the source tree, this file serves all tools.
 set --local here (dirname (status filename))
 set --local gpusnoop_tools (basename (status filename) .fish)
 set --local gpusnoop_file $here/../../bash-completion/completions/$gpusnoop_tools

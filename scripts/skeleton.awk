@@ -1,5 +1,5 @@
-# Removes the bytes of the BPF object from a skeleton that bpftool wrote: the header only declares them, and the object is
-# linked (Makefile). The header then changes only with its variables and maps, and compiles faster.
+# Filter for skeletons written by bpftool: replaces the bytes of the BPF object by a declaration, because the Makefile
+# links the object. The header then changes only if its variables or maps change, and compiles faster.
 index($0, "static inline const void *" name "__elf_bytes(size_t *sz)") == 1 && !/;$/ {
     print "extern \"C\" const char " name "_object[], " name "_object_end[];\n"
     print

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The lines of gpusnoop's recordings in this folder (*.json and *.json.gz), for clickhouse local. views.sql reads them
--- through a view or table `lines`. Lines are read as text first, because ClickHouse's JSON reader would stop at a
+-- through a view or table `lines`. Lines are first read as text, because ClickHouse's JSON reader would stop at a
 -- truncated line.
 SET join_use_nulls = 1;
 SET prefer_column_name_to_alias = 1;

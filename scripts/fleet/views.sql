@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tools' rows, each with its host. Like the queries, for all engines.
+-- Views of the tools' rows, each with its host. They work with both engines, as the queries do.
 
 -- A recording that continues in a second file begins there with the same first line.
 CREATE VIEW runs AS
@@ -50,7 +50,7 @@ SELECT l.host AS host, l.moment AS moment, l.interval_ns AS interval_ns, l.comma
        l.errors AS errors, l.total_ns AS total_ns
 FROM rows_of_tools AS l WHERE l.tool = 'nvioctl' AND l.type = 'row' AND l.command IS NOT NULL;
 
--- Lines of ncclwait -e about collectives with a sequence number, which is the same on all hosts.
+-- Lines of ncclwait -e about collectives that have a sequence number, which is the same on all hosts.
 CREATE VIEW ncclwait_lines AS
 SELECT l.host AS host, l.moment AS moment, l.time_ns AS time_ns, l.communicator AS communicator, l.sequence AS sequence,
        l.rank AS rank, l.ranks AS ranks, l.op AS op, l.sync_wait_ns AS sync_wait_ns

@@ -1,5 +1,5 @@
--- Hosts whose ranks are slower than their peers: how often one of them arrived last, and the share of the job's compute
--- time that the other ranks lost by waiting for them.
+-- Hosts whose ranks are slower than their peers: how often a rank of the host arrived last, and the share of the job's
+-- compute time that the other ranks lost by waiting for the host.
 -- Needs: ncclwait -e --record FILE, on all hosts of the job
 WITH collectives AS (
     SELECT communicator, sequence, argMin(host, sync_wait_ns) AS late_host,

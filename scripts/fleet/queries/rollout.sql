@@ -1,6 +1,6 @@
 -- Kernels per process and second, waits and errors of each job before and after a time (--at). Each host is compared
--- with itself: the numbers of hosts that went down, and up, by more than 5 % indicate whether the change is more than
--- chance.
+-- with itself: the numbers of hosts whose value fell, and rose, by more than 5 % indicate whether the change is more
+-- than chance.
 -- Needs: cudatop --by pid --record FILE 10
 WITH sides AS (
     SELECT job, host, CASE WHEN moment <= (SELECT began FROM rollout) THEN 0 ELSE 1 END AS is_after,
