@@ -51,7 +51,7 @@ void CallFrames::End::operator()(Dwarf_CFI_s* frames) const
     dwarf_cfi_end(frames);
 }
 
-// Reads .eh_frame_hdr version 1 with 32-bit offsets, the form that all linkers write (LSB, "DWARF Extensions").
+// Reads .eh_frame_hdr version 1 with 32-bit offsets, as all linkers write it (LSB, "DWARF Extensions").
 void CallFrames::read_search_table(const Elf& elf)
 {
     const auto segment = std::ranges::find(elf.segments(), Elf64_Word{PT_GNU_EH_FRAME}, &Elf64_Phdr::p_type);

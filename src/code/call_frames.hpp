@@ -69,7 +69,7 @@ public:
 private:
     // The binary search table of .eh_frame_hdr: one row per function, sorted by address.
     struct SearchRow {
-        int32_t start; // relative to the address of the table
+        int32_t start; // address of the function, relative to the address of the table
         int32_t entry;
     };
     struct End {

@@ -69,7 +69,7 @@ struct Dispatch {
 
 // An entry that a function writes into the table of a Dispatch.
 struct Filled {
-    uint64_t slot = 0; // byte offset
+    uint64_t slot = 0; // byte offset in the table
     Argument pointer;
 
     bool operator==(const Filled&) const = default;

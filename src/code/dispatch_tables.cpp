@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t dispatch_max = 256;        // maximum bytes of a forwarding function; up to 120 in HIP 7.2
 constexpr size_t table_code_max = 64 << 10; // maximum bytes of a function that fills a table; 7 KiB in HIP 7.2
-constexpr size_t tables_max = 16;           // per file; HIP has three
+constexpr size_t tables_max = 16;           // maximum tables per file; HIP has three
 
 } // namespace
 

@@ -224,7 +224,7 @@ public:
     std::optional<Target> target(const Symbol& function);
 
 private:
-    using Table = std::unordered_map<uint64_t, uint64_t>; // byte offset -> address of a function
+    using Table = std::unordered_map<uint64_t, uint64_t>; // byte offset in the table -> address of a function
 
     const Table& table_of(uint64_t function);
 

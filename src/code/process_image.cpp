@@ -20,7 +20,7 @@ constexpr size_t pages_max = 4096;
 
 } // namespace
 
-// Copies the vdso of this process into a file. The memory image of a vdso equals its ELF file.
+// Copies the vdso of this process into a file. In memory, a vdso is a complete ELF file.
 Modules::Modules()
 {
     const auto start = getauxval(AT_SYSINFO_EHDR);

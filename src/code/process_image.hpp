@@ -52,7 +52,7 @@ public:
         std::shared_ptr<const Module> module; // null if the mapping has no file or the file cannot be used
         uint64_t bias = 0;                    // process address minus ELF virtual address
     };
-    // nullopt if no executable mapping contains the address.
+    // Returns nullopt if no executable mapping contains the address.
     std::optional<Code> code_at(uint64_t address);
 
     // After this call, word() reads only this copy of the memory at `address`.

@@ -120,7 +120,7 @@ constexpr PythonVersion versions[] = {
     {14, 808, 7272, 7344, 8, false, of_3_14()}, {15, 936, 7264, 7336, 8, true, of_3_15()}, // gh-132510
 };
 
-// Positions of the offsets in _Py_DebugOffsets.
+// Positions, in _Py_DebugOffsets, of the offsets that we use.
 struct DebugOffsetPositions {
     unsigned minor;
     uint16_t interpreters, next_interpreter, threads, next_thread, frame, thread_id, previous, code, instruction, owner;
@@ -191,8 +191,8 @@ std::optional<PythonOffsets> debug_offsets(std::span<const uint8_t> runtime)
         read_offset(runtime, at->bytes_data, l.bytes_data);
     if (!all)
         return std::nullopt;
-    l.text_other =
-        static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t)); // the UTF-8 pointer and its length are between them
+    // A pointer to the UTF-8 text and its length precede the characters.
+    l.text_other = static_cast<uint16_t>(l.text_ascii + 2 * sizeof(uint64_t));
     return offsets;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets in CPython's structures by version, from the headers of 64-bit release builds. From 3.13 on, the interpreter
-// publishes most of them in _Py_DebugOffsets, whose values take precedence.
+// Offsets of fields in CPython's structures by version, taken from the headers of 64-bit release builds. From 3.13 on,
+// the interpreter publishes most offsets in _Py_DebugOffsets, and the published values take precedence.
 #pragma once
 
 #include "bpf/shared/python.h"
@@ -14,20 +14,20 @@
 namespace gpusnoop {
 
 struct PythonVersion {
-    unsigned minor = 0; // 3.minor
-    // Offsets of the list fields in _PyRuntime (interpreters), in an interpreter state, and in a thread state
-    // (next_thread).
+    unsigned minor = 0; // Python 3.minor
+    // Offsets of list pointers: interpreters is in _PyRuntime, next_interpreter and threads are in an interpreter
+    // state, and next_thread is in a thread state.
     uint16_t interpreters = 0;
     uint16_t next_interpreter = 0;
     uint16_t threads = 0;
     uint16_t next_thread = 0;
     bool in_variable = false; // a thread-local variable, not a pthread key, holds the thread state
-    python_layout layout{};   // without the slot
+    python_layout layout{};   // its slot is not set
 
     static constexpr unsigned first = 8, last = 15;
 };
 
-// nullopt if the version is not supported.
+// Returns nullopt if the version is not supported.
 std::optional<PythonVersion> python_version(unsigned minor);
 
 // Parses _Py_DebugOffsets, which free-threaded builds also have. runtime: the first bytes of _PyRuntime. Returns

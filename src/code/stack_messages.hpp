@@ -52,7 +52,7 @@ struct PendingCall {
     static constexpr size_t callers_max = 48; // limit per thread that keeps an answer within a message
 
     uint32_t probe = 0; // row number in the probe table, counted from 1; 0: the thread is in no traced call
-    uint64_t stack = 0; // the caller's stack pointer; equal for consecutive calls, different for nested ones
+    uint64_t stack = 0; // the caller's stack pointer: equal for consecutive calls, different for nested calls
     std::vector<uint64_t> callers{}; // return addresses, innermost first
     auto operator<=>(const PendingCall&) const = default;
 };
@@ -92,7 +92,7 @@ struct StackCopyAnswer {
     int32_t stack = 0;
     std::vector<uint64_t> callers{}; // return addresses, innermost first; empty if unwinding failed
     bool cut = false;                // the copy ends before the stack does
-    bool again = false;              // the question had COPIED_AGAIN set
+    bool again = false;              // whether the question had COPIED_AGAIN set
 };
 
 void fields(auto& each, same_as_const<StackCopyAnswer> auto& a)

@@ -13,7 +13,7 @@
 namespace gpusnoop {
 
 struct StackFrame {
-    uint64_t address = 0;   // current instruction, or return address
+    uint64_t address = 0;   // address of the current instruction, or return address
     uint64_t stack = 0;     // stack pointer at that address
     bool innermost = false; // address is the current instruction, not a return address
     ProcessImage::Code code{};

@@ -79,7 +79,7 @@ constexpr uint64_t loaded_from(uint32_t word)
     return uint64_t{word >> 10 & 0xfff} * 8;
 }
 
-// Target of b or bl.
+// The target of b or bl.
 constexpr uint64_t call_target(uint32_t word, uint64_t at)
 {
     return at + (sign_extended(word & 0x3ffffff, 26) << 2);

@@ -23,7 +23,7 @@
 
 namespace gpusnoop {
 
-// True if -t and -n select the thread. -n matches the name of the thread or of its process.
+// True if the filters -t and -n select the thread. -n matches the thread name or the process name.
 bool is_in_scope(const thread_registers& thread, const Options& options);
 
 PendingCallsQuestion::Thread question_of(const thread_registers& registers);

@@ -73,7 +73,7 @@ public:
 private:
     struct Known {
         std::unique_ptr<KernelFile> file; // null if the file is not an ELF file
-        std::string path;                 // path in the first process that mapped the file
+        std::string path;                 // the file's path in the first process that mapped it
         std::set<pid_t> users;
         bool idle = false; // no process used the file at the last check
     };

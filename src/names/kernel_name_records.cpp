@@ -91,7 +91,7 @@ bool KernelNames::set_name(Process& process, uint64_t handle, KernelName name)
     return true;
 }
 
-// Returns false if the alias is the handle itself, or if the budget is exceeded.
+// Stores the alias of a handle. Returns false if the alias is the handle itself, or if the budget is exceeded.
 bool KernelNames::set_alias(Process& process, const name_record& record)
 {
     // In cudart 12, the handle is the stub's own address.

@@ -128,7 +128,7 @@ std::optional<KernelName> KernelNames::name(const ImageId& image, uint64_t handl
 
 KernelName KernelNames::resolve(const ImageId& image, Process& process, uint64_t handle, int depth)
 {
-    // The longest valid chain is CUfunction -> CUkernel -> runtime handle -> host stub.
+    // The longest valid chain of aliases is CUfunction -> CUkernel -> runtime handle -> host stub.
     if (depth > 4)
         return {};
     const auto known = process.handles.find(handle);
@@ -264,7 +264,7 @@ bool KernelNames::advance()
     return true;
 }
 
-// Looks up handles without a name again, but not those whose lookups have failed failures_max times.
+// Looks up unnamed handles again, except handles whose lookups have failed failures_max times.
 void KernelNames::retry_unnamed()
 {
     const auto until = std::chrono::steady_clock::now() + retry_budget;

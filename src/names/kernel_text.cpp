@@ -203,7 +203,7 @@ bool ParsedKernelName::pair_brackets()
         if (tokens_[i].kind != Token::close)
             continue;
         if (tokens_[i].text == ">" && (open.empty() || tokens_[open.back()].text != "<")) {
-            tokens_[i].kind = Token::other; // "greater than"
+            tokens_[i].kind = Token::other; // the ">" means "greater than"
             continue;
         }
         if (open.empty())
@@ -218,7 +218,7 @@ bool ParsedKernelName::pair_brackets()
     return open.empty();
 }
 
-// Index of the "::" after an enclosing function, as in "f(int) const::{lambda()#1}"; 0 if there is none.
+// Returns the index of the "::" after an enclosing function, as in "f(int) const::{lambda()#1}", or 0 if there is none.
 size_t ParsedKernelName::after_function_scope(size_t open) const
 {
     size_t i = tokens_[open].partner + 1;
@@ -236,7 +236,7 @@ void ParsedKernelName::find_name()
         if (tokens_[i].kind != Token::open)
             continue;
         const size_t next = is_open(i, '(') ? after_function_scope(i) : 0;
-        // The first parenthesis in "(*f(int))(float)" and in "decltype (x)" does not open the parameters.
+        // In "(*f(int))(float)" and in "decltype (x)", the first parenthesis does not open the parameter list.
         if (is_open(i, '(') && next == 0 && i > first_) {
             last_ = i;
             return;
@@ -276,7 +276,7 @@ std::string ParsedKernelName::render(size_t from, size_t to, Detail detail, int 
             out += "}";
             i = token.partner;
         } else if (is_open(i, '(') && !keep_scopes && after_function_scope(i) != 0) {
-            if (out.ends_with("::operator()")) // redundant between nested lambdas
+            if (out.ends_with("::operator()")) // "operator()" is redundant between nested lambdas
                 out.resize(out.size() - std::string_view("::operator()").size());
             out.erase(argument, path - argument); // removes the function's return type
             path = argument;

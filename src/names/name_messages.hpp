@@ -36,10 +36,10 @@ constexpr std::string_view source_name(NameSource source)
 struct KernelName {
     std::string text;
     NameSource source = NameSource::none;
-    bool is_mangled = false; // a helper has not demangled it yet
+    bool is_mangled = false; // no helper has demangled it yet
 };
 
-inline constexpr size_t kernel_name_max = 16 << 10; // bytes of a mangled name
+inline constexpr size_t kernel_name_max = 16 << 10; // maximum bytes of a mangled name
 
 struct NameQuestion {
     enum class Kind : uint8_t {
@@ -86,7 +86,7 @@ struct NameAnswer {
     uint64_t handle = 0;
     std::string name{}; // demangled; empty: not found
     NameSource source = NameSource::none;
-    uint64_t name_hash = 0;             // hash of the question's name
+    uint64_t name_hash = 0;             // hash of the name in the question
     uint64_t learned = 0;               // if this changes, lookups that failed before may succeed
     std::optional<ScanWanted> wanted{}; // if set, requests a scan of this file
 };

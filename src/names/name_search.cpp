@@ -168,7 +168,7 @@ void NameSearch::read_variables(const ImageId& image, Process& process)
     }
 }
 
-// Finds the name of a handle that points to an object of the driver or of HIP.
+// Finds the name of a handle that points to one of the driver's or HIP's own objects.
 NameSearch::Found NameSearch::by_object(const ImageId& image, Process& process, uint64_t handle)
 {
     const auto is_kernel = [&](const std::string& name) {

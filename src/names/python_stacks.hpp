@@ -69,7 +69,7 @@ public:
     enum class Native : uint8_t {
         other,
         interpreter,
-        loop, // the interpreter loop, shown as the Python frames that it runs
+        loop, // the interpreter loop; the Python frames that it runs are shown instead
     };
     Native native(const ImageId& image, uint64_t address) const;
 
@@ -79,7 +79,8 @@ private:
         bool asked = false;
         PythonCodeRange code{}, loop{};
     };
-    // Image, address of the code object, and a checksum of the object, because addresses are reused.
+    // Image, address of the code object, and a checksum of the object. The checksum is needed because addresses are
+    // reused.
     using CodeKey = std::tuple<ImageId, uint64_t, uint64_t>;
 
     bool apply(const Message& message);

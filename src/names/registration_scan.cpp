@@ -10,11 +10,11 @@ namespace gpusnoop {
 namespace {
 
 constexpr uint64_t piece_size = 1 << 20;
-constexpr uint64_t searched_max = 1 << 30;     // bytes of code per pass; cuBLASLt 13.0 has 110 MB
+constexpr uint64_t searched_max = 1 << 30;     // bytes of code searched per pass; cuBLASLt 13.0 has 110 MB
 constexpr uint64_t decoded_max = 32 << 20;     // bytes in total
 constexpr uint32_t longest_window = 512;       // maximum bytes between two calls to the same function
 constexpr uint32_t first_window = 128;         // bytes that are decoded before the first call
-constexpr uint64_t max_names_read = 128 << 20; // bytes in total, including repeated reads
+constexpr uint64_t max_names_read = 128 << 20; // total bytes of names, including repeated reads
 constexpr size_t max_scanned_name = 16 << 10;
 constexpr size_t targets_max = 64 << 10; // functions whose calls are collected, to find the right function
 constexpr size_t trials = 64;            // calls examined per function

@@ -32,7 +32,7 @@ public:
     // Removes temporary files that killed processes have left. Returns the number of removed files.
     unsigned remove_unfinished() const;
 
-    // Limits of the folder, in bytes and files. Beyond them, the oldest files are removed.
+    // Maximum bytes and maximum files in the folder. When a limit is exceeded, the oldest files are removed.
     static constexpr uint64_t size_max = 64 << 20;
     static constexpr size_t files_max = 4096;
 
@@ -55,7 +55,7 @@ public:
     bool begin(pid_t about, const Fd& file);
     // True once the scan has ended or timed out. Never waits.
     bool ended();
-    // The result, once ended() is true; nullopt if the scan failed.
+    // The result. Valid once ended() has returned true; nullopt if the scan failed.
     const std::optional<Registrations>& answer() const { return answer_; }
 
 private:

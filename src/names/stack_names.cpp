@@ -119,7 +119,7 @@ bool StackNames::apply(const Message& message)
     if (found == images_.end())
         return true; // the image was forgotten in the meantime
     Image& image = found->second;
-    // The generation is 0 if the process had exited before this helper started.
+    // The generation is 0 if the process exited before this helper started.
     if (answer->generation != 0 && std::exchange(image.generation, answer->generation) != answer->generation)
         image.lasting.clear();
     for (StackAnswer::Frame& frame : answer->frames) {

@@ -50,7 +50,7 @@ public:
         int window_stacks = -1;
         std::optional<PythonStacks::Fds> python{}; // nullopt if Python frames are not recorded
         volatile uint32_t* pythons_known = nullptr;
-        bool starts_in_probe = true; // stacks start in a probed function, whose caller is recorded separately
+        bool starts_in_probe = true; // whether stacks start in a probed function, whose caller is recorded separately
     };
     // Call this before loading the programs. stacks: size of the table of Python stacks, a power of two. If it is 0,
     // Python frames are not recorded, and the table is not created.
@@ -83,7 +83,7 @@ public:
 
     // Looks up the names in a stack early, for a later report, because that works only while the process runs.
     void expect(const ImageId& image, int32_t stack);
-    // Names can be looked up only while the process runs (see expect()).
+    // These functions look up names, which works only while the process runs (see expect()).
     Frames frames(const ImageId& image, int32_t stack, uint64_t caller);
     Frames frames(const ImageId& image, std::span<const uint64_t> addresses);
     // Returns the innermost Python frame in the program's own code, or else the native function that called CUDA.

@@ -266,7 +266,7 @@ UserSymbols::Image& UserSymbols::image_of(const ImageId& id)
 
 StackAnswer::Frame UserSymbols::frame(pid_t pid, Image& image, uint64_t address, bool innermost)
 {
-    // A return address may be the first address of the next function.
+    // If a call ends a function, its return address is the first address of the next function.
     const uint64_t back = innermost || address == 0 ? 0 : 1;
     Place place = locate(pid, image, address - back);
     if (place.symbol.empty() && refresh(pid, image))

@@ -45,7 +45,7 @@ public:
 private:
     struct Image {
         std::vector<Mapping> mappings;   // sorted by start
-        std::vector<Mapping> anonymous;  // mappings of code outside of files
+        std::vector<Mapping> anonymous;  // mappings of code that is not in a file
         std::vector<uint64_t> auxiliary; // the auxiliary vector; if it changes, the process has called exec
         std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<const SymbolFile>> files; // by device and inode
         std::optional<std::chrono::steady_clock::time_point> refreshed;
