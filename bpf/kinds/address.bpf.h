@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kind of memory at an address, known from allocation calls. Allocations from before attach stay unknown. */
+/* Kind of memory at an address, derived from allocation calls. Memory that was allocated before attach remains unknown.
+ */
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 
@@ -29,8 +30,8 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task))); /* so that the front end cleans up after the process exits */
-    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* another thread may be first */
+    introduce(image, cgroups_of(untrusted(task))); /* tells the front end to clean up when the process exits */
+    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* fails if another thread is faster */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
         lose(LOSS_STATE, 1);
@@ -42,7 +43,7 @@ struct range_walk {
     u64 address;
     u64 end;
     u32 memory; /* MEMORY_UNKNOWN to remove the range */
-    u32 blocks; /* number of blocks so far */
+    u32 blocks; /* number of blocks that were set or removed so far */
 };
 
 static long next_block(u32 index, struct range_walk* walk)
@@ -66,9 +67,9 @@ static long next_block(u32 index, struct range_walk* walk)
     return 0;
 }
 
-#define RANGE_BLOCKS_MAX 128 /* more than any range has */
+#define RANGE_BLOCKS_MAX 128 /* higher than the number of blocks of any range */
 
-/* Sets the memory of a range, or removes the range. Returns its number of blocks. */
+/* Sets the kind of memory of a range, or removes the range. Returns the number of blocks in the range. */
 VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory)
 {
     if (!start || !bytes || start->number + bytes < start->number)
@@ -82,13 +83,14 @@ VERIFIED_ONCE int set_range(const struct place_key* start, u64 bytes, u32 memory
     return walk.blocks;
 }
 
-/* A process may use up to a quarter of the table of ranges. */
+/* True if the process has used less than a quarter of the table of ranges, which is its limit. */
 INLINE bool has_room(const struct address_space* space)
 {
     return space->entries < ENTRIES_OF(&ranges) / 4;
 }
 
-/* Least number of ranges that an allocation is charged for; `ranges` is this many times as large as `allocations`. */
+/* An allocation is charged for at least this many ranges, because `ranges` has this many times the capacity of
+ * `allocations`. */
 #define RANGES_OF_ALLOCATION 4
 
 INLINE u64 entries_for(u32 blocks)
@@ -106,7 +108,7 @@ INLINE void add_allocation(const struct place_key* key, struct address_space* sp
     __sync_fetch_and_add(&space->entries, entries_for(set_range(key, bytes, memory)));
 }
 
-/* Returns the size of the removed allocation; 0 if none was known. */
+/* Returns the size of the removed allocation, or 0 if none was known. */
 INLINE u64 remove_allocation(const struct place_key* key, struct address_space* space, u32* memory)
 {
     struct allocation* found = bpf_map_lookup_elem(&allocations, key);
@@ -135,9 +137,9 @@ static long unmap_range(u32 index, struct range_unmap* walk)
     return !bytes;
 }
 
-#define RANGES_UNMAPPED_MAX 4096 /* maximum mappings removed per call */
+#define RANGES_UNMAPPED_MAX 4096 /* maximum number of mappings removed per call */
 
-/* Removes mappings. One call may unmap several adjacent ones. */
+/* Removes mappings. One call may unmap several adjacent mappings. */
 INLINE void unmap(const struct place_key* key, struct address_space* space, u64 bytes)
 {
     struct range_unmap walk = {.key = *key, .space = space, .end = key->number + bytes};
@@ -153,11 +155,12 @@ enum memory_word {
     MEMORY_CALL_PITCH,
     MEMORY_CALL_HEIGHT,
     MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* enum memory and size of the freed memory, which is restored if the call fails */
+    MEMORY_CALL_WAS, /* enum memory of the freed memory, which is restored if the call fails; its size is in the next
+                        word */
     MEMORY_CALL_WAS_BYTES,
 };
 
-/* Removes freed memory before the call, because another thread may get the same address as soon as it is free. */
+/* Removes freed memory before the call, because another thread may be given the address as soon as it is free. */
 INLINE int memory_entry_body(struct pt_regs* ctx)
 {
     struct followed at;
@@ -206,7 +209,8 @@ INLINE u64 memory_of_location(u64 type)
     return MEMORY_UNKNOWN;
 }
 
-/* Returns the kind and size of the memory that the call adds at key->number; MEMORY_UNKNOWN if it adds none. */
+/* Returns the kind of the memory that the call adds, or MEMORY_UNKNOWN if it adds none. Sets key->number to the
+ * memory's address and *bytes to its size. */
 INLINE u64 memory_made(const volatile struct probe_row* row, struct place_key* key, const u64* word, u64* bytes)
 {
     u64 memory = MEMORY_UNKNOWN, *known;
@@ -278,8 +282,8 @@ CALL_PROGRAMS(memory, memory_entry_body, memory_return_body)
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 
-/* Sets *host to 1 for a mapping of host memory: anonymous or of a regular file, and accessible. Reserved addresses have
- * no access rights, and the mappings of a driver belong to its character devices. */
+/* Sets *host to 1 if the mapping is host memory, which is accessible, and is anonymous or maps a regular file. Reserved
+ * addresses are not accessible, and a driver's mappings map character devices. */
 static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u64* host)
 {
     u64 mode = S_IFREG;
@@ -291,8 +295,8 @@ static long classify_vma(struct task_struct* task, struct vm_area_struct* vma, u
     return 0;
 }
 
-/* True if an address is in host memory. False while another thread changes the mappings, because BPF programs cannot
- * wait for the lock. */
+/* True if an address is in host memory. Returns false while another thread changes the mappings, because BPF programs
+ * cannot wait for the lock. */
 INLINE bool is_host_mapping(u64 address)
 {
     u64 host = 0;
@@ -301,7 +305,8 @@ INLINE bool is_host_mapping(u64 address)
     return host;
 }
 
-/* The kind of memory at an address. expected: MEMORY_HOST or MEMORY_DEVICE if the called function implies it. */
+/* Returns the kind of memory at an address. If the called function implies host or device memory, `expected` is
+ * MEMORY_HOST or MEMORY_DEVICE. */
 VERIFIED_ONCE u32 memory_at(const struct image* owner, u64 address, u32 expected)
 {
     if (!owner)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Blocked threads: reasons, files and stacks. */
+/* Reasons, files and stacks of blocked threads. */
 #ifndef GPUSNOOP_BLOCKS_BPF_H
 #define GPUSNOOP_BLOCKS_BPF_H
 
@@ -11,18 +11,19 @@
 #include "shared/histogram.h"
 #include "shared/thread_time.h"
 
-/* Why a thread blocks, as known to the kernel when the thread leaves its CPU. No system call is hooked. */
+/* Reasons why threads block. They are read from the kernel's data when a thread leaves its CPU, so no system call is
+ * hooked. */
 
-const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* major numbers of GPU drivers, a bit each */
+const volatile __u64 driver_majors[CHARACTER_DEVICE_MAJORS / 64] = {}; /* bit set of the major numbers of GPU drivers */
 
-#define BY_DESCRIPTOR 0xfe /* depends on the kind of file; the first argument is the descriptor */
+#define BY_DESCRIPTOR 0xfe /* the reason depends on the kind of file; the first argument is the descriptor */
 #define BY_DEVICE 0xff     /* TIME_DRIVER if the descriptor refers to a GPU driver's device, else TIME_OTHER */
 
 #ifndef __NR_futex_wait
 #define __NR_futex_wait 455 /* 6.7 */
 #endif
 
-/* System calls that block, by what they wait for. */
+/* Reason for each system call that may block. */
 const __u8 reasons[512] = {
     [__NR_futex] = TIME_LOCK,
     [__NR_futex_waitv] = TIME_LOCK,
@@ -117,7 +118,7 @@ INLINE u32 reason_by_descriptor(struct task_struct* task, u64 descriptor, u32 re
     return READ(inode, i_sb, s_magic) == ANONYMOUS ? TIME_OTHER : TIME_DISK;
 }
 
-/* True for system calls on a file whose first argument is its descriptor. */
+/* True for system calls that work on a file and have its descriptor as first argument. */
 INLINE bool has_descriptor(u64 number)
 {
     switch (number) {
@@ -170,9 +171,10 @@ INLINE u32 block_reason(struct task_struct* task, struct thread_time* time)
     return reason;
 }
 
-/* The file that a blocked thread waits for. It is read when the thread is woken, and still in the system call. */
+/* The file that a blocked thread waits for. It is read when the thread is woken, because the thread is then still in
+ * the system call. */
 
-/* NULL if the thread is in no system call, or in one without a descriptor. */
+/* Returns NULL if the thread is not in a system call, or if the system call has no descriptor. */
 INLINE struct file* file_of_call(struct task_struct* task)
 {
     struct pt_regs* regs = regs_of(task);
@@ -181,7 +183,8 @@ INLINE struct file* file_of_call(struct task_struct* task)
     return file_of_descriptor(task, SYSTEM_CALL_FIRST(regs));
 }
 
-/* Reads the names of a file and its folder from directory entries. Building a path may be slow, and takes locks. */
+/* Reads the names of a file and its folder from directory entries, because building the whole path takes locks and may
+ * be slow. */
 INLINE void read_names(struct file* from, char* file, char* folder)
 {
     struct dentry* entry = from ? READ(from, f_path.dentry) : 0;
@@ -197,7 +200,7 @@ OWN_FRAME int read_file(struct task_struct* task, struct waker* waker)
     return 0;
 }
 
-/* Describes why the thread that is being woken was blocked. */
+/* Records why the thread that is being woken was blocked. */
 INLINE void describe_block(struct task_struct* task, const struct thread_time* time, struct waker* waker)
 {
     waker->user_stack = time->user_stack;
@@ -211,7 +214,7 @@ INLINE void describe_block(struct task_struct* task, const struct thread_time* t
 /* Stacks of blocked threads. They are read when a thread leaves its CPU, and counted when it gets a CPU again. */
 
 const volatile bool stacks_of_blocks = false;
-const volatile bool count_blocks = false; /* count blocked time by stack, in addition to stacks in lines */
+const volatile bool count_blocks = false; /* also count blocked time by stack, not only show stacks in lines */
 
 /* Reduced to 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(block_stacks, 16384, BLOCK_FRAMES);
@@ -248,12 +251,12 @@ INLINE void count_block(const struct thread_state* thread, const struct thread_t
         lose(LOSS_BLOCK, 1);
         return;
     }
-    count->sum += ns; /* no atomic addition: only the thread's CPU writes to it */
+    count->sum += ns; /* needs no atomic addition, because only the thread's CPU writes to an entry */
     count->times++;
 }
 
 /* Time that threads wait for each file, and the bytes that they read from and write to disks. A wait is counted when
- * the thread gets a CPU again, and is still in the system call or page fault. */
+ * the thread gets a CPU again, because it is then still in the system call or page fault. */
 
 const volatile bool count_files = false;
 
@@ -300,9 +303,9 @@ static long note_mapping(struct task_struct* task, struct vm_area_struct* vma, s
     return 0;
 }
 
-/* The mapping of a page fault in progress; it cannot disappear during the fault. If the result is neither a file nor
- * anonymous, it is unknown, because another thread is changing the mappings, or a previous lookup on this CPU has not
- * released the lock yet. */
+/* Returns the mapping in which a page fault is in progress, and which cannot disappear during the fault. If the result
+ * is neither a file nor anonymous, the mapping is unknown, because another thread is changing the mappings, or because
+ * an earlier lookup on this CPU has not released the lock yet. */
 INLINE struct mapping mapping_at(struct task_struct* task, u64 address)
 {
     struct mapping mapping = {};
@@ -319,11 +322,12 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, which was counted */
+#define CLONED                                                                                                         \
+    2 /* 1 << BIO_CLONED (5.15 to 7.3): the bio is part of a request to a stacked device, which was already counted */
 #define OPERATION 255 /* REQ_OP_MASK */
 
 /* Attached only if files are requested, because it hooks all disk I/O on the machine. Writeback is not counted, because
- * other threads do it than those that wrote. */
+ * it is done by other threads than those that wrote the data. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(disk_asked, struct bio* bio)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Contexts and the current device of each thread, and the programs for calls that change the meaning of later calls. */
+/* Contexts, the current device of each thread, and the programs for calls that set state for later calls. */
 #ifndef GPUSNOOP_CONTEXT_BPF_H
 #define GPUSNOOP_CONTEXT_BPF_H
 
@@ -9,14 +9,14 @@
 #include "kinds/state.bpf.h"
 #include "shared/call.h"
 
-/* The device that a thread works on. A context is created on a device, and each thread has a current context. The
- * contexts of threads from before attach are unknown until the thread changes its context. */
+/* The device on which a thread works. A context is created on a device, and each thread has a current context. If a
+ * thread set its context before attach, the context is unknown until the thread changes it. */
 
-#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set a device that is unknown */
+#define HIP_DEVICE_UNKNOWN (DEVICE_UNKNOWN + 1) /* the thread has set a device, but we do not know which */
 
 struct context {
     u32 device; /* ordinal + 1 */
-    u32 number; /* unique among all contexts of all processes, because handles are reused */
+    u32 number; /* our id, unique among all contexts of all processes; needed because handles are reused */
 };
 
 HASH_MAP(contexts, 16384, struct handle_number, struct context);
@@ -27,7 +27,7 @@ INLINE void context_made(const struct image* image, u64 handle, u32 device)
 {
     struct handle_number key = {.image = *image, .number = handle};
     struct context new = {.device = device + 1, .number = __sync_fetch_and_add(&contexts_made, 1) + 1};
-    /* So that the front end cleans up when the process exits, even if none of its calls counts. */
+    /* Tells the front end to clean up when the process exits, even if none of its calls is counted. */
     introduce(image, cgroups_of(untrusted(bpf_get_current_task_btf())));
     if (PUT_SHARED(&contexts, SHARED_CONTEXTS, &key, &new))
         lose(LOSS_STATE, 1);
@@ -54,7 +54,8 @@ INLINE void hip_device_current(const struct image* image, struct thread_state* t
     *device_by(thread, LAYER_HIP) = context ? context->device : HIP_DEVICE_UNKNOWN;
 }
 
-/* Ordinal + 1 of the device that the thread has set, or of the first device if it has set none; 0: unknown. */
+/* Returns 1 + the ordinal of the device that the thread has set (of the first device if it has set none), or 0 if
+ * unknown. */
 INLINE u32 hip_device_of(struct task_struct* task, struct thread_state* thread)
 {
     u32 device = *device_by(thread, LAYER_HIP);
@@ -75,13 +76,14 @@ INLINE void context_pop(const struct image* image, struct thread_state* thread)
 {
     u64 handle = 0;
     if (thread->depth && --thread->depth < CONTEXTS_BELOW)
-        /* opaque(): clang 22 and later infer the bound from the line above, and omit the mask that kernel 6.1 needs. */
+        /* opaque(): without it, clang 22 and later infer the bound from the line above, and omit the mask that kernel
+         * 6.1 needs. */
         handle = thread->below[opaque(thread->depth) & (CONTEXTS_BELOW - 1)];
     context_current(image, thread, handle);
 }
 
-/* The context that owns memory which the thread allocates now. For HIP this is the device, whose handle is its ordinal
- * + 1. NULL if unknown. */
+/* Returns the context that will own memory that the thread allocates, or NULL if unknown. For HIP, the context is the
+ * device, and its handle is 1 + the device's ordinal. */
 INLINE struct context* context_of_memory(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -95,7 +97,7 @@ INLINE struct context* context_of_memory(const struct image* image, struct task_
     return context_of(image, handle);
 }
 
-/* The primary context of a device, shared by the whole process, and its number of holders. The entry is kept when the
+/* The primary context of a device, shared by the whole process, and its number of holders. The entry remains when the
  * context ends, because another thread may be about to retain the context again. */
 struct primary {
     u64 context;
@@ -111,7 +113,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
     if (!primary) {
         struct primary new = {};
-        bpf_map_update_elem(&primaries, &key, &new, BPF_NOEXIST); /* another thread may be first */
+        bpf_map_update_elem(&primaries, &key, &new, BPF_NOEXIST); /* fails if another thread is faster */
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
@@ -125,11 +127,12 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     __sync_fetch_and_add(&primary->holders, 1);
 }
 
-/* Creation and destruction of streams, and the end of contexts, after which their handles are reused. */
+/* Creation and destruction of streams, and the end of contexts. They are tracked because handles are reused afterwards.
+ */
 
 enum life_word {
     LIFE_ARGUMENT = FOLLOWED_ROW + 1,
-    LIFE_CAPTURE, /* number of the capture that the stream is in */
+    LIFE_CAPTURE, /* id of the capture that the stream is in */
 };
 
 INLINE u32 life_argument(const volatile struct probe_row* row)
@@ -155,7 +158,7 @@ INLINE int life_entry_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Returns true if the call ends a context. Sets *handle to the context's handle, or to 0 if unknown. */
+/* True if the call ends a context. Sets *handle to the context's handle, or to 0 if the handle is unknown. */
 INLINE bool is_context_ending(const struct followed* at, const struct image* image, u64 argument, u64* handle)
 {
     const volatile struct probe_row* row = at->row;
@@ -168,7 +171,7 @@ INLINE bool is_context_ending(const struct followed* at, const struct image* ima
     *handle = primary && primary->holders ? primary->context : 0;
     if (row->kind == KIND_CONTEXT_DESTROY)
         return true;
-    /* In a process that is older than tracing, there may be other holders. */
+    /* If the process is older than tracing, the context may have holders that were not seen. */
     return primary && is_fully_traced(at->task) && __sync_fetch_and_add(&primary->holders, -1) == 1;
 }
 
@@ -205,10 +208,11 @@ INLINE int life_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(life, life_entry_body, life_return_body)
 
-/* Calls that change the meaning of later calls: names, captures, contexts. All tools use the same program for them; the
- * front end chooses the functions to which it is attached. */
+/* Calls that set state for later calls: names, captures, contexts. All tools use the same program for these calls; the
+ * front end chooses the functions to which the program is attached. */
 
-/* Block and shared memory of a function, set by earlier calls, which its legacy launches use. */
+/* Block size and shared memory that earlier calls have set for a function, and that the function's legacy launches use.
+ */
 struct legacy_shape {
     u32 block[3];
     u32 smem;
@@ -247,7 +251,8 @@ INLINE int state_return_body(struct pt_regs* ctx)
     u32 kind = at.row->kind;
     struct image image = image_of(at.task);
     begin_image(at.thread, &image);
-    /* An invalidated capture ends with an error, but it does end. */
+    /* This precedes the check of the result, because an invalidated capture also ends, although the call returns an
+     * error. */
     struct capture ended;
     if (kind == KIND_CAPTURE_END && !is_still_capturing((s32)PT_REGS_RC(ctx)))
         capture_end(&image, word[STATE_STREAM], &ended);
@@ -304,7 +309,7 @@ INLINE int state_return_body(struct pt_regs* ctx)
     return 0;
 }
 
-/* Calls whose result does not matter: registrations and legacy shapes. */
+/* Calls whose return value does not matter: registrations and legacy shapes. */
 INLINE int note_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

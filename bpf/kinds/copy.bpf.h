@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Copies, sets and prefetches, counted by row in the kernel; one record per copy only for -e. */
+/* Copies, sets and prefetches. They are counted in rows in the kernel, with one record per copy only for -e. */
 #ifndef GPUSNOOP_COPY_BPF_H
 #define GPUSNOOP_COPY_BPF_H
 
@@ -7,12 +7,13 @@
 #include "kinds/address.bpf.h"
 #include "kinds/context.bpf.h"
 
-/* Distinguish pinned and pageable memory, even if a call gives the kind of memory only as host memory. */
+/* Distinguish pinned and pageable memory, even if the call's arguments say only "host memory". */
 const volatile bool per_memory = false;
 const volatile bool measure_rate = false; /* histogram of rates instead of durations */
 
-/* Bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is done have no
- * rate. Sets have none, because all of them may return early, even if they are not named asynchronous. */
+/* Returns the bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is
+ * done have no rate. Sets have no rate either, because any set may return early, even if it is not called asynchronous.
+ */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
@@ -54,7 +55,7 @@ INLINE void record_copy(struct call* call, u64 entry_ns, u64 duration_ns)
         record_copy_in_table(call, entry_ns, duration_ns);
 }
 
-/* The tables that follow replace branches: see base/verifier.bpf.h. */
+/* The following tables replace branches, for the reason given in base/verifier.bpf.h. */
 struct ends {
     u8 source;
     u8 destination;
@@ -66,8 +67,8 @@ static const volatile struct ends ends_of_direction[DIRECTIONS] = {
     [DIRECTION_P2P] = {MEMORY_DEVICE, MEMORY_DEVICE},
 };
 
-/* By enum cudaMemcpyKind or hipMemcpyKind. For kind 4 (default), the addresses decide. HIP's kind 1024 (6.0: between
- * devices, without compute units) is at index 8. */
+/* Direction for each enum cudaMemcpyKind or hipMemcpyKind. For kind 4 (default), the addresses determine the direction.
+ * HIP's kind 1024 (from 6.0 on: between devices, without compute units) is at index 8. */
 static const volatile u8 direction_of_kind[16] = {DIRECTION_H2H, DIRECTION_H2D, DIRECTION_D2H,
                                                   DIRECTION_D2D, [8] = DIRECTION_D2D};
 
@@ -76,8 +77,8 @@ INLINE u32 direction_by_number(u32 kind)
     return direction_of_kind[(kind | kind >> 7) & 15];
 }
 
-/* By the values of all enumerations in enum memory_types. For values that are missing here (unified and managed
- * memory), the address decides. */
+/* Kind of memory for each value of the enumerations in enum memory_types. For the values that are missing here (unified
+ * and managed memory), the address determines the kind. */
 static const volatile u8 memory_of_type[TYPES] = {
     [TYPES_CUDA + 1] = MEMORY_HOST,     [TYPES_CUDA + 2] = MEMORY_DEVICE, [TYPES_CUDA + 3] = MEMORY_ARRAY,
     [TYPES_OPERAND + 2] = MEMORY_ARRAY, [TYPES_HIP5 + 0] = MEMORY_HOST,   [TYPES_HIP5 + 1] = MEMORY_DEVICE,
@@ -123,7 +124,8 @@ struct end {
     u32 array;
 };
 
-/* Kind of memory of an array, or of a pointer by its type argument; `expected` if the type does not decide. */
+/* Returns the kind of memory that the array argument or the type argument gives, or `expected` if they do not determine
+ * it. */
 INLINE u32 memory_by_type(struct arguments* arguments, const volatile struct probe_row* row, struct end end,
                           u32 expected)
 {
@@ -150,7 +152,7 @@ INLINE u32 memory_of_end(struct arguments* arguments, const volatile struct prob
     return memory_at(image, *address, memory);
 }
 
-/* Reads direction, kinds of memory and addresses of a copy. */
+/* Reads a copy's direction, kinds of memory and addresses. */
 INLINE void read_ends(struct arguments* arguments, const volatile struct probe_row* row, struct call* call)
 {
     struct call_key* key = &call->key;
@@ -177,7 +179,7 @@ INLINE void read_copy_size(struct arguments* arguments, const volatile struct pr
     u64 bytes = read_argument(arguments, row, ARG_BYTES);
     u64 height = read_argument(arguments, row, ARG_HEIGHT);
     u64 depth = read_argument(arguments, row, ARG_DEPTH);
-    /* The size of an array's elements is unknown here: it was given when the array was created. */
+    /* The size of an array's elements is unknown here, because only the call that created the array has it. */
     bool in_elements = false;
     if (row->array_elements) {
         u64 arrays =
@@ -201,7 +203,8 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Begins a copy, and reads everything but its sizes, direction and addresses. NULL if it does not count. */
+/* Begins a copy, and reads everything except sizes, direction and addresses. Returns NULL if the copy does not count.
+ */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
@@ -255,10 +258,12 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX (1 << 20) /* limit for copies in a batch; larger counts are wrong, so such calls fail */
-#define BATCH_MAX 4096      /* number of copies in a call that are read one by one */
+#define COUNT_MAX                                                                                                      \
+    (1 << 20) /* limit of the number of copies in a batch; a higher number is invalid, and the call will fail */
+#define BATCH_MAX 4096 /* at most this many copies per call are read individually */
 
-/* The arguments of a batch, and the copy that is being counted. In task storage, not on the stack: see HAS_LOOPS. */
+/* The arguments of a batch, and the copy that is being counted. They are in task storage, not on the stack, for the
+ * reason given at HAS_LOOPS. */
 struct batch {
     struct arguments arguments;
     struct call element;
@@ -305,7 +310,7 @@ INLINE void read_listed(struct arguments* arguments, const volatile struct probe
         call->key.copy.direction = row->direction;
 }
 
-/* Reads one copy of a batch. True if a part of it was unreadable. */
+/* Reads one copy of a batch. Returns true if some of its data was unreadable. */
 OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u32 index)
 {
     if (!batch || !kept)
@@ -321,8 +326,8 @@ OWN_FRAME int read_element(struct batch* batch, const struct kept_call* kept, u3
     return arguments->error != 0;
 }
 
-/* Counts one copy of a batch. If the lists are too long or end in unreadable memory, the remaining copies are counted
- * together, without size and direction. A batch without copies is still a call. */
+/* Counts one copy of a batch. If the lists are too long, or continue in unreadable memory, counts the remaining copies
+ * together, without size and direction. A batch without copies still counts as a call. */
 static long record_batched(u32 index, struct batch_walk* walk)
 {
     const struct kept_call* kept = walk->call->kept;
@@ -359,7 +364,7 @@ INLINE void record_batch(struct batch_walk* walk)
         lose(LOSS_ARGUMENTS, 1);
 }
 
-/* Reads what all copies of a batch have in common. False if the call does not count. */
+/* Reads the data that all copies of a batch share. Returns false if the call does not count. */
 OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arguments, struct ended_call* call,
                           struct open_call* room)
 {
@@ -381,7 +386,7 @@ OWN_FRAME int begin_batch(struct pt_regs* ctx, u32 number, struct arguments* arg
     return 1;
 }
 
-/* The call is kept in the thread's state from the beginning, because the stack has no room for it. */
+/* The call is built in the thread's state, because the stack has no room for it. */
 INLINE int batch_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -424,8 +429,8 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
-/* Ends runtime calls that have no other return probe, if both layers are counted. Their end cannot be inferred from
- * driver calls: a copy may make several, and which one is the last is unknown. */
+/* Ends runtime calls that have no other return probe, if both layers are counted. Driver calls do not show when such a
+ * call ends, because a copy may make several driver calls, and we cannot tell which is the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
     return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());

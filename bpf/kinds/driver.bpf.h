@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Calls into GPU drivers: their counting and their hooks. */
+/* Calls into GPU drivers: counting and hooks. */
 #ifndef GPUSNOOP_DRIVER_BPF_H
 #define GPUSNOOP_DRIVER_BPF_H
 
@@ -8,21 +8,22 @@
 #include "shared/ioctl.h"
 #include "shared/probe.h"
 
-/* Counting calls from entry to return, independent of how they are hooked. */
+/* Counts calls from entry to return, independently of the kind of hook. */
 
 const volatile bool keep_recent = false; /* keep the last calls of each process */
 
 #define REQUEST_SIZE_MAX 0x3fff
 
-/* Device number (as in i_rdev) -> enum driver_node, possibly with NODE_BY_FUNCTION. Filled by the front end, and again
- * when a driver is loaded. */
+/* Device number (as in i_rdev) -> enum driver_node, possibly with NODE_BY_FUNCTION. The front end fills this map at
+ * start, and again when a driver is loaded. */
 PREALLOCATED_HASH_MAP(nodes, 1024, u32, u8);
 
 PREALLOCATED_HASH_MAP(command_layouts, 1024, struct command_key, struct command_layout);
 
 PREALLOCATED_HASH_MAP(size_layouts, 256, struct size_key, struct size_layout);
 
-/* Calls in flight, by thread id. Not in task storage, because the front end reports calls that never return. */
+/* Calls in flight, by thread id. They are not in task storage, because the front end also reports calls that never
+ * return. */
 HASH_MAP(in_flight, 16384, u32, struct driver_call);
 
 LRU_HASH_MAP(recent, 1024, u32, struct recent_calls);
@@ -40,8 +41,8 @@ INLINE u8 node_of(u32 device)
     return node ? *node : NODE_NONE;
 }
 
-/* A command, as listed in the tables. If no known driver has a command with this size, the command's number is looked
- * up without the size, because larger structs begin with the same fields. */
+/* A command that is listed in the tables. If they have no command with this size, the command's number is looked up
+ * without the size, because larger structs begin with the same fields. */
 struct known_command {
     struct command_key key;
     struct command_layout* layout; /* NULL if unknown */
@@ -66,7 +67,7 @@ INLINE bool read_u32(u64 address, u32* value)
     return bpf_probe_read_user(value, sizeof(*value), (void*)address) == 0;
 }
 
-#define XFER_REQUEST 0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: wraps a command whose size does not fit in an ioctl code */
+#define XFER_REQUEST 0xc01046d3u /* NV_ESC_IOCTL_XFER_CMD: wraps commands whose size does not fit in an ioctl code */
 
 struct xfer {
     u32 command;
@@ -74,8 +75,8 @@ struct xfer {
     u64 argument;
 };
 
-/* Reads the command and its subject from the caller's struct. A page of it that was never touched is unreadable until
- * the driver has accessed it, so this is tried again at the return. */
+/* Reads the command and its subject from the caller's struct. If the struct is in a page that was never accessed, it is
+ * unreadable until the driver accesses it, so this is tried again at the return. */
 INLINE void read_command(struct driver_call* call)
 {
     struct call_key* key = &call->key;
@@ -98,7 +99,7 @@ INLINE void read_command(struct driver_call* call)
     }
 }
 
-/* request and argument are 0 unless the call is an ioctl. Returns false if the call is not traced. */
+/* `request` and `argument` are 0 unless the call is an ioctl. Returns false if the call is not traced. */
 INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 request, u64 argument)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -127,8 +128,8 @@ INLINE bool begin_driver_call(void* ctx, u8 node, u32 minor, u8 entry, u32 reque
         read_command(&call);
     call.since_ns = bpf_ktime_get_ns();
     u32 tid = task->pid;
-    /* A kretprobe tracks a limited number of calls at once (10, or two per CPU), and does not report the returns of
-     * others. */
+    /* A kretprobe tracks a limited number of calls at a time (10, or two per CPU), and does not report the returns of
+     * further calls. */
     if (bpf_map_lookup_elem(&in_flight, &tid))
         lose(LOSS_RETURN, 1);
     if (bpf_map_update_elem(&in_flight, &tid, &call, BPF_ANY))
@@ -157,7 +158,7 @@ INLINE void read_result(const struct driver_call* call, struct call_key* key, s6
     key->driver.outcome = OUTCOME_STATUS;
 }
 
-/* Reads the size that the command's struct contains. False if it contains none, or is unreadable. */
+/* Reads the size field of the command's struct. Returns false if the struct has no size field, or is unreadable. */
 INLINE bool read_size(const struct driver_call* call, struct call_key* key, struct memory_call* memory)
 {
     struct known_command known = known_command(key);
@@ -194,7 +195,7 @@ INLINE void keep_recent_call(const struct call_key* key, u64 now, u64 duration_n
             return;
     }
     if (calls->image.pid != pid || calls->image.serial != key->image.serial) {
-        /* The entry is new, or the pid was reused. */
+        /* The entry is new, or its pid has been reused. */
         calls->image = key->image;
         calls->count = 0;
     }
@@ -237,7 +238,7 @@ INLINE void end_driver_call(s64 returned)
         add(&stats->v[MEMORY_BYTES], call.memory.bytes);
 }
 
-/* Hooks on the drivers' own functions, or on the system calls that lead to them. */
+/* Hooks on the drivers' own functions, or on the system calls that call them. */
 
 /* --- the drivers' functions -------------------------------------------------------------------------------------- */
 
@@ -266,14 +267,14 @@ SEC("kretprobe")
 int function_return(struct pt_regs* ctx)
 {
     guard_begin();
-    /* All functions but ioctl return an int, which leaves the upper half of the register undefined. */
+    /* All functions except ioctl return an int, so the upper half of the register is undefined. */
     u8 entry = bpf_get_attach_cookie(ctx);
     end_driver_call(entry == ENTRY_IOCTL ? (s64)PT_REGS_RC(ctx) : (s32)PT_REGS_RC(ctx));
     guard_end();
     return 0;
 }
 
-/* An fentry or fexit program is verified for one function of the kernel, so each function needs its own program. */
+/* An fentry or fexit program is verified for one kernel function, so each function needs its own program. */
 #define FUNCTION(NAME, ENTRY, SECOND, THIRD, RETURNED)                                                                 \
     SEC("fentry")                                                                                                      \
     int NAME##_entry(u64* ctx)                                                                                         \
@@ -308,7 +309,7 @@ DRIVER(amdgpu)
 
 /* --- system calls, if the functions cannot be hooked ----------------------------------------------------------- */
 
-/* Device number of a descriptor of the calling process; 0 if it is not a device node. */
+/* Returns the device number of the calling process's descriptor, or 0 if it does not refer to a character device. */
 INLINE u32 device_of(u64 descriptor)
 {
     struct inode* inode = inode_of_descriptor(bpf_get_current_task_btf(), descriptor);
@@ -337,7 +338,7 @@ SYSTEM_CALL(ioctl, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_IOCTL, (u32)c
 SYSTEM_CALL(close, begin_system_call(ctx, (u32)ctx->args[0], ENTRY_CLOSE, 0, 0))
 SYSTEM_CALL(mmap, begin_system_call(ctx, (u32)ctx->args[4], ENTRY_MMAP, 0, 0))
 
-/* Return of these three system calls. */
+/* Handles the return of these three system calls. */
 SEC("tracepoint")
 int call_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -347,8 +348,8 @@ int call_exit(struct trace_event_raw_sys_exit* ctx)
     return 0;
 }
 
-/* An open call is counted at its return, because the device is unknown before. So failed attempts are not seen, and the
- * call has no duration. */
+/* A system call that opens a device is counted at its return, because the device is unknown before. So failed calls are
+ * not counted, and calls have no duration. */
 SEC("tracepoint")
 int open_exit(struct trace_event_raw_sys_exit* ctx)
 {
@@ -366,7 +367,7 @@ const volatile __u32 xid_device_offset = 0;
 const volatile __u32 xid_number_offset = 0;
 const volatile __u32 xid_text_offset = 0;
 
-/* Reads a string from a tracepoint's record. The word at `at` contains the string's offset in its lower half. */
+/* Reads a string from a tracepoint's record. The lower half of the 32-bit word at `at` is the string's offset. */
 INLINE void read_record_text(void* ctx, u32 at, char* text, u32 size)
 {
     u32 location = kernel_word(ctx + at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Gaps between launches, and time in calls as parts of a thread's time. */
+/* Gaps between launches, and the parts of a thread's time that it spends in calls. */
 #ifndef GPUSNOOP_GAP_BPF_H
 #define GPUSNOOP_GAP_BPF_H
 
@@ -10,11 +10,12 @@
 #include "shared/gap.h"
 #include "shared/histogram.h"
 
-/* Gaps between launching calls, divided into parts: in histograms by length, or as one record per gap. */
+/* Gaps between launching calls, divided into parts. They are counted in histograms by length, or sent as one record per
+ * gap. */
 
 const volatile bool count_gaps = false;
 const volatile bool emit_gaps = false;
-const volatile bool gaps_of_streams = false; /* gaps between launches into the same stream */
+const volatile bool gaps_of_streams = false; /* measure gaps between launches into the same stream */
 const volatile __u64 least_gap_ns = 0;
 const volatile __u64 gap_unit_ns = 1;
 
@@ -25,8 +26,8 @@ HASH_MAP(gap_counts, 65536, struct gap_key, struct gap_count);
 HASH_MAP(stream_gaps, 65536, struct stream_place, struct open_period);
 
 /* Words of an open call that describe its launch. */
-#define LAUNCHES 1 /* number of the call's row; 0: it launches nothing, or is inside another call */
-#define LAUNCHED 2 /* handle, if gaps are reported as lines */
+#define LAUNCHES 1 /* number of the call's row; 0: the call launches nothing, or is inside another call */
+#define LAUNCHED 2 /* handle of the kernel or graph, if gaps are reported as lines */
 #define STREAM 3   /* stream, if gaps are per stream */
 
 INLINE bool wants_gaps(void)
@@ -40,7 +41,7 @@ INLINE struct gap_launch launch_of(const struct open_call* call)
     return launch;
 }
 
-/* The gap before or after a call. */
+/* Returns the gap before or after a call. */
 INLINE struct open_period* gap_of_call(const struct thread_state* thread, const struct open_call* call)
 {
     if (!gaps_of_streams)
@@ -58,7 +59,7 @@ INLINE struct open_period* new_stream_gap(const struct thread_state* thread, con
     return bpf_map_lookup_elem(&stream_gaps, &key);
 }
 
-/* Needs no atomic operations: only the gap's own thread writes to the gap and to its counts. */
+/* Needs no atomic operations, because only the gap's own thread writes to the gap and to its counts. */
 OWN_FRAME int begin_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -109,7 +110,7 @@ INLINE void fill_wakers(struct gap_record* record)
 #define CPUS_MAX 512
 
 struct running_count {
-    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU, from which that of the CPU is read */
+    struct cfs_rq** queues; /* run queue of the thread's cgroup on each CPU; each points to the CPU's run queue */
     const u64* mask;        /* allowed CPUs, including offline ones */
     u32 running;
     u32 cpus;
@@ -132,7 +133,7 @@ OWN_FRAME int count_running(struct gap_record* record)
 {
     struct task_struct* task = (void*)bpf_get_current_task();
     struct running_count count = {
-        /* Read as a word, because its type changes in 7.3, and the verifier allows no index on it. */
+        /* Read as a word, because the field's type changes in 7.3, and the verifier allows no index on it. */
         .queues = (void*)kernel_word(&READ(task, se.cfs_rq, tg)->cfs_rq),
         .mask = (void*)task + bpf_core_field_offset(struct task_struct, cpus_mask),
     };
@@ -168,7 +169,8 @@ INLINE void send_gap(const struct open_period* gap, const struct thread_time* ti
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* The gap's length is the sum of its parts. If time is added to a part while this runs, it counts in the next gap. */
+/* Ends a gap, whose length is the sum of its parts. If time is added to a part while this runs, that time counts in the
+ * next gap. */
 OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_time* time, const struct open_call* call)
 {
     struct open_period* gap = gap_of_call(thread, call);
@@ -185,7 +187,7 @@ OWN_FRAME int end_gap(const struct thread_state* thread, const struct thread_tim
     return 0;
 }
 
-/* Resets a gap left by the previous thread at this place. */
+/* Resets a gap that the previous thread at this place has left open. */
 INLINE void forget_gap(const struct thread_state* thread)
 {
     struct open_period* gap = gap_of(thread);
@@ -193,11 +195,11 @@ INLINE void forget_gap(const struct thread_state* thread)
         gap->since = 0;
 }
 
-/* Calls as parts of a thread's time. Only the outermost of nested calls counts. */
+/* Calls as parts of a thread's time. Of nested calls, only the outermost counts. */
 
-bool naming = false; /* as in launch.bpf.h */
+bool naming = false; /* see launch.bpf.h */
 
-#define AROUND 0 /* word of an open call: the call bits of the thread's state before the call */
+#define AROUND 0 /* word of an open call with the thread's TIME_CALL_BITS from before the call */
 
 INLINE u64 part_of_call(const volatile struct probe_row* row)
 {
@@ -240,7 +242,7 @@ INLINE u64 handle_of_launch(struct pt_regs* ctx, const volatile struct probe_row
     return row->kind == KIND_LAUNCH_LIST ? 0 : register_argument(ctx, row, ARG_FUNC);
 }
 
-/* Reads the call's stream; for a list, the stream of its first launch. False if unreadable. */
+/* Reads the call's stream (for a list, the stream of the first launch). Returns false if it is unreadable. */
 INLINE bool read_stream(struct pt_regs* ctx, const volatile struct probe_row* row, u64* stream)
 {
     struct arguments arguments;
@@ -311,7 +313,8 @@ INLINE void call_return_body(struct pt_regs* ctx)
     }
 }
 
-/* NCCL calls by a thread that uses CUDA. They are not a part of its time, but a later wait may be a wait for them. */
+/* Records the NCCL calls of a thread that uses CUDA. They are not a part of the thread's time, but later waits may be
+ * waits for these calls. */
 INLINE int collective_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();

@@ -7,13 +7,13 @@
 #include "base/share.bpf.h"
 #include "kinds/state.bpf.h"
 
-/* Executable graphs, and the nodes of graphs as known from the calls that build them. */
+/* Executable graphs, and the nodes of graphs, derived from the calls that build the graphs. */
 
 HASH_MAP(graphs, 65536, struct handle_number, struct graph);
 
 HASH_MAP(execs, 65536, struct handle_number, struct graph_exec);
 
-__u64 graphs_made = 0; /* number of graphs and executable graphs so far */
+__u64 graphs_made = 0; /* number of graphs and executable graphs so far, and the last id assigned */
 
 INLINE struct graph* graph_of(const struct image* image, u64 handle)
 {
@@ -29,8 +29,8 @@ INLINE void graph_made(const struct image* image, u64 handle, const struct graph
         lose(LOSS_STATE, 1);
 }
 
-/* While a call destroys a graph, the handle may already be reused. So the entry moves to a key made from the graph's
- * number, which differs from all handles. */
+/* While a call destroys a graph, the graph's handle may already be reused. So during the call, the entry is stored
+ * under a key that is made from the graph's id, and that differs from all handles. */
 INLINE struct handle_number destroying_key(const struct image* image, u64 number)
 {
     return (struct handle_number){.image = *image, .number = number | 1ull << 63};
@@ -43,7 +43,7 @@ INLINE void begin_destroy(void* map, const struct image* image, u64 handle, u64 
     bpf_map_delete_elem(map, &key);
 }
 
-/* After the call: deletes the entry, or, if the call failed, moves it back to its handle. */
+/* Called after the call. Deletes the entry, or moves it back to its handle if the call failed. */
 INLINE void finish_destroy(void* map, u32 table, const struct image* image, u64 handle, u64 number, bool destroyed)
 {
     struct handle_number destroying = destroying_key(image, number);
@@ -73,7 +73,7 @@ INLINE void add_nodes(struct graph_nodes* to, const struct graph_nodes* nodes)
         to->unknown = 1;
 }
 
-/* The nodes of a graph; unknown if the graph was made before tracing began. */
+/* Returns the nodes of a graph. They are unknown if the graph was made before tracing began. */
 INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
 {
     struct graph* graph = graph_of(image, handle);
@@ -82,7 +82,7 @@ INLINE struct graph_nodes nodes_of_graph(const struct image* image, u64 handle)
     return (struct graph_nodes){.unknown = 1};
 }
 
-/* By enum CUgraphNodeType. */
+/* Kind of node for each enum CUgraphNodeType. */
 static const volatile u8 node_of_type[16] = {NODE_KERNEL, NODE_COPY, NODE_SET, NODE_HOST};
 #define NODE_TYPE_GRAPH 4
 
@@ -134,7 +134,7 @@ INLINE struct graph_exec* track_exec(const struct image* image, u64 handle)
     return new_exec(image, handle, &new);
 }
 
-/* The executable graph with this number, even if its handle was reused; NULL if it was destroyed. */
+/* Returns the executable graph with this id, even if its handle was reused. Returns NULL if the graph was destroyed. */
 INLINE struct graph_exec* exec_numbered(const struct image* image, u64 handle, u64 number)
 {
     struct graph_exec* exec = exec_of(image, handle);
@@ -166,16 +166,16 @@ INLINE void read_graph_words(struct arguments* arguments, const volatile struct 
         has_argument(row, ARG_NODE_TYPE) ? read_argument(arguments, row, ARG_NODE_TYPE) : NODE_TYPE_GRAPH;
 }
 
-/* True for calls that make graphs, executable graphs or captures. Their process is introduced first: see
- * capture_begin(). */
+/* True for calls that make graphs, executable graphs or captures. Before such a call, its process must be sent to the
+ * front end (introduce()), for the reason given at capture_begin(). */
 INLINE bool makes_graphs(u32 kind)
 {
     return kind == KIND_CAPTURE_BEGIN || kind == KIND_CAPTURE_END || kind == KIND_GRAPH_NEW ||
            kind == KIND_GRAPH_INSTANTIATE;
 }
 
-/* Handles the end of a capture, which becomes a graph or extends one. Puts the graph's handle into words->graph.
- * Returns the duration of the capture; 0 if its start was not seen. */
+/* Handles the end of a capture, which becomes a graph or extends one. Stores the graph's handle in words->graph.
+ * Returns the duration of the capture, or 0 if its start was not seen. */
 INLINE u64 follow_capture_end(const struct image* image, struct graph_words* words, s32 result, u64 now)
 {
     struct capture ended = {.nodes = {.unknown = 1}};
@@ -185,7 +185,7 @@ INLINE u64 follow_capture_end(const struct image* image, struct graph_words* wor
         struct graph* graph = ended.graph ? graph_of(image, words->graph) : 0;
         if (graph)
             add_nodes(&graph->nodes, &ended.nodes);
-        else if (!ended.graph) /* else the graph is older than tracing, and its other nodes are unknown */
+        else if (!ended.graph) /* otherwise the graph is older than tracing, and its other nodes are unknown */
             graph_made(image, words->graph, &ended.nodes, now);
     }
     return known ? now - ended.begun_ns : 0;
@@ -198,7 +198,7 @@ INLINE u32 node_kind(const volatile struct probe_row* row, u64 type)
     return row->node != NODE_UNSPECIFIED ? row->node : node_of_type[type & 15];
 }
 
-/* Before a call that destroys a graph. Stores the graph's number in words->child, which such a call does not use. */
+/* Called before a call that destroys a graph. Stores the graph's id in words->child, which such a call does not use. */
 INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct graph_words* words)
 {
     struct graph_exec* exec = kind == KIND_EXEC_DESTROY ? exec_of(image, words->exec) : 0;
@@ -211,7 +211,7 @@ INLINE void graph_destroy_begins(const struct image* image, u32 kind, struct gra
         words->child = graph ? graph->number : 0;
 }
 
-/* Applies a successful call. `number`: number of the executable graph in words->exec. */
+/* Applies the effects of a successful call. `number` is the id of the executable graph in words->exec. */
 INLINE void follow_graph_call(const struct image* image, const volatile struct probe_row* row,
                               struct graph_words* words, u64 number, u64 now, u64 took_ns)
 {
@@ -245,7 +245,7 @@ INLINE void follow_graph_call(const struct image* image, const volatile struct p
     }
 }
 
-/* After a call that destroys a graph. */
+/* Called after a call that destroys a graph. */
 INLINE void graph_destroy_ends(const struct image* image, u32 kind, const struct graph_words* words, u64 number,
                                bool destroyed)
 {
@@ -272,10 +272,10 @@ INLINE void add_graph_to(struct call_stats* stats, const struct call* call)
     add_kind_sums(stats, sums);
 }
 
-const volatile bool count_graphs = false; /* count captures and instantiations in addition to tracking them */
+const volatile bool count_graphs = false; /* count captures and instantiations, which are tracked anyway */
 
-/* Counts a call. It is built in the words of the open call, which are no longer needed, because before 6.2 the key must
- * not be in the memory of a calling function. */
+/* Counts a call. The record is built in the words of the open call, which are no longer needed, because before 6.2 the
+ * key must not be in a caller's memory. */
 OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 number)
 {
     if (!ctx || !open)
@@ -292,10 +292,10 @@ OWN_FRAME int count_followed(struct pt_regs* ctx, struct open_call* open, u32 nu
     return 0;
 }
 
-/* State in the words of an open call, after the row's number. */
+/* State that the words of an open call hold after the row's number. */
 struct followed_graph {
     struct graph_words words;
-    u64 exec; /* number of the executable graph */
+    u64 exec; /* id of the executable graph */
 };
 
 _Static_assert(sizeof(struct followed_graph) <= (OPEN_CALL_WORDS - 1) * 8,

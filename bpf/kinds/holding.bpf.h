@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Allocations that each process holds, their sums, and physical memory with its mappings. */
+/* Live allocations of each process, their totals, and physical memory with its mappings. */
 #ifndef GPUSNOOP_HOLDING_BPF_H
 #define GPUSNOOP_HOLDING_BPF_H
 
@@ -8,8 +8,9 @@
 #include "kinds/context.bpf.h"
 #include "shared/holding.h"
 
-/* Live allocations are in a hash, which takes 16 bytes per possible entry, and, if that is full, in a trie. The trie
- * takes memory only for existing entries, but more per entry, and is slower. The front end sets both capacities. */
+/* Live allocations are stored in a hash, which takes 16 bytes per possible entry. If the hash is full, they are stored
+ * in a trie, which takes memory only for existing entries, but needs more memory per entry and is slower. The front end
+ * sets both capacities. */
 
 HASH_MAP(held, HELD_IN_HASH, struct held_key, struct held);
 
@@ -39,7 +40,7 @@ VERIFIED_ONCE int find_held(struct held_key* place, struct held* entry)
     return 1;
 }
 
-/* Removes an entry. False if there is none, or another thread has removed it first. */
+/* Removes an entry. Returns false if there is no such entry, for example because another thread has removed it. */
 VERIFIED_ONCE int remove_held(struct held_key* place)
 {
     if (!place)
@@ -51,7 +52,7 @@ VERIFIED_ONCE int remove_held(struct held_key* place)
     return holds_beyond && held_since_full && !bpf_map_delete_elem(&held_beyond, &beyond);
 }
 
-/* Adds an entry. flags: BPF_NOEXIST or BPF_ANY. Returns 0 or a negative error number. */
+/* Adds an entry. `flags` is BPF_NOEXIST or BPF_ANY. Returns 0 or a negative error number. */
 VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags)
 {
     if (!place || !entry)
@@ -68,7 +69,7 @@ VERIFIED_ONCE int put_held(struct held_key* place, struct held* entry, u64 flags
     return bpf_map_update_elem(&held_beyond, &beyond, &new, BPF_ANY);
 }
 
-/* Sums of live allocations. They must always be correct, because a peak cannot be reconstructed later. */
+/* Totals of live allocations. They are updated at every call, because a peak cannot be reconstructed later. */
 
 const volatile bool follow = true; /* if false, calls are counted, but allocations are not tracked */
 
@@ -79,13 +80,13 @@ struct context_number {
     u32 number;
 };
 
-/* Sums of memory that is freed with its context. */
+/* Totals of the memory that is freed with its context. */
 struct context_held {
     u64 bytes; /* device memory */
     u64 entries;
 };
 
-/* Only contexts that have not ended. */
+/* Contains only contexts that have not ended. */
 HASH_MAP(context_bytes, 16384, struct context_number, struct context_held);
 
 INLINE struct held_bytes* bytes_of(const struct image* image)
@@ -135,7 +136,7 @@ INLINE struct context_held* bytes_of_context(const struct image* image, u32 numb
     return bpf_map_lookup_elem(&context_bytes, &key);
 }
 
-/* True if the process may have another entry in the table of live allocations. */
+/* True if the process's share of the table of live allocations has room for another entry. */
 INLINE bool may_hold(const struct image* image)
 {
     struct held_bytes* bytes = bytes_of(image);
@@ -170,7 +171,7 @@ INLINE void uncount_held(const struct image* image, const struct held* entry)
     struct held_bytes* bytes = bpf_map_lookup_elem(&held_bytes, image);
     struct shared_taken* all = all_taken();
     if (!bytes || !all || (entry->context && !in_context))
-        return; /* the entry was subtracted with its context */
+        return; /* the entry has already been subtracted together with its context */
     __sync_fetch_and_add(&all->entries[SHARED_HELD], -1);
     u64 of_device = is_device_memory(entry->holding) ? entry->bytes : 0;
     __sync_fetch_and_add(&bytes->entries, -1);
@@ -198,7 +199,8 @@ INLINE void send_holding(u32 type, u32 context, const struct held_key* key, cons
     bpf_ringbuf_submit(record, ring_flags(sizeof(*record)));
 }
 
-/* Reports and uncounts the old allocation at an address that is allocated again, because its free was missed. */
+/* If an address is allocated again although it has a live allocation, the free was missed. Reports the old allocation,
+ * and subtracts it from the totals. */
 INLINE void forget_missed_free(struct held_key* key)
 {
     struct held old = {};
@@ -246,7 +248,7 @@ OWN_FRAME int track_held(struct task_struct* task, struct call* call, u64 place,
     return 0;
 }
 
-/* Fills a free with fields of its allocation, so that both count in the same row. In lines, a free keeps its own
+/* Copies fields of an allocation to its free, so that both count in the same row. In lines, a free keeps its own
  * caller, cgroups, thread, stack and function. */
 INLINE void fill_from_held(struct call* call, const struct held* entry)
 {
@@ -267,7 +269,7 @@ INLINE void fill_from_held(struct call* call, const struct held* entry)
     call->memory.sized = entry->bytes != 0;
 }
 
-/* The inverse of fill_from_held(), used if the free has failed. */
+/* Reverses fill_from_held(), so that a failed free can restore the allocation. */
 INLINE struct held held_from_call(const struct call* call)
 {
     const struct call_key* key = &call->key;
@@ -286,9 +288,9 @@ INLINE struct held held_from_call(const struct call* call)
 }
 
 /* Physical memory exists as long as it has a handle or a mapping. Some allocators release the handle as soon as they
- * have mapped the memory; others keep it longer. */
+ * have mapped the memory; others keep the handle longer. */
 
-/* The driver's handle -> our number of the memory. The driver may reuse a handle while the memory is still mapped. */
+/* The driver's handle -> our id for the memory. The driver may reuse a handle while the memory is still mapped. */
 LPM_TRIE_MAP(physical_handles, 1 << 18, struct place_key, u64);
 
 struct physical {
@@ -298,12 +300,12 @@ struct physical {
 
 LPM_TRIE_MAP(physicals, 1 << 18, struct place_key, struct physical);
 
-/* Address of a mapping -> our number of the mapped memory. */
+/* Address of a mapping -> our id for the mapped memory. */
 LPM_TRIE_MAP(mappings, 1 << 18, struct place_key, u64);
 
-__u64 physicals_made = 0; /* also the last number assigned */
+__u64 physicals_made = 0; /* also the last id assigned */
 
-/* Numbers new physical memory. Returns the number; 0 if there is no room. */
+/* Assigns an id to new physical memory. Returns the id, or 0 if there is no room. */
 INLINE u64 new_physical(const struct image* image, u64 handle)
 {
     u64 number = __sync_fetch_and_add(&physicals_made, 1) + 1;
@@ -346,7 +348,9 @@ INLINE void restore_handle(const struct image* image, u64 handle, u64 number)
     struct place_key key = place_key(*image, 0, handle);
     struct physical* physical = physical_of(image, number);
     if (physical && __sync_fetch_and_add(&physical->references, 1) == 0 &&
-        !bpf_map_lookup_elem(&physical_handles, &key)) /* tries support BPF_NOEXIST only from 6.13 on (eae6a075e953) */
+        !bpf_map_lookup_elem(
+            &physical_handles,
+            &key)) /* looked up first, because tries support BPF_NOEXIST only from 6.13 on (eae6a075e953) */
         bpf_map_update_elem(&physical_handles, &key, &number, BPF_ANY);
 }
 
@@ -362,7 +366,7 @@ INLINE void add_mapping(const struct image* image, u64 address, u64 handle)
         lose(LOSS_STATE, 1);
 }
 
-/* Removes a mapping. If that frees the memory, returns the number we gave it, else 0. */
+/* Removes a mapping. Returns our id for the memory if it was the last mapping and the memory has no handle, else 0. */
 OWN_FRAME u64 drop_mapping(const struct image* image, u64 address)
 {
     struct place_key key = place_key(*image, 0, WITHOUT_TAG(address));
@@ -383,7 +387,7 @@ OWN_FRAME int forget_physical(const struct image* image, u64 number)
     return DELETE_SHARED(&physicals, SHARED_PHYSICALS, &key);
 }
 
-/* The end of contexts, and of the memory that they own. */
+/* Handles the end of contexts, which frees the memory that they own. */
 
 INLINE int context_end_return_body(struct pt_regs* ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kernel launches, counted by row in the kernel; one record per launch only for -e. */
+/* Kernel launches. They are counted in rows in the kernel, with one record per launch only for -e. */
 #ifndef GPUSNOOP_LAUNCH_BPF_H
 #define GPUSNOOP_LAUNCH_BPF_H
 
@@ -9,12 +9,12 @@
 
 const volatile bool per_kernel = true;
 const volatile bool per_shape = true;
-/* Without per_shape: count grids of fewer than FEW_BLOCKS blocks in rows of their own. */
+/* Count grids of fewer than FEW_BLOCKS blocks in separate rows. Used if per_shape is false. */
 const volatile bool distinguish_few_blocks = false;
 const volatile bool measure_gap = false;
 const volatile bool follow_graphs = false; /* count the kernels that a graph launch starts */
 
-bool naming = false; /* set while runtime launches are tracked to learn the names of handles */
+bool naming = false; /* set by the front end while runtime launches are tracked to find the names of handles */
 
 const volatile __u32 often_launched = 0; /* number of the row whose launches the program `often` handles */
 
@@ -91,7 +91,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (row->kind == KIND_LAUNCH_LEGACY) {
         struct handle_number key = {.image = launch->key.image, .number = argument(row, words, ARG_FUNC)};
         struct legacy_shape* legacy = bpf_map_lookup_elem(&legacy_shapes, &key);
-        /* cuLaunch() has no grid argument; its grid is 1 x 1. */
+        /* cuLaunch() has no grid arguments, and launches a grid of 1 x 1. */
         for (int i = 0; i < 3; i++)
             shape->grid[i] = shape->grid[i] ?: 1;
         if (legacy) {
@@ -106,7 +106,7 @@ INLINE void read_shape(const volatile struct probe_row* row, const struct call_w
     if (!per_shape)
         return;
     launch->key.launch.blocks = product_bucket(shape->grid[0], shape->grid[1], shape->grid[2]);
-    /* If a legacy function's block was set before attach, it is unknown, not empty. */
+    /* If a legacy function's block size was set before attach, it is 0 here, which means unknown. */
     if (shape->block[0])
         launch->key.launch.threads = product_bucket(shape->block[0], shape->block[1], shape->block[2]);
 }
@@ -118,8 +118,8 @@ INLINE u64 few_or_many(u64 blocks)
     return blocks < FEW_BLOCKS ? histogram_bucket(1) : histogram_bucket(FEW_BLOCKS);
 }
 
-/* Uses only words that have been read for other reasons. A grid in memory therefore reads as 0, which means unknown, as
- * does a grid with a missing dimension; real grids have at least one block. */
+/* Uses only words that were read for other reasons. So if the grid, or one of its dimensions, is in memory that was not
+ * read, the product is 0, which means unknown, because a real grid has at least one block. */
 VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
 {
     if (!words)
@@ -129,8 +129,8 @@ VERIFIED_ONCE u64 few_or_many_blocks(u32 number, struct call_words* words)
                        argument(row, words, ARG_GRID_Z));
 }
 
-/* Marks launches under capture. With follow_graphs, adds kernels under capture to the graph being captured, and fills
- * in the kernels of a graph launch from the graph's nodes. */
+/* Flags launches under capture. With follow_graphs, also adds kernels under capture to the graph that is being
+ * captured, and copies the number of kernels of a graph launch from the graph's nodes. */
 VERIFIED_ONCE int follow_launch(u64 func, u64 stream, struct call* launch)
 {
     if (!launch)
@@ -160,7 +160,8 @@ INLINE void read_launch(struct pt_regs* ctx, u32 number, u64 block, struct call*
 {
     const volatile struct probe_row* row = probe_row(number);
     struct call_words words;
-    /* If shapes and streams are not needed, all needed arguments are in registers, except the functions of a list. */
+    /* If shapes and streams are not needed, all needed arguments are in registers, except for launch lists, whose
+     * functions are in memory. */
     bool need_block = per_shape || per_stream || emit_events || captures_open || row->kind > KIND_LAUNCH_LEGACY;
     u64 unreadable = 0;
     if (need_block)
@@ -207,7 +208,7 @@ OWN_FRAME u64 gap_since_last(struct task_struct* task, const struct image* image
     return last && now > last ? now - last : 0;
 }
 
-/* True if the call is a driver call inside a runtime launch, and the latter is counted instead. */
+/* True if the call is a driver call inside a runtime launch that is counted instead. */
 INLINE bool counted_at_runtime(struct pt_regs* ctx, const volatile struct probe_row* row, struct task_struct* task,
                                const struct image* image)
 {
@@ -227,9 +228,9 @@ OWN_FRAME int read_launch_own_frame(struct pt_regs* ctx, u32 number, u64 block, 
     return 0;
 }
 
-#define LIST_MAX 32 /* kernels in one multi-device launch: one per device */
+#define LIST_MAX 32 /* maximum number of kernels in one multi-device launch, which has one per device */
 
-/* The call is kept in the thread's state, not on the stack: see HAS_LOOPS. */
+/* `call` points to the thread's state, not to the stack, for the reason given at HAS_LOOPS. */
 struct list_walk {
     struct pt_regs* ctx;
     const struct ended_call* call;
@@ -258,7 +259,7 @@ INLINE void record_list(struct pt_regs* ctx, const struct ended_call* call)
         lose(LOSS_ROW, listed - count);
 }
 
-/* Like record_list(), but at entry, if the return is not needed. */
+/* Like record_list(), but called at entry, for tools that do not need the return. */
 INLINE void record_list_now(struct pt_regs* ctx, struct task_struct* task, const struct kept_call* kept, u64 now)
 {
     struct open_call* open = keep_call_in(ctx, thread_state_create(task), PART_COUNT, kept, now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Allocations and frees, which are counted by row and matched with each other. */
+/* Allocations and frees. They are counted in rows, and each free is matched with its allocation. */
 #ifndef GPUSNOOP_MEMORY_BPF_H
 #define GPUSNOOP_MEMORY_BPF_H
 
@@ -7,9 +7,9 @@
 #include "kinds/context.bpf.h"
 #include "kinds/holding.bpf.h"
 
-/* Size of an allocation: in bytes, in rows with a pitch, or in elements of an array. */
+/* Reads the size of an allocation, which is given in bytes, as rows with a pitch, or as elements of an array. */
 
-/* Bytes per channel, by enum CUarray_format; 0: a format in blocks or planes, whose size is not computed. */
+/* Bytes per channel for each enum CUarray_format; 0: the format has blocks or planes, and its size is not computed. */
 static const volatile u8 bytes_of_format[64] = {
     [0x01] = 1, [0x02] = 2, [0x03] = 4, [0x08] = 1, [0x09] = 2, [0x0a] = 4, [0x10] = 2, [0x20] = 4,
 };
@@ -51,8 +51,8 @@ INLINE bool array_bytes(struct arguments* arguments, const volatile struct probe
     return true;
 }
 
-/* Reads the size of an allocation. If it has a pitch, which the driver chooses later, returns the number of rows, else
- * 0. */
+/* Reads the size of an allocation. Returns the number of rows if the allocation has a pitch, which the driver will
+ * choose, else 0. */
 INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_row* row, struct memory_call* memory)
 {
     u64 bytes = 0, rows = 0;
@@ -73,8 +73,8 @@ INLINE u32 read_bytes(struct arguments* arguments, const volatile struct probe_r
     return opaque(rows);
 }
 
-/* Counting. Each free finds its allocation in the table of live allocations, and counts in the allocation's row. So the
- * live memory of a row is the difference between its allocations and its frees. */
+/* Counts allocations and frees. A free looks up its allocation in the table of live allocations, and is counted in the
+ * allocation's row. So the live memory of a row is the difference between its allocations and its frees. */
 
 const volatile bool stacks_of_allocations = false; /* read stacks even if per_stack is not set */
 const volatile bool measure_lifetime = false;      /* histogram of lifetimes instead of durations */
@@ -110,14 +110,14 @@ OWN_FRAME int count_memory(struct task_struct* task, struct call* call, u64 entr
     return 0;
 }
 
-/* The kind of physical memory, by enum CUmemLocationType: 1 is a device, 2 to 4 are the host. Other kinds of
- * allocations do not change. */
+/* Returns the kind of physical memory at a location. By enum CUmemLocationType, 1 is a device, and 2 to 4 are the host.
+ * Returns other kinds of allocations unchanged. */
 INLINE u32 physical_holding(u32 location, u32 holding)
 {
     return holding == HOLDING_VMM && location >= 2 && location <= 4 ? HOLDING_PINNED : holding;
 }
 
-/* The device on which a thread allocates, which is that of its current context. */
+/* Returns the device on which a thread allocates memory: the device of its current context. */
 INLINE u8 device_of_thread(const struct image* image, struct task_struct* task, u32 layer)
 {
     struct thread_state* thread = thread_state(task);
@@ -191,7 +191,7 @@ OWN_FRAME int alloc_entry_body(struct pt_regs* ctx)
     return keep_call(ctx, task, &kept, now) ? 0 : 1;
 }
 
-/* Reads the results of a call: the address or handle, and the pitch. False if unreadable. */
+/* Reads the results of a call: the address or handle, and the pitch. Returns false if they are unreadable. */
 INLINE bool read_results(const volatile struct probe_row* row, struct kept_call* kept)
 {
     struct memory_call* memory = &kept->call.memory;
@@ -207,7 +207,7 @@ INLINE bool read_results(const volatile struct probe_row* row, struct kept_call*
     return !error;
 }
 
-/* The key by which a free will find this allocation. */
+/* Returns the key by which a free will find this allocation. */
 INLINE u64 place_made(const volatile struct probe_row* row, struct kept_call* kept)
 {
     struct call_key* key = &kept->call.key;
@@ -250,7 +250,7 @@ OWN_FRAME int alloc_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(alloc, alloc_entry_body, alloc_return_body)
 
-/* Removes an allocation before the call, because another thread may get the same address as soon as it is free. */
+/* Removes an allocation before the call, because another thread may be given the address as soon as it is free. */
 INLINE int free_entry_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -325,7 +325,7 @@ OWN_FRAME int describe_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* The size of the mapping at `place`; 0 if there is none. */
+/* Returns the size of the mapping at `place`, or 0 if there is none. */
 OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
 {
     struct held entry = {};
@@ -335,7 +335,7 @@ OWN_FRAME u64 mapped_bytes(struct held_key* place, u64* since_ns)
     return entry.bytes;
 }
 
-/* Removes an allocation and fills `call` from it. False if there was no allocation. */
+/* Removes an allocation and copies its fields to `call`. Returns false if there was no allocation. */
 OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
 {
     struct held entry = {};
@@ -346,8 +346,8 @@ OWN_FRAME int remove_allocation_held(struct held_key* place, struct call* call)
     return 1;
 }
 
-/* Removes an allocation and counts it as freed. `ended` has the fields that are common to all allocations freed by the
- * call. False if there was no allocation. */
+/* Removes an allocation and counts it as freed. `ended` has the fields that all allocations freed by the call share.
+ * Returns false if there was no allocation. */
 OWN_FRAME int count_freed(struct task_struct* task, const struct ended_call* ended, struct held_key* place)
 {
     if (!task || !ended || !place)
@@ -379,7 +379,7 @@ OWN_FRAME int handle_entry_body(struct pt_regs* ctx)
     else
         kept.call.memory.address = read_argument(&arguments, row, ARG_OUT);
     if (row->kind == KIND_PHYSICAL_FREE && follow) {
-        /* Done before the call, because another thread may get the same handle as soon as the last reference is
+        /* Done before the call, because another thread may be given the handle as soon as the last reference is
          * released. */
         u64 number = number_of_handle(&key->image, kept.call.memory.address);
         struct physical* physical = physical_of(&key->image, number);
@@ -429,7 +429,8 @@ struct unmap_walk {
     u64 end;
 };
 
-/* Removes one mapping. Skips mappings younger than the call, which another thread has made at the same addresses. */
+/* Removes one mapping. Skips mappings that are younger than the call, because another thread has made them at the same
+ * addresses. */
 static long unmap_next(u32 index, struct unmap_walk* walk)
 {
     struct ended_call* ended = walk->ended;
@@ -450,7 +451,7 @@ static long unmap_next(u32 index, struct unmap_walk* walk)
     return 0;
 }
 
-#define MAPPINGS_MAX (1 << 16) /* maximum mappings removed per call */
+#define MAPPINGS_MAX (1 << 16) /* maximum number of mappings removed per call */
 
 INLINE void finish_unmap(struct task_struct* task, struct ended_call* ended)
 {

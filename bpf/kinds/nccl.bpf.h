@@ -18,24 +18,24 @@
 
 struct comm {
     u32 number;
-    u32 known; /* its identity has been read and sent */
-    u32 made;  /* its creation was seen */
+    u32 known; /* nonzero if the identity has been read and sent */
+    u32 made;  /* nonzero if the creation was seen */
     u32 calls; /* number of calls so far */
     s32 error; /* last error that was sent */
-    u32 front; /* number + 1 of its row in the cache, which then has the data; 0: none */
+    u32 front; /* 1 + the number of its row in the cache, which then holds the data instead of this entry; 0: none */
 };
 
 HASH_MAP(comms, 16384, struct handle_number, struct comm);
 
-/* Cache of the table, in which a communicator is found by arithmetic alone (12 ns, against 62 ns in the table). The
- * table decides which communicators exist, because two threads may add the same communicator at once, and because the
- * front end removes communicators of exited processes only from the table. */
+/* Cache of the table, in which a communicator's index is computed from its key (12 ns, against 62 ns for a lookup in
+ * the table). The table decides which communicators exist, because two threads may add the same communicator at once,
+ * and because the front end removes communicators of exited processes only from the table. */
 #define FRONT_COMMS 1024 /* a power of two */
 
 struct front_comm {
-    struct comm comm;         /* first: the verifier allows no arithmetic on a pointer that may be NULL */
-    struct handle_number key; /* number 0: the row is free, or not published yet */
-    u64 taken;                /* the row is claimed */
+    struct comm comm;         /* first field, because the verifier allows no arithmetic on a pointer that may be NULL */
+    struct handle_number key; /* if key.number is 0, the row is free or not published yet */
+    u64 taken;                /* nonzero if the row is claimed */
 };
 
 ARRAY_MAP(front_comms, FRONT_COMMS, struct front_comm);
@@ -115,10 +115,11 @@ INLINE void forget_comm(const struct handle_number* key)
         store_ordered(&front->taken, 0);
 }
 
-/* NCCL calls: their function, time and communicator. Each rank is a process. The front end receives the calls of all
- * ranks, and finds out which rank was late. */
+/* NCCL calls. Each rank is a process, which sends the function, time and communicator of its calls. The front end
+ * compares the calls of all ranks to find the late ones. */
 
-/* Report streams. The argument may be on the stack, and reading it takes a fifth of a call's cost. */
+/* Report streams. Optional, because the stream argument may be on the stack, and reading it takes a fifth of a call's
+ * cost. */
 const volatile bool per_stream = false;
 
 const volatile bool stacks_of_calls = false;
@@ -128,9 +129,9 @@ const volatile bool stacks_of_calls = false;
 /* Reduced to 1 entry if stacks are not requested. */
 STACK_TRACE_MAP(call_stacks, 16384, CALLER_FRAMES);
 
-#define COMMS_AT_ONCE 16 /* communicators that one call creates, one per device */
+#define COMMS_AT_ONCE 16 /* maximum number of communicators that one call creates, one per device */
 
-__u32 comms_seen = 0; /* number of communicators so far, and the last number assigned */
+__u32 comms_seen = 0; /* number of communicators so far, and the last id assigned */
 
 /* Checks an identity, because it was read from another process's memory, which may contain anything. */
 INLINE bool is_plausible(const struct comm_identity* identity)
@@ -139,13 +140,14 @@ INLINE bool is_plausible(const struct comm_identity* identity)
            identity->device < COMM_DEVICES_MAX;
 }
 
-/* The word in the probe's cookie that depends on the probed file. */
+/* Returns the word in the probe's cookie that depends on the probed file. */
 INLINE u64 word_of_file(struct pt_regs* ctx)
 {
     return bpf_get_attach_cookie(ctx) >> COOKIE_WORD_SHIFT;
 }
 
-/* Reads a communicator's identity, if its offset is known for this file. */
+/* Reads a communicator's identity. Returns false if its offset is unknown for this file, or if the communicator's
+ * memory holds no valid identity. */
 INLINE bool read_identity(u64 word, u64 handle, struct comm_identity* identity)
 {
     u64 offset = (word & ~(u64)COMM_HAS_MAGIC) * 8;
@@ -259,12 +261,12 @@ VERIFIED_ONCE int track_comm(u64 word, u64 handle)
     struct handle_number key = {.image = image_of(bpf_get_current_task_btf()), .number = handle};
     if (!handle)
         return 0;
-    forget_comm(&key); /* an older communicator at this address, whose end was not seen */
+    forget_comm(&key); /* removes an older communicator at this address, whose end was not seen */
     find_comm(word, &key, 1);
     return 0;
 }
 
-/* Tracks new communicators. Their identity is read when they are complete. */
+/* Tracks new communicators. Their identities are read when they are complete. */
 INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
 {
     u64 count = call->word[KEPT_SEQUENCE] ?: 1;
@@ -272,7 +274,7 @@ INLINE void track_comms(struct pt_regs* ctx, const struct front_call* call)
         track_comm(word_of_file(ctx), read_word(call->word[KEPT_OUT] + i * 8));
 }
 
-/* Called at the return, because at entry the caller's frame may not be found. */
+/* Called at the return, because the caller's frame may not be found at entry. */
 INLINE s32 stack_of_caller(struct pt_regs* ctx)
 {
     s32 stack =
@@ -331,7 +333,7 @@ INLINE void send_error(struct pt_regs* ctx, struct task_struct* task, const stru
         send_collective(ctx, task, call, error, true);
 }
 
-/* Assigns a failed call without a communicator to a placeholder, of which each process has one. */
+/* Assigns a failed call without a communicator to the process's placeholder communicator. */
 INLINE void use_unknown_comm(struct pt_regs* ctx, struct task_struct* task, struct front_call* call)
 {
     struct handle_number key = {.image = image_of(task)};
@@ -373,7 +375,8 @@ INLINE int coll_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(coll, coll_entry_body, coll_return_body)
 
-/* Waits for the device. These programs are attached and detached while threads wait, so open calls are no loss. */
+/* Waits for the device. These programs are attached and detached while threads wait, so calls without a return are not
+ * counted as losses. */
 INLINE int waited_entry_body(struct pt_regs* ctx)
 {
     struct followed at;

@@ -6,13 +6,13 @@
 #include "kinds/blocks.bpf.h"
 #include "kinds/wakers.bpf.h"
 
-/* Threads that leave a CPU and return to one. */
+/* Handles threads that leave a CPU or get a CPU again. */
 
 #define OUTERMOST_DISTANCE_MAX (64 << 10)
 
-/* True if the thread's stack pointer is above that at the entry of its outermost call, so that it has left the call
- * without returning (longjmp, exception). If the distance is large, the thread may be in a signal handler with its own
- * stack. */
+/* True if the thread's stack pointer is above the one at the entry of its outermost call. The thread has then left the
+ * call without returning (longjmp, exception). Returns false if the distance is large, because the thread may be in a
+ * signal handler with its own stack. */
 INLINE bool has_left_call(struct task_struct* task, const struct thread_state* thread)
 {
     u64 sp = PT_REGS_SP(regs_of(task)), outermost = 0;
@@ -35,8 +35,8 @@ OWN_FRAME int leave_cpu(void* ctx, struct task_struct* task, bool preempted)
     time->faults = task->maj_flt - time->faults_before;
     begin_queueing(task, time);
     u32 off = TIME_OTHER;
-    /* If the thread was woken in the meantime, its state has changed, but to TASK_WAKING; it is 0 only when the thread
-     * is on a CPU again. */
+    /* A thread that was woken in the meantime still counts as blocked, because its state is then TASK_WAKING. The state
+     * becomes 0 only after the thread has left its CPU. */
     if (preempted || !task->__state) {
         time->preempted++;
         off = is_throttled(task) ? TIME_THROTTLED : TIME_RUNQ;
@@ -106,7 +106,8 @@ int BPF_PROG(exited, struct task_struct* task)
     return 0;
 }
 
-/* tid: the thread's id before the exec. A thread other than the main one gets the main thread's id. */
+/* `tid` is the thread's id before the exec. If another thread than the main thread calls exec, it takes over the main
+ * thread's id. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(executed, struct task_struct* task, int tid)
 {
@@ -116,8 +117,8 @@ int BPF_PROG(executed, struct task_struct* task, int tid)
     return 0;
 }
 
-/* Hardware interrupts and softirqs while a thread has a CPU. Attached only on request, because this hooks every
- * interrupt on the machine. */
+/* Measures hardware interrupts and softirqs while a thread has a CPU. Attached only on request, because this hooks
+ * every interrupt on the machine. */
 
 OWN_FRAME int begin_interrupt(u32 part)
 {
@@ -164,7 +165,7 @@ OWN_FRAME int end_interrupt(u32 part)
     }
 
 /* clang-format off */
-INTERRUPT(irq_handler, TIME_HARDIRQ) /* devices; on x86, the following interrupts have their own vectors */
+INTERRUPT(irq_handler, TIME_HARDIRQ) /* interrupts from devices; on x86, the interrupts below have their own vectors */
 INTERRUPT(local_timer, TIME_HARDIRQ)
 INTERRUPT(reschedule, TIME_HARDIRQ)
 INTERRUPT(call_function, TIME_HARDIRQ)

@@ -12,7 +12,7 @@
 #include "shared/histogram.h"
 #include "shared/names.h"
 
-/* Kernel names. They are seen once per kernel, not at each launch. */
+/* Kernel names. A name is seen when the program looks up or registers the kernel, not at each launch. */
 
 INLINE void fill_name(struct name_record* record, const struct name_record* from, s32 length, u32 capacity)
 {
@@ -22,8 +22,9 @@ INLINE void fill_name(struct name_record* record, const struct name_record* from
     record->capacity = capacity;
 }
 
-/* Records kept outside the ring buffer: those that did not fit, and registrations while it is half full. The front end
- * drains this map when it needs a name. If names are shown, it sets the capacity. */
+/* Records that are not in the ring buffer, because they did not fit, or because they are registrations and the ring
+ * buffer was half full. The front end drains this map when it needs a name. If it shows names, it sets a higher
+ * capacity. */
 HASH_MAP(unsent_names, 1, struct handle_number, struct name_record);
 
 INLINE void keep_unsent(const struct name_record* from)
@@ -31,7 +32,7 @@ INLINE void keep_unsent(const struct name_record* from)
     struct handle_number key = {.image = from->image, .number = from->handle};
     struct name_record record;
     fill_name(&record, from, 0, 0);
-    /* The text of a lookup belongs to the caller, and may be invalid when the front end reads it. */
+    /* The string passed to a lookup belongs to the caller, and may be invalid when the front end reads it. */
     if (record.source == NAME_LOOKUP)
         record.name_address = 0;
     if (bpf_map_update_elem(&unsent_names, &key, &record, BPF_ANY))
@@ -40,8 +41,8 @@ INLINE void keep_unsent(const struct name_record* from)
 
 enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
 
-/* Sends one record with a name of at most `bytes`. If the name's page is not in memory, the front end reads the name;
- * it is woken at once, because the process may exit. */
+/* Sends one record with a name of at most `bytes` bytes. If the name's page is not in memory, the front end must read
+ * the name, so it is woken at once, because the process may exit. */
 #define SEND_NAME(from, bytes)                                                                                         \
     ({                                                                                                                 \
         struct {                                                                                                       \
@@ -61,8 +62,8 @@ enum sending { NAME_SENT, NAME_TOO_LONG, RING_FULL };
         outcome;                                                                                                       \
     })
 
-/* Tries several sizes: most names are short, names of template kernels take kilobytes, and thousands of names must fit
- * in the ring buffer. */
+/* Tries several sizes, because thousands of names must fit in the ring buffer. Most names are short, but names of
+ * template kernels take kilobytes. */
 INLINE void send_name(const struct name_record* from)
 {
     enum sending outcome = SEND_NAME(from, 128);
@@ -74,8 +75,8 @@ INLINE void send_name(const struct name_record* from)
         keep_unsent(from);
 }
 
-/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. A name stays in place while its
- * kernel is registered, so names of such a burst are read later, and only if needed. */
+/* PyTorch 2.6 registers 19,425 kernels in 0.4 s and launches a few hundred of them. The name stays in memory while its
+ * kernel is registered. So the names of such a burst are read later, and only if needed. */
 INLINE void send_registration(const struct name_record* from)
 {
     if (ring_is_half_full())
@@ -96,10 +97,10 @@ INLINE void send_alias(const struct name_record* from)
     bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Driver handles -> runtime handle that was sent for them. If an entry is evicted, it is only sent again. */
+/* Driver handle -> the runtime handle that was sent for it. If an entry is evicted, the record is merely sent again. */
 LRU_HASH_MAP(correlated, 16384, struct handle_number, u64);
 
-/* Records that a driver handle and `runtime_func` are the same kernel, because a driver launch was made inside the
+/* Records that a driver handle and `runtime_func` are the same kernel. Called when a driver launch is made inside a
  * runtime launch. */
 INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
 {
@@ -112,7 +113,8 @@ INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
     send_alias(&record);
 }
 
-/* Matching of runtime launches to driver launches, from which driver handles get the names of runtime functions. */
+/* Matches driver launches to runtime launches, so that driver handles can be shown with the names of runtime functions.
+ */
 
 INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
 {
@@ -124,17 +126,17 @@ INLINE void mark_launch(struct pt_regs* ctx, const volatile struct probe_row* ro
     mark_runtime(ctx, task, register_argument(ctx, row, ARG_FUNC), launches_of(ctx, row));
 }
 
-/* Matches a driver launch to the runtime launch around it. */
+/* Matches a driver launch to the runtime launch that encloses it. */
 INLINE void name_launch(struct pt_regs* ctx, const volatile struct probe_row* row, const struct image* image,
                         struct runtime_call* call)
 {
     call->calls--;
-    /* A multi-device launch has a list of functions, not one in a register. */
+    /* A multi-device launch has a list of functions, not one function in a register. */
     if (row->kind == KIND_LAUNCH && call->func)
         correlate(image, register_argument(ctx, row, ARG_FUNC), call->func);
 }
 
-/* Tracks runtime launches while only driver launches are counted. Attached only until names are learned. */
+/* Tracks runtime launches while only driver launches are counted. Attached only until the names are known. */
 INLINE int mark_body(struct pt_regs* ctx)
 {
     struct task_struct* task = bpf_get_current_task_btf();
@@ -151,34 +153,35 @@ INLINE int mark_body(struct pt_regs* ctx)
 struct stream_key {
     struct image image;
     u64 stream;
-    u64 thread; /* for a thread's own stream: thread id and start time, because ids are reused; else 0 */
+    u64 thread; /* for a thread's own stream, the thread's id and start time (because ids are reused); else 0 */
 };
 
 /* A capture, which may spread to several streams. */
 struct capture {
     u64 begun_ns;
-    u64 graph;  /* handle of the graph that it extends; 0: a new one */
-    u64 stream; /* stream on which it began, and must end */
+    u64 graph;  /* handle of the graph that the capture extends; 0: it makes a new graph */
+    u64 stream; /* stream on which the capture began and on which it must end */
     struct graph_nodes nodes;
 };
 
 HASH_MAP(captures, 16384, struct handle_number, struct capture);
 
-/* Stream -> number of its capture. If that capture has ended, the stream is in no capture. This is not an LRU map,
- * because one process would evict streams of others, whose recorded calls would then count as executed. */
+/* Stream -> id of its capture. If that capture has ended, the stream is not under capture. This is not an LRU map,
+ * because one process could evict the streams of others, and their recorded calls would then count as executed. */
 HASH_MAP(capturing_streams, 16384, struct stream_key, u64);
 
-/* Event -> number of the capture in which it was recorded. A stream that waits for the event joins the capture. */
+/* Event -> id of the capture in which it was recorded. A stream that waits for the event joins the capture. */
 HASH_MAP(captured_events, 16384, struct handle_number, u64);
 
-__u64 captures_begun = 0; /* number of captures so far, and the last number assigned */
-/* Number of open captures. If it is 0, lookups are skipped. The front end subtracts those of exited processes. */
+__u64 captures_begun = 0; /* number of captures so far, and the last id assigned */
+/* Number of open captures. While it is 0, lookups are skipped. The front end subtracts the captures of exited
+ * processes. */
 __u64 captures_open = 0;
 __u64 swept_ns = 0; /* time of the last cleanup of ended captures */
 
 #define SWEEP_PAUSE_NS 1000000000ULL
 
-/* The stream argument, with the per-thread default stream of _ptsz calls made explicit. */
+/* Returns the stream argument. For _ptsz calls, replaces stream 0 by STREAM_PER_THREAD. */
 INLINE u64 stream_argument(const volatile struct probe_row* row, u64 stream)
 {
     return stream | (is_zero(stream) & row->per_thread_stream) * STREAM_PER_THREAD;
@@ -219,7 +222,7 @@ INLINE bool under_capture(const struct image* image, u64 stream)
     return capture_of(image, stream) != 0;
 }
 
-/* Deletes a capture. False if it has already ended. */
+/* Deletes a capture. Returns false if the capture has already ended. */
 INLINE bool forget_capture(const struct image* image, u64 number)
 {
     struct handle_number key = {.image = *image, .number = number};
@@ -236,7 +239,7 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
     return 0;
 }
 
-/* Sets the capture of a stream or an event. Entries of ended captures are deleted only when room is needed. */
+/* Sets the capture of a stream or an event. Entries of ended captures are deleted only when the map is full. */
 #define PUT_CAPTURE_NUMBER(map, table, key, number)                                                                    \
     ({                                                                                                                 \
         long error = PUT_SHARED(map, table, key, number);                                                              \
@@ -251,14 +254,14 @@ static long sweep_number(void* map, const struct image* key, const u64* number, 
             lose(LOSS_STATE, 1);                                                                                       \
     })
 
-/* Callers introduce the process first, so that the front end cleans up at its exit, even if none of its calls is
- * counted. */
+/* Callers must first send the process to the front end (introduce()), so that the front end cleans up when the process
+ * exits, even if none of its calls is counted. */
 INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
 {
     struct stream_key key = stream_key(image, stream);
     u64* before = bpf_map_lookup_elem(&capturing_streams, &key);
     if (before)
-        forget_capture(image, *before); /* an older capture, whose end was not seen */
+        forget_capture(image, *before); /* forgets an older capture, whose end was not seen */
     u64 number = __sync_fetch_and_add(&captures_begun, 1) + 1;
     struct handle_number capture_key = {.image = *image, .number = number};
     struct capture new = {.begun_ns = bpf_ktime_get_ns(), .graph = graph, .stream = stream};
@@ -271,14 +274,16 @@ INLINE void capture_begin(const struct image* image, u64 stream, u64 graph)
     PUT_CAPTURE_NUMBER(&capturing_streams, SHARED_CAPTURING_STREAMS, &key, &number);
 }
 
-/* True if an attempt to end a capture failed and the capture continues. It has to be ended on the stream that began it
- * (else CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) and, unless it is relaxed, by the same thread (else WRONG_THREAD). */
+/* True if the capture continues, because an attempt to end it failed. A capture must be ended on the stream on which it
+ * began (else CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) and, unless it is relaxed, by the thread that began it (else
+ * CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD). */
 INLINE bool is_still_capturing(s32 result)
 {
     return result == 903 || result == 908;
 }
 
-/* Ends the capture that a stream is in, for all streams, and copies it to *ended. False if the stream is in none. */
+/* Ends the capture that a stream is in, for all of the capture's streams, and copies it to *ended. Returns false if the
+ * stream is not under capture. */
 INLINE bool capture_end(const struct image* image, u64 stream, struct capture* ended)
 {
     u64 number = capture_number(image, stream);
@@ -292,8 +297,8 @@ INLINE bool capture_end(const struct image* image, u64 stream, struct capture* e
     return true;
 }
 
-/* Called before a stream is destroyed, because its handle may be reused before the call returns. Returns the number of
- * the capture that the stream leaves; 0: none. */
+/* Called before a stream is destroyed, because its handle may be reused before the call returns. Returns the id of the
+ * capture that the stream was part of, or 0 if none. */
 INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
 {
     struct stream_key key = stream_key(image, stream);
@@ -303,8 +308,8 @@ INLINE u64 stream_destroy_begins(const struct image* image, u64 stream)
     return number;
 }
 
-/* Called after the call that destroys a stream. A capture whose first stream was destroyed cannot be ended, so it is
- * forgotten. */
+/* Called after the call that destroys a stream. A capture cannot end if the stream on which it began was destroyed, so
+ * it is forgotten. */
 INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 number, bool destroyed)
 {
     struct stream_key key = stream_key(image, stream);
@@ -315,7 +320,8 @@ INLINE void stream_destroy_ends(const struct image* image, u64 stream, u64 numbe
         forget_capture(image, number);
 }
 
-/* Called after a stream was created. An older stream with the same handle may have ended unseen, with its context. */
+/* Called after a stream was created. If an older stream with the same handle was destroyed together with its context,
+ * we did not see that, so its entry is removed here. */
 INLINE void stream_created(const struct image* image, u64 stream)
 {
     u64 number = captures_open ? stream_destroy_begins(image, stream) : 0;
@@ -351,7 +357,7 @@ INLINE void event_destroyed(const struct image* image, u64 event)
         DELETE_SHARED(&captured_events, SHARED_CAPTURED_EVENTS, &key);
 }
 
-/* FORGET() is needed because clang 22 and later compare only the lower half of the word, but use all of it. */
+/* FORGET() is needed because clang 22 and later compare only the lower half of the word, but use the whole word. */
 INLINE void add_node(struct capture* capture, u64 node, u32 n)
 {
     FORGET(node);
@@ -359,7 +365,7 @@ INLINE void add_node(struct capture* capture, u64 node, u32 n)
         __sync_fetch_and_add(&capture->nodes.count[node], n);
 }
 
-/* Events, through which streams join captures. */
+/* Handles event calls, through which streams join captures. */
 
 INLINE int event_body(struct pt_regs* ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Time of calling threads, divided into parts, including waits for a CPU. */
+/* Time of the threads that make calls, divided into parts, including waits for a CPU. */
 #ifndef GPUSNOOP_THREAD_TIME_BPF_H
 #define GPUSNOOP_THREAD_TIME_BPF_H
 
@@ -9,13 +9,13 @@
 #include "base/process.bpf.h"
 #include "shared/thread_time.h"
 
-/* How long a thread off the CPU was runnable, and how much of that time its cgroup was throttled. The scheduler
- * accounts for both, so no wake-up has to be traced. */
+/* The time that a thread was runnable but had no CPU, and the share of that time in which its cgroup was throttled. The
+ * scheduler measures both, so wake-ups need not be traced. */
 
 #define HAS_QUOTAS bpf_core_field_exists(struct cfs_rq, throttle_count)
 #define HAS_THROTTLED_TIME bpf_core_field_exists(struct cfs_rq, throttled_clock_self_time) /* 6.6 */
 
-/* Total time that a queue has been throttled. */
+/* Returns the total time that a run queue has been throttled. */
 INLINE u64 throttled_so_far(struct cfs_rq* queue)
 {
     u64 since = READ(queue, throttled_clock_self);
@@ -42,39 +42,39 @@ INLINE void begin_queueing(struct task_struct* task, struct thread_time* time)
     time->throttled_before = throttled_so_far(queue);
 }
 
-/* Time that the thread waited for a CPU since begin_queueing(). If it gets a CPU just now, sched_info does not include
- * this wait yet, because sched_info_arrive() is called after the tracepoint. */
+/* Returns the time that the thread has waited for a CPU since begin_queueing(). While the thread is being switched to a
+ * CPU, sched_info does not include this wait yet, because the kernel calls sched_info_arrive() after the tracepoint. */
 INLINE u64 end_queueing(struct task_struct* task, const struct thread_time* time)
 {
     u64 since = task->sched_info.last_queued, now = untrusted(task)->se.cfs_rq->rq->clock;
     return task->sched_info.run_delay - time->queued_before + (since && since < now ? now - since : 0);
 }
 
-/* For a thread that has a CPU again: the time that it was off the CPU. */
+/* Returns the time that a thread was off the CPU. The thread must have a CPU again. */
 INLINE u64 off_cpu_ns(struct task_struct* task, const struct thread_time* time)
 {
     return task->sched_info.last_arrival - time->clock_before;
 }
 
-/* The part of `queued_ns` in which the thread was throttled. */
+/* Returns how much of `queued_ns` the thread was throttled. */
 INLINE u64 throttled_of(const struct thread_time* time, u32 part, u64 queued_ns)
 {
     if (!HAS_THROTTLED_TIME)
         return part == TIME_THROTTLED ? queued_ns : 0;
     s64 throttled = throttled_so_far((struct cfs_rq*)time->queue) - time->throttled_before;
-    if (throttled < 0) /* the queue's cgroup was removed, and its memory reused */
+    if (throttled < 0) /* the queue's cgroup was removed, and the queue's memory was reused */
         return 0;
     return (u64)throttled < queued_ns ? throttled : queued_ns;
 }
 
-/* The tracked threads, and the change of a thread from one part to another. */
+/* The tracked threads, and their changes from one part to another. */
 
-const volatile bool follow_switches = true; /* if false, only the scheduler's own totals of a thread are read */
+const volatile bool follow_switches = true; /* if false, only the scheduler's totals for each thread are read */
 
 MMAPABLE_ARRAY_MAP(thread_times, PLACES_MAX, struct thread_time);
 
-/* Numbers of tracked threads, by a hash of their ids. For most other threads, the scheduler's tracepoints cost no more
- * than a lookup here. */
+/* Number of tracked threads for each hash of a thread id. For most threads that are not tracked, our scheduler programs
+ * cost only a lookup in this array. */
 #define MARKS 4096 /* a power of two */
 __u32 marks[MARKS] = {};
 
@@ -88,7 +88,7 @@ INLINE void mark_thread(u32 tid, s32 change)
     __sync_fetch_and_add(&marks[tid & (MARKS - 1)], change);
 }
 
-/* NULL if the thread is not tracked, or found no free place. */
+/* Returns NULL if the thread is not tracked, or if no place was free for it. */
 INLINE struct thread_time* time_of(const struct thread_state* thread)
 {
     if (!thread || !thread->place)
@@ -132,9 +132,9 @@ OWN_FRAME int begin_time(struct thread_state* thread)
 #define UP_TO_NOW (~0ULL)
 
 /* Sets `bits` of a thread's current state to `to`. The time since the last change, but at most `at_most`, is added to
- * the part that the thread leaves, except for `queued`, which is added to TIME_RUNQ and TIME_THROTTLED. Only a program
- * that succeeds in replacing the word adds the time, because the scheduler's tracepoint may interrupt another change if
- * programs can be preempted. */
+ * the part that the thread leaves, except for `queued`, which is added to TIME_RUNQ and TIME_THROTTLED. If programs can
+ * be preempted, the scheduler's tracepoint may interrupt another change. So only a program that succeeds in replacing
+ * the word adds the time. */
 OWN_FRAME int switch_part(struct thread_time* time, u64 bits, u64 to, u64 queued, u64 at_most)
 {
     for (int i = 0; i < 4; i++) {

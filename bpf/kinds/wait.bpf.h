@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Host time spent in calls that wait for the device. Calls that have returned are counted by row. Calls in progress are
- * in a separate table, because a thread stuck in a wait would otherwise never be reported. */
+/* Host time spent in calls that wait for the device. Calls that have returned are counted in rows. Calls in progress
+ * are stored in a separate table, because otherwise a thread that is stuck in a wait would never be reported. */
 #ifndef GPUSNOOP_WAIT_BPF_H
 #define GPUSNOOP_WAIT_BPF_H
 
@@ -12,11 +12,12 @@
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
 const volatile bool show_waiting = false;
-const volatile bool stacks_of_waits = false; /* sample stacks even if per_stack is not set: see sample_stack() */
+const volatile bool stacks_of_waits = false; /* sample stacks even if per_stack is not set (sample_stack()) */
 
-/* Time of the last report. A call that began before it has been reported in part, so after its return it is kept at its
- * thread's place. The front end reads its time from there, not from its row (CALL_IN_PARTS). The lowest bit alternates
- * between reports, because the front end may still be reading calls that were kept for the previous report. */
+/* Time of the last report. If a call began before the last report, a part of its time has already been reported. So
+ * when the call returns, it is stored at the thread's place, and the front end reads its time from there, not from its
+ * row (CALL_IN_PARTS). The lowest bit alternates between reports, because the front end may still be reading calls that
+ * were stored for the previous report. */
 __u64 reported_ns = 0;
 
 INLINE void begin_waiting(struct pt_regs* ctx, struct task_struct* task, struct thread_state* thread,
@@ -63,9 +64,9 @@ INLINE bool end_waiting(struct thread_state* thread, const struct ended_call* en
 }
 
 /* Samples the stack of a thread's first wait, and then one per STACK_EVERY_NS of waiting, because reading a stack costs
- * more than all other work on a wait. So every long wait has a stack, and so have enough short waits. The stack is read
- * at the return, when the duration is known; frame pointers then lead to the same callers as at entry, except that the
- * caller itself is at the instruction pointer. */
+ * more than all other work on a wait. So every long wait gets a stack, and so does a representative share of the short
+ * ones. The stack is read at the return, because the duration is then known. Frame pointers lead to the same callers as
+ * at entry; only the address of the immediate caller is in the instruction pointer. */
 INLINE void sample_stack(struct pt_regs* ctx, struct thread_state* thread, const struct ended_call* ended)
 {
     u64 waited = thread->waited_ns + ended->duration_ns;
@@ -131,7 +132,7 @@ INLINE int wait_return_body(struct pt_regs* ctx)
         key->flags |= CALL_IN_PARTS;
     if (ended.duration_ns < least_ns)
         return 0;
-    /* The poll has not failed: it found the work unfinished. */
+    /* This result does not mean that the poll has failed, but that the work is not done yet. */
     if (key->wait.wait == WAIT_POLL && key->result == NOT_READY) {
         if (only_failed)
             return 0;

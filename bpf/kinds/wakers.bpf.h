@@ -7,7 +7,7 @@
 #include "kinds/blocks.bpf.h"
 #include "shared/gap.h"
 
-/* Threads that get a CPU again after they were off the CPU. */
+/* Handles threads that get a CPU again. */
 
 OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time,
                           u64 at_most)
@@ -23,9 +23,9 @@ OWN_FRAME int back_on_cpu(struct task_struct* task, const struct thread_state* t
     return 0;
 }
 
-/* Corrects the state of a thread that has a CPU although no switch was seen. A kernel may skip programs at a switch:
- * 6.18 in a Firecracker guest does so when it switches away from some of the guest's own threads, and does not count
- * that as skipped. The scheduler's own record of the thread contains the time of the switch. */
+/* Corrects the state of a thread that has a CPU although no switch to it was seen. A kernel may skip our program at a
+ * switch: in a Firecracker guest, 6.18 does so when it switches away from some of the guest's own threads, without
+ * counting the program as skipped. The thread's sched_info contains the time of the switch. */
 INLINE void sync_on_cpu(struct task_struct* task, const struct thread_state* thread, struct thread_time* time)
 {
     u32 off = time->now & TIME_OFF_BITS;
@@ -55,11 +55,11 @@ INLINE void end_time(struct task_struct* task, u32 tid)
 
 enum timer_kind {
     TIMER_HIGH_RESOLUTION,
-    TIMER_WHEEL, /* runs in a softirq, which a high-resolution timer may interrupt */
+    TIMER_WHEEL, /* its functions run in a softirq, which a high-resolution timer may interrupt */
     TIMER_KINDS,
 };
 
-/* Address of the timer of each kind whose function is running on this CPU; 0: none. */
+/* For each kind of timer, the address of the timer whose function is running on this CPU; 0: none. */
 PERCPU_ARRAY_MAP(expiring_timers, TIMER_KINDS, u64);
 
 INLINE int begin_expiry(u32 kind, u64 timer)
@@ -107,8 +107,8 @@ INLINE bool is_on_stack_of(struct task_struct* task, u64 address)
     return address >= (u64)woken->stack && address < (u64)regs_of(task);
 }
 
-/* True if an expiring timer has woken the thread. The timer of a system call with a timeout is on the thread's kernel
- * stack (hrtimer_sleeper, process_timer). */
+/* True if the timeout of the thread's own system call has woken it. The timer of such a timeout is on the thread's
+ * kernel stack (hrtimer_sleeper, process_timer). */
 INLINE bool has_timed_out(struct task_struct* task)
 {
     return is_on_stack_of(task, expiring_timer(TIMER_HIGH_RESOLUTION)) ||
@@ -127,8 +127,8 @@ INLINE bool runs_softirqs(struct task_struct* task)
     return task->flags & PF_KTHREAD && (name[0] == *(const u64*)softirqs || name[0] == *(const u64*)timers);
 }
 
-/* True if an interrupt causes the wake-up, not the current thread's system call. Interrupts run on a per-CPU stack, on
- * which the program's context then is. */
+/* True if an interrupt causes the wake-up, and not the current thread's system call. Interrupts run on a per-CPU stack,
+ * so the program's context is then not on the thread's stack. */
 INLINE bool is_interrupt(void* ctx, struct task_struct* task)
 {
     if (!task->pid || !is_on_stack_of(task, (u64)ctx) || runs_softirqs(task))
@@ -170,8 +170,8 @@ INLINE bool has_signal(struct task_struct* task)
     return pending & ~READ(woken, blocked.sig[0]);
 }
 
-/* Parts of the blocked thread in which another thread can be the waker. In other parts, the thread counts as waiting
- * for a device, whatever wakes it. */
+/* Parts in which another thread can be the waker of a blocked thread. In all other parts, the blocked thread is taken
+ * to wait for a device, even if another thread wakes it. */
 #define WOKEN_BY_THREADS                                                                                               \
     (1 << TIME_LOCK | 1 << TIME_POLL | 1 << TIME_PIPE | 1 << TIME_SOCKET | 1 << TIME_CHILD | 1 << TIME_OTHER)
 
@@ -186,12 +186,13 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
     return has_signal(blocked_task) ? WOKEN_BY_SIGNAL : WOKEN_BY_INTERRUPT;
 }
 
-/* Threads that wake CUDA threads, and causes of their delays. A waker is tracked from the first time that it wakes such
- * a thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA thread. */
+/* Tracks threads that wake CUDA threads, and the causes of their delays. A waker is tracked from the first time that it
+ * wakes a CUDA thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA thread.
+ */
 
 const volatile bool follow_wakers = false;
 
-/* Current gap of each thread, by place. Reduced to 1 entry if gaps are not requested, or are per stream. */
+/* Current gap of each thread, by place. Reduced to 1 entry if gaps are not requested, or are measured per stream. */
 ARRAY_MAP(gaps, PLACES_MAX, struct open_period);
 
 /* Reduced to 1 entry if wakers are not requested. */
@@ -208,7 +209,7 @@ INLINE struct open_period* gap_of(const struct thread_state* thread)
     return bpf_map_lookup_elem(&gaps, &place);
 }
 
-/* The time of a CUDA thread or of a tracked waker. */
+/* Returns the thread_time of a CUDA thread or a tracked waker. */
 INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct task_struct* task)
 {
     struct thread_time* time = time_of(thread);
@@ -218,7 +219,8 @@ INLINE struct thread_time* time_of_any(const struct thread_state* thread, struct
     return followed ? &followed->time : 0;
 }
 
-/* Ends a period. Replaces the totals at its start by the time spent in each part, and returns its length. */
+/* Ends a period. Replaces the totals at the period's start with the time spent in each part, and returns the period's
+ * length. */
 OWN_FRAME u64 end_period(struct period* period, const struct thread_time* time)
 {
     u64 took = 0;
@@ -251,7 +253,7 @@ OWN_FRAME int begin_following(struct task_struct* task, u32 steps)
     return 0;
 }
 
-/* Handles that `task` has woken a tracked thread, which is `steps` wake-ups away from a CUDA thread. */
+/* Called when `task` has woken a tracked thread that is `steps` wake-ups away from a CUDA thread. */
 OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
 {
     if (steps >= WAKERS || time_of(thread_state(task)))
@@ -260,7 +262,8 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* `task` is nearer to a CUDA thread itself, so this does not end its period */
+        return 0; /* `task` is nearer to a CUDA thread than the woken thread is, so this wake-up does not end its period
+                   */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);
