@@ -80,9 +80,9 @@ INLINE void read_stack(struct pt_regs* ctx, struct call_key* key, u32 at)
 /* Samples the stack of every Nth call, for each thread and kind of call, because reading a stack costs more than all
  * else that is done for a call. N is set each second so that the next second yields about SAMPLES_PER_SECOND stacks;
  * with fewer calls, each is sampled. Within a second N stays the same, because otherwise calls after a pause would be
- * sampled more often than others. N is raised earlier only if the thread makes so many calls that sampling would
- * noticeably slow it down. The distance between samples is random, because in a loop, every Nth call could always be
- * the same one. */
+ * sampled more often than others. N is raised earlier only if the thread's call rate is so high that sampling would
+ * noticeably slow the thread down. The distance between samples is random, because in a loop, every Nth call could
+ * always be the same one. */
 OWN_FRAME int take_sample(struct pt_regs* ctx, struct call_key* key, u32 kind)
 {
     struct thread_state* thread = ctx && key ? thread_state_create(bpf_get_current_task_btf()) : 0;

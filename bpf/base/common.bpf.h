@@ -105,7 +105,7 @@ INLINE bool is_session_return(struct pt_regs* ctx)
 }
 
 /* Defines the programs of one kind. NAME_entry is attached to the first instruction of a function, NAME_return to its
- * end. NAME_session runs at both, and may return 1 at entry to tell the kernel not to run it at the return of this
+ * end. NAME_session runs at both, and may return 1 at entry, so that the kernel does not run it at the return of this
  * call. The other programs always return 0, because before 6.13, a uprobe_multi program that returns 1 makes the kernel
  * remove the probe. The front end chooses the attach type before load. base/probe.bpf.h detects idle probes and nested
  * calls. */

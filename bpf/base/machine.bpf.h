@@ -127,7 +127,7 @@
 
 #define REGISTER_VALUE(NUMBER, VALUE) [NUMBER] = VALUE,
 
-/* Ordered accesses to words that tell the front end (src/base/bpf_map.hpp) or another CPU that other data is ready.
+/* Ordered accesses to words that publish other data to the front end (src/base/bpf_map.hpp) or to another CPU.
  * store_ordered() stores a 64-bit word after all earlier stores and before all later ones. load_acquire() loads a
  * 64-bit word before all later loads.  x86 reorders neither stores with stores nor loads with loads. So a compiler
  * barrier is enough, which costs nothing; a locked instruction would wait until all stores have left the CPU (100 ns).

@@ -244,7 +244,7 @@ INLINE void mark_runtime(struct pt_regs* ctx, struct task_struct* task, u64 func
 }
 
 #define SP_FLAG_BITS 7ULL
-/* Flag: count a loss if the thread leaves the call without returning. Of the parts that track the same call, only one
+/* Flag: count a loss if the thread leaves the call without returning. Only one of the parts that track the same call
  * sets the flag. */
 #define COUNT_IF_LEFT 4ULL
 

@@ -30,7 +30,7 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
     if (space)
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
-    introduce(image, cgroups_of(untrusted(task))); /* tells the front end to clean up when the process exits */
+    introduce(image, cgroups_of(untrusted(task))); /* makes the front end clean up when the process exits */
     bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* fails if another thread is faster */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)

@@ -430,7 +430,7 @@ INLINE int batch_return_body(struct pt_regs* ctx)
 CALL_PROGRAMS(batch, batch_entry_body, batch_return_body)
 
 /* Ends runtime calls that have no other return probe, if both layers are counted. Driver calls do not show when such a
- * call ends, because a copy may make several driver calls, and we cannot tell which is the last. */
+ * call ends, because a copy may make several driver calls, and we do not know which is the last. */
 INLINE int leave_entry_body(struct pt_regs* ctx)
 {
     return is_idle(ctx) || !is_traced(bpf_get_current_task_btf());

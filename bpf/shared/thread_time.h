@@ -116,7 +116,7 @@ static inline __attribute__((always_inline)) __u32 time_part_of(__u64 now)
 struct block_key {
     __u32 place; /* index in the table of threads */
     __u32 part;
-    __s32 user; /* id of the user stack, followed by that of the kernel stack; negative: unknown */
+    __s32 user; /* ids of the user stack and the kernel stack; negative: unknown */
     __s32 kernel;
 };
 
