@@ -41,8 +41,7 @@ struct FrameRegisters {
     }
 };
 
-// How to compute the caller's registers. If the rule says that return_address is lost, the frame is the thread's first
-// and has no caller.
+// How to compute the caller's registers. If return_address is lost, the frame is the thread's first and has no caller.
 struct FrameRule {
     // The caller's stack pointer is base_register + base_offset.
     size_t base_register = FrameRegisters::sp;

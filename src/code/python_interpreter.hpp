@@ -57,7 +57,7 @@ struct PythonInterpreter {
     std::optional<python_layout> layout{}; // nullopt if there is no Python, or if its version is not supported
     PythonCodeRange code{};                // the interpreter's code
     PythonCodeRange loop{};                // _PyEval_EvalFrameDefault(); empty if it has no symbol
-    std::string refused{};                 // reason for a warning: why there is no layout
+    std::string refused{};                 // why there is no layout, for a warning; may be empty
 };
 
 // Reads memory of a process. Returns false unless all size bytes can be read.

@@ -164,7 +164,7 @@ private:
         static constexpr Dwfl_Callbacks callbacks = {
             [](auto*, void** handle, auto*, auto, auto**, ::Elf** to) {
                 *to = static_cast<ElfHandle*>(*handle)->release();
-                return -1; // tells libdw that there is no descriptor to close
+                return -1; // -1, because there is no descriptor for libdw to close
             },
             [](auto*, auto**, auto*, auto, auto*, auto*, auto, auto**) { return -1; }, nullptr, nullptr};
         dwfl_.reset(dwfl_begin(&callbacks));
