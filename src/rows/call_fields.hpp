@@ -132,7 +132,7 @@ inline constexpr Field<C, K, G> vendors_field = {
     {"VENDOR", "vendor", Unit::text, 7},
     json_only<C>,
     [](const K&, const G& g, const C&) { return vendors_cell(g.who); },
-    "`nvidia`, `amd` or `nvidia,amd`: the row has calls of CUDA, HIP or both in the interval."};
+    "`nvidia`, `amd` or `nvidia,amd`: the row contains CUDA calls, HIP calls or both."};
 
 template<class K, class G, class C>
 inline constexpr Field<C, K, G> function_field = {

@@ -7,7 +7,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t protected_fraction = 16; // a process with fewer rows than limit / 16 keeps its detail
+constexpr size_t protected_fraction = 16; // the rows of a process with fewer than limit / 16 rows are never merged
 
 call_key of_process(call_key key)
 {

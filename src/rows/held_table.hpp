@@ -28,8 +28,8 @@ struct LeakKey {
 
 struct Leak {
     Amount amount;
-    uint64_t oldest_ns = 0; // age of the oldest allocation
-    cgroups cgroup{};       // cgroup of any one of the allocations
+    uint64_t oldest_ns = 0; // age of the oldest allocation, in ns
+    cgroups cgroup{};       // cgroup of one of the allocations
 };
 
 // Adds to `tables` the names of kernel tables from which entries of these exited processes must be removed. Adds none

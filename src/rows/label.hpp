@@ -20,7 +20,7 @@ struct Label {
     std::vector<std::pair<std::string_view, Cell>> fields;
     std::string title;
 
-    // Ignores empty cells. Supports texts and numbers.
+    // Ignores empty cells. The value must be a text or a number.
     void add(std::string_view name, const Cell& value);
     void add_who(const WhoView& view, const WhoKey& key, const WhoSeen& seen, Processes& processes);
     void add_stream(const CallView& view, uint64_t stream);

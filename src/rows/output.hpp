@@ -103,8 +103,8 @@ public:
     // OutputBuffer::flush().
     virtual void flush() = 0;
 
-    // The function is called while stdout is blocked, with the time since it last accepted data; it returns true to
-    // stop waiting. If no function is set, the output waits forever.
+    // Sets a function to call while stdout is blocked. Its argument is the time since stdout last accepted data, and it
+    // returns true to stop waiting. If no function is set, the output waits forever.
     using GivesUp = std::function<bool(std::chrono::nanoseconds stalled)>;
     virtual void give_up_when(GivesUp gives_up) { gives_up_ = std::move(gives_up); }
 

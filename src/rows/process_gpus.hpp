@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 enum class GpuSource : uint8_t {
     none,
-    nvml,    // NVML lists the process among those with a context on the GPU
+    nvml,    // NVML lists the process as having a context on the GPU
     kfd,     // AMD's kernel driver lists the GPUs that the process uses
     files,   // the process has only one GPU's device file open; CUDA opens the files of all GPUs that it may use
     context, // the device that was current when the process made calls
@@ -30,7 +30,7 @@ std::string_view source_name(GpuSource source); // empty for GpuSource::none
 struct OnGpus {
     GpuSource source = GpuSource::none;
     std::set<Gpu> gpus;
-    std::set<Gpu> possible; // GPUs whose device files the process has open; it may use any of them
+    std::set<Gpu> possible; // GPUs whose device files the process has open, and which it may therefore use
 };
 
 class ProcessGpus {

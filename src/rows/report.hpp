@@ -202,8 +202,7 @@ inline const Field<C, K, G> place_fields[] = {
      "Place in the program that makes the calls; with `--by line` or `--by function`. This is the innermost Python "
      "frame whose file is not in a folder `site-packages` or `dist-packages`, not in Python's own library, and not "
      "excluded by `--skip`; if there is none, the innermost one. Without Python, it is the function that calls CUDA, "
-     "and "
-     "the file is the library or program."},
+     "and the file is the library or program."},
     {{"CODE", "", Unit::text, 36},
      [](const C& c) { return c.settings.view.code && !c.settings.view.line ? Shown::text : Shown::no; },
      [](const K& k, const G&, const C& c) { return text_if_any(line_text(place_of(k, c))); }},

@@ -70,7 +70,7 @@ struct CpuTime {
     uint64_t wall_ns = 0; // elapsed time of the threads whose CPU time is known; 0 if there are none
     uint64_t used_ns = 0;
     uint64_t ready_ns = 0; // time spent in a run queue, waiting for a CPU
-    uint64_t turns = 0;    // how often these threads were scheduled
+    uint64_t turns = 0;    // number of times that these threads were scheduled
 
     uint64_t off_ns() const { return wall_ns - used_ns - ready_ns; }
     CpuTime& operator+=(const CpuTime& other);

@@ -130,7 +130,7 @@ void raise_descriptor_limit()
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    constexpr size_t least = 32; // needed during start-up for /proc, BTF and feature probes
+    constexpr size_t least = 32; // number needed during start-up for /proc, BTF and feature probes
     need(least);
 }
 

@@ -62,8 +62,8 @@ constexpr std::array<LossText, LOSSES> texts = [] {
 }();
 
 // Number of program runs that the kernel skipped. Programs on tracepoints and kprobes do not run on a CPU while a
-// system call of any process accesses a BPF map there (bpf_disable_instrumentation()). The kernel counts skipped runs
-// since 5.12.
+// system call on that CPU accesses a BPF map (bpf_disable_instrumentation()). The kernel counts skipped runs since
+// 5.12.
 uint64_t runs_skipped(const bpf_object* object)
 {
     uint64_t skipped = 0;

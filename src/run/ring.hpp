@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of the records that the kernel side sends: a ring buffer, and the lines of -e. Draining is limited in time,
-// because records may arrive faster than they can be printed.
+// Readers of the records that the kernel side sends in a ring buffer, and of the lines of -e. Draining is limited in
+// time, because records may arrive faster than they can be printed.
 #pragma once
 
 #include "base/bpf_map.hpp"

@@ -66,7 +66,8 @@ void Run::run()
                            .remarks = remarks_,
                            .kernel_hooks = opened_.kernel_hooks}));
     }
-    std::vector<SideOutput> beside = side_outputs(); // created first, as errors must be printed before a screen opens
+    // created first, because errors must be printed before a screen opens
+    std::vector<SideOutput> beside = side_outputs();
     output_ = options_.folded           ? make_folded_output(options_)
               : plan_.hooks.make_output ? plan_.hooks.make_output()
                                         : make_output(options_);
@@ -157,9 +158,9 @@ bool Run::targets_ended() const
     });
 }
 
-// Decides whether to stop waiting for the reader of the output. During the run, the reader may block for any time,
-// because the kernel side continues to count. After the run, it may be slow, but not block for 2 s. After a signal, it
-// has 500 ms in total.
+// Returns true to stop waiting for the reader of the output. During the run, the reader may block for any time, because
+// the kernel side continues to count. After the run, it may be slow, but not block for 2 s. After a signal, it has 500
+// ms in total.
 bool Run::gives_up(std::chrono::nanoseconds stalled)
 {
     if (attacher_)
@@ -191,7 +192,7 @@ void Run::attach()
         scope_.named()->rescan(); // names may have changed while programs were loaded
         verbose("only processes with a thread of that name get probes (-n)");
     }
-    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // calls are counted from the first attached file on
+    interval_began_ns_ = clock_ns(CLOCK_MONOTONIC); // calls are counted as soon as the first file has probes
     progress("Searching for CUDA libraries ...");
     if (attacher_)
         attacher_->attach_at_start();
@@ -389,9 +390,10 @@ void Run::set_timers()
 
 void Run::tick()
 {
-    if (loop_)                    // output has started
-        ring_->drain();           // reads an exited process's records before its exit is processed
-    if (loop_ && targets_ended()) // keeps their state, because the last report shows the memory that they held
+    if (loop_)          // output has started
+        ring_->drain(); // reads an exited process's records before its exit is processed
+    // Keeps the state of exited targets, because the last report shows the memory that they held.
+    if (loop_ && targets_ended())
         return loop_->stop();
     const bool arm = tool_.tick(*output_);
     if (KernelHooks* hooks = opened_.kernel_hooks; hooks && loop_ && hooks->hook_new_drivers()) {

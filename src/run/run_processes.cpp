@@ -127,8 +127,8 @@ void Run::on_exit(pid_t pid)
 {
     if (attacher_)
         attacher_->remove_user(pid);
-    // The exit of the last target ends the run. Its state is kept, because the last report shows the memory that it
-    // held.
+    // The exit of the last target ends the run. Keeps the state of that target, because the last report shows the
+    // memory that it held.
     if (scope_.pidfds().size() != 1 || !scope_.pidfds().contains(pid)) {
         if (plan_.hooks.on_exit)
             plan_.hooks.on_exit(pid);

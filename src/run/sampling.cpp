@@ -19,8 +19,8 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr double margin = 0.9;      // aims below the ceiling, because call rates differ between windows
-constexpr double min_share = 0.001; // so that windows contain some calls
+constexpr double margin = 0.9;      // the aim is this share of the ceiling, because call rates differ between windows
+constexpr double min_share = 0.001; // large enough for windows to contain some calls
 constexpr double max_step = 4;      // largest factor by which the share changes at once
 
 } // namespace
@@ -189,7 +189,7 @@ void Sampling::step(pid_t group, Process& process)
         return;
     if (opens)
         probes_.resume(group);
-    // before a window opens, this discards calls that were counted while probes were being attached
+    // when a window opens, this discards calls that were counted while probes were being attached
     settings_.read_rows();
     if (process.has_ended)
         end(process);
