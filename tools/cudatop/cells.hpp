@@ -38,7 +38,7 @@ uint64_t bytes(const Group& g, std::initializer_list<direction> directions);
 Cell small_share(const Group& g, const Context& c);
 uint64_t errors(const Group& g);
 
-// Share of the waiting threads' time that `ns` is, as in WALL% of cudasync.
+// `ns` in percent of the waiting threads' time, as in WALL% of cudasync.
 Cell share_of_time(const WaitGroup* group, const Context& c, std::optional<uint64_t> ns);
 Cell scheduling(const Group& g, const Context& c, double Diagnosis::Scheduling::*part);
 std::optional<uint64_t> spinning_ns(const Group& g, const Context& c);

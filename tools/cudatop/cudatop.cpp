@@ -135,7 +135,7 @@ void CudaTop::configure(const Filters& filters)
               .memory = followed && all({"alloc", "free", "handle", "release"}),
               .waits = followed && all({"wait"}),
               .results = followed};
-    // Count by all keys that the user may choose later, for rows or in the page of a row.
+    // Count by all keys by which the user may later group rows, and which the page of a row needs.
     data.per_thread = true;
     data.name_threads = true;
     data.per_device = followed;

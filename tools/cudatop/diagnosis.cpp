@@ -312,7 +312,7 @@ void Diagnosis::measure_threads(const ImageId& image, History& history)
             continue;
         now[tid] = *share;
         const auto before = history.threads.find(tid);
-        if (before == history.threads.end() || before->second.turns > share->turns) // another thread has reused the id
+        if (before == history.threads.end() || before->second.turns > share->turns) // new thread, or id reused
             continue;
         const uint64_t ready_ns =
             std::min(share->waited_ns - std::min(share->waited_ns, before->second.waited_ns), interval_ns);
