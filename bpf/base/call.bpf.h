@@ -108,8 +108,8 @@ MMAPABLE_ARRAY_MAP(front, 1, struct front_row);
 /* The current generation of rows, in which calls are counted: 0 or CALL_GENERATION. The front end switches it when the
  * table fills up, waits until every program that has read the old value has ended, and then drains the rows of the old
  * generation, which no longer change. Rows of the current generation cannot be drained: a program that has looked up a
- * row may still add to it after the front end has read and deleted it, and its memory may then belong to another key.
- */
+ * row may still add to it after the front end has read and deleted it, and its memory may then belong to another
+ * key. */
 __u8 generation = 0;
 
 STACK_TRACE_MAP(stacks, 16384, 127);
@@ -239,8 +239,8 @@ INLINE struct call_stats* new_row(struct task_struct* task, struct call_key* key
     return bpf_map_lookup_elem(&calls, key);
 }
 
-/* Claims a free row of the cache for this key. Returns the row's number + 1, or 0 if another task has claimed it first.
- */
+/* Claims a free row of the cache for this key. Returns the row's number + 1, or 0 if another task has claimed it
+ * first. */
 INLINE u32 claim_front_row(const struct call_key* key, struct front_row* row, u32 at)
 {
     u64* words = (u64*)&row->key;

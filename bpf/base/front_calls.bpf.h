@@ -54,8 +54,8 @@ OWN_FRAME u32 find_or_claim_place(u64 owner, u32 begins)
 }
 
 /* Begins a call and returns its place. Returns NULL if the call is inside another call of the thread, or if no place is
- * free. If the thread's recorded call has this stack pointer or a lower one, the thread has left it without returning.
- */
+ * free. If the thread's recorded call has this stack pointer or a lower one, the thread has left it without
+ * returning. */
 INLINE struct front_call* begin_front_call(struct pt_regs* ctx, struct task_struct* task)
 {
     u64 owner = front_owner(task);

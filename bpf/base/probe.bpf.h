@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Probe hits: the decision if a hit counts, the row in the probe table, arguments, and the common prologue of programs.
- */
+/* Probe hits: the decision if a hit counts, the row in the probe table, arguments, and the common prologue of
+ * programs. */
 #ifndef GPUSNOOP_PROBE_BPF_H
 #define GPUSNOOP_PROBE_BPF_H
 
@@ -30,8 +30,8 @@ INLINE bool is_switching_probes(void)
 /* While both attachments exist, a thread that hits a probe runs the program of the second attachment and then that of
  * the first, because the kernel puts a new consumer of a uprobe at the head of its list. attach_phase may change
  * between the two runs. So the second attachment's program marks the hook as handled, and the first attachment's
- * program skips marked hooks. The mark can stay: once a thread has seen the new phase, it never sees the old one again.
- */
+ * program skips marked hooks. The mark can stay: once a thread has seen the new phase, it never sees the old one
+ * again. */
 OWN_FRAME int is_idle_now(u64 cookie, u32 phase)
 {
     bool second = cookie & COOKIE_SECOND;
@@ -239,8 +239,8 @@ INLINE bool is_nested(struct pt_regs* ctx, u32 number)
 
 /* Returns the number of the row (index in the probe table + 1, from the cookie). Returns 0 if the probe is idle, if the
  * call is nested, or if the row is unknown, which counts as a loss. If the program handles a single row, `only` is its
- * number, else 0. A nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other rows.
- */
+ * number, else 0. A nonzero `only` is constant, so no cookie is needed, and the verifier drops the code for other
+ * rows. */
 INLINE u32 row_number(struct pt_regs* ctx, u32 only)
 {
     if (only) {
@@ -401,8 +401,8 @@ INLINE u32 traced_row_of_process(struct pt_regs* ctx, struct task_struct* task)
     return is_traced_process(task) ? fired_row(ctx, 0) : 0;
 }
 
-/* Counts a return whose entry was not recorded as a loss, if the thread is traced (with of_process: if the process is).
- */
+/* Counts a return whose entry was not recorded as a loss, if the thread is traced (with of_process: if the process
+ * is). */
 OWN_FRAME int lose_unmatched_return(struct task_struct* task, u32 of_process)
 {
     if (task && (of_process ? is_traced_process(task) : is_traced(task)))

@@ -15,8 +15,7 @@
 /* Frames are adjacent in memory, so one read fetches many of them. That takes 12 ns per frame, instead of 75 ns. */
 #define FRAME_BYTES 80 /* size of a frame that is not an object */
 #define FRAME_OBJECT_BYTES 112
-#define DATA_WINDOW                                                                                                    \
-    4176 /* bytes that are read of the interpreter's own stack, in which callers come before their callees */
+#define DATA_WINDOW 4176     /* bytes read of the interpreter's own stack, in which callers precede their callees */
 #define C_WINDOW 2048        /* bytes that are read of the thread's stack, which has the frames made by C code */
 #define FRAME_FIELDS_MAX 264 /* maximum offset of a field in a frame */
 
@@ -123,8 +122,8 @@ INLINE u64 word_at(struct python_walk* walk, u64 address)
 }
 
 /* Returns a value that distinguishes code from other code that was at the same address earlier. Up to 3.11, code has no
- * unique number, and its pointers may be equal, so the value includes its first line and the start of its line table.
- */
+ * unique number, and its pointers may be equal, so the value includes its first line and the start of its line
+ * table. */
 INLINE u64 check_of_code(struct python_walk* walk, const struct python_layout* layout, u64 code)
 {
     u64 check = word_at(walk, code + layout->check);

@@ -86,8 +86,7 @@ VERIFIED_ONCE int give_share(u64 image_word, u32 table)
 enum row_admission {
     ROW_REFUSED,
     ROW_TAKEN,
-    ROW_COARSE, /* count the call in a less detailed row, because the share is used up and the ring buffer is half full
-                 */
+    ROW_COARSE, /* the share is used up, and the ring buffer is half full: count the call in a less detailed row */
 };
 
 /* Like charge(), for rows of calls. No refund is needed, because the front end sets the number of rows after each read,

@@ -26,9 +26,7 @@ struct runtime_call {
 };
 
 #define DRIVER_CALLS_ANY 0x40000000u /* the number of driver calls cannot be derived from the arguments */
-#define OUTER_STACK_MAX                                                                                                \
-    (64 << 10) /* bytes of stack; a driver call further below the outer call is not nested in it                       \
-                */
+#define OUTER_STACK_MAX (64 << 10)   /* bytes of stack; a driver call further below is not nested in the outer call */
 
 /* State of a call, stored at its entry and found at its return by the stack pointer. Each program defines the meaning
  * of the words. */
@@ -167,8 +165,7 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX                                                                                             \
-    16 /* at most this many frames between a driver call and its runtime call are checked; CUDA 11.8 has up to five */
+#define FRAMES_CHECKED_MAX 16 /* limit for frames between a driver call and its runtime call; CUDA 11.8 has up to five */
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost record */
     u64 outer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Kind of memory at an address, derived from allocation calls. Memory that was allocated before attach remains unknown.
- */
+/* Kind of memory at an address, derived from allocation calls. Memory that was allocated before attach remains
+ * unknown. */
 #ifndef GPUSNOOP_ADDRESS_BPF_H
 #define GPUSNOOP_ADDRESS_BPF_H
 
@@ -155,8 +155,7 @@ enum memory_word {
     MEMORY_CALL_PITCH,
     MEMORY_CALL_HEIGHT,
     MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* enum memory of the freed memory, which is restored if the call fails; its size is in the next
-                        word */
+    MEMORY_CALL_WAS, /* enum memory of the freed memory, which is restored if the call fails */
     MEMORY_CALL_WAS_BYTES,
 };
 

@@ -322,8 +322,7 @@ OWN_FRAME int count_file_wait(struct task_struct* task, struct thread_time* time
     return mapping.anonymous ? 0 : count_of_file(mapping.file, place, histogram_bucket(ns), ns);
 }
 
-#define CLONED                                                                                                         \
-    2 /* 1 << BIO_CLONED (5.15 to 7.3): the bio is part of a request to a stacked device, which was already counted */
+#define CLONED 2      /* 1 << BIO_CLONED (5.15 to 7.3): part of a request to a stacked device, already counted */
 #define OPERATION 255 /* REQ_OP_MASK */
 
 /* Attached only if files are requested, because it hooks all disk I/O on the machine. Writeback is not counted, because

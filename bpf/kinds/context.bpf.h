@@ -127,8 +127,8 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     __sync_fetch_and_add(&primary->holders, 1);
 }
 
-/* Creation and destruction of streams, and the end of contexts. They are tracked because handles are reused afterwards.
- */
+/* Creation and destruction of streams, and the end of contexts. They are tracked because handles are reused
+ * afterwards. */
 
 enum life_word {
     LIFE_ARGUMENT = FOLLOWED_ROW + 1,
@@ -211,8 +211,8 @@ CALL_PROGRAMS(life, life_entry_body, life_return_body)
 /* Calls that set state for later calls: names, captures, contexts. All tools use the same program for these calls; the
  * front end chooses the functions to which the program is attached. */
 
-/* Block size and shared memory that earlier calls have set for a function, and that the function's legacy launches use.
- */
+/* Block size and shared memory that earlier calls have set for a function, and that the function's legacy launches
+ * use. */
 struct legacy_shape {
     u32 block[3];
     u32 smem;

@@ -12,8 +12,8 @@ const volatile bool per_memory = false;
 const volatile bool measure_rate = false; /* histogram of rates instead of durations */
 
 /* Returns the bucket of the rate in megabytes per second (bytes per microsecond). Calls that return before the copy is
- * done have no rate. Sets have no rate either, because any set may return early, even if it is not called asynchronous.
- */
+ * done have no rate. Sets have no rate either, because any set may return early, even if it is not called
+ * asynchronous. */
 OWN_FRAME u32 rate_bucket(const struct call* call, u64 duration_ns)
 {
     if (!call)
@@ -203,8 +203,8 @@ INLINE void read_copy(struct arguments* arguments, const volatile struct probe_r
         call->key.copy.direction = row->direction;
 }
 
-/* Begins a copy, and reads everything except sizes, direction and addresses. Returns NULL if the copy does not count.
- */
+/* Begins a copy, and reads everything except sizes, direction and addresses. Returns NULL if the copy does not
+ * count. */
 INLINE const volatile struct probe_row* begin_copy(struct pt_regs* ctx, struct task_struct* task, u32 number,
                                                    struct arguments* arguments, struct ended_call* call)
 {
@@ -258,9 +258,8 @@ INLINE int copy_return_body(struct pt_regs* ctx)
 
 CALL_PROGRAMS(copy, copy_entry_body, copy_return_body)
 
-#define COUNT_MAX                                                                                                      \
-    (1 << 20) /* limit of the number of copies in a batch; a higher number is invalid, and the call will fail */
-#define BATCH_MAX 4096 /* at most this many copies per call are read individually */
+#define COUNT_MAX (1 << 20) /* limit for the copies in a batch; a call with a higher number is invalid and fails */
+#define BATCH_MAX 4096      /* at most this many copies per call are read individually */
 
 /* The arguments of a batch, and the copy that is being counted. They are in task storage, not on the stack, for the
  * reason given at HAS_LOOPS. */

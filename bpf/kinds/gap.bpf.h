@@ -195,7 +195,7 @@ INLINE void forget_gap(const struct thread_state* thread)
         gap->since = 0;
 }
 
-/* Calls as parts of a thread's time. Of nested calls, only the outermost counts. */
+/* Calls as parts of a thread's time. If calls are nested, only the outermost counts. */
 
 bool naming = false; /* see launch.bpf.h */
 

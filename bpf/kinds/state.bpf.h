@@ -113,8 +113,8 @@ INLINE void correlate(const struct image* image, u64 handle, u64 runtime_func)
     send_alias(&record);
 }
 
-/* Matches driver launches to runtime launches, so that driver handles can be shown with the names of runtime functions.
- */
+/* Matches driver launches to runtime launches, so that driver handles can be shown with the names of runtime
+ * functions. */
 
 INLINE u32 launches_of(struct pt_regs* ctx, const volatile struct probe_row* row)
 {

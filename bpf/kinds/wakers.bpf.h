@@ -187,8 +187,8 @@ OWN_FRAME u32 wake_cause(void* ctx, struct task_struct* blocked_task, u32 part)
 }
 
 /* Tracks threads that wake CUDA threads, and the causes of their delays. A waker is tracked from the first time that it
- * wakes a CUDA thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA thread.
- */
+ * wakes a CUDA thread. Threads that wake tracked wakers are also tracked, up to WAKERS steps away from a CUDA
+ * thread. */
 
 const volatile bool follow_wakers = false;
 
@@ -262,8 +262,7 @@ OWN_FRAME int note_wakeup(struct task_struct* task, u32 steps)
     if (!followed)
         return begin_following(task, steps + 1);
     if (followed->steps <= steps)
-        return 0; /* `task` is nearer to a CUDA thread than the woken thread is, so this wake-up does not end its period
-                   */
+        return 0; /* `task` is nearer to a CUDA thread than the woken thread, so this does not end its period */
     struct thread_time* time = &followed->time;
     sync_on_cpu(task, 0, time);
     switch_part(time, 0, 0, 0, UP_TO_NOW);

@@ -25,8 +25,8 @@
 #define FEW_BLOCKS 32 /* a grid with fewer blocks cannot fill a GPU */
 
 struct launch_form {
-    __u16 blocks;  /* bucket of the number of blocks in the grid; if shapes are not reported, the bucket of 1 (few) or
-                      FEW_BLOCKS (many) */
+    __u16
+        blocks; /* bucket of the grid's number of blocks; without shapes, the bucket of 1 (few) or FEW_BLOCKS (many) */
     __u16 threads; /* bucket of the number of threads in a block */
 };
 
@@ -139,8 +139,7 @@ enum call_figure {
     CALL_COUNT,
     CALL_TOTAL_NS, /* latency */
     CALL_MAX_NS,
-    CALL_LAST, /* time of the last call, in jiffies or ns. When CPUs are merged, the latest one provides the last shape
-                  or size */
+    CALL_LAST, /* time of the last call, in jiffies or ns; the CPU with the latest call has the last shape or size */
     FIRST_KIND_FIGURE,
     CALL_FIGURES = FIRST_KIND_FIGURE + 4,
 };
@@ -153,8 +152,7 @@ enum copy_figure {
     COPY_BYTES = FIRST_KIND_FIGURE,
     COPY_SMALL,     /* number of copies of less than SMALL_COPY bytes */
     COPY_UNSIZED,   /* number of copies of unknown size */
-    COPY_CONTINUED, /* number of copies that are not the first of their batch. CALL_COUNT - COPY_CONTINUED is the number
-                       of calls */
+    COPY_CONTINUED, /* number of copies after the first of a batch; CALL_COUNT minus this is the number of calls */
 };
 
 enum memory_figure {

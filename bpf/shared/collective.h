@@ -33,8 +33,7 @@ struct comm_record {
     __u32 made;                    /* nonzero if the creation was seen, so that no call was missed */
 };
 
-#define COLLECTIVE_IN_PROGRESS                                                                                         \
-    7 /* ncclInProgress (2.14): result of calls on nonblocking communicators; not a failure */
+#define COLLECTIVE_IN_PROGRESS 7 /* ncclInProgress (2.14): result of nonblocking communicators; not a failure */
 
 static inline __attribute__((always_inline)) int collective_failed(int result)
 {
@@ -53,8 +52,7 @@ struct collective_call {
     __u32 pid;
     __u32 tid;
     __u32 comm;     /* 0: none */
-    __u32 sequence; /* sequence number of the call in its communicator, starting at 1; a gap means that records were
-                       lost; 0: not numbered */
+    __u32 sequence; /* sequence number in the communicator, from 1 on; a gap means lost records; 0: not numbered */
     __s32 result;
     __u8 data_type;    /* enum ncclDataType_t */
     __u8 reduction;    /* enum ncclRedOp_t; COLLECTIVE_OWN_REDUCTION for all user-defined ones */

@@ -26,8 +26,7 @@ enum cgroup_controller {
 };
 
 #define CGROUP_PATH_BYTES 2048
-#define CGROUP_DEPTH_MAX                                                                                               \
-    1024 /* maximum number of levels that are read; high, because the names near the root identify the owner */
+#define CGROUP_DEPTH_MAX 1024 /* maximum number of levels; high, because the names near the root identify the owner */
 #define CGROUP_DEPTH_UNROLLED 32 /* the same limit before 5.17, which has no bpf_loop */
 #define CGROUP_WALK_MAX 256      /* at most this many levels below a target cgroup are traced with it */
 

@@ -17,8 +17,7 @@
 #define PYTHON_SAMPLES 1024   /* number of stacks that tools keep if they only sample stacks */
 #define PYTHON_CODES 16384
 
-#define STACK_OF_PYTHON                                                                                                \
-    0x400000 /* flag in a stack's id: the stack is in the table python_stacks, together with the native stack's id */
+#define STACK_OF_PYTHON 0x400000 /* flag in a stack's id: the stack is in python_stacks, with the native stack's id */
 
 #define PYTHON_TEXT_MAX 256    /* maximum size of a name or path; only the end of a longer one is sent */
 #define PYTHON_TABLE_SMALL 704 /* bytes reserved for a line table; enough for most code */
@@ -31,18 +30,15 @@ struct python_layout {
     __u64 start_ns; /* process start, CLOCK_BOOTTIME, rounded to clock ticks; needed because pids are reused */
     __s32 slot;     /* offset from the thread pointer to the pointer to the thread's state */
     __u16 thread_id;
-    __u16 frame; /* offset in the thread's state of the pointer to the innermost frame, or to the cframe, which points
-                    to that frame */
-    __u8 frame_in_cframe; /* offset in the cframe of the pointer to the frame; PYTHON_NONE if the version has no cframe
-                           */
+    __u16 frame;          /* in the thread's state: offset of the pointer to the innermost frame, or to the cframe */
+    __u8 frame_in_cframe; /* in the cframe: offset of the pointer to the frame; PYTHON_NONE if there is no cframe */
     /* offsets in a frame */
     __u8 code;
     __u8 previous;
     __u8 instruction;
     __u8 instruction_bytes; /* size of the field `instruction`: 4 for an index, 8 for an address */
-    __u8 owner; /* the field is at least PYTHON_SHIM if C code made the frame for itself; the offset may be PYTHON_NONE
-                 */
-    __u8 entry; /* the field is nonzero if C code called the frame; the offset may be PYTHON_NONE */
+    __u8 owner;      /* its value is at least PYTHON_SHIM if C code made the frame for itself; may be PYTHON_NONE */
+    __u8 entry;      /* its value is nonzero if C code called the frame; may be PYTHON_NONE */
     __u8 on_heap;    /* flag, not an offset: nonzero if each frame is a separate object */
     __u64 code_mask; /* bits of the field `code` that are the pointer; the other bits are a tag */
     /* offsets in a code object */
@@ -67,8 +63,7 @@ struct python_layout {
 #define PYTHON_SHIM 3 /* lowest `owner` of frames that C code made for itself (from 3.12 on) */
 
 struct python_frame {
-    __u64 code; /* address of the code object, with the flag PYTHON_FROM_C if C code is between this frame and its
-                   callee */
+    __u64 code; /* code object; has the flag PYTHON_FROM_C if C code is between this frame and its callee */
     __u64 instruction;
     __u64 check;
 };

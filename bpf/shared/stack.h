@@ -53,8 +53,7 @@ struct window_stack {
 
 /* The point at which a thread's stack was copied. */
 enum copied_at {
-    COPIED_AT_ENTRY,  /* at function entry: the registers have the caller's values, and the return address is on top of
-                         the stack */
+    COPIED_AT_ENTRY,  /* at function entry: registers are the caller's, and the return address is on top of the stack */
     COPIED_AT_RETURN, /* at the return address, just after a function's return */
     COPIED_ANYWHERE,
 };

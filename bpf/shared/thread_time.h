@@ -60,8 +60,7 @@ struct thread_time {
     /* Current state, and its start in ns after begin_ns. Both are in one word, so that the program that replaces the
      * state atomically also accounts for its time. */
     __u64 now;
-    __u64 ns[TIME_PARTS]; /* time in each part up to the start of the current state; the parts add up to the time of
-                             that start */
+    __u64 ns[TIME_PARTS]; /* time in each part, up to the start of the current state; the parts add up to that start */
     /* Values at the time when the thread last left its CPU. */
     __u64 queued_before;    /* total wait for CPUs */
     __u64 clock_before;     /* clock of the run queue */

@@ -10,8 +10,7 @@
 #include "thread_time.h"
 
 #define LONG_WAIT_NS 1000000000ULL
-#define STACK_EVERY_NS                                                                                                 \
-    10000000ULL /* a stack is sampled each time that a thread's waits since the last sample add up to this */
+#define STACK_EVERY_NS 10000000ULL /* a stack is sampled when a thread's waits since the last sample add up to this */
 
 /* A call that is waiting or has waited. */
 struct wait_call {
