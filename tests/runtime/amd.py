@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fake machine with AMD GPUs: a folder with the files that amdgpu and KFD of Linux 6.12 create in /sys/class. It is
-mounted over the real one, for a tool only. unit/gpu/amd_host.hpp fakes more files."""
+mounted over the real /sys/class, only for the tool. unit/gpu/amd_host.hpp fakes more files."""
 import os
 
 import harness

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loaded BPF programs, maps and links, read by bpf(2), which is a hundred times faster than running bpftool. Offsets
-are from linux/bpf.h, whose structs only grow at their ends."""
+come from linux/bpf.h, where fields are only ever appended to structs."""
 import collections
 import ctypes
 import errno

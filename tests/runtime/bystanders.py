@@ -11,7 +11,7 @@ from truth import same_counts
 
 
 def check_others_hit_no_probes(tier, select, end, **options):
-    """Traces a workload with these options, and checks that another workload and its child meanwhile hit no breakpoint
+    """Traces a workload with these options, and checks that meanwhile another workload and its child hit no breakpoint
     and run no BPF program. select(pid) returns the arguments that make the tool trace only that process; end(tool) ends
     the tool."""
     system.need_tier(tier)

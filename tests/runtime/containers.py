@@ -48,15 +48,15 @@ def need_hierarchy(name):
 # --- cgroups ---------------------------------------------------------------------------------------------------------
 
 class Cgroup:
-    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. `make=False`:
-    the case creates it in another way; it is still removed."""
+    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. With `make=False`,
+    the case creates the cgroup itself; it is removed nevertheless."""
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)
         self.names = [name for name in path.split("/") if name]
         if not self.names[0].startswith(own):
             harness.must_be_alone()  # other cases may use the same levels; the last case to end removes them
-        self.inside = "/" + "/".join(self.names)  # as the kernel and the tool name it
+        self.inside = "/" + "/".join(self.names)  # the name that the kernel and the tool use
         self.path = self.mount + self.inside
         self.kept = 0  # number of levels that existed before
         while self.kept < len(self.names) and self.exists(self.kept + 1):
@@ -114,7 +114,7 @@ class Name:
     """Unique names and ids of one container in one pod."""
 
     def __init__(self, **given):
-        tag = secrets.token_hex(3)  # short, so that a table shows all three names in full
+        tag = secrets.token_hex(3)  # short enough for a table to show all three names in full
         self.id = given.get("id") or secrets.token_hex(32)
         self.pod_uid = given.get("pod_uid") or str(uuid.uuid4())
         self.pod = given.get("pod") or f"trainer-{tag}"
@@ -239,7 +239,7 @@ def need_overlay():
 
 class Container(Workload):
     """A workload in a container with its own root, mounts and pid namespace. Calls in its truth have `ns_pid`, the pid
-    in the container, in addition to the host's."""
+    in the container, in addition to the host's pid."""
 
     def __init__(self, script, form="workload", *, image=None, cgroups=(), start=True, **options):
         need_overlay()

@@ -15,9 +15,9 @@ case = functools.partial(harness.case, tool="cudamemcpy")
 modes = {"entry": [], "latency": ["-l"], "failed": ["-x"]}
 
 small_copy = 64 << 10
-batch_max = 4096  # copies of one call whose sizes the tool reads one by one
+batch_max = 4096  # at most this many copies per call are read individually
 
-# Fields of a row that are sums. `failed`: sums over failed calls.
+# Fields of a row that are sums. `failed` means that they are sums over failed calls.
 counted = ("copies", "calls", "bytes", "unsized", "synchronous", "small", "captured")
 failed = ("errors", "failed_bytes")
 
@@ -27,8 +27,8 @@ def is_copy(call):
 
 
 def in_elements(call):
-    """Whether the widths of this call are in elements instead of bytes, as in 3D copies by the runtime or in batches,
-    if one end is an array."""
+    """True if the widths in this call are in elements instead of bytes, as in 3D copies by the runtime or in batches
+    from or to an array."""
     deep = re.match(r"cudaMemcpy3D|cuMemcpy3DBatch", call["function"])
     return deep and "array" in (call["source"], call["destination"])
 

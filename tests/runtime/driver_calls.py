@@ -78,8 +78,8 @@ def same_calls(tool, workload):
 
 
 def same_files(tool, workload, kinds=("open", "mmap", "close"), failures=True):
-    """Checks opens, closes and mappings of device nodes. `failures`: whether the tool sees failed attempts to open,
-    which it does not if it traces system calls."""
+    """Checks opens, closes and mappings of device nodes. `failures`: whether the tool sees failed attempts to open a
+    device, which it does not if it traces system calls."""
     want, got = collections.Counter(), collections.Counter()
     for row in workload.lines(*kinds):
         if failures or row["type"] != "open" or not row["errno"]:

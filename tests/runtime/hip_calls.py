@@ -189,11 +189,11 @@ def other_copies(version):
     by_name = {row[0]: row[1:] for row in made + copies(version)}
     made += [(f"{name}_spt", tuple(0 if word == stream else word for word in arguments), *what)
              for name, (arguments, *what) in by_name.items() if f"{name}_spt" in known - by_name.keys()]
-    # In version 5, hipMemcpyToSymbolAsync calls another function that counts (docs/limits.md).
+    # In version 5, hipMemcpyToSymbolAsync calls another function, which is counted instead (docs/limits.md).
     return [row for row in made if row[0] in known and not (version == "5" and row[0].startswith("hipMemcpyToSymbolAsync"))]
 
 
-# Function, arguments, what is waited for. Each poll returns "not ready" twice.
+# Function, arguments, the object that the call waits for. Each poll returns "not ready" twice.
 def waits(version):
     made = [("hipDeviceSynchronize", (), "context"), ("hipCtxSynchronize", (), "context"),
             ("hipStreamSynchronize", (stream,), "stream"), ("hipStreamSynchronize_spt", (0,), "stream"),
@@ -247,7 +247,7 @@ def allocations(version):
     return [row for row in made if {row[0], row[2]} <= exported(version)]
 
 
-# Calls that release memory kept by a pool or by graphs: function, arguments, kind of the reported line.
+# Calls that release memory kept by a pool or by graphs: function, arguments, the kind in the tool's line.
 trims = [("hipMemPoolTrimTo", (0x77, 4096), "pool-object"), ("hipDeviceGraphMemTrim", (1,), "graph")]
 
 # Life of mapped physical memory with a second handle, in order: function, arguments, and (call, kind, bytes) if

@@ -29,8 +29,8 @@ tracefs = "/sys/kernel/tracing/uprobe_events"
 
 @functools.cache
 def bpftool():
-    """Path of bpftool. Ubuntu's is a wrapper that requires the tools of the running kernel; those of any kernel
-    work."""
+    """Path of bpftool. Ubuntu's bpftool is a wrapper that needs the tools package of the running kernel, although the
+    bpftool of any kernel works."""
     for candidate in (os.environ.get("BPFTOOL"), shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"),
                       *sorted(glob.glob("/usr/lib/linux-tools*/*/bpftool"), reverse=True)):
         if candidate and subprocess.run([candidate, "version"], capture_output=True).returncode == 0:
@@ -89,7 +89,7 @@ def pids_in_map(tool, name):
 
 def launches_probed(tool, pid):
     """True once launches of this process run a counting program of `tool`, according to the kernel's list of links.
-    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's. Links for all
+    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's breakpoints. Links for all
     processes count only after the links per process, which they replace, have been detached."""
     links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
     probed = {link.pid for link in links

@@ -73,7 +73,7 @@ def counted(rows, by=("kind",)):
 def same_calls(tool, truth, by=("kind",), api="driver"):
     """Checks that allocations and frees by kind equal the truth exactly. The tool's rows must be by kind."""
     got, want = counted(tool.rows, by), expected(truth, by, api)
-    if "captured" not in {key[-1] for key in want}:  # compare a graph's nodes only if the truth has them
+    if "captured" not in {key[-1] for key in want}:  # compares a graph's nodes only if the truth has them
         got = {key: value for key, value in got.items() if key[-1] != "captured"}
     equal(got, want, f"{tool}, by {', '.join(by)}")
 

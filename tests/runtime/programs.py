@@ -28,7 +28,7 @@ def kill_at_end(process):
 class Workload:
     """A program of the stand-in that runs a script. By default it launches once, so that its libraries are mapped, and
     then waits for go(). In the script, {dir} is the case's folder, {go} the file that go() creates, and {up} the file
-    that ready() waits for. `name`: its process name. `wrap` turns its command into the one that is run. `keep`:
+    that ready() waits for. `name`: its process name. `wrap` turns its command into the command that is run. `keep`:
     descriptors that it inherits."""
 
     def __init__(self, script, form="workload", *, warm=True, name=None, folder=None, env=None, preexec=None, start=True, keep=(),
@@ -130,7 +130,7 @@ def ignore_and_block_signals():
 
 class Tool:
     """One run of the case's tool. Its output goes to files, so that a slow case cannot block it. Losses fail the case
-    unless `losses`. `attaches`: whether it gets as far as attaching. `program`: command that the tool starts after
+    unless `losses`. `attaches`: whether the tool attaches its probes. `program`: command that the tool starts after
     --."""
 
     types = {"start", "attached", "table", "row", "event", "process", "hist", "stack", "lost", "end"}
@@ -138,7 +138,7 @@ class Tool:
     def __init__(self, *arguments, json=True, losses=False, env=None, preexec=None, stdout=None, banner=True,
                  attaches=True, program=()):
         if attaches and not program and not {"-p", "-t", "-c"} & set(arguments):
-            harness.must_be_alone()  # it traces all processes, or by a name that other cases use
+            harness.must_be_alone()  # the tool traces all processes, or uses a name that other cases use
         if "perf" in arguments:
             harness.must_be_alone()  # hundreds of probes are detached one by one, each after an RCU grace period
         number = next(numbers)

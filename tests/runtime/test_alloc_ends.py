@@ -208,7 +208,7 @@ def tables_after_1000_exits():
     (harness.here / "on").touch()
     wait_until((harness.here / "all").exists, "all processes have exited", 120)
     for name in tables:
-        exited = exited_pids_in(tool, name)  # read once, since unrelated processes may exit at any time
+        exited = exited_pids_in(tool, name)  # the map is read only once, since unrelated processes may exit at any time
         wait_until(lambda: not exited & leftovers.pids_in_map(tool, name), f"{name} has no entry of exited processes")
     wait_until(lambda: {r["pid"]: r["live_bytes"] for r in newest(tool) if r["live_allocations"]}.get(some.pid) == 77, "the parent's row")
     wait_until(lambda: all(os.path.exists(f"/proc/{r['pid']}") for r in newest(tool) if r["live_allocations"]), "rows only of running processes")

@@ -52,7 +52,7 @@ def lines_in(tool):
 
 
 def check_consistent(tool):
-    """Checks values that no truth has: addresses, lifetimes and the order of lines."""
+    """Checks values that the truth files lack: addresses, lifetimes and the order of lines."""
     last = {}
     for e in tool.events:
         check(e["result_code"] or int(e["address"], 0), f"no address: {e}")
@@ -91,7 +91,7 @@ def every_value(chosen):
 
 
 def without_tracked_values(lines):
-    """With -x, the tool does not track memory, so it does not know what a failed call would have freed."""
+    """With -x, the tool does not track memory, so it does not know which memory a failed call would have freed."""
     out = Counter()
     for key, n in lines.items():
         out[key[:7] + ((None, None) if key[6] == "free" else key[7:9]) + key[9:]] += n

@@ -163,7 +163,7 @@ def containers_and_pods():
 
 @case(asan=True, alone=True)
 def leaks_in_a_container():
-    """Stacks get names from the container's files, which the host lacks; the process has pid 1 in its namespace."""
+    """Names in stacks come from the container's files, which the host lacks; the process has pid 1 in its namespace."""
     name = Name()
     inside = Container("alloc a 1000; alloc b 2000 fn=cudaMallocHost; repeat 3; alloc c 10; end; sleep 2000\nwait {dir}/end",
                        cgroups=[Cgroup("v2", kubepods(name))])

@@ -107,8 +107,8 @@ def each_kind_on_a_device(script):
 
 @case(gpu=True)
 def physical_memory_on_a_device():
-    """Physical memory is held until both its mapping and its handle are released. Compared with the script's figures,
-    since only the stand-in records which call freed it."""
+    """Physical memory is held until both its mapping and its handle are released. The rows are compared with figures
+    in the script, since only the stand-in records which call freed the memory."""
     workload = Workload("alloc a 2097152 fn=cuMemCreate; alloc b 4194304 fn=cuMemCreate; reserve R 16777216; map M handle=a at=R\n"
                         "map N handle=b at=R+4194304; unmap M; free a; free b; unmap N; unreserve R", "workload-driver")
     tool = Tool("-p", workload.pid, "--by", "pid,kind")
@@ -213,7 +213,7 @@ def physical_memory():
 
 @case
 def contexts():
-    """Memory that is and is not released with its context; a new context reuses addresses."""
+    """Some memory is released with its context, and some is not; a new context reuses addresses."""
     script = f"""newcontext; {driver_kinds}; destroycontext; newcontext
     alloc a2 10001; alloc b2 30001; free a2; destroycontext; alloc z 999; reset; launch scale 1; alloc y 998; alloc w 997; free w"""
     workload = Workload(script, "workload-driver")

@@ -19,8 +19,8 @@ capture begin stream=2; launch vecadd 100 stream=2; launch vecadd 50 stream=1; c
 
 @case(each={"entry": [], "latency": ["-l"], "failed": ["-x"]}, asan=True)
 def captured_calls_are_no_launches(mode):
-    """A captured call is not a launch. Failed calls under capture count as captured, since only some modes see
-    results."""
+    """A captured call does not count as a launch. Failed calls under capture count as captured, since only some modes
+    see results."""
     tool, truth = trace(script, *mode)
     for call in truth:
         call["recorded"] |= call["result"] == 719

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""-c: exactly the members of a cgroup are counted, in each hierarchy, and whichever way they joined."""
+"""-c counts exactly the members of a cgroup, in each hierarchy, whichever way they joined."""
 import os
 import re
 import secrets
@@ -134,7 +134,7 @@ def descendants(hierarchy):
 
 @case(each={"v2": "v2", "memory": "memory"})
 def empty_cgroup(hierarchy):
-    """The first member, with a library that the tool does not know, joins while the tool runs."""
+    """The first member, which uses a library that the tool does not know, joins while the tool runs."""
     group = Cgroup(hierarchy, fresh())
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     first = member(group)
@@ -362,7 +362,7 @@ def nested(levels, letters):
 
 @case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)}, alone=True)
 def deep_nesting(shape):
-    """A row has the path, or its beginning and "..." if it is too long. -c of the outermost cgroup includes processes
+    """A row has the path, or, if the path is too long, its beginning and "...". -c of the outermost cgroup includes processes
     at any depth."""
     group = Cgroup("v2", nested(*shape))
     inside = member(group, "launch vecadd 1009; fork; touch {dir}/child; wait {dir}/run; launch saxpy 5; end",

@@ -70,7 +70,7 @@ def add(tool, function):
     def run():
         function()
     run.__module__, run.__name__ = "test_columns", f"{function.__name__}[{tool}]"
-    # unit/golden tests each column, but not cudatop's.
+    # unit/golden tests each column, except cudatop's columns.
     case(run, tool=tool, long=function is chosen and tool not in ("cudatop", "cudalaunch", "nvioctl") or ())
 
 

@@ -288,7 +288,7 @@ def hint_lists_containers():
 
 @case(alone=True)
 def library_missing_on_the_host():
-    """Neither path nor file exists on the host: the library is in the image, and is found through the process."""
+    """The library is in the image and does not exist on the host: the tool opens it through the process."""
     inside = contained(fresh(), "launch vecadd 1009; launch saxpy 503")
     check(not os.path.exists(inside.image.inside), f"the host has {inside.image.inside}")
     tools = [Tool("-p", inside.pid, "--by", "pid"),

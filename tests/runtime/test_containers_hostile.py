@@ -197,7 +197,7 @@ def metadata_in_a_home():
     host.docker(victim)
     host.write("etc/passwd", f"mallory:x:{other_uid}:{other_uid}::/home/mallory:/bin/sh\n")
     host.write(f"run/user/{other_uid}/bus", "")
-    for id in (name.id, victim.id):  # the second belongs to root
+    for id in (name.id, victim.id):  # the second container belongs to root
         host.write(f"home/mallory/.local/share/docker/containers/{id}/config.v2.json", {
             "Name": f"/{victim.container}", "Config": {"Image": "cuda", "Labels": {
                 "io.kubernetes.pod.name": "train-0", "io.kubernetes.pod.namespace": "team",

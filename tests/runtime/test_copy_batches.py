@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches count each element as a copy, and one call. Elements that cannot be read count as unknown."""
+"""Each element of a batch counts as a copy, and the whole batch as one call. Elements that cannot be read count as unknown."""
 from copies import case, count, modes, same, trace
 from harness import check, equal
 from programs import Tool, Workload
@@ -75,8 +75,8 @@ def empty_batches(mode):
 
 @case(each=modes)
 def unreadable_arguments(mode):
-    """Unreadable arguments count as copies of unknown size and direction, unless the function's name implies it, and
-    are reported as losses."""
+    """A call with unreadable arguments counts as a copy of unknown size, and of unknown direction unless the function's
+    name implies it; it is reported as a loss."""
     functions = structures + batches + volumes + prefetches
     script = "\n".join(f"copy {n} fn={f} params=unreadable; copy 2 fn={f} params=unreadable result=1"
                        for n, f in enumerate(functions, 3))

@@ -101,7 +101,7 @@ def arrays():
 
 @case
 def up_to_the_last_byte():
-    """An allocation includes its first and last byte, and not the byte after it."""
+    """An allocation includes its first and last byte, but not the byte after the last."""
     script = "alloc host 4096 fn=host; alloc d 10759; alloc m 2097152 fn=cuMemMap; alloc p 10759 fn=cuMemHostAlloc\n"
     n = 0
     for name, last in (("d", 10758), ("m", 2097151), ("p", 10758)):
@@ -112,7 +112,7 @@ def up_to_the_last_byte():
     got = Counter()
     for row in tool.rows:
         got[row["kind"], row["destination"]] += row["copies"]
-    # Heap memory follows the pinned memory.
+    # The stand-in's pinned memory lies in its heap, so the address after it is ordinary heap memory (copy 15).
     equal(dict(got), {("H2D", "device"): 1 + 2 + 3 + 4 + 6 + 7 + 8 + 9, ("unknown", "unknown"): 5 + 10,
                       ("H2H", "pinned"): 11 + 12 + 13 + 14, ("H2H", "host"): 15}, f"{tool}")
 

@@ -58,7 +58,7 @@ def give_terminals_the_number_of(driver):
 
 @case(each={"nvidia": "nvidia-uvm", "amd": "kfd"})
 def blocked_in_a_gpu_driver(name):
-    """Time blocked in GPU drivers, and no other, counts as driver time."""
+    """Only time blocked in GPU drivers counts as driver time."""
     threads, measured, _ = trace(Gaps("terminal", 300), preexec=lambda: give_terminals_the_number_of(name))
     (tid, row), = threads.items()
     same(row, measured[tid], "driver_ns", "a device of the driver")
@@ -250,7 +250,7 @@ def in_calls(count):
         known = part not in ("launch_ns", "memory_ns")
         slept, took = (call["slept_ns"], call["duration_ns"]) if known else (least[part], row["wall_ns"])
         check(slept - 5e6 <= row[part] <= took + 5e6, f"{part}: {row}, {call}")
-    for tid in called:  # the timer may fire this long after the call, on a CPU or not
+    for tid in called:  # the timer may fire this long after the call, while the thread is on a CPU or not
         off = abs(threads[tid]["sleep_ns"] - 2e8)
         check(off <= 5e6 + threads[tid]["runq_ns"], f"unexpected sleep: {threads[tid]}")
 
@@ -268,7 +268,7 @@ def the_gpu_is_busy():
 
 @case
 def jumped_out_of_a_call():
-    """After a jump out of a call, time no longer counts for the call: the tool notices at the next context switch that
+    """After a jump out of a call, time no longer counts for the call: at the next context switch, the tool detects that
     the stack is shorter."""
     script = "leave 50; deeper 8192; sync 1 block_us=60000000; end; end; sleep 400; launch vecadd 1"
     workload = Workload(script, "workload-driver")

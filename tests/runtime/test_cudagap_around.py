@@ -17,7 +17,7 @@ def throttled(quota):
 
 @case(alone=True)
 def a_quota():
-    """Number of throttles, compared with the cgroup's own, and limits, in JSON and in text."""
+    """Number of throttled periods, compared with the cgroup's own counter, and limits, in JSON and in text."""
     quota = Quota()
     gaps = Gaps("cpu", 400, preexec=lambda: (on_one_cpu(), quota.group.join()))
     tool = Tool("-p", gaps.pid, "-i", "0.5")
@@ -40,7 +40,7 @@ def a_quota():
 
 @case
 def no_limits():
-    """A process without a quota has none in its rows, and its counts are 0."""
+    """A process without a quota has rows without a quota, and its counts of throttled periods are 0."""
     workload = Workload("repeat 30; launch vecadd 5; sleep 50; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-i", "0.5")
     workload.go().wait()

@@ -121,7 +121,7 @@ def sum_of_all(buckets, key):
 
 @case
 def intervals():
-    """Each gap is in one interval only."""
+    """Each gap is counted in one interval only."""
     workload = Workload("threads 2; repeat 40; launch vecadd 10; sleep 25; end; end", "workload-driver")
     tool = Tool("-p", workload.pid, "-H", "gap", "-i", "0.2")
     workload.go()

@@ -18,7 +18,7 @@ while os.read(0, 1):
     cuda.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None)
 """
 
-# Programs that pass on what they read, after some work, and print how long they waited.
+# Programs that do some work with the data that they read, pass it on, and print how long they waited.
 forward = """
 import os
 while byte := os.read(0, 1):
@@ -79,8 +79,8 @@ def a_chain():
         equal([int(re.search(r"woken by (\d+)", line)[1]) for line in lines[:3]], [first.pid, second.pid, slow.pid], "wakers")
         since = [line.split("previous wakeup:")[1] for line in lines[:3]]
         check(all("PIPE" in text for text in since[:2]) and "SLEEP" in since[2], f"{lines}")
-        # Time between two wake-ups by the waker: the gap, and before it the time that the trainer took to get a CPU and
-        # to launch.
+        # The time between two wake-ups by the waker is the gap, plus the time before it that the trainer took to get a
+        # CPU and to launch.
         least, more = gap["block_ns"], before["runq_ns"] + before["cpu_ns"] + gap["cpu_ns"] + gap["runq_ns"]
         check(least - 5e6 <= gap["waker_wall_ns"] <= least + more + 5e6, f"unexpected time since its last wake-up: {gap}, {before}")
 
@@ -101,7 +101,7 @@ def a_waker_without_a_cpu():
 
 @case
 def many_wakers():
-    """Wakers that exit free their entry: only the number of running wakers is limited."""
+    """When wakers exit, their entries are freed: only the number of running wakers is limited."""
     one = "import os\nfor _ in range(40):\n    child = os.fork()\n    if not child:\n        import time; time.sleep(.06); os.write(1, b'x'); os._exit(0)\n    os.wait()"
     gaps, _ = fed_by(one)
     check(len(gaps) >= 35, f"too few lines: {len(gaps)}")
@@ -131,7 +131,7 @@ ends = {"condition": ("lock", "timeout"), "semaphore": ("lock", "timeout"), "pol
 
 @case(each={reason: (reason, *end) for reason, end in ends.items()})
 def not_ended_by_a_thread(how):
-    """A block that ends by a timeout, a timer's signal or an interrupt names no process."""
+    """No process is named for a blocked period that a timeout, a timer's signal or an interrupt ends."""
     reason, waits_for, ended_by = how
     gap, _ = between_others(reason)
     equal((gap["block_reason"], gap.get("block_ended_by"), gap.get("waker_comm")), (waits_for, ended_by, None), f"{gap}")

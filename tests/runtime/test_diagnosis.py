@@ -285,7 +285,7 @@ def one_of_68_processes(what):
     well = [Workload("wait {go}; forever; launch vecadd 1; sleep 500; end", "workload-driver", start=False) for _ in range(67)]
     for workload in [*[one.ready() for one in well], culprit]:
         workload.go()
-    # For `neighbour`, the verdict is on the process that is slowed down, and names the culprit.
+    # For `neighbour`, the verdict is about the process that is slowed down, and names the process that causes this.
     subject, wanted = (well[0], words.format(pid=culprit.pid)) if night == "neighbour" else (culprit, words)
     seen = re.compile(rf"^(!!|!|\.) +\S+ {subject.pid} +{wanted}", re.M)
     more = {}

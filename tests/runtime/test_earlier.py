@@ -115,7 +115,7 @@ def among_all():
     equal(Tool("-d", "1", "-n", "else").finish().rows, [], "waits of others")
 
 
-# None of these waits in CUDA when tracing begins, although most did a moment before.
+# No thread of these programs waits in CUDA when tracing begins, although most did a moment before.
 elsewhere = {
     "sleeps": ("sync 3; copy 2; sleep 600000", "S"),
     "waits_for_a_file": ("sync 3; wait {dir}/never", "S"),
@@ -199,7 +199,7 @@ def by_a_part_of_the_name():
 
 @tops.case(alone=True)
 def verdicts():
-    """cudatop reports such a wait in its first report."""
+    """cudatop reports a wait from before tracing in its first report."""
     workload = hung("launch vecadd 5; " + step("cudaDeviceSynchronize", asleep), "workload")
     busy = Workload("forever; launch vecadd 1 grid=64 gap_us=2000; end").go()
     began = time.monotonic()

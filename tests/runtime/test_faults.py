@@ -88,7 +88,7 @@ def waits_for_a_reader(pid):
             memory.seek(int(arguments[0], 16))
             fd, = struct.unpack("i", memory.read(4))
         return os.readlink(f"/proc/{pid}/fd/{fd}") == os.readlink(f"/proc/{pid}/fd/1")
-    except (OSError, ValueError):  # it left the call meanwhile
+    except (OSError, ValueError):  # the tool left the system call meanwhile
         return False
 
 
