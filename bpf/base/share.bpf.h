@@ -31,7 +31,8 @@ INLINE struct share* share_of(const struct image* image)
     struct share* share = bpf_map_lookup_elem(&shares, image);
     if (share)
         return share;
-    bpf_map_update_elem(&shares, image, (const void*)&no_share, BPF_NOEXIST); /* fails if another thread is faster */
+    bpf_map_update_elem(&shares, image, (const void*)&no_share,
+                        BPF_NOEXIST); /* fails if another thread has just added the entry */
     return bpf_map_lookup_elem(&shares, image);
 }
 

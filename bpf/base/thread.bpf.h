@@ -165,7 +165,7 @@ INLINE bool awaits_return(struct task_struct* task, u64 sp)
     return false;
 }
 
-#define FRAMES_CHECKED_MAX 16 /* limit for frames between a driver call and its runtime call; CUDA 11.8 has up to five */
+#define FRAMES_CHECKED_MAX 16 /* limit for frames from a driver call to its runtime call; CUDA 11.8 has up to five */
 
 struct frame_record { /* AAPCS64, 6.4.6: x29 points to the innermost record */
     u64 outer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Native stacks, which are either walked by frame pointers in one block read from the stack (the window), or copied for
- * the front end. */
+/* Native stacks. A program reads one block of the stack (the window) and follows frame pointers in it, or copies the
+ * stack for the front end. */
 #ifndef GPUSNOOP_WINDOW_BPF_H
 #define GPUSNOOP_WINDOW_BPF_H
 

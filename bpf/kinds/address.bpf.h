@@ -31,7 +31,8 @@ INLINE struct address_space* address_space(struct task_struct* task, const struc
         return space;
     struct address_space new = {.whole = first_call && is_fully_traced(task) && HAS_LOOPS};
     introduce(image, cgroups_of(untrusted(task))); /* makes the front end clean up when the process exits */
-    bpf_map_update_elem(&address_spaces, image, &new, BPF_NOEXIST); /* fails if another thread is faster */
+    bpf_map_update_elem(&address_spaces, image, &new,
+                        BPF_NOEXIST); /* fails if another thread has just added the entry */
     space = bpf_map_lookup_elem(&address_spaces, image);
     if (!space)
         lose(LOSS_STATE, 1);

@@ -113,7 +113,7 @@ INLINE void primary_retained(const struct image* image, u64 handle, u32 device)
     struct primary* primary = bpf_map_lookup_elem(&primaries, &key);
     if (!primary) {
         struct primary new = {};
-        bpf_map_update_elem(&primaries, &key, &new, BPF_NOEXIST); /* fails if another thread is faster */
+        bpf_map_update_elem(&primaries, &key, &new, BPF_NOEXIST); /* fails if another thread has just added the entry */
         primary = bpf_map_lookup_elem(&primaries, &key);
     }
     struct context* context = context_of(image, handle);
