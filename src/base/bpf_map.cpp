@@ -24,8 +24,8 @@ bpf_map_info map_info(int fd)
     return info;
 }
 
-constexpr size_t max_buffer_bytes =
-    256 << 10; // limit for the values of a batch; per-CPU values are large if there are many CPUs
+// Limit for the values of a batch. Per-CPU values are large if there are many CPUs.
+constexpr size_t max_buffer_bytes = 256 << 10;
 
 size_t value_bytes(const bpf_map_info& info)
 {

@@ -61,8 +61,8 @@ public:
             *variable = value;
     }
     bool has(const std::string& name) const { return !variable(name).empty(); }
-    std::span<std::byte>
-    variable(const std::string& name) const; // the bytes of a global variable; empty if there is none
+    // The bytes of a global variable; empty if there is none.
+    std::span<std::byte> variable(const std::string& name) const;
 
 private:
     void* find(const std::string& name, size_t size) const;

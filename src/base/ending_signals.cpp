@@ -12,8 +12,8 @@ namespace gpusnoop {
 namespace {
 
 constexpr std::array ending = {SIGINT, SIGTERM, SIGHUP};
-constexpr std::array ignored = {SIGPIPE,
-                                SIGXFSZ}; // if these are ignored, writes fail with EPIPE and EFBIG, respectively
+// While these are ignored, writes fail with EPIPE and EFBIG, respectively.
+constexpr std::array ignored = {SIGPIPE, SIGXFSZ};
 
 void (*volatile exit_hook)() = nullptr; // global, because a signal handler uses it
 

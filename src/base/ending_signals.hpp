@@ -26,8 +26,8 @@ public:
     // need not wait for the last report and for the probes to be detached.
     bool arrived();
     std::chrono::nanoseconds since_first() const; // 0 before the first signal
-    // The first signal, if it was sent with kill(). Then our children have not received it, unlike a signal from the
-    // terminal.
+    // The first signal, if it was sent with kill(). Unlike a signal from the terminal, it has not reached our
+    // children.
     const std::optional<int>& sent() const { return sent_; }
     void check();         // throws Interrupted if a signal has arrived
     void unblock() const; // lets termination signals and SIGPIPE kill this process

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception class of the suite, and messages on stderr.
+// Exception class of all tools, and messages on stderr.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ private:
 // to raise it.
 std::string errno_text(int error);
 
-// Sets the name before each message of warn(); the default is "gpusnoop".
+// Sets the tool name that warn() prints before each message; the default is "gpusnoop".
 void set_tool_name(std::string_view name);
 
 // Writes one line "tool: message" to stderr, with control characters as \xNN. Never throws. If stderr is blocked, waits

@@ -84,8 +84,7 @@ Fd open_folder(std::string_view path, std::string_view what_fails)
             errno = ELOOP;
             return {};
         }
-        if (is_in_procfs(next)) { // the kernel must follow it: the text of a link such as /proc/PID/root may differ
-                                  // from its target
+        if (is_in_procfs(next)) { // the text of a link such as /proc/PID/root may differ from its target
             at = Fd(openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             continue;
         }

@@ -54,8 +54,8 @@ std::string joined(const Texts& texts, std::string_view between)
 // Returns the text without white space at both ends.
 std::string_view trimmed(std::string_view text);
 
-// Removes the first part of a list and the separator after it, and returns the part. A separator at the end is not
-// followed by an empty part.
+// Removes the first part of a list and the separator after it, and returns the part. A separator at the end does not
+// begin another part.
 inline std::string_view next_part(std::string_view& list, char separator)
 {
     const std::string_view part = list.substr(0, list.find(separator));

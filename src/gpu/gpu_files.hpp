@@ -73,8 +73,8 @@ private:
     std::map<unsigned, MigAccess> by_minor_;
 };
 
-// Removes GPU instances of which the set has a compute instance, because a process that uses a compute instance opens
-// the files of both.
+// Removes each GPU instance that has a compute instance in the set, because a process that uses a compute instance
+// opens the files of both.
 std::set<MigAccess> most_specific(std::set<MigAccess> all);
 
 // Parses /proc/driver/nvidia-caps/mig-minors, which has lines such as "gpu0/gi1/access 12" and "gpu0/gi1/ci0/access

@@ -76,8 +76,8 @@ struct NvmlProcess {
     std::optional<uint32_t> gpu_instance, compute_instance;
 };
 
-// Utilization of hardware units since the last query, in percent; nullopt: not reported. The figures are sums over all
-// processes on a device or MIG instance, because NVML does not report them per process.
+// Utilization of hardware units since the last query, in percent; nullopt: not reported. Each figure covers all
+// processes on a device or MIG instance, because NVML does not report it per process.
 struct NvmlEfficiency {
     std::optional<double> sm_active;     // time with a resident warp, averaged over all SMs
     std::optional<double> sm_occupancy;  // resident warps, in percent of the maximum number
@@ -131,7 +131,8 @@ struct NvmlDeviceState {
 struct NvmlUse {
     uint32_t pid;
     unsigned device;
-    std::optional<double> sm_percent; // time since the last query during which its work ran; nullopt for ROCm
+    // Percent of the time since the last query during which the process's work ran; nullopt for ROCm.
+    std::optional<double> sm_percent;
     // Only for ROCm on AMD GPUs. cu_percent: percent of compute units that are running the process's work now.
     // sdma_percent: percent of time during which copy engines worked, measured every few seconds.
     std::optional<double> cu_percent{}, sdma_percent{};

@@ -20,7 +20,7 @@
 
 namespace gpusnoop {
 
-// What to query, and how often. Each query costs several ioctls per device.
+// Selection and maximum rate of queries. Each query costs several ioctls per device.
 struct NvmlQuestions {
     bool devices = true; // also query device state and per-process use; false: only the memory of processes
     uint64_t interval_ns = 1'000'000'000;

@@ -27,7 +27,7 @@ std::vector<ContainerCgroup> container_cgroups(const std::string& host_root);
 // The target of -c: one cgroup, or all cgroups of a pod, with the cgroups below them.
 class CgroupTarget {
 public:
-    // argument: a path, a path relative to a mount, a container's name, id or beginning of an id, or
+    // argument: a path, a path relative to a mount, a container's name, the beginning of a container's id, or
     // pod:NAMESPACE/NAME. Containers of users match only if none of root's containers matches. Throws Error if no
     // cgroup or several containers match, and UsageError if the argument is malformed.
     CgroupTarget(const std::string& argument, const std::string& host_root);

@@ -23,8 +23,8 @@ struct CgroupFacts {
     std::optional<uint64_t> throttles;    // throttled periods, summed over the cgroups that have a quota
     std::optional<uint64_t> throttled_ns; // sum over all CPUs
     std::array<std::optional<uint64_t>, PRESSURES> stalled_us{}; // time during which at least one task was stalled
-    bool machine_wide =
-        false; // stalled_us is for the whole machine, because the cgroup has no pressure files (v1, psi=0, root)
+    // True if stalled_us is for the whole machine, because the cgroup has no pressure files (v1, psi=0, the root).
+    bool machine_wide = false;
 };
 
 // Returns the quota in CPUs; nullopt if there is no limit. text: the contents of cpu.max ("20000 100000"), or of

@@ -16,8 +16,7 @@ struct CgroupMount {
     std::string path; // the mount point
     std::string root; // the cgroup mounted there; "/" except in containers
     bool v2 = false;
-    cgroup_controller controller =
-        CONTROLLER_NONE; // v1 controller; CONTROLLER_NONE: v2, or unsupported by the kernel side
+    cgroup_controller controller = CONTROLLER_NONE; // CONTROLLER_NONE: v2, or not supported by the kernel side
     bool operator==(const CgroupMount&) const = default;
 };
 

@@ -34,7 +34,7 @@ struct CgroupOwner {
     auto operator<=>(const CgroupOwner&) const = default;
 };
 
-// path: third field of /proc/PID/cgroup, or a path relative to the cgroup mount. Accepts any bytes, in linear time.
+// path: third field of /proc/PID/cgroup, or a path relative to the cgroup mount. It may contain any bytes.
 // Cgroups that systemd delegates to users (user@U.service) are recognized even if `delegation` is empty.
 CgroupOwner parse_cgroup_path(std::string_view path, const Delegation& delegation = {});
 

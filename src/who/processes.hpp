@@ -29,8 +29,8 @@ struct ProcessInfo {
     uint64_t start_ns = 0; // CLOCK_BOOTTIME; 0: unknown
     uint64_t seen_ns = 0;  // first seen, CLOCK_MONOTONIC
     bool replaced = false; // true if exec has replaced the image
-    uint32_t ns_pid = 0;   // pid in its innermost pid namespace; 0: unknown
-    cgroups cgroup{};      // its cgroups at its first call
+    uint32_t ns_pid = 0;   // pid in the process's innermost pid namespace; 0: unknown
+    cgroups cgroup{};      // cgroups of the process at its first call
     std::string comm;      // the main thread's name; empty: unknown
 };
 
@@ -80,7 +80,7 @@ public:
     // were not used since the last refresh().
     void refresh();
     // Returns the images of `pids` that have ended, and removes pids without a running image from `pids`. Before that,
-    // adds processes to `pids` whose first record was read only after they had exited.
+    // adds the pids of processes whose first record was read only after they had exited.
     std::vector<ImageId> extract_exited(std::set<uint32_t>& pids);
     std::set<uint32_t> pids() const; // pids of all known images
     // Returns the pids of known processes that have exited, even if another process now has the pid.
