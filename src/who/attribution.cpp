@@ -45,7 +45,7 @@ CgroupPlace place_of(const cgroup_path& from, bool nodes)
     return place;
 }
 
-// Rates how much a path says about the owner. A container or pod named by a user ranks below one named by root.
+// Rates how much a path shows about the owner. A container or pod named by a user ranks below one named by root.
 int weight(const CgroupPlace& place)
 {
     const CgroupOwner& owner = place.owner;
