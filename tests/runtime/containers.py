@@ -48,8 +48,8 @@ def need_hierarchy(name):
 # --- cgroups ---------------------------------------------------------------------------------------------------------
 
 class Cgroup:
-    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. With `make=False`,
-    the case creates the cgroup itself; it is removed nevertheless."""
+    """A cgroup of a hierarchy ("v2", "memory", ...). Missing parents are created, and removed with it. With
+    `make=False`, the case creates the cgroup itself; it is removed nevertheless."""
 
     def __init__(self, hierarchy, path, make=True):
         self.mount = need_hierarchy(hierarchy)

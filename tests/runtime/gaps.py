@@ -49,8 +49,8 @@ def near(got, want, what):
 
 
 def at_least(got, want, what):
-    """Sleeps and timers end late on a busy machine, but never early. A difference of 5% is tolerated, because the kernel
-    may record a sleep slightly after it began."""
+    """Sleeps and timers end late on a busy machine, but never early. A difference of 5% is tolerated, because the
+    kernel may record a sleep slightly after it began."""
     check(got >= 0.95 * want, f"{what}: got {got / 1e6:.3f} ms, want at least {want / 1e6:.3f} ms")
 
 

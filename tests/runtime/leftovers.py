@@ -89,8 +89,8 @@ def pids_in_map(tool, name):
 
 def launches_probed(tool, pid):
     """True once launches of this process run a counting program of `tool`, according to the kernel's list of links.
-    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's breakpoints. Links for all
-    processes count only after the links per process, which they replace, have been detached."""
+    Works only for tiers with multi links. Breakpoints prove nothing, since a child inherits its parent's breakpoints.
+    Links for all processes count only after the links per process, which they replace, have been detached."""
     links = filter(None, map(bpf.uprobe_multi_link, ids_held(tool, "link_id")))
     probed = {link.pid for link in links
               if "libcuda.so" in link.path and bpf.program_name(link.program).startswith("launch_")}

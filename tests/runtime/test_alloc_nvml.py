@@ -67,7 +67,7 @@ def per_process():
     nvml.answer("device 0", f"process {a.pid} {50 * mib}", f"process {b.pid} 1000")
     shown(tool, a.pid, (50 * mib, 40 * mib))
     shown(tool, b.pid, (1000, 700))
-    nvml.answer("device 0", f"process {a.pid} {2 * mib}")  # less than was traced, because NVML's figure may be out of date
+    nvml.answer("device 0", f"process {a.pid} {2 * mib}")  # less than was traced: NVML's figure may be old
     shown(tool, a.pid, (2 * mib, -8 * mib))
     shown(tool, b.pid, (None, None))
     nvml.answer("device 0", f"process {a.pid} {20 * mib}", "device 1", f"process {a.pid} {7 * mib}")

@@ -362,8 +362,8 @@ def nested(levels, letters):
 
 @case(each={"longest_path": (15, 250), "deep": (60, 8), "beyond_all_paths": (40, 250)}, alone=True)
 def deep_nesting(shape):
-    """A row has the path, or, if the path is too long, its beginning and "...". -c of the outermost cgroup includes processes
-    at any depth."""
+    """A row has the path, or, if the path is too long, its beginning and "...". -c of the outermost cgroup includes
+    processes at any depth."""
     group = Cgroup("v2", nested(*shape))
     inside = member(group, "launch vecadd 1009; fork; touch {dir}/child; wait {dir}/run; launch saxpy 5; end",
                     "workload-driver")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each element of a batch counts as a copy, and the whole batch as one call. Elements that cannot be read count as unknown."""
+"""Each element of a batch counts as a copy, and the whole batch as one call. Elements that cannot be
+read count as unknown."""
 from copies import case, count, modes, same, trace
 from harness import check, equal
 from programs import Tool, Workload

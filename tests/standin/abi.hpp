@@ -104,7 +104,8 @@ using HostFunction = void (*)(void* argument);
 using StreamCallback = void (*)(void* stream, int status, void* argument);
 
 // Indexes of standin_counts(), which counts every call that reached the implementation, successful or not. A launch
-// recorded by a capture counts as a launch and as recorded. A graph call makes, changes or ends a graph or a capture.
+// that a capture records counts both as a launch and as recorded. A graph call makes, changes or ends a graph or a
+// capture.
 enum class Class { launch, recorded, graph_launch, host, alloc, free, copy, sync, graph_call, count_ };
 
 } // namespace standin

@@ -9,7 +9,7 @@
 
 namespace standin {
 
-// In the order that standin_holdings() fills. The first four are the device's own memory.
+// In the order of the array that standin_holdings() fills. The first four kinds are the device's own memory.
 enum class Holding {
     device,
     array,
@@ -97,8 +97,8 @@ struct PoolProperties { // CUmemPoolProps
 static_assert(sizeof(PoolProperties) == 88 && offsetof(PoolProperties, location) == 8 &&
               offsetof(PoolProperties, max_size) == 24);
 
-// Stand-in for CUipcMemHandle and CUmemPoolPtrExportData, which are opaque. Holds the size, so that any process can
-// open it.
+// Stand-in for CUipcMemHandle and CUmemPoolPtrExportData, which are opaque. It holds the size, so that any process can
+// open the memory.
 struct Shared {
     static constexpr uint64_t magic_value = 0x6e69646e617473;
     uint64_t magic = magic_value;

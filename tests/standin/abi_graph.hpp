@@ -58,7 +58,7 @@ struct GenericNode { // CUgraphNodeParams
 };
 static_assert(sizeof(GenericNode) == 256 && offsetof(GenericNode, of_type) == 16);
 
-// Nodes of a graph, including those of its child graphs. Child-graph nodes count in `children` only.
+// Numbers of nodes of a graph, including the nodes of its child graphs. Child-graph nodes count in `children` only.
 struct NodeCounts {
     uint64_t kernels = 0, copies = 0, memsets = 0, host = 0, others = 0, children = 0;
 
@@ -81,12 +81,12 @@ struct GraphRecord {
     bool is_exec = false, captured = false, body = false, destroyed = false;
     uintptr_t handle = 0;
     uint64_t generation = 0;
-    uintptr_t graph = 0; // the graph it was instantiated or cloned from
+    uintptr_t graph = 0; // the graph that this object was instantiated or cloned from
     uint64_t graph_generation = 0;
     NodeCounts counts{};
     uint64_t disabled = 0; // disabled kernels among `counts`
     uint64_t launches = 0, failed_launches = 0, uploads = 0, set_params = 0, updates = 0, failed_updates = 0;
-    unsigned update_result = 0; // of the last update
+    unsigned update_result = 0; // result of the last update
 };
 
 } // namespace standin

@@ -61,7 +61,7 @@ $(SB)/libcuda.so.999.0: $(SB)/obj/thunks.S $(call standin_objects,driver,driver)
 $(SB)/libcuda.so.1: $(SB)/libcuda.so.999.0
 $(SB)/libcuda.so: $(SB)/libcuda.so.1
 
-# libcuda with all code at other addresses, as in another version: tests overwrite libcuda with it.
+# libcuda with all code at other addresses, as in another version of the driver: tests overwrite libcuda with this file.
 $(SB)/moved/libcuda.so.1: $(SB)/obj/thunks.S $(call standin_objects,driver,driver) $(S)/driver/exports.map
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(filter %.o,$^) $(filter %.S,$^) -Wl,-soname,libcuda.so.1 \
@@ -98,8 +98,8 @@ $(SB)/libcudart.so.13: $(SB)/libcudart.so.13.0.99
 $(SB)/libcuda.so.1 $(SB)/libcuda.so $(SB)/libcudart.so.12 $(SB)/libcudart.so.13:
 	$(Q)ln -sf $(<F) $@
 
-# The runtime as distributions compile libraries: return addresses are signed (arm64), or functions begin with endbr64;
-# and with an inner frame between the exported launch function and the driver's.
+# The runtime as distributions compile libraries: return addresses are signed (arm64), or functions begin with endbr64.
+# It has an inner frame between its exported launch function and the driver's function.
 STANDIN_PROTECTED := $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection=full)
 $(call standin_group,runtime,runtime-signed,$(STANDIN_RUNTIME) $(STANDIN_PROTECTED) -DFRAMES_BETWEEN \
                -DCUDART=12)
@@ -109,7 +109,7 @@ $(SB)/signed/libcudart.so.12: $(call standin_objects,runtime,runtime-signed) $(S
 	$(Q)$(CXX) -shared -o $@ $(filter %.S %.o,$^) -Wl,-soname,$(@F) -Wl,--version-script=$(filter %.map,$^) \
 	    $(STANDIN_SHARED)
 
-# One member, so that programs link all of it.
+# The archive has one member, so that programs link all of it.
 $(SB)/libcudart_static.a: $(call standin_objects,runtime,runtime-static) $(SB)/obj/runtime-static/rest.S
 	$(Q)$(CXX) -c $(filter %.S,$^) -o $(SB)/obj/runtime-static/rest.o
 	$(Q)$(LD) -r -o $(SB)/obj/cudart_static.o $(filter %.o,$^) $(SB)/obj/runtime-static/rest.o
@@ -165,8 +165,8 @@ $(call standin_group,gaps,gaps,-fPIE)
 $(SB)/gaps: $(call standin_objects,gaps,gaps) $(SB)/libcuda.so.1
 	$(STANDIN_LINK) -pie
 
-# NCCL: a normal one, one that hides the layout of communicators, and an old one; and the ranks of a job. Functions
-# begin with endbr64 and push, or paciasp and stp, as in Debian's build.
+# NCCL: a normal library, one that hides the layout of communicators, and an old version; and the ranks of a job.
+# Functions begin with endbr64 and push, or paciasp and stp, as in Debian's build.
 STANDIN_NCCL := -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-icf \
                 $(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection)
 $(call standin_group,nccl,nccl,$(STANDIN_NCCL) -DVERSION=22203)
@@ -231,7 +231,7 @@ $(SB)/hip/calls: $(SB)/obj/hip/main.o
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -o $@ $^ -pie -ldl
 
-# Drivers that forward to another driver: by a call, by a jump, or through three libraries, one of them without probes;
+# Drivers that forward to another driver, by a call, by a jump, or through three libraries, one of which has no probes;
 # and drivers that forward to HIP.
 # $(call standin_forward,LIBRARY,call or tail,TARGET LIBRARY,TARGET'S RELATIVE PATH,FUNCTIONS,FLAGS,|FUNCTION IN C++)
 define standin_forward

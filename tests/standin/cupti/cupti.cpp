@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stand-in for the part of CUPTI that tests/gpu/witness uses: callbacks around calls into the stand-in driver, and
-// activity records. STANDIN_CUPTI_LOSES names a function whose first call it does not report; STANDIN_CUPTI_VERSION
-// sets the version that it reports.
+// activity records. STANDIN_CUPTI_LOSES names a function whose first call is not reported; STANDIN_CUPTI_VERSION
+// sets the version that the library returns.
 #include "records.hpp"
 
 #include <cstdlib>

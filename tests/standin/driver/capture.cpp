@@ -47,7 +47,7 @@ bool all_joined(const Capture& capture)
     return std::ranges::all_of(capture.streams, [&](const auto& entry) {
         auto own = entry.second.find(entry.first);
         if (own == entry.second.end())
-            return true; // recorded nothing
+            return true; // nothing was recorded
         auto known = origin.find(entry.first);
         return known != origin.end() && known->second >= own->second;
     });

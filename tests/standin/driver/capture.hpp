@@ -24,13 +24,13 @@ struct Capture {
 struct Event {
     unsigned flags = 0;
     bool recorded = false;
-    std::shared_ptr<Capture> capture{}; // the capture it was last recorded in, if any
+    std::shared_ptr<Capture> capture{}; // the capture that last recorded this event, if any
     Clock known{};
 };
 
-// Effects of calls on capturing streams; an int is the result of the call. Each function takes graph_lock.
+// Effects of calls on capturing streams. An int is the result of the call. Each function acquires graph_lock.
 int record(Stream*, Node);
-int refuse_under_capture(Stream*); // for calls that are not allowed in a capture: invalidates it
+int refuse_under_capture(Stream*); // for calls that are not allowed in a capture, which they invalidate
 bool invalidated(const Stream*);
 void leave_captures(Stream*);         // on destruction of the stream
 void destroy_streams(const Context*); // on destruction of their context

@@ -26,7 +26,7 @@ struct Node {
     std::shared_ptr<const Contents> child{}; // a copy of the child graph, made when the node was added
     std::vector<Handle> bodies{};            // of a conditional node
     Graph* graph = nullptr;                  // null in an executable graph
-    const Node* origin = nullptr;            // in an executable graph: the node it was instantiated from
+    const Node* origin = nullptr;            // in an executable graph: the node that it was instantiated from
     bool enabled = true;
     bool destroyed = false; // kept in the list, so that other nodes keep their addresses
 };
@@ -73,7 +73,7 @@ Nodes copy_of(const Nodes&); // without destroyed nodes
 NodeCounts counts_of(const Nodes&);
 void append(Graph&, Node, Node** out = nullptr);
 
-// Takes graph_lock. Counts nothing: the caller has counted the call.
+// Acquires graph_lock. Does not count the call, because the caller has done so.
 int add_node(Node** out, Handle graph, Node);
 
 } // namespace standin

@@ -57,8 +57,8 @@ unsigned update(GraphExec& exec, const Graph& graph)
     return 0;
 }
 
-// Stores the reason of a refusal in `why`, or 1 (error) if a test made the call fail; nothing if there is no such
-// executable graph.
+// Stores the reason for a refusal in `why`, or 1 (error) if a test made the call fail. If the executable graph does not
+// exist, `why` is unchanged.
 int update(Handle exec_handle, Handle graph_handle, unsigned* why)
 {
     int result = begin(Class::graph_call);
@@ -193,7 +193,7 @@ DRIVER(cuGraphUpload)(Handle handle, Stream* stream)
     return success;
 }
 
-// Holds a reference during the launch: another thread may destroy the executable graph meanwhile.
+// Holds a reference during the launch, because another thread may destroy the executable graph meanwhile.
 DRIVER(cuGraphLaunch)(Handle handle, Stream* stream)
 {
     auto exec = find_now(handle);

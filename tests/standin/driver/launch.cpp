@@ -55,7 +55,7 @@ DRIVER(cuLaunchKernelEx)(const LaunchConfig* config, void* function, void**, voi
                   static_cast<Stream*>(config->stream));
 }
 
-// One call for all devices: counted as one launch, as tracers count it.
+// One call launches on all devices, and counts as one launch, as in tracers.
 DRIVER(cuLaunchCooperativeKernelMultiDevice)(const DriverLaunchParams* list, unsigned devices, unsigned)
 {
     if (!list || !devices)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory held by this process, per kind, for the truth file; and memory in use, per device.
+// Memory held by this process, by kind, for the truth file; and memory in use on each device.
 #pragma once
 
 #include "../abi_allocation.hpp"
@@ -15,8 +15,8 @@ struct Held {
     unsigned epoch = 0;
 };
 
-// All require memory_lock.
-bool charge(Held&); // false: the device has too little free memory
+// The caller must hold memory_lock.
+bool charge(Held&); // false if the device has too little free memory
 enum class Reason { freed, context_destroyed };
 void uncharge(const Held&, Reason = Reason::freed);
 uint64_t in_use(int device);

@@ -44,7 +44,7 @@ std::vector<Freed>& freed()
     return *last_freed;
 }
 
-// Functions from here on need memory_lock, unless they take it.
+// The callers of the following functions must hold memory_lock, unless a function acquires it.
 void give_handle(Physical& memory)
 {
     memory.handle = handles.take(handle_bytes).address;
@@ -160,7 +160,7 @@ DRIVER(cuMemCreate)(uintptr_t* out, size_t bytes, const AllocationProperties* pr
     return create(out, {host ? Holding::pinned : Holding::vmm, bytes, device, !host});
 }
 
-// Counted as a free if it frees memory or fails.
+// The call counts as a free if it frees memory or fails.
 DRIVER(cuMemRelease)(uintptr_t handle)
 {
     freed().clear();

@@ -12,7 +12,8 @@ namespace standin {
 
 extern std::mutex memory_lock; // protects the map, the arenas and the ledger
 
-// Made-up addresses. Reuses the range freed last, so that programs often receive the same addresses again.
+// Source of made-up addresses. It reuses the range that was freed last, so that programs often receive the same
+// addresses again.
 class Arena {
 public:
     struct Range {

@@ -27,7 +27,7 @@ struct Kernel {
     std::unique_ptr<Function> functions[device_count];
 };
 
-// One per (module, name), kept until the module is unloaded.
+// There is one per module and name, which exists until the module is unloaded.
 struct Module {
     std::map<std::string, Function> functions;
 };

@@ -76,7 +76,7 @@ inline int begin(Class c)
     return admit();
 }
 
-// 0, 1 and 2 mean the default, legacy and per-thread streams; no address is that small.
+// 0, 1 and 2 mean the default, legacy and per-thread streams, respectively; no address is that small.
 inline bool is_object(const void* handle)
 {
     return reinterpret_cast<uintptr_t>(handle) > 4096;

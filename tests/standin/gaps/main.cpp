@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads that launch, are blocked by one cause for a while, and launch again; prints measured times for comparison:
 //     gaps REASON MS [THREADS [FILE]]
-// Creates the file "up" when ready, waits for the file "go", prints one line of JSON per thread, and exits; with FILE,
-// only once the file "end" exists.
+// Creates the file "up" when ready, waits for the file "go", prints one line of JSON per thread, and exits. With FILE,
+// it first waits for the file "end".
 #include <arpa/inet.h>
 #include <array>
 #include <atomic>
@@ -85,7 +85,7 @@ public:
     const Times& took() const { return took_; }
 
 private:
-    // A consistent reading: repeats until the thread has not waited for a CPU in between.
+    // Repeats the reading until the thread has not waited for a CPU in between, so that the values are consistent.
     static Times now()
     {
         for (int64_t queued = queued_ns();;) {
@@ -330,7 +330,7 @@ void hold_loopback(Watch& watch, milliseconds time)
     read_late_write(watch, reader, writer, time);
 }
 
-// A slow read: the file system of the test causes the delay.
+// A slow read, which the file system of the test delays.
 void hold_file(Watch& watch, int file)
 {
     char byte = 0;

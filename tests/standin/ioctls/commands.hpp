@@ -21,14 +21,14 @@ struct Command {
     int bytes = none;   // a size (u64)
     bool limit = false; // the field at `bytes` holds the size - 1
     int parameters = none, parameters_size = none; // pointer to parameters, and their size
-    bool addresses = false;                        // the size is that of an address range, not of memory
+    bool addresses = false;                        // the size is the size of an address range, not of memory
 };
 
 const Command* find_command(const std::string& name);
 
 uint32_t resized(uint32_t request, unsigned size); // replaces the size in the request; UVM requests contain none
 
-// The command with a structure of another size, as in other versions of the driver.
+// Returns the command with a structure of another size, as in other versions of the driver.
 Command resized(Command, unsigned size);
 
 // Offsets of the size: in a heap call's structure, and in the parameters of memory classes.

@@ -7,14 +7,14 @@
 
 namespace ioctls {
 
-// Returns true if the stub driver is loaded: files are opened for reading and writing, and it serves the calls.
-// Otherwise they are opened with O_PATH: ioctl enters the kernel with the device's file and fails there with EBADF.
+// Returns true if the stub driver is loaded. Then device files are opened for reading and writing, and the stub serves
+// the calls. Otherwise the files are opened with O_PATH, and ioctl fails in the kernel with EBADF.
 bool have_driver();
 
-// The descriptor of a device, which is opened first if necessary.
+// Returns the descriptor of a device, and opens the device first if necessary.
 int device(const std::string& name);
 
-// Each returns 0 or errno.
+// These functions return 0 or an errno value.
 int open_device(const std::string& name); // may be called again: the descriptor opened last is used
 int close_device(const std::string& name);
 int map_device(const std::string& name, uint64_t bytes);

@@ -25,7 +25,7 @@ public:
 
     uint64_t address() const; // the address to pass to the kernel
     bool readable() const { return kind == Plain || kind == Cold; }
-    void cool() const; // removes Cold memory from the page table; to be called before each call
+    void cool() const; // removes Cold memory from the page table; call this before each ioctl
 
     // Access through a second mapping, which works even if the address is unreadable.
     template<class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stand-in for NCCL. It transfers no data: calls return at once, like the real ones, which only enqueue. Its functions
-// call each other where the real ones do. Only the layout of communicators matters to tracers.
+// call each other as the real functions do. Only the layout of communicators matters to tracers.
 #include "nccl.hpp"
 
 #include <unistd.h>

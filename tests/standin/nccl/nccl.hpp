@@ -61,9 +61,9 @@ NCCL_API ncclResult_t ncclScatter(const void*, void*, size_t, int type, int root
 NCCL_API ncclResult_t ncclSend(const void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 NCCL_API ncclResult_t ncclRecv(void*, size_t, int type, int peer, ncclComm_t, CUstream_st*);
 
-// For tests. Sets the result of the next call that takes or creates a communicator, or ends a group.
+// For tests: sets the result of the next call that uses or creates a communicator, or ends a group.
 NCCL_API void standinNcclReturns(int result);
-// Delays the next call that takes a communicator.
+// Delays the next call that uses a communicator.
 NCCL_API void standinNcclBlocks(unsigned milliseconds);
 // Sets a communicator's asynchronous error.
 NCCL_API void standinNcclFails(ncclComm_t, int error);

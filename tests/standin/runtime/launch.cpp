@@ -97,8 +97,8 @@ RUNTIME(cudaLaunchCooperativeKernel_ptsz)
 }
 
 #if CUDART < 13
-// It is unknown whether the real runtime uses the driver's multi-device call. Here: one cooperative launch per entry,
-// until one fails.
+// It is unknown whether the real runtime uses the driver's multi-device call. The stand-in makes one cooperative launch
+// per entry, until one fails.
 RUNTIME(cudaLaunchCooperativeKernelMultiDevice)(const RuntimeLaunchParams* list, unsigned devices, unsigned)
 {
     void* function = nullptr;

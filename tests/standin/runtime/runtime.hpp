@@ -73,7 +73,7 @@ namespace standin {
     X(cuGraphExecExternalSemaphoresWaitNodeSetParams, 11020, (void*, void*, const void*))
 
 // Driver functions that the runtime uses: base name, CUDA version of the required form, parameters. Each is resolved
-// for the legacy and for the per-thread default stream; both are the same if the driver has one form only.
+// twice, for the legacy and for the per-thread default stream; if the driver has only one form, both are the same.
 #define STANDIN_DRIVER_FUNCTIONS(X)                                                                                    \
     X(cuDriverGetVersion, 2020, (int*))                                                                                \
     X(cuInit, 2000, (unsigned))                                                                                        \
@@ -218,7 +218,7 @@ int find_function(const void* stub_or_handle, void** function);
 
 } // namespace standin
 
-// Functions that make one driver call each: without a variant, or with one for the per-thread default stream, whose
+// Functions that make one driver call each. They have no variant, or a variant for the per-thread default stream, whose
 // suffix depends on whether the function takes a stream (_ptsz) or not (_ptds).
 #define STANDIN_ONE(name, parameters, function, ...)                                                                   \
     RUNTIME(name) parameters                                                                                           \

@@ -10,7 +10,7 @@
 namespace workload {
 
 struct AllocRequest {
-    void* address = nullptr; // an output; an input if memory is registered
+    void* address = nullptr; // an output, but an input if memory is registered
     size_t bytes = 0;        // an input; also an output if the driver allocates more
     size_t width = 0, height = 0;
     standin::Array3DDescriptor array{};
@@ -20,7 +20,7 @@ struct AllocRequest {
     void* graph = nullptr;
     const void* unreadable = nullptr; // passed instead of the properties
     standin::Location location = {standin::Location::device, 0};
-    standin::Shared shared{}; // as if sent by another process; or as a file:
+    standin::Shared shared{}; // memory sent by another process, in this form or as a file:
     int file = -1;
     Memory source{}; // to export or map
 };
@@ -31,7 +31,7 @@ enum class Source { none, ipc, pool_pointer, file, external, graph };
 struct AllocRow {
     const char* name;     // in scripts
     const char* function; // the exported symbol, without _ptsz
-    const char* kind;     // kind of memory in copies; empty: cannot be copied
+    const char* kind;     // kind of memory in copies; empty if it cannot be copied
     standin::Holding holding;
     bool owned; // released with its context
     const char* free_by;

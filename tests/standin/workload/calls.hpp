@@ -70,12 +70,12 @@ Results make_calls(const Pace& pace, uint64_t count, F call)
 // Adds a driver call to the truth, one line per result.
 void add_results(const Call&, const Results&, const Pace&);
 
-// Adds a runtime call and its driver calls: none if the runtime itself failed; else `per_call`, or 1 if the call
-// failed.
+// Adds a runtime call and its driver calls. Their number is 0 if the runtime itself failed, 1 if the call failed, and
+// `per_call` otherwise.
 void add_results(const Call&, const Results&, const Pace&, const Call& nested, uint64_t per_call = 1);
 
-// call_of(): a call by this thread. nested_call(): the driver call that the runtime makes for it. add_results() adds
-// both to the truth; without a driver call if `driver_function` is empty.
+// call_of() returns a call by this thread, nested_call() the driver call that the runtime makes for it. add_results()
+// adds both to the truth; if `driver_function` is empty, it adds no driver call.
 Call call_of(const std::string& function, const std::string& kind);
 Call nested_call(const Call&, const std::string& driver_function);
 void add_results(const Call&, const Results&, const Pace&, const std::string& driver_function);

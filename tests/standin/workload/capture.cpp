@@ -47,7 +47,7 @@ void begin(const Step& step)
         started[s] = now;
 }
 
-// With a name, the call may fail; without one, the graph is instantiated.
+// If the graph has a name, the call may fail. If it has none, it is instantiated.
 void end(const Step& step)
 {
     bool named = step.words.size() > 1;

@@ -21,7 +21,7 @@ struct Item {
     size_t bytes;
 };
 
-// Held memory of a step.
+// Memory that a step holds.
 class Pool {
 public:
     uint64_t join() { return joined_++; } // returns the number of this thread
