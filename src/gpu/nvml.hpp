@@ -41,7 +41,7 @@ constexpr bool nvml_has_pid(uint32_t pid)
 }
 
 // Returns the capacity for the next try, if `capacity` was too small and NVML reported that it needs `needed` elements.
-// After a retry that failed, too, the result exceeds `needed`, because the list is growing.
+// If that was a retry, the result exceeds `needed`, because the list is growing.
 constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 {
     const uint64_t wanted = capacity ? uint64_t{std::max(needed, capacity)} * 3 / 2 + 8 : std::max(needed, 1u);

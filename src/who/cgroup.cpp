@@ -236,8 +236,8 @@ bool CgroupTarget::find_container(const std::vector<CgroupMount>& mounts, const 
     if (named.empty() && !may_be_id)
         return false;
     const Delegation of_host{.uid = {}, .nodes = !has_pods(mounts)};
-    // Containers that root runs on the host take precedence, in all hierarchies, over containers of users and of
-    // Kubernetes nodes that are containers.
+    // In all hierarchies, containers that root runs on the host take precedence over containers of users and over
+    // containers inside of containerized Kubernetes nodes.
     std::vector<std::pair<const CgroupMount*, std::vector<ContainerCgroup>>> hosts, of_others;
     for (const CgroupMount& mount : mounts) {
         if (!mount.v2 && mount.controller == CONTROLLER_NONE)

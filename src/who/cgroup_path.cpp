@@ -100,7 +100,7 @@ std::optional<Container> container_of(std::string_view name, std::string_view pa
     std::string_view prefix = name.substr(0, name.size() - id_digits);
     if (!is_hex(id, id_digits))
         return std::nullopt;
-    if (prefix.empty()) // a podman pod has such an id, too
+    if (prefix.empty()) // could also be a podman pod, which has such an id
         return parent == "libpod_parent" ? std::nullopt
                                          : std::optional(Container{runtime_by(&ContainerRuntime::parents, parent), id});
     // conmon, the monitor of a container, runs on the host.
