@@ -94,7 +94,7 @@ def exits_while_traced(tier):
     (harness.here / "exit").touch()
     wait_for_exit_of_main(workload)
     if tier in ("tracefs", "perf"):  # these tiers lose calls until then, and report it
-        wait_until(lambda: "until every process" in tool.error, "the process has probes again", 60)
+        wait_until(lambda: "became system-wide" in tool.error, "the process has probes again", 60)
     go()
     wait_until((harness.here / "called").exists, "the calls are made")
     other.wait()
@@ -113,7 +113,7 @@ def exec_by_another_thread():
     workload = Workload("background; launch vecadd 11; exec; wait {dir}/on; launch vecadd 13; launch saxpy 3; end; end; wait {dir}/never")
     tool = Tool("-p", workload.pid, "--by", "pid,kernel", "-v")
     workload.go()
-    wait_until(lambda: re.search("every process gets the probes|until it got probes again are not counted", tool.error),
+    wait_until(lambda: re.search("system-wide probes|probes were attached again are not counted", tool.error),
                "the program has probes")
     (harness.here / "on").touch()
     workload.wait()
