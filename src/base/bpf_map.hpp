@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Helpers for BPF maps: reading whole maps, typed access, memory mapping; RAII
-// owners of links and skeletons.
+// SPDX-License-Identifier: Apache-2.0
+// Helpers for BPF maps: reading whole maps, typed access, memory mapping; RAII owners of links and skeletons.
 #pragma once
 
 #include "base/error.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 BPF object of any skeleton type, for code that several tools share. Finds maps
-// and global variables by name.
+// SPDX-License-Identifier: Apache-2.0
+// BPF object of any skeleton type, for code that several tools share. Finds maps and global variables by name.
 #pragma once
 
 #include "base/bpf_map.hpp"

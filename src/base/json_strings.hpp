@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Streaming reader for the strings in an untrusted JSON text, which builds no tree
-// in memory.
+// SPDX-License-Identifier: Apache-2.0
+// Streaming reader for the strings in an untrusted JSON text, which builds no tree in memory.
 #pragma once
 
 #include <functional>

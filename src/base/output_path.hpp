@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Safe access to a file that a tool writes, possibly as root in another user's
-// folder. Only the tool's own files are written, replaced or removed.
+// SPDX-License-Identifier: Apache-2.0
+// Safe access to a file that a tool writes, possibly as root in another user's folder. Only the tool's own files are
+// written, replaced or removed.
 #pragma once
 
 #include "base/fd.hpp"

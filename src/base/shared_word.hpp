@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Atomic access to words in BPF maps that publish other data (see
-// bpf/base/machine.bpf.h).
+// SPDX-License-Identifier: Apache-2.0
+// Atomic access to words in BPF maps that publish other data (see bpf/base/machine.bpf.h).
 #pragma once
 
 namespace gpusnoop {

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Accounting of the entries that each process uses in BPF tables. The kernel side
-// counts new entries (bpf/base/share.bpf.h), and class Shares subtracts entries that the front end deletes.
+// SPDX-License-Identifier: Apache-2.0
+// Accounting of the entries that each process uses in BPF tables. The kernel side counts new entries
+// (bpf/base/share.bpf.h), and class Shares subtracts entries that the front end deletes.
 #pragma once
 
 #include "base/bpf_map.hpp"

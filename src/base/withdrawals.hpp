@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Withdrawal of warnings that no longer apply. The live screen removes withdrawn
-// warnings; lines on stderr remain.
+// SPDX-License-Identifier: Apache-2.0
+// Withdrawal of warnings that no longer apply. The live screen removes withdrawn warnings; lines on stderr remain.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Reader for AMD GPUs, which uses the sysfs files of the kernel drivers amdgpu and
-// KFD (ROCm): /sys/class/drm/cardN/device and /sys/class/kfd/kfd. ROCm's library is not used, because it reports
-// nothing more. For Linux 6.1 to 7.3.
+// SPDX-License-Identifier: Apache-2.0
+// Reader for AMD GPUs, which uses the sysfs files of the kernel drivers amdgpu and KFD (ROCm):
+// /sys/class/drm/cardN/device and /sys/class/kfd/kfd. ROCm's library is not used, because it reports nothing more. For
+// Linux 6.1 to 7.3.
 #pragma once
 
 #include "gpu/nvml.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Layouts of the structs in calls to GPU drivers: offsets of the fields that the
-// tools show. The layouts are generated from the tables in data/, whose sources data/README.md lists.
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of the structs in calls to GPU drivers: offsets of the fields that the tools show. The layouts are generated
+// from the tables in data/, whose sources data/README.md lists.
 #pragma once
 
 #include "bpf/shared/ioctl.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Hooks on calls into GPU drivers. A driver's own functions are hooked if possible,
-// because this slows nothing else down. Otherwise, system calls are hooked.
+// SPDX-License-Identifier: Apache-2.0
+// Hooks on calls into GPU drivers. A driver's own functions are hooked if possible, because this slows nothing else
+// down. Otherwise, system calls are hooked.
 #pragma once
 
 #include "attach/links.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Names for the numbers in GPU driver calls: commands, object classes, statuses and
-// Xids. The names are generated from the tables in data/, whose sources data/README.md lists.
+// SPDX-License-Identifier: Apache-2.0
+// Names for the numbers in GPU driver calls: commands, object classes, statuses and Xids. The names are generated from
+// the tables in data/, whose sources data/README.md lists.
 #pragma once
 
 #include "bpf/shared/ioctl.h"

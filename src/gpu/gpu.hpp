@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Identifiers of GPUs, and their text form.
+// SPDX-License-Identifier: Apache-2.0
+// Identifiers of GPUs, and their text form.
 #pragma once
 
 #include <compare>

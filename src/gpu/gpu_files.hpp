@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Device files of GPU drivers (/dev/nvidiaN): which ones a process has open, and
-// which ones exist.
+// SPDX-License-Identifier: Apache-2.0
+// Device files of GPU drivers (/dev/nvidiaN): which ones a process has open, and which ones exist.
 #pragma once
 
 #include "bpf/shared/ioctl.h"

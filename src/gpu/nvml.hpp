@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 NVIDIA's management library (NVML), which reports the state of devices and how
-// much memory and time processes use on them. The library is loaded at run time, if it exists. amd.hpp reads the same
-// figures for AMD GPUs from the kernel.
+// SPDX-License-Identifier: Apache-2.0
+// NVIDIA's management library (NVML), which reports the state of devices and how much memory and time processes use on
+// them. The library is loaded at run time, if it exists. amd.hpp reads the same figures for AMD GPUs from the kernel.
 #pragma once
 
 #include "base/machine.hpp"

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 NVML queries for the state of a device.
+// SPDX-License-Identifier: Apache-2.0
+// NVML queries for the state of a device.
 #pragma once
 
 #include "gpu/nvml.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Figures of devices and processes, from NVML or, for AMD, from the kernel. They
-// can be summed over several processes.
+// SPDX-License-Identifier: Apache-2.0
+// Figures of devices and processes, from NVML or, for AMD, from the kernel. They can be summed over several processes.
 #pragma once
 
 #include "base/clock.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 SM utilization per process, from the driver's samples, and device counters from
-// GPM.
+// SPDX-License-Identifier: Apache-2.0
+// SM utilization per process, from the driver's samples, and device counters from GPM.
 #pragma once
 
 #include "gpu/nvml.hpp"

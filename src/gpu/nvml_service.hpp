@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Helper process that queries NVML and AMD's drivers. Queries are made in a helper
-// because they may block forever if a GPU fails.
+// SPDX-License-Identifier: Apache-2.0
+// Helper process that queries NVML and AMD's drivers. Queries are made in a helper because they may block forever if a
+// GPU fails.
 #pragma once
 
 #include "gpu/nvml.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 GPU errors (Xids) reported by NVIDIA's driver. The process that caused an error
-// is read from the kernel log, because the hooked function has no argument for it and may run in any process.
+// SPDX-License-Identifier: Apache-2.0
+// GPU errors (Xids) reported by NVIDIA's driver. The process that caused an error is read from the kernel log, because
+// the hooked function has no argument for it and may run in any process.
 #pragma once
 
 #include "attach/links.hpp"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Lookup of the container, pod, unit or job that a cgroup belongs to. The kernel
-// side sends cgroup ids and paths at a process's first call. Names are read from the host's disk, without asking a
-// daemon.
+// SPDX-License-Identifier: Apache-2.0
+// Lookup of the container, pod, unit or job that a cgroup belongs to. The kernel side sends cgroup ids and paths at a
+// process's first call. Names are read from the host's disk, without asking a daemon.
 #pragma once
 
 #include "bpf/shared/process.h"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Search for the cgroups of containers, pods and jobs, and for the cgroups that -c
-// selects.
+// SPDX-License-Identifier: Apache-2.0
+// Search for the cgroups of containers, pods and jobs, and for the cgroups that -c selects.
 #pragma once
 
 #include "base/fd.hpp"

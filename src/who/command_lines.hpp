@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Command lines of processes. They are read in a helper process, because reading
-// another process's memory may hang.
+// SPDX-License-Identifier: Apache-2.0
+// Command lines of processes. They are read in a helper process, because reading another process's memory may hang.
 #pragma once
 
 #include "proc/mapped_file.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Table of container runtimes: their names for cgroups, and parsers for the records
-// of containers that they keep on disk.
+// SPDX-License-Identifier: Apache-2.0
+// Table of container runtimes: their names for cgroups, and parsers for the records of containers that they keep on
+// disk.
 #pragma once
 
 #include "who/containers.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Names of containers and pods, read from files that container runtimes keep on the
-// host. Neither the runtimes' sockets nor the Kubernetes API server are used.
+// SPDX-License-Identifier: Apache-2.0
+// Names of containers and pods, read from files that container runtimes keep on the host. Neither the runtimes' sockets
+// nor the Kubernetes API server are used.
 #pragma once
 
 #include "reader/message.hpp"

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Search for processes that map CUDA, for hints in messages before tracing starts.
+// SPDX-License-Identifier: Apache-2.0
+// Search for processes that map CUDA, for hints in messages before tracing starts.
 #pragma once
 
 #include <span>

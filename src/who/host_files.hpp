@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Reader of small files of the host. The host's root may be mounted elsewhere, as
-// in a container started with -v /:/host.
+// SPDX-License-Identifier: Apache-2.0
+// Reader of small files of the host. The host's root may be mounted elsewhere, as in a container started with -v
+// /:/host.
 #pragma once
 
 #include "base/fd.hpp"

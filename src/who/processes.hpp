@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Names, owners and threads of process images. Data of an exited process is kept
-// until forget() is called.
+// SPDX-License-Identifier: Apache-2.0
+// Names, owners and threads of process images. Data of an exited process is kept until forget() is called.
 #pragma once
 
 #include "proc/mapped_file.hpp"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Processes that the options select: by pid (-p) or thread (-t), in a cgroup (-c),
-// by name (-n), a program that the tool starts and its descendants, or all processes.
+// SPDX-License-Identifier: Apache-2.0
+// Processes that the options select: by pid (-p) or thread (-t), in a cgroup (-c), by name (-n), a program that the
+// tool starts and its descendants, or all processes.
 #pragma once
 
 #include "base/fd.hpp"
