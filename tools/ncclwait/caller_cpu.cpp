@@ -30,7 +30,7 @@ void CallerCpu::read(std::span<const Caller> callers, uint64_t now_ns)
         track(caller, now_ns);
     for (auto& [caller, known] : callers_) {
         const auto share = known.exited ? std::nullopt : share_of(caller);
-        // If the count of time slices has dropped, the thread has exited and another one has its id.
+        // If the number of time slices has dropped, the thread has exited, and a new thread has the same id.
         known.exited = !share || share->turns < known.last.share.turns;
         if (!known.exited)
             known.last = {*share, now_ns};

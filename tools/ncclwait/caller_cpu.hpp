@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU and run-queue time of the threads that make NCCL calls, read from schedstat. Needs no probe.
+// CPU and run-queue time of threads that make NCCL calls. It is read from schedstat, so no probe is needed.
 #pragma once
 
 #include "proc/mapped_file.hpp"
@@ -13,22 +13,22 @@
 
 namespace gpusnoop {
 
-using Caller = std::pair<ImageId, uint32_t>; // a thread of a process
+using Caller = std::pair<ImageId, uint32_t>; // process and thread id
 
 class CallerCpu {
 public:
     struct Share {
-        uint64_t covered_ns = 0; // from the last report, or the thread's first reading if that is later
+        uint64_t covered_ns = 0; // time since the last report, or since the thread's first reading if that is later
         uint64_t used_ns = 0;
-        uint64_t waited_ns = 0; // runnable, but without a CPU
+        uint64_t waited_ns = 0; // time for which the thread was runnable but had no CPU
     };
 
-    // To be called once a second, and before a report, with the threads that have made calls since the last report. A
+    // Call this once a second, and before each report, with the threads that have made calls since the last report. A
     // thread that exits keeps its last values.
     void read(std::span<const Caller> callers, uint64_t now_ns);
     // nullopt if the thread has not been read twice.
     std::optional<Share> of(const Caller& caller) const;
-    // To be called after a report. Forgets threads that have exited.
+    // Call this after each report. Forgets threads that have exited.
     void begin_interval();
 
 private:
@@ -45,19 +45,19 @@ private:
     std::map<Caller, Known> callers_;
 };
 
-// Decides when to scan the processes of a silent communicator. Most silent communicators are merely idle, and scans
-// need waits to be traced, which costs time. So each is scanned for a few seconds, and again after pauses that double
-// until something changes.
+// Decides when to scan the processes of a silent communicator (one without new calls). Most silent communicators are
+// merely idle, and a scan is expensive because waits must be traced for it. So a silent communicator is scanned for a
+// few seconds, then again after pauses that double each time.
 class IdleScans {
 public:
     static constexpr unsigned scans_in_a_row =
         4; // the first result arrives by the second scan, and two results must agree
     static constexpr uint64_t first_pause_ns = 1'000'000'000, longest_pause_ns = 16'000'000'000;
 
-    // To be called once a second for each silent communicator. since_ns: the start of its silence. waits: true if one
-    // of its threads is known to wait for the GPU.
+    // Call this once a second for each silent communicator. since_ns: time when it became silent. waits: true if one of
+    // its threads is known to wait for the GPU.
     bool is_due(uint64_t communicator, uint64_t since_ns, bool waits, uint64_t now_ns);
-    // Forgets communicators that is_due() was not called for in this round: they are no longer silent.
+    // Forgets communicators for which is_due() was not called in this round, because they are no longer silent.
     void end_round();
 
 private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of single collectives (-e). A line is complete when each rank's activity until its next collective is known.
+// Lines about single collectives (-e). A line is complete when the activity of each rank is known up to the rank's next
+// collective.
 #include "tools/ncclwait/collectives.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr size_t max_pending_lines = 4096; // per communicator
 constexpr uint64_t max_wait_ns =
-    2'000'000'000; // from a rank's wait for the GPU to its next call; after that, its arrival is complete
+    2'000'000'000; // if a rank makes no call for this long after its wait for the GPU, its arrival is complete
 
 } // namespace
 
@@ -27,7 +28,7 @@ void Collectives::add_line(const std::vector<Rank*>& ranks, bool joined)
     communicators_.at(ranks.front()->communicator).lines.push_back(std::move(line));
 }
 
-// A failed call is reported at once: there is no later activity to wait for.
+// Adds a line for a failed call. It is complete at once, because later activity does not matter.
 void Collectives::add_failure(const Rank& rank, const Arrival& arrival, int result)
 {
     if (!detail_.lines || !detail_.failed)
@@ -56,7 +57,7 @@ void Collectives::add_wait(Communicator& communicator, Rank& rank, const waited_
             }
 }
 
-// True if no later event can change the line, which must be the first pending line of its communicator.
+// True if no later event can change the line. It must be the first pending line of its communicator.
 bool Collectives::is_followed(const Communicator& communicator, const Line& line, uint64_t now_ns)
 {
     const auto follows = [&](const RankArrival& arrival) {

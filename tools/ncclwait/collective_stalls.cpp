@@ -9,12 +9,12 @@ namespace gpusnoop {
 namespace {
 
 constexpr size_t mismatches_max = 256;
-// Mismatches of aligned ranks count only after this many matches in a row: until then, the alignment may be wrong.
+// If ranks are aligned, mismatches count only after this many matches in a row. Before, the alignment may be wrong.
 constexpr uint64_t min_matches = 64;
 
 } // namespace
 
-// number: of the collective, counted from 0.
+// number: sequence number of the collective, starting at 0.
 Collectives::Ref Collectives::ref_of(const Rank& rank, int64_t number) const
 {
     const Communicator& communicator = communicators_.at(rank.communicator);
@@ -45,7 +45,7 @@ Collectives::RankArrival Collectives::arrival_at(const Rank& rank, const Arrival
             .stack = arrival.stack};
 }
 
-// arrival: the rank's arrival at the stalled collective; null if it has not entered it.
+// arrival: the rank's arrival at the stalled collective; null if the rank has not entered it.
 Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival) const
 {
     Member member;
@@ -71,8 +71,8 @@ Collectives::Member Collectives::member(const Rank& rank, const Arrival* arrival
     return member;
 }
 
-// Compares the arrivals at the front of all queues, which belong to the same collective. After a mismatch, further ones
-// are not reported until the ranks match again.
+// Compares the arrivals at the fronts of all queues, which belong to the same collective. After a mismatch, no more
+// mismatches are reported until the ranks match again.
 void Collectives::compare_front(Communicator& communicator)
 {
     const std::vector<Rank*>& ranks = communicator.ranks;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<uint8_t, 12> type_bytes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1}; // enum ncclDataType_t
 
-// Operations whose count argument is the share of one rank. Their calls move the shares of all ranks.
+// Operations whose count argument is the number of elements per rank. Such a call moves that many for every rank.
 constexpr std::string_view counted_by_share[] = {"AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"};
 
 } // namespace

@@ -82,7 +82,7 @@ uint64_t ago(uint64_t ns, uint64_t now_ns)
     return now_ns - std::min(now_ns, ns);
 }
 
-// "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all are seen.
+// "; 3 of its 8 ranks are not seen on this machine, ..."; empty if all its ranks are seen.
 std::string unseen_ranks_text(const Collectives::Ref& ref)
 {
     return ref.here < ref.ranks
@@ -128,10 +128,10 @@ void CollectiveVerdicts::waited(const waited_record& wait)
 
 std::vector<CollectiveVerdict> CollectiveVerdicts::check(Collectives& collectives, uint64_t now_ns)
 {
-    // Scans begin at half of the limit, so that their results are available when it is reached.
+    // Scans begin when half of the limit has passed, so that their results are available in time.
     std::vector<Stall> stalls = collectives.stalls(now_ns - std::min(now_ns, limit_ns_ / 2));
     std::set<pid_t> processes;
-    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // of the previous check
+    std::map<uint32_t, uint64_t> silent = std::exchange(silent_, {}); // as the previous check left it
     for (const Stall& stall : stalls)
         if (stall.kind == Stall::Kind::silent)
             watch_silent(stall, now_ns, silent);
@@ -182,8 +182,8 @@ void CollectiveVerdicts::watch_silent(const Stall& stall, uint64_t now_ns, std::
         silent_[member.image.pid] = before.try_emplace(member.image.pid, now_ns).first->second;
 }
 
-// A communicator is stuck if a thread of one of its ranks was in the same wait in two scans, and none of that process's
-// waits has returned since it was first watched. Otherwise its processes are merely idle or stopped.
+// A communicator is stuck if two scans found a thread of one rank in the same wait, and no wait of that process has
+// returned since the process was first watched. If not, its processes are merely idle or stopped.
 bool CollectiveVerdicts::is_stuck(const Stall& stall, uint64_t now_ns) const
 {
     return std::ranges::any_of(stall.members, [&](const Member& member) {
@@ -205,7 +205,8 @@ bool CollectiveVerdicts::is_activity_known(const Stall& stall) const
     });
 }
 
-// The current call of the thread that calls collectives, or else of another thread that waits or is in an NCCL call.
+// Returns the current call of the thread that calls collectives. If that thread is in none, returns the current call of
+// another thread that waits for the GPU or is in an NCCL call.
 const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) const
 {
     const auto& places = places_.of(static_cast<pid_t>(member.image.pid));
@@ -215,7 +216,7 @@ const ThreadPlaces::Place* CollectiveVerdicts::place_of(const Member& member) co
     return places.empty() ? nullptr : &places.begin()->second;
 }
 
-// Why the thread that called the collective is stopped or frozen; empty if it is neither.
+// Explains why the thread that called the collective is stopped or frozen; empty if it is neither.
 std::string CollectiveVerdicts::suspension_of(const Member& member) const
 {
     const uint32_t pid = member.image.pid;
@@ -300,9 +301,9 @@ CollectiveVerdict CollectiveVerdicts::stuck(Stall stall, uint64_t now_ns) const
 
 namespace {
 
-constexpr int64_t shift_max = 128; // calls that one rank may be ahead of another when tracing begins
+constexpr int64_t shift_max = 128; // one rank may be at most this many calls ahead of another when tracing begins
 constexpr int64_t waits_to_align = 4;
-// Shares of calls. Even the right shift has impossible pairs, because some waits are for other streams.
+// Both limits are shares of calls. Even the right shift has impossible pairs, because some waits are for other streams.
 constexpr double min_margin = 0.2, max_impossible = 0.5;
 
 } // namespace
@@ -312,7 +313,7 @@ std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<con
     const auto n = static_cast<int64_t>(one.size()), m = static_cast<int64_t>(other.size());
     const int64_t enough = (std::min(n, m) + 1) / 2;
     struct Fit {
-        double unlike, impossible; // shares
+        double unlike, impossible; // shares of calls
         int64_t shift;
         auto operator<=>(const Fit&) const = default;
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts on communicators that make no progress: ranks are missing, their calls do not match, or all ranks are stuck.
+// Verdicts on communicators that make no progress: their ranks are missing, make different calls, or are all stuck.
 #pragma once
 
 #include "tools/ncclwait/caller_cpu.hpp"
@@ -22,41 +22,42 @@ namespace gpusnoop {
 // "rank 5", "ranks 0-3,7"
 std::string ranks_in_words(std::span<const unsigned> ranks);
 
-// "AllReduce of 4 MiB (collective 61)", without the parts that are not known.
+// "AllReduce of 4 MiB (collective 61)". Leaves out the size or the number if it is not known.
 std::string collective_in_words(const Collectives::Ref& ref, const Collectives::RankArrival& arrival);
 
-// "AllReduce of 1000 float32, sum": everything that must be the same in all ranks.
+// "AllReduce of 1000 float32, sum". Contains all arguments that must be the same in all ranks.
 std::string arguments_in_words(const Collectives::RankArrival& arrival);
 
 // "12.3 s"
 std::string seconds_in_words(uint64_t ns);
 
 struct CollectiveVerdict {
-    struct Activity { // of one rank
+    struct Activity { // activity of one rank
         std::string text{};
         ImageId image{};
-        std::vector<uint64_t> callers{}; // return addresses at its current call, innermost first
+        std::vector<uint64_t> callers{}; // return addresses of the rank's current call, innermost first
     };
     std::string_view kind; // "missing", "mismatch", "stuck", or "ras"
     Collectives::Stall stall;
     uint64_t time_ns = 0;        // CLOCK_MONOTONIC
-    std::vector<unsigned> ranks; // ranks that are missing, differ from most others, or are behind (RAS)
+    std::vector<unsigned> ranks; // ranks that are missing, differ from most ranks, or are behind (RAS)
     std::string text;
     std::vector<Activity> activities{};
 };
 
 class CollectiveVerdicts {
 public:
-    // limit_ns: minimum duration of a stall.
+    // limit_ns: shorter stalls are not reported.
     CollectiveVerdicts(std::span<const Probe> probes, uint64_t limit_ns, const std::string& host_root)
         : limit_ns_(limit_ns), places_(probes), suspensions_(host_root)
     {}
 
-    // To be called once a second, after Collectives::join(). Returns verdicts that are new or have changed.
+    // Call this once a second, after Collectives::join(). Returns verdicts that are new or have changed.
     std::vector<CollectiveVerdict> check(Collectives& collectives, uint64_t now_ns);
-    // A wait for the GPU has returned, so its process makes progress.
+    // Call this when a wait for the GPU has returned, which means that the process makes progress.
     void waited(const waited_record& wait);
-    // True while a silent communicator is watched. It is stuck only if no wait returns, so waits must be traced.
+    // True while a silent communicator is watched. Waits must then be traced, because a communicator is stuck only if
+    // none of its waits returns.
     bool needs_waits() const { return !silent_.empty(); }
 
 private:
@@ -81,19 +82,19 @@ private:
     Suspensions suspensions_;
     IdleScans idle_scans_;
     std::map<uint64_t, Reported> reported_;  // by communicator
-    std::map<uint32_t, uint64_t> silent_;    // time when watching a process began, by process id
-    std::map<uint32_t, uint64_t> waited_ns_; // last return of a wait, by process id (of silent_)
+    std::map<uint32_t, uint64_t> silent_;    // by process id: time since when a process is watched
+    std::map<uint32_t, uint64_t> waited_ns_; // by process id in silent_: time when a wait last returned
 };
 
 // Alignment of ranks that made calls before tracing began.
 
-// One call of a rank. done_ns: time when a wait for the call returned, or `never` if no such wait is known. signature:
-// size and operation.
+// One rank's call of a collective. done_ns: time when a wait for the call returned, or `never` if no such wait is
+// known. signature: combines size and operation.
 struct Pattern {
     uint64_t ns, done_ns, signature;
     static constexpr uint64_t never = UINT64_MAX;
 };
-// The index in `other` of the call that matches the first call of `one`; nullopt if there is no clear best match.
+// Returns the index in `other` of the call that matches the first call in `one`; nullopt if no match is clearly best.
 std::optional<int64_t> shift_between(std::span<const Pattern> one, std::span<const Pattern> other);
 
 } // namespace gpusnoop

@@ -12,13 +12,13 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t arrivals_max = 1 << 16;     // queued per rank
-constexpr size_t all_arrivals_max = 1 << 21; // queued in all ranks
+constexpr size_t arrivals_max = 1 << 16;     // limit of queued arrivals per rank
+constexpr size_t all_arrivals_max = 1 << 21; // limit of queued arrivals in all ranks together
 constexpr size_t group_calls_max = 1 << 12;
-constexpr size_t max_rank_callers = 64;                // threads of a rank
-constexpr size_t pattern_calls = 512;                  // compared to align ranks
-constexpr size_t calls_to_align = 16;                  // wait for this many, but only for two rounds
-constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first call of a rank that is older than the run
+constexpr size_t max_rank_callers = 64;                // limit of threads per rank
+constexpr size_t pattern_calls = 512;                  // number of calls compared to align ranks
+constexpr size_t calls_to_align = 16;                  // wait for this many calls, but for two rounds at most
+constexpr int64_t unknown_position = int64_t{1} << 40; // number of the first call of a rank created before the run
 
 } // namespace
 
@@ -72,8 +72,8 @@ void Collectives::learn(const comm_record& record)
     communicator.rounds = 0;
 }
 
-// Finds or adds the communicator of a rank. Two jobs may have the same hash: a communicator that already has a rank of
-// this number belongs to another job.
+// Finds or adds the communicator of a rank. Communicators of two jobs may have the same hash. If a communicator already
+// has a rank with this number, it belongs to another job.
 Collectives::Communicator& Collectives::communicator_of(Rank& rank)
 {
     for (auto& [number, one] : communicators_) {
@@ -91,7 +91,7 @@ Collectives::Communicator& Collectives::communicator_of(Rank& rank)
     return added;
 }
 
-// If the record of a call was lost, the numbers of later calls are not known.
+// Detects that the record of a call was lost. The sequence numbers of later calls are then not known.
 void Collectives::check_sequence(const collective_call& call)
 {
     Rank* const rank = find_rank(call.comm);
@@ -146,12 +146,12 @@ void Collectives::add(const collective_call& call)
     }
 }
 
-// When the outermost group ends, all of its calls are enqueued, or all of them fail.
+// Counts the group's calls when the outermost group ends. Either all of them are enqueued, or all of them fail.
 void Collectives::group_ends(const collective_call& end, bool dropped)
 {
     const auto found = groups_.find(end.tid);
     if (found != groups_.end() && --found->second.depth > 0)
-        return;                         // end of a nested group
+        return;                         // this was the end of a nested group
     std::vector<collective_call> calls; // empty if the group began before tracing
     if (found != groups_.end()) {
         calls = std::move(found->second.calls);
@@ -196,7 +196,7 @@ void Collectives::count(const collective_call& call, uint64_t more_ns, int resul
 {
     Rank* const rank = find_rank(call.comm);
     if (!rank)
-        return; // the record of its creation was lost; losses are reported elsewhere
+        return; // the record of the rank's creation was lost, which is reported elsewhere
     Arrival arrival = arrival_of(*rank, call);
     if (rank->callers.size() < max_rank_callers)
         rank->callers.insert(call.tid);
@@ -230,7 +230,7 @@ void Collectives::count_arrival(Rank& rank, const Arrival& arrival)
     rank.queue.push_back(arrival);
 }
 
-// Empties the queue without joining its calls. alone: there is no other rank to join with, so they do not count as
+// Empties the queue without joining its calls. alone: there is no other rank to join with, so the calls do not count as
 // unjoined.
 void Collectives::leave_unjoined(Rank& rank, bool alone)
 {
@@ -259,8 +259,8 @@ void Collectives::forget(const ImageId& image)
     std::erase_if(groups_, [&](const auto& group) { return group.second.pid == image.pid; });
 }
 
-// Bounds the queues of all ranks together: a process may create any number of communicators, and call only one rank of
-// each.
+// Limits the total size of all queues, because a process may create any number of communicators, and make calls in only
+// one rank of each.
 void Collectives::limit_memory()
 {
     size_t waiting = 0;
@@ -286,7 +286,7 @@ void Collectives::join(Communicator& communicator, bool last)
     const std::vector<Rank*>& ranks = communicator.ranks;
     if (ranks.empty())
         return;
-    // The records of further ranks may still arrive.
+    // Wait, because records about more ranks may still arrive.
     const bool all = ranks.size() == static_cast<size_t>(ranks.front()->identity.ranks);
     if (!all && !communicator.rounds && !last)
         return;
@@ -326,7 +326,7 @@ void Collectives::join_front(Communicator& communicator)
     const std::vector<Rank*>& ranks = communicator.ranks;
     compare_front(communicator);
     add_line(ranks, true);
-    uint64_t first = UINT64_MAX, before = 0, late = 0; // times of the first, last but one, and last arrival
+    uint64_t first = UINT64_MAX, before = 0, late = 0; // times of the first, second-last and last arrival
     Rank* last = nullptr;
     for (Rank* rank : ranks) {
         const uint64_t ns = rank->queue.front().ns;
@@ -354,7 +354,7 @@ void Collectives::join_front(Communicator& communicator)
     }
 }
 
-// Returns false if too little is known about a rank.
+// Aligns the ranks. Returns false if too little is known about a rank.
 bool Collectives::align(Communicator& communicator, bool last)
 {
     const auto needs_alignment = [](const Rank* rank) { return !rank->in_step; };
@@ -373,7 +373,7 @@ bool Collectives::align(Communicator& communicator, bool last)
         }
         return calls;
     };
-    // Align with a rank that is in step already, if there is one.
+    // If a rank is already in step, align the others with it.
     const auto steady = std::ranges::find(communicator.ranks, true, &Rank::in_step);
     Rank& model = steady == communicator.ranks.end() ? *communicator.ranks.front() : **steady;
     const std::vector<Pattern> of_model = pattern(model);
@@ -394,8 +394,8 @@ bool Collectives::align(Communicator& communicator, bool last)
     return true;
 }
 
-// Keeps a bounded number of calls, because later ones may allow an alignment. Always returns false, as the result of
-// align().
+// Keeps a limited number of calls for a later attempt, because more calls may allow an alignment. Always returns false,
+// as the result of align().
 bool Collectives::retry_later(Communicator& communicator)
 {
     if (std::ranges::any_of(communicator.ranks, [](const Rank* rank) { return rank->queue.size() > pattern_calls; }))
@@ -427,7 +427,7 @@ void Collectives::waited(const waited_record& wait)
     }
 }
 
-// Removes ranks that have left, unless others wait for them in a collective.
+// Removes ranks that have left, unless other ranks wait for them in a collective.
 void Collectives::remove_left(Communicator& communicator)
 {
     const auto ended = [](const Rank* rank) { return rank->left && rank->queue.empty(); };
@@ -476,7 +476,7 @@ std::vector<Collectives::Part> Collectives::drain()
         }
         rank->sums.clear();
     }
-    // A rank that has left stays in its communicator while calls of the communicator are not joined yet.
+    // A rank that has left stays in its communicator until all calls of the communicator are joined.
     std::erase_if(ranks_, [&](const auto& item) {
         const Rank& rank = *item.second;
         const auto found = communicators_.find(rank.communicator);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins the NCCL calls of all ranks on this machine, to find which rank entered each collective last, and how late.
 //
-// All ranks of a communicator issue the same collectives in the same order, so the n-th call of one rank belongs to the
-// n-th calls of the others. Each rank has a queue of arrivals; when no queue is empty, their fronts are one collective.
-// A rank whose creation was traced starts with call 0. An older one starts at an unknown position and is aligned with
-// another rank, such that their operations and sizes match and no wait for a call returned before the other rank
-// entered that call. Timestamps cannot align ranks: a slow rank's call n may be closer in time to the others' call n+1.
+// All ranks of a communicator issue the same collectives in the same order, so the n-th calls of all ranks form one
+// collective. Each rank has a queue of arrivals. When no queue is empty, the fronts of all queues form one collective.
+// A rank whose creation was traced starts with call 0. An older rank starts at an unknown position. It is aligned with
+// another rank, such that operations and sizes match, and no wait for a call returned before the other rank entered
+// that call. Timestamps cannot align ranks: a slow rank's call n may be closer in time to the others' call n+1.
 #pragma once
 
 #include "attach/probes.hpp"
@@ -30,8 +30,8 @@
 
 namespace gpusnoop {
 
-// The kernel side's table of calls in flight. The kernel side removes an entry when its call returns; forget() removes
-// those of processes that were killed during a call.
+// The kernel side's table of calls in flight. The kernel side removes an entry when the call returns. If the process
+// was killed during the call, forget() removes the entry.
 class FrontCalls {
 public:
     explicit FrontCalls(int fd) : calls_(fd, FRONT_CALLS) {}
@@ -53,12 +53,12 @@ private:
     SharedArray<front_call> calls_;
 };
 
-// How the calls of a communicator's ranks are joined.
+// How the calls of a communicator's ranks are joined into collectives.
 enum class Joined : uint8_t {
-    alone,   // there is only one rank here
+    alone,   // there is only one rank on this machine
     not_yet, // too few calls have been seen
-    exactly, // by number
-    aligned, // by operations, sizes and waits
+    exactly, // by sequence number
+    aligned, // by matching operations, sizes and waits
 };
 
 class Collectives {
@@ -66,33 +66,33 @@ public:
     struct Detail {
         bool per_thread = false, per_size = false, per_stream = false;
         bool lines = false;   // collect lines (-e)
-        bool failed = false;  // only failed calls have lines, and sums are grouped by result
+        bool failed = false;  // lines only for failed calls, and sums grouped by result
         uint64_t unit_ns = 1; // unit of histograms of times
     };
     explicit Collectives(std::span<const Probe> probes, const Detail& detail) : probes_(probes), detail_(detail) {}
 
-    struct Part {                  // sums of one rank and operation since the last drain(), subdivided as in Detail
-        uint64_t communicator = 0; // internal number
+    struct Part {                  // sums since the last drain() by rank, operation, and the dimensions in Detail
+        uint64_t communicator = 0; // our own id
         std::optional<uint64_t> hash{};
         ImageId image{};
         uint32_t tid = 0;
-        unsigned rank = 0, ranks = 0, device = 0; // valid if there is a hash
+        unsigned rank = 0, ranks = 0, device = 0; // valid only if `hash` is set
         unsigned here = 0;                        // number of ranks on this machine
         Joined joined = Joined::alone;
         std::string_view operation;
-        std::optional<uint64_t> size;   // with per_size: bytes of a call, from this power of two to just under the next
-        std::optional<uint64_t> stream; // with per_stream, for calls that take one
+        std::optional<uint64_t> size;   // with per_size: lower limit of bytes per call, a power of two
+        std::optional<uint64_t> stream; // with per_stream: stream of the calls, if they take one
         int result = 0;                 // with Detail::failed: result of the failed calls
-        std::set<uint32_t> callers;     // threads that called any operation of the rank
+        std::set<uint32_t> callers;     // threads that made calls for this rank, of any operation
         CollectiveSums sums;
     };
 
-    // Identifies a collective, and states how much of its communicator is seen.
+    // Identifies a collective, and tells how many of its communicator's ranks are seen.
     struct Ref {
         uint64_t communicator = 0, hash = 0;
         unsigned ranks = 0, here = 0;
         Joined joined = Joined::alone;
-        std::optional<uint64_t> number{}; // of the collective, from 1 on; nullopt if it was not counted from 1
+        std::optional<uint64_t> number{}; // sequence number in the communicator, starting at 1; nullopt if unknown
     };
     // The arrival of a rank at a collective.
     struct RankArrival {
@@ -105,62 +105,64 @@ public:
         uint64_t elements = 0;
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
-        uint64_t wait_ns = 0; // the process's longest wait for the GPU before its next collective; 0: none
-        int32_t stack = -1;   // id of the caller's stack; negative: none
+        uint64_t wait_ns = 0; // longest wait for the GPU between this collective and the process's next; 0: none
+        int32_t stack = -1;   // id of the call stack; negative: none
     };
-    // The arrivals of all ranks at one collective, in the order of ranks; or a single arrival that cannot be joined.
+    // The arrivals of all ranks at one collective, in the order of ranks. An arrival that cannot be joined has its own
+    // line.
     struct Line {
         Ref ref;
         bool joined = false;
         std::vector<RankArrival> ranks;
-        int result = 0; // of a failed call, which need not be a collective
+        int result = 0; // result of a failed call, which need not be a collective call
     };
-    // A rank of a stalled communicator: its arrival at the stalled collective, or else at its last one.
+    // A rank of a stalled communicator, with its arrival at the stalled collective. If it has not entered that, the
+    // arrival is at the last collective that it entered.
     struct Member : RankArrival {
-        bool has_entered = false;            // it has entered the stalled collective
-        bool called = false;                 // it has entered some collective since tracing began
-        bool exited = false;                 // its process has exited
-        bool destroyed = false;              // it has destroyed the communicator
-        std::optional<uint64_t> elsewhere{}; // hash of another communicator that its process has used since
+        bool has_entered = false;            // the rank has entered the stalled collective
+        bool called = false;                 // the rank has entered a collective since tracing began
+        bool exited = false;                 // the process has exited
+        bool destroyed = false;              // the rank has destroyed the communicator
+        std::optional<uint64_t> elsewhere{}; // hash of another communicator that the process has used since then
         std::string_view operation_elsewhere{};
     };
-    // A communicator that makes no progress, or whose ranks do not match.
+    // A communicator that makes no progress, or whose ranks make different calls.
     struct Stall {
         enum class Kind : uint8_t {
             missing,  // some ranks have not entered a collective that others have entered
-            mismatch, // all ranks have entered the collective, but with different calls
-            silent,   // all ranks have entered the collective, and none has entered another since
+            mismatch, // all ranks have entered the collective, but their calls differ
+            silent,   // all ranks have entered the collective, and none has entered the next one
         };
         Kind kind = Kind::silent;
         Ref ref;
-        uint64_t since_ns = 0; // time of the first arrival; for silent communicators, of the last one
+        uint64_t since_ns = 0; // time of the first arrival; for silent communicators, of the last arrival
         std::vector<Member> members;
     };
 
     void learn(const comm_record& record);
     void add(const collective_call& call);
     void waited(const waited_record& wait);
-    // The process of the kernel side's communicator with this number.
+    // Returns the process that uses a communicator, given the kernel side's number of the communicator.
     std::optional<ImageId> image_of(uint32_t comm) const;
     // True if some ranks must be aligned, which requires tracing waits.
     bool needs_alignment() const;
-    // Threads that have made calls since the last drain(), for all ranks.
+    // Threads that have made calls since the last drain(), for any rank.
     std::vector<Caller> callers() const;
-    // To be called when a process has exited.
+    // Call this when a process has exited.
     void forget(const ImageId& image);
-    // Joins the calls received so far. last: no more will follow.
+    // Joins the calls received so far. last: no more calls will follow.
     void join(bool last = false);
     std::vector<Part> drain();
-    // Communicators that have made no progress since `before_ns`, as of the last join(), and mismatches found since the
-    // last call of stalls().
+    // Returns the communicators that had made no progress since `before_ns` at the last join(), and the mismatches
+    // found since the last call of stalls().
     std::vector<Stall> stalls(uint64_t before_ns);
-    // Removes and returns the complete lines. last: also incomplete ones.
+    // Removes and returns complete lines. last: also incomplete lines.
     std::vector<Line> drain_lines(uint64_t now_ns, bool last = false);
 
 private:
-    struct SumKey { // grouping of a rank's sums
+    struct SumKey { // key by which a rank's sums are grouped
         uint16_t operation = 0;
-        uint8_t octave = 0; // bit width of the size, plus 1; 0: not grouped by size, or not known
+        uint8_t octave = 0; // bit width of the size, plus 1; 0 if unknown, or if not grouped by size
         uint32_t tid = 0;
         std::optional<uint64_t> stream{};
         int result = 0;
@@ -175,7 +177,7 @@ private:
         uint32_t root = 0;
         uint8_t type = 0, reduction = 0;
         bool sized = true;
-        uint64_t done_ns = UINT64_MAX; // return of a wait for this collective: all ranks had entered it by then
+        uint64_t done_ns = UINT64_MAX; // when a wait for this collective returned; all ranks had entered it by then
         uint64_t wait_ns = 0;          // as in RankArrival
         int32_t stack = -1;            // as in RankArrival
 
@@ -190,11 +192,11 @@ private:
         ImageId image{};
         comm_identity identity{};
         uint64_t communicator = 0;     // 0: not known
-        bool made = false;             // its creation was traced
-        bool in_step = false;          // `next` is comparable with other ranks' `next`
-        bool left = false;             // it has been destroyed, or its process has exited
-        bool destroyed = false;        // its process has destroyed it
-        uint32_t sequence = 0;         // sequence number of its last call
+        bool made = false;             // the creation of the rank was traced
+        bool in_step = false;          // `next` counts from the same collective as in other ranks
+        bool left = false;             // the rank has been destroyed, or its process has exited
+        bool destroyed = false;        // the process has destroyed the rank
+        uint32_t sequence = 0;         // sequence number of the last call
         int64_t next = 0;              // number of the call at the front of the queue
         std::optional<Arrival> latest; // last counted arrival, which may have left the queue
         std::deque<Arrival> queue;
@@ -210,9 +212,9 @@ private:
         Joined joined = Joined::alone;
         uint64_t matches_in_a_row = 0; // consecutive collectives with equal calls
         bool differs = false;          // the last collective did not match
-        std::deque<Line> lines;        // pending
+        std::deque<Line> lines;        // lines that are not complete yet
     };
-    struct Group { // open group of a thread
+    struct Group { // a group that a thread has started and not ended
         uint32_t pid = 0;
         unsigned depth = 0;
         std::vector<collective_call> calls;
@@ -253,7 +255,7 @@ private:
     std::map<uint64_t, Communicator> communicators_;
     uint64_t communicators_seen_ = 0;
     std::unordered_map<uint32_t, Group> groups_; // by thread
-    std::vector<Stall> mismatches_;              // since the last stalls()
+    std::vector<Stall> mismatches_;              // mismatches found since the last stalls()
     std::vector<Line> loose_lines_;              // lines of removed communicators, and of failed calls
 };
 

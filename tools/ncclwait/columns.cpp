@@ -12,7 +12,7 @@ using K = CollectiveKey;
 using G = CollectiveGroup;
 using C = Context;
 
-// Empty if n is 0.
+// Mean of n values; an empty cell if n is 0.
 Cell mean(uint64_t sum, uint64_t n)
 {
     return n ? Cell(sum / n) : Cell();
@@ -23,7 +23,7 @@ Cell percentile(const Histogram& histogram, double share)
     return histogram.total() ? Cell(histogram.percentile(share)) : Cell();
 }
 
-// A sum of the row's calls.
+// A cell with one of the row's sums.
 template<uint64_t CollectiveSums::*member>
 Cell sum(const K&, const G& g, const C&)
 {
@@ -36,21 +36,21 @@ Cell as_joined(const G& g, const Cell& cell)
     return g.joined.contains(Joined::aligned) ? estimate_of(cell) : cell;
 }
 
-// The rank that arrived last most often; null if there is none, or the row has several communicators.
+// The rank that arrived last most often; null if no rank was last, or if the row has several communicators.
 const std::pair<const unsigned, G::Late>* straggler(const G& g)
 {
     const auto top = std::ranges::max_element(g.late, {}, [](const auto& rank) { return rank.second.calls; });
     return top == g.late.end() || !top->second.calls || g.communicators.size() > 1 ? nullptr : &*top;
 }
 
-// False for a row of several communicators with all their ranks: there, one of the row's ranks is always the last.
+// False for a row with all ranks of several communicators, because one of these ranks is always the last.
 bool has_last_calls(const G& g, const C& c)
 {
     return c.of_ranks() || g.communicators.size() == 1;
 }
 
-// Calls in which a rank arrived last. A row of a communicator counts those of its straggler; a row of ranks, those of
-// all its ranks.
+// Calls in which a rank arrived last. A row about a communicator counts the calls in which its straggler was last; a
+// row about ranks counts the calls in which any of them was last.
 G::Late last_calls(const G& g, const C& c)
 {
     if (c.of_ranks() || g.communicators.size() > 1)
@@ -59,7 +59,8 @@ G::Late last_calls(const G& g, const C& c)
     return late ? late->second : G::Late();
 }
 
-// Counts a collective once in a row of a communicator, and once per rank in a row of ranks.
+// Number of joined calls. A row about a communicator counts each collective once; a row about ranks counts it once per
+// rank.
 uint64_t joined_calls(const G& g, const C& c)
 {
     return c.of_ranks() ? g.sums.joined : g.sums.last;
@@ -70,7 +71,7 @@ Cell if_joined(const G& g, uint64_t value)
     return g.sums.joined ? Cell(value) : Cell();
 }
 
-// Sum over the calling threads; nullopt if not known for any of them.
+// CPU time of all calling threads; nullopt if it is not known for any of them.
 std::optional<CallerCpu::Share> cpu_of(const G& g, const C& c)
 {
     std::optional<CallerCpu::Share> sum;
@@ -104,7 +105,7 @@ Shown of_one_rank(const C& c)
     return c.settings.rank ? unless_failed<C, where>(c) : Shown::no;
 }
 
-// Columns over all ranks of a communicator. In text, they are shown only if no row has only some of the ranks.
+// Shows columns that need all ranks of a communicator. In text, they are hidden if a row may have only some ranks.
 Shown of_all_ranks(const C& c)
 {
     return unless_failed<C>(c) == Shown::no ? Shown::no : c.of_ranks() ? Shown::json : Shown::both;
@@ -180,7 +181,7 @@ constexpr F fields[] = {
     {{"SIZE50", "size_p50_bytes", Unit::bytes, 6},
      [](const C& c) {
          return c.settings.rank ? unless_failed<C, Shown::json>(c) : unless_failed<C>(c);
-     }, // equal for all ranks
+     }, // in rows of ranks only in JSON, because all ranks have the same sizes
      [](const K&, const G& g, const C&) { return percentile(g.sums.sizes, 0.5); },
      "Median size of a call. In rows of ranks only with `--columns`, because all ranks have the same."},
     {{"ENQ(us)", "", Unit::ns_as_us, 7},

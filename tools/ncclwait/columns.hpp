@@ -28,12 +28,12 @@ struct Settings {
     bool stream = false;
     std::optional<std::string> by;
     std::string sort = "wait_ns"; // JSON key or header of a column
-    bool events = false;          // a line per collective
-    bool failed = false;          // only calls that failed
-    std::string measure;          // name of the measure of histograms; empty: no histograms
+    bool events = false;          // print a line per collective
+    bool failed = false;          // show only calls that failed
+    std::string measure;          // measure that histograms show; empty: no histograms
     Measure histogram_of = Measure::none;
     uint64_t stalled_ns = 10'000'000'000; // minimum duration of a stall
-    std::optional<uint32_t> ras_port;     // of NCCL's RAS service, if it is used
+    std::optional<uint32_t> ras_port;     // port of NCCL's RAS service; unset: not used
 
     bool histogram() const { return histogram_of != Measure::none; }
 };
@@ -43,9 +43,9 @@ struct CollectiveKey {
     uint64_t communicator = 0;
     std::optional<unsigned> rank;
     std::string_view operation;
-    std::optional<uint64_t> size; // a power of two
+    std::optional<uint64_t> size; // lower limit of bytes per call, a power of two
     std::optional<uint64_t> stream;
-    int result = 0; // result of the failed calls, with -x
+    int result = 0; // with -x: result of the failed calls
     auto operator<=>(const CollectiveKey&) const = default;
 };
 
@@ -55,11 +55,11 @@ struct CollectiveGroup {
     };
     WhoSeen who;
     std::set<uint64_t> communicators;
-    std::optional<uint64_t> hash; // if there is only one communicator
+    std::optional<uint64_t> hash; // set if there is only one communicator
     std::optional<unsigned> ranks, here, device;
     std::set<Joined> joined;
     std::set<std::string_view> operations;
-    std::map<unsigned, Late> late; // calls in which a rank arrived last, by rank
+    std::map<unsigned, Late> late; // by rank: calls in which this rank arrived last
     std::set<Caller> callers;
     CollectiveSums sums;
 };
@@ -72,9 +72,9 @@ struct Context {
     const Options& options;
     const Settings& settings;
     Processes& processes;
-    double seconds = 0; // covered by the table
+    double seconds = 0; // length of the interval that the table covers
     const CallerCpu& cpu;
-    bool errors = false, unjoined = false; // the table has such calls
+    bool errors = false, unjoined = false; // whether the table has calls with errors, and unjoined calls
 
     const WhoView& who() const { return settings.view.who; }
     // True if a row may have only some of a communicator's ranks.
@@ -84,7 +84,7 @@ struct Context {
     }
 };
 
-// Shown only with -x, whose rows count failed calls.
+// Shows a column only with -x, whose rows count failed calls.
 template<class C, Shown where>
 Shown where_failed(const C& c)
 {
@@ -104,7 +104,8 @@ void print_groups(Output& output, const CollectiveGroups& groups, const Context&
 // Prints a histogram of each group.
 void print_histograms(Output& output, const CollectiveGroups& groups, const Context& context, uint64_t wall_ns);
 
-// A rank's arrival at a collective. Text has one line per collective, for the last arrival; JSON has all.
+// A rank's arrival at a collective. Text output has one line per collective, about the last arrival. JSON output has
+// one line per arrival.
 struct RankCall {
     struct Key {
         ImageId image{};
@@ -119,7 +120,7 @@ struct RankLine {
     RankCall call;
     const Collectives::Line* line = nullptr;
     const Collectives::RankArrival* arrival = nullptr;
-    uint64_t since_ns = 0; // since the first line
+    uint64_t since_ns = 0; // time since the first line
     uint64_t wall_ns = 0;
 };
 using RankLines = CallEvents<RankLine, Context>;
@@ -128,7 +129,7 @@ std::span<const Field<Context, RankLine>> line_fields();
 void print_line(Output& output, RankLines& lines, const Collectives::Line& line, const Context& context,
                 const std::function<Frames(const Collectives::RankArrival&)>& frames);
 
-// below: lines to print below the verdict, with the activity of ranks.
+// below: lines about the activity of ranks, to print below the verdict.
 std::vector<Column> verdict_columns();
 void print_verdict(Output& output, const CollectiveVerdict& verdict, const Context& context,
                    const std::vector<std::string>& below);

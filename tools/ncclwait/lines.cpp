@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of collectives, verdicts and histograms.
+// Output of lines about collectives, of verdicts, and of histograms.
 #include "rows/label.hpp"
 #include "tools/ncclwait/columns.hpp"
 
@@ -21,7 +21,7 @@ Cell join_cell(const Collectives::Ref& ref)
     return Cell(std::string(joined_names[static_cast<size_t>(ref.joined)]));
 }
 
-// Empty if the communicator is not known (0).
+// Hash of the communicator; an empty cell if it is not known (0).
 Cell hash_cell(uint64_t hash)
 {
     return hash ? Cell(fmt::format("{:016x}", hash)) : Cell();
@@ -41,7 +41,7 @@ uint64_t first_ns(const Collectives::Line& line)
     return std::ranges::min_element(line.ranks, {}, &RankArrival::ns)->ns;
 }
 
-// Time from the last but one arrival to the last.
+// Time from the second-last arrival to the last.
 uint64_t late_ns(const Collectives::Line& line)
 {
     const RankArrival& last = last_of(line);

@@ -80,7 +80,7 @@ private:
     std::optional<FrontCalls> front_calls_;
     bool waits_traced_ = false;
     unsigned ticks_ = 0;
-    std::set<ImageId> exited_; // to be forgotten after the next report
+    std::set<ImageId> exited_; // exited processes, which are forgotten after the next report
 };
 
 RunPlan NcclWait::plan()
@@ -100,7 +100,7 @@ RunPlan NcclWait::plan()
     plan.needs_returns = true;
     plan.replay = {.by = settings_.by,
                    .sort = settings_.sort == Settings().sort ? "" : settings_.sort,
-                   .adds_up = false}; // rows do not contain the last rank of each call
+                   .adds_up = false}; // rows do not record which rank was last in each call
     plan.hooks.begin.emplace_back(
         [this](const Running& running) { callers_->track(running.users(), options_.user_stacks); });
     return plan;
@@ -176,7 +176,7 @@ bool NcclWait::tick(Output& output)
         collectives_->drain();
         forget_shown();
     }
-    // Waits are traced until it is known whether some jobs are older than the run, and while results need them.
+    // Trace waits until it is known whether any job began before the run, and as long as results depend on waits.
     return ticks_++ < ticks_at_start || settings_.events || collectives_->needs_alignment() || verdicts_->needs_waits();
 }
 
@@ -193,7 +193,7 @@ void NcclWait::check_stalls(Output& output)
             print_verdict(output, verdict, context(0), activity_lines(verdict));
 }
 
-// The lines below a verdict: the activity of ranks, with stacks if -U is given.
+// Lines to print below a verdict: the activity of ranks, with call stacks if -U is given.
 std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdict)
 {
     std::vector<std::string> lines;
@@ -206,7 +206,7 @@ std::vector<std::string> NcclWait::activity_lines(const CollectiveVerdict& verdi
     return lines;
 }
 
-// The call stack from which a rank made the others wait longest in total.
+// The call stack of the late calls that made other ranks wait longest in total.
 Frames NcclWait::late_callers(const CollectiveGroup& group)
 {
     const auto& from = group.sums.late_from;
@@ -244,7 +244,7 @@ void NcclWait::forget_ended()
     __atomic_fetch_sub(bpf_.find<uint64_t>("captures_open"), erase(maps.captures), __ATOMIC_RELAXED);
 }
 
-// To be called when everything about exited processes has been reported.
+// Call this when everything about exited processes has been reported.
 void NcclWait::forget_shown()
 {
     for (const ImageId& image : exited_)

@@ -84,7 +84,7 @@ std::string rank_text(const RasRank& rank)
     return text;
 }
 
-// Empty if the rank is not behind the others.
+// Explains how the rank is behind the others; empty if it is not.
 std::string behind(const RasRank& rank, const std::map<std::string, uint64_t>& max_counts)
 {
     if (rank.missing)
@@ -163,10 +163,10 @@ RasFinding analyze(const RasCommunicator& communicator)
 
 namespace {
 
-// The service answers within 10 s, with the ranks that have responded by then.
+// The service answers after 10 s at the latest, and leaves out ranks that have not responded by then.
 constexpr uint64_t ras_timeout_ns = 15'000'000'000;
 
-// The service supports JSON since NCCL 2.28.7; older versions refuse the format and answer in text.
+// The service supports JSON since NCCL 2.28.7. Older versions refuse the format and answer in text.
 constexpr const char* status_request = "CLIENT PROTOCOL 2\nSET FORMAT json\nSTATUS\n";
 
 // Strips the first two lines, which confirm the protocol and the format.
@@ -194,7 +194,7 @@ std::optional<RasClient::Answer> RasClient::poll(uint64_t now_ns)
 
 namespace {
 
-constexpr uint64_t pause_ns = 2'000'000'000; // between requests, because each one is forwarded to all hosts of the job
+constexpr uint64_t pause_ns = 2'000'000'000; // requests are rare, because each goes to all hosts of the job
 
 } // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client of NCCL's RAS service, which counts the collectives launched by each rank of a communicator, on all hosts.
+// Client of NCCL's RAS service, which counts how many collectives each rank has launched, on all hosts.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -17,17 +17,17 @@ namespace gpusnoop {
 
 struct RasRank {
     unsigned rank = 0;
-    std::string host{}; // address of its host in the job's network
-    int64_t pid = -1;   // process id on that host; -1: not known
+    std::string host{}; // address of the rank's host in the job's network
+    int64_t pid = -1;   // process id on that host; -1 if not known
     bool missing = false, unresponsive = false, dead = false;
-    int64_t error = 0;                        // asynchronous error of its communicator, an ncclResult_t
-    std::map<std::string, uint64_t> counts{}; // launched collectives by operation; empty for missing ranks
+    int64_t error = 0;                        // asynchronous error of the rank's communicator, an ncclResult_t
+    std::map<std::string, uint64_t> counts{}; // by operation: number of launched collectives; empty for missing ranks
     bool operator==(const RasRank&) const = default;
 };
 
 struct RasCommunicator {
     uint64_t hash = 0;
-    unsigned size = 0; // number of ranks, known or not
+    unsigned size = 0; // number of all ranks; `ranks` may have fewer
     std::vector<RasRank> ranks{};
     bool operator==(const RasCommunicator&) const = default;
 };
@@ -35,17 +35,17 @@ struct RasCommunicator {
 // nullopt if the text is not a RAS report.
 std::optional<std::vector<RasCommunicator>> parse_ras_report(std::string_view json);
 
-// Ranks that keep others waiting according to RAS: missing ranks, and ranks that have launched fewer collectives of
-// some operation than others.
+// Ranks that keep others waiting, according to RAS. These are missing ranks, and ranks that have launched an operation
+// less often than other ranks.
 struct RasFinding {
     std::vector<unsigned> ranks;
-    std::string text;               // about the communicator
-    std::vector<std::string> lines; // about each of the ranks
+    std::string text;               // sentence about the communicator
+    std::vector<std::string> lines; // one line about each of the ranks
 };
 RasFinding analyze(const RasCommunicator& communicator);
 
-// Connection to the RAS service: from NCCL 2.24 on, a thread of each rank's process listens on a TCP port of the
-// loopback interface, is connected to the threads of all hosts, and reports the progress of their ranks.
+// Connection to the RAS service. Since NCCL 2.24, each rank's process has a RAS thread, which listens on a TCP port of
+// the loopback interface. The RAS threads of all hosts are connected, so each one can report the progress of all ranks.
 class RasClient {
 public:
     static constexpr uint16_t usual_port = 28028;
@@ -58,7 +58,7 @@ public:
     bool pending() const { return request_.pending(); }
     // Sends a request, unless one is pending.
     void start(uint64_t now_ns) { request_.start(now_ns); }
-    // To be called regularly; returns one answer per request.
+    // Call this regularly. Returns one answer per request.
     std::optional<Answer> poll(uint64_t now_ns);
 
 private:
@@ -69,12 +69,13 @@ private:
 // stall may have begun before the run.
 class RasVerdicts {
 public:
-    // again_ns: a communicator with ranks that are behind gets a verdict if its report has not changed for this long.
+    // again_ns: if ranks of a communicator are behind, and its report has not changed for this long, poll() returns a
+    // verdict.
     RasVerdicts(uint16_t port, uint64_t again_ns) : client_(port), port_(port), again_ns_(again_ns) {}
 
     // Requests a report on the communicator of a verdict.
     void request(const CollectiveVerdict& verdict);
-    // To be called once a second.
+    // Call this once a second. Returns new verdicts.
     std::vector<CollectiveVerdict> poll(uint64_t now_ns);
 
 private:
@@ -90,10 +91,10 @@ private:
     uint16_t port_;
     uint64_t again_ns_;
     uint64_t next_ns_ = 0;                           // earliest time of the next request
-    unsigned initial_requests_ = 2;                  // remaining; the answers to the first two are compared
-    std::map<uint64_t, Collectives::Ref> wanted_;    // by hash, for the next request
-    std::map<uint64_t, Collectives::Ref> requested_; // by hash, of the last request
-    std::map<uint64_t, Status> statuses_;            // by hash, as of the last report
+    unsigned initial_requests_ = 2;                  // initial requests left; the answers to the first two are compared
+    std::map<uint64_t, Collectives::Ref> wanted_;    // by hash: communicators to include in the next request
+    std::map<uint64_t, Collectives::Ref> requested_; // by hash: communicators that the last request included
+    std::map<uint64_t, Status> statuses_;            // by hash: status according to the last report
     std::string reported_;                           // the last reported error
 };
 

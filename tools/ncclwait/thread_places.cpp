@@ -7,7 +7,7 @@
 namespace gpusnoop {
 namespace {
 
-constexpr size_t processes_max = 256; // per scan
+constexpr size_t processes_max = 256; // limit per scan
 
 std::vector<std::string_view> symbols_of(std::span<const Probe> probes)
 {
@@ -68,7 +68,7 @@ void ThreadPlaces::apply(pid_t pid, std::span<const uint32_t> tids, std::span<co
 {
     const auto asked = processes_.find(pid);
     if (asked == processes_.end())
-        return; // no longer of interest
+        return; // the process is no longer of interest
     Process& process = asked->second;
     process.answered = true;
     std::map<uint32_t, Thread> before = std::exchange(process.threads, {});

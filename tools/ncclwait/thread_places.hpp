@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA wait or NCCL call that each thread of a process is in, found by unwinding its stack in a helper
+// Finds the CUDA wait or NCCL call that each thread of a process is in. A helper process unwinds the threads' stacks
 // (code/pending_calls.hpp).
 #pragma once
 
@@ -21,21 +21,21 @@ public:
     // Finds calls of the NCCL functions in `probes`, and calls that wait for the GPU.
     explicit ThreadPlaces(std::span<const Probe> probes);
 
-    // To be called once a second with all processes of interest; others are forgotten. Results are available at the
-    // next scan.
+    // Call this once a second with all processes of interest. Other processes are forgotten. Results are available at
+    // the next scan.
     void scan(const std::set<pid_t>& processes, uint64_t now_ns);
 
     struct Place {
         const Probe* probe = nullptr;
-        uint64_t since_ns = 0;           // time of the first of the consecutive scans that found the same call
-        unsigned scans = 0;              // number of these scans
+        uint64_t since_ns = 0;           // time of the first scan that found this call
+        unsigned scans = 0;              // number of consecutive scans that found this call
         std::vector<uint64_t> callers{}; // return addresses, innermost first
 
         bool is_wait() const { return probe->library != Library::nccl; }
     };
-    // Threads that are in a call, by thread id.
+    // Threads that are in such a call, by thread id.
     const std::map<uint32_t, Place>& of(pid_t pid) const;
-    // True if the process has been scanned: threads that of() does not list are in no such call.
+    // True if the process has been scanned. Threads that of() does not list are then known to be in no such call.
     bool is_known(pid_t pid) const;
 
 private:
