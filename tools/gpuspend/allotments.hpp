@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs named in a process's environment variables by a container runtime or Slurm. A helper reads the environment,
-// because the process controls its contents.
+// GPUs that a container runtime or Slurm has named in a process's environment variables. A helper process reads the
+// environment, because the traced process controls its contents, so it cannot be trusted.
 #pragma once
 
 #include "reader/reader.hpp"
@@ -16,22 +16,22 @@ namespace gpusnoop {
 
 struct Allotment {
     std::string visible_devices{}; // NVIDIA_VISIBLE_DEVICES
-    std::string slurm_gpus{};      // SLURM_JOB_GPUS, else SLURM_STEP_GPUS: indices on the node, in PCI order
+    std::string slurm_gpus{};      // SLURM_JOB_GPUS or, if unset, SLURM_STEP_GPUS: indices of GPUs in PCI order
 };
 
 // Parses an environment of "NAME=VALUE" strings, each ended by a zero byte.
 Allotment allotment_in(std::string_view environment);
 
-// The devices in a list, without the words "all" (set in many images), "none" and "void". Ranges ("0-3") are expanded.
+// The devices in a list. Ranges ("0-3") are expanded. Skips the words "all" (which many images set), "none" and "void".
 std::vector<std::string> devices_in(std::string_view list);
 
 class Allotments {
 public:
     Allotments();
 
-    // Empty if not known (yet). start_ns: distinguishes processes that reuse a pid.
+    // Empty as long as the environment is not known. start_ns: start time of the process, because pids are reused.
     const Allotment& of(uint32_t pid, uint64_t start_ns);
-    // Receives results, and forgets processes that of() was not called for since the last sweep().
+    // Receives results, and forgets processes for which of() has not been called since the last sweep().
     void sweep();
 
 private:

@@ -17,7 +17,7 @@ uint64_t price_of(uint64_t ns, uint64_t micros_per_hour)
     return static_cast<uint64_t>((uint128{ns} * micros_per_hour + hour_ns / 2) / hour_ns);
 }
 
-// The unallocated time, then the used and the idle time of each tenant.
+// The device's unallocated time, followed by each tenant's used time and idle time.
 std::vector<uint64_t> parts_of(const DeviceAccount& device)
 {
     std::vector<uint64_t> parts{device.unallocated_ns};
@@ -30,7 +30,7 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// The cost of each device and MIG instance. The instances of a device share the device's cost.
+// The cost of each device and MIG instance. The cost of a device is divided between its instances.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {
@@ -82,7 +82,7 @@ Bill make_bill(const Ledger& ledger, bool by_device)
         spare.micros += money[0];
         spare.priced |= key.price.has_value();
         if (by_device && device.tenants.empty())
-            bill.rows[{{}, key.id}].devices[key.id] = device.model; // a row for the unallocated device
+            bill.rows[{{}, key.id}].devices[key.id] = device.model; // the device has no tenants, but gets a row, too
         Used all;
         for (const auto& [tenant, account] : device.tenants)
             all.add(account.used);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bill for a ledger: rows with time and cost. The costs of the parts of a device's time add up to the device's
-// cost, to the millionth.
+// The bill for a ledger: rows with time and cost. The costs of all rows for a device add up exactly to the cost of the
+// device, in millionths of the currency's unit.
 #pragma once
 
 #include "tools/gpuspend/ledger.hpp"
@@ -22,13 +22,13 @@ struct BillKey {
 struct BillRow {
     Account account;
     TenantAccount tenant;
-    std::map<std::string, std::string> devices; // held devices: model by id
-    Used all;                                   // use by all holders of these devices, to compute the row's shares
+    std::map<std::string, std::string> devices; // models of the held devices, by id
+    Used all;                                   // use by all holders of these devices, for the row's shares
     uint64_t used_micros = 0, idle_micros = 0;  // cost of devices with a price
-    bool unpriced = false;                      // some devices have no price
+    bool unpriced = false;                      // at least one device has no price
 };
 
-// The unallocated time of a device, and its cost.
+// Unallocated time of a device, and the cost of that time.
 struct Unallocated {
     std::string model;
     uint64_t ns = 0, micros = 0;
@@ -39,11 +39,11 @@ struct Bill {
     std::map<BillKey, BillRow> rows;
     uint64_t ns = 0, used_ns = 0, idle_ns = 0, unallocated_ns = 0; // sums over all devices
     uint64_t micros = 0, used_micros = 0, idle_micros = 0, unallocated_micros = 0;
-    uint64_t covered_ns = 0;       // observed time
-    std::set<std::string> devices; // without MIG instances, which are parts of devices
+    uint64_t covered_ns = 0;       // time that was observed
+    std::set<std::string> devices; // ids of devices, without those of MIG instances
     std::set<std::string> unpriced_models;
-    std::map<std::string, std::string> device_of;      // the device of each MIG instance
-    bool measured = false;                             // some device has efficiency counters
+    std::map<std::string, std::string> device_of;      // id of the device of each MIG instance
+    bool measured = false;                             // at least one device has efficiency counters
     std::map<std::string, Unallocated> unallocated_of; // by device id
 };
 

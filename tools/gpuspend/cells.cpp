@@ -25,7 +25,7 @@ Cell pod_text(const Line& l, const Context&)
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part)
 {
-    // This column shows the label if there is no pod column.
+    // If there is no pod column, this column shows the label instead.
     const View& rows = c.settings.rows;
     if (l.kind != LineKind::tenant)
         return rows.pod || rows.container ? Cell() : pod_text(l, c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells of the lines of a bill; columns.cpp has their columns.
+// Cells for the lines of a bill. columns.cpp has the columns.
 #pragma once
 
 #include "tools/gpuspend/columns.hpp"
@@ -10,7 +10,7 @@
 
 namespace gpusnoop::gpuspend {
 
-// A line shows a tenant, the idle or unallocated time, or the whole machine.
+// What a line is about: a tenant, idle time, unallocated time, or the whole machine.
 enum class LineKind : uint8_t { tenant, idle, unallocated, total };
 
 struct Line {
@@ -32,7 +32,7 @@ Cell pod_text(const Line& l, const Context&);
 
 Cell own_text(const Line& l, const Context& c, std::string Tenant::*part);
 
-// True if the line has device time: a tenant without a known device has none.
+// True if the line has device time. A tenant whose devices are unknown has none.
 bool is_on_devices(const Line& l, const Context& c);
 
 Cell figure(const Line& l, uint64_t Account::*part);
@@ -68,7 +68,7 @@ Cell used_time(const Line& l, const Context& c);
 
 Cell idle_time(const Line& l, const Context& c);
 
-// Device time of the line. The lines of tenants, idle and unallocated add up to the total.
+// Device time of the line. The total is the sum of the lines for tenants, idle time and unallocated time.
 Cell device_time(const Line& l, const Context& c);
 
 uint64_t micros_of(const Line& l, const Context& c);
@@ -107,8 +107,8 @@ Cell vendor(const Line& l, const Context&);
 
 Cell sources(const Line& l, const Context&);
 
-// Mean of a counter over the held devices, while the tenant launched there. Includes the work of other holders at that
-// time.
+// Mean of a counter over the held devices, in the time in which the tenant launched on them. Includes work of
+// other holders in that time.
 Cell mean(const Line& l, Figure figure, double unit);
 
 template<Figure figure>

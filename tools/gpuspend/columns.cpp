@@ -160,7 +160,7 @@ constexpr F fields[] = {
     {{"BYTESEC", "memory_byte_seconds", Unit::bytes, 7},
      always<C>,
      memory,
-     "Held memory, multiplied by its duration.",
+     "Memory held, multiplied by the time it was held.",
      extra},
     {{"LAUNCH%", "launch_share_percent", Unit::percent, 7},
      always<C>,

@@ -15,7 +15,7 @@
 
 namespace gpusnoop::gpuspend {
 
-// The grouping of rows.
+// Keys by which rows are grouped (--by).
 struct View {
     bool pid = false, comm = false, user = false, container = false, pod = false, pod_namespace = false, cgroup = false,
          team = false, device = false;
@@ -31,8 +31,8 @@ struct Settings : CallSettings {
     bool cheap = false;
     bool csv = false;
     std::string split_by = "launches";
-    std::string prices, teams, state; // files
-    std::string dcgm;                 // a loopback URL, or a file
+    std::string prices, teams, state; // paths
+    std::string dcgm;                 // a loopback URL, or a path
     std::string nvml_library;         // see NvmlFigures
     MetricsOptions metrics;
 };
@@ -42,17 +42,17 @@ struct Context {
     const Settings& settings;
     const Bill& bill;
     std::string_view currency;
-    bool priced = false;                // some device has a price
-    uint64_t since_ns = 0, wall_ns = 0; // begin and end of the billed period, time of day
-    // CPU time since the last report, in percent of one CPU: of the probes in traced processes, and of gpuspend itself.
-    // nullopt: not known.
+    bool priced = false;                // at least one device has a price
+    uint64_t since_ns = 0, wall_ns = 0; // begin and end of the billed period, by the wall clock
+    // CPU time since the last report, in percent of one CPU, used by the probes in traced processes, and by gpuspend
+    // itself. nullopt if not known.
     std::optional<double> probes_percent{}, own_percent{};
 };
 
-// Prints the rows of tenants, the idle and unallocated time, the total, and notes below it.
+// Prints rows for tenants, idle time, unallocated time and the total, and then the notes in `below`.
 void print_bill(Output& output, const Context& context, const std::vector<std::string>& below);
 
-// Prints a line per row and device with the columns of FOCUS 1.3.
+// Prints lines with the columns of FOCUS 1.3, for each row and device.
 void print_focus(Output& output, const Context& context);
 
 // Throws UsageError if --columns or -s names an unknown column, and Answer for --columns help.

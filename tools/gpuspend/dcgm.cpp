@@ -20,7 +20,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr uint64_t timeout_ns = 10'000'000'000; // Prometheus's default
+constexpr uint64_t timeout_ns = 10'000'000'000; // same as Prometheus's default
 constexpr size_t max_header_size = 64 << 10;
 
 } // namespace
@@ -52,7 +52,7 @@ LoopbackRequest::Parameters http_request(std::string_view option, std::string_vi
     if (!good)
         throw UsageError(fmt::format("{}: '{}' is not a URL on this machine; try http://localhost:9400/metrics", option,
                                      printable(url.substr(0, 200))));
-    // HTTP/1.0, so that the body is not chunked and ends with the connection.
+    // HTTP/1.0 is used because its body is not chunked, and ends when the connection is closed.
     parameters.request = fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\nAccept: text/plain\r\n\r\n", path, authority);
     return parameters;
 }
@@ -119,7 +119,7 @@ struct Labels {
     bool of_process = false;
 };
 
-// Parses the labels after "{", and removes them and the "}" from the text; nullopt if they are malformed.
+// Parses the labels that follow "{", and removes them and the "}" from the text. nullopt if they are malformed.
 std::optional<Labels> parse_labels(std::string_view& rest)
 {
     Labels labels;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Utilization of devices from a page of dcgm-exporter (--dcgm), read from a service on this machine or from a file.
+// Utilization of devices according to dcgm-exporter (--dcgm). Its page is read from a service on this machine, or from
+// a file.
 #pragma once
 
 #include "base/loopback_request.hpp"
@@ -14,16 +15,16 @@
 
 namespace gpusnoop {
 
-// The request for a URL on this machine: "http://localhost:9400/metrics", also with 127.0.0.1 or [::1]. Throws
-// UsageError that names the option.
+// The request for a URL such as "http://localhost:9400/metrics". The host must be localhost, 127.0.0.1 or [::1]. Throws
+// UsageError, which names the option.
 LoopbackRequest::Parameters http_request(std::string_view option, std::string_view url, size_t max_size);
 
-// Extracts the body of a complete HTTP response. Sets `error` if there is none.
+// Extracts the body of an HTTP response. Sets `error` if the response is incomplete or not successful.
 LoopbackResponse http_body(std::string_view answer);
 
 // The device or MIG instance that a value belongs to.
 struct DcgmKey {
-    std::string uuid; // of the device, also for an instance
+    std::string uuid; // UUID of the device, even for an instance
     std::optional<uint32_t> gpu_instance;
     auto operator<=>(const DcgmKey&) const = default;
 };
@@ -31,8 +32,8 @@ struct DcgmKey {
 // A page in Prometheus's text format.
 struct DcgmPage {
     std::map<DcgmKey, Gauges> devices;
-    size_t series = 0;   // series whose name is used
-    size_t unusable = 0; // those of them with an invalid value, no device, a process, or contradictory values
+    size_t series = 0;   // number of series with a known name
+    size_t unusable = 0; // how many of `series` have no device, name a process, or have invalid or contradictory values
 
     static constexpr size_t max_size = 4 << 20;
     static constexpr size_t max_devices = 4096;
@@ -49,9 +50,9 @@ public:
     // Polls every few seconds, without blocking, and warns once of an error. now_ns: CLOCK_MONOTONIC.
     void refresh(uint64_t now_ns);
 
-    // Null if there are no values, or they are too old.
+    // Null if there are no values, or if they are too old.
     const Gauges* of(std::string_view uuid, std::optional<uint32_t> gpu_instance) const;
-    // Why there are no values now, as the end of a sentence; empty if there are values.
+    // Reason why there are no values now, worded to follow a colon; empty if there are values.
     const std::string& error() const { return error_; }
     const std::string& where() const { return where_; }
 

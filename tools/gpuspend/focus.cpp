@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output as FOCUS 1.3 (FinOps Open Cost and Usage Specification), with our own columns (x_) for values that it lacks.
-// It can be joined with the provider's invoice by ResourceId.
+// Output in FOCUS 1.3 (FinOps Open Cost and Usage Specification). Our own columns (x_...) show values that FOCUS lacks.
+// The output can be joined with the provider's invoice by ResourceId.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "rows/field.hpp"
@@ -35,7 +35,7 @@ Cell hours(uint64_t ns)
     return Cell(static_cast<double>(ns) / hour_ns);
 }
 
-// A number of smallest units as an exact decimal of the whole unit.
+// Formats value / unit exactly, with this number of decimal digits.
 Cell decimal(uint64_t value, uint64_t unit, int digits)
 {
     return Cell(fmt::format("{}.{:0{}}", value / unit, value % unit, digits));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuspend: GPUs held and used by each pod, container, user or process, and their cost.
+// gpuspend: shows the GPUs that each pod, container, user or process holds and uses, and their cost.
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "output/metrics.hpp"
@@ -79,14 +79,14 @@ private:
     Prices prices_;
     std::optional<Slices> slices_;
     Teams teams_;
-    std::optional<Ledger> ledger_; // the last seconds, by tenant id
-    SpendState sums_;              // by tenant name, since the last report; with --state, since the state began
+    std::optional<Ledger> ledger_; // time since sums_ was last updated, by tenant id
+    SpendState sums_;              // totals by tenant name since the last report; with --state, since the state began
     std::optional<StateFile> state_;
-    Metrics* metrics_ = nullptr;   // the output, if it is metrics
+    Metrics* metrics_ = nullptr;   // the output if metrics are exported, else null
     std::optional<Error> unsaved_; // error of the last attempt to save the state
     uint64_t ticks_ = 0;
     uint64_t until_ns_ = 0; // end of the last slice, CLOCK_MONOTONIC
-    bool followed_ = false; // calls are followed to their return
+    bool followed_ = false; // returns of calls are traced
     Tier tier_ = Tier::session;
     std::optional<Cost> cost_;
     uint64_t reported_ns_ = 0; // time of the last report, CLOCK_MONOTONIC
@@ -145,7 +145,7 @@ std::unique_ptr<Output> GpuSpend::make_output()
     return settings_.csv ? make_csv_output() : gpusnoop::make_output(options_);
 }
 
-// To be called before loading, which takes a while, so that an error in a file is reported at once.
+// Call this before loading, which takes a while, so that an error in a file is reported at once.
 void GpuSpend::read_files()
 {
     if (!settings_.prices.empty())
@@ -178,7 +178,7 @@ void GpuSpend::configure(const Filters& filters)
     data.per_size = false;
     data.count_hits = true;
     tier_ = filters.tier;
-    data.measure_latency = followed_; // of waits
+    data.measure_latency = followed_; // duration of waits
     data.follow = followed_;
     data.follow_graphs = followed_;
     size_held_table(bpf_, settings_.cheap ? 1 : live_entries);
@@ -211,7 +211,7 @@ bool GpuSpend::tick(Output& output)
     return false;
 }
 
-// Adds the ledger to the sums, under the names that tenants have by now, and saves the state.
+// Adds the ledger to the sums, using the tenants' current names, and saves the state.
 void GpuSpend::keep_sums(uint64_t wall_ns)
 {
     sums_.ledger.add(ledger_->named([this](const Tenant& tenant) { return slices_->name(tenant); }));
@@ -236,7 +236,7 @@ void GpuSpend::keep_sums(uint64_t wall_ns)
     }
 }
 
-// Adds a slice that begins at the end of the last one. The first call only sets the start.
+// Adds a slice that begins where the last slice ended. The first call only sets the start.
 void GpuSpend::add_slice()
 {
     const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);

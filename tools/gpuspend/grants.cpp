@@ -18,7 +18,7 @@ constexpr uint64_t scan_interval_ns = 5'000'000'000;
 
 } // namespace
 
-// Reads the checkpoint at once, because it may be the only source of the list of devices.
+// Reads the checkpoint at once, because the list of devices may have no other source.
 Grants::Grants(const std::string& host_root) : host_root_(host_root), owners_(host_root)
 {
     read_checkpoint();
@@ -50,7 +50,7 @@ void Grants::refresh(const MachineGpus& gpus, uint64_t now_ns)
         scan(gpus);
 }
 
-// The files are replaced atomically. If one cannot be parsed, warns once, and keeps its last content.
+// Reads files that the kubelet replaces atomically. If a file cannot be parsed, warns once and keeps its last content.
 void Grants::read_checkpoint()
 {
     const auto text = HostFiles(host_root_).read(kubelet_checkpoint);
@@ -110,7 +110,7 @@ void Grants::scan(const MachineGpus& gpus)
     add_claimed(pods, gpus);
 }
 
-// Prefers a cgroup with a known pod name: the name may be known for containers, but not for the pod's own cgroup.
+// Prefers a cgroup with a known pod name, because the pod's own cgroup may have none even if its containers have one.
 const GrantedDevice& Grants::of_pod(const std::vector<GrantedDevice>& parts)
 {
     const auto named =
@@ -186,7 +186,7 @@ void Grants::add_job(const GrantedDevice& step, pid_t process, const MachineGpus
         add(step, gpus.named(name), HELD_BY_SLURM);
 }
 
-// A container with a MIG instance also has the file of the instance's device, which is ignored.
+// If a container has a MIG instance, its configuration also has the file of the whole device. That file is ignored.
 void Grants::add_configured(const GrantedDevice& container, const Owner& owner, const MachineGpus& gpus,
                             const MigFiles& mig)
 {

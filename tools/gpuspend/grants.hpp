@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs allocated to running containers, pods and jobs, according to checkpoints of the kubelet and of NVIDIA's DRA
-// driver, container configurations, and Slurm. Their processes need not have called CUDA.
+// GPUs allocated to running containers, pods and jobs, even if these have not called CUDA. Sources are checkpoints of
+// the kubelet and of NVIDIA's DRA driver, container configurations, and Slurm.
 #pragma once
 
 #include "gpu/gpu_files.hpp"
@@ -20,9 +20,9 @@ namespace gpusnoop {
 // A device allocated to a container or pod.
 struct GrantedDevice {
     std::string device{}; // id of a MachineGpu
-    uint64_t parts = 0;   // allocated replicas of the device; 0: the whole device
+    uint64_t parts = 0;   // number of allocated replicas of the device; 0: the whole device
     uint8_t source = 0;   // enum HeldBy
-    cgroups cgroup{};     // of the container, or of its pod if the container's is not known
+    cgroups cgroup{};     // cgroup of the container or, if that is not known, of the pod
     std::string pod_uid{}, container_id{}, container{};
 };
 
@@ -30,17 +30,17 @@ class Grants {
 public:
     explicit Grants(const std::string& host_root);
 
-    // Scans again every few seconds. gpus: known devices, to resolve names.
+    // Scans again if a few seconds have passed. gpus: known devices, to resolve names.
     void refresh(const MachineGpus& gpus, uint64_t now_ns);
 
     const std::vector<GrantedDevice>& all() const { return all_; }
     const Owner& owner(const GrantedDevice& granted) { return owners_.owner(granted.cgroup); }
     Allotments& allotments() { return allotments_; }
     const KubeletDevices& kubelet() const { return kubelet_; }
-    // True if there is a checkpoint of the kubelet. If it is missing, tries again every few seconds.
+    // True if the kubelet has a checkpoint. If it is missing, retries every few seconds.
     bool found_kubelet(uint64_t now_ns);
-    uint64_t parts(const std::string& device) const; // number of replicas
-    // Number of grants in the checkpoints for pods that no longer exist, and for unknown devices.
+    uint64_t parts(const std::string& device) const; // number of replicas of the device
+    // Number of grants in the checkpoints that name a pod that no longer exists, and an unknown device, respectively.
     uint64_t stale() const { return stale_; }
     uint64_t unknown() const { return unknown_; }
 

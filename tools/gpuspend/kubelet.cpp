@@ -65,7 +65,7 @@ private:
             entry.container = value;
         else if (at.size() == 4 && at[3] == "ResourceName")
             entry.resource = value;
-        else if (at[3] == "DeviceIDs" && (at.size() == 5 || at.size() == 6)) { // a list; or lists by NUMA node
+        else if (at[3] == "DeviceIDs" && (at.size() == 5 || at.size() == 6)) { // one list, or one list per NUMA node
             count_++;
             entry.ids.push_back(value);
         }
@@ -117,7 +117,7 @@ bool read_entries(std::string_view text, std::map<std::string, ClaimEntry>& entr
 
 } // namespace
 
-// Since Kubernetes 1.32 the entries are JSON in the string Data; before, they are in the file itself.
+// Since Kubernetes 1.32, the string Data contains the entries as JSON. In older versions, the file itself has them.
 std::optional<ByClaim> parse_dra_pods(std::string_view text)
 {
     std::string data;

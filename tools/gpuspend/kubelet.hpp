@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device allocations by the kubelet, parsed from checkpoint files on the node's disk.
+// Parsers for the kubelet's checkpoint files, which list device allocations.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ struct Grant {
 };
 
 struct KubeletDevices {
-    bool readable = false;     // the text is a checkpoint
-    std::vector<Grant> grants; // also for pods that have ended, because the file is only written at allocations
+    bool readable = false;     // the text could be parsed as a checkpoint
+    std::vector<Grant> grants; // may include pods that have ended, because the file is only written at allocations
     std::map<std::string, uint64_t> parts; // number of replicas of each device that a plugin offers
     std::set<std::string> resources;       // registered resources of NVIDIA's plugin
 };
 
 constexpr const char* kubelet_checkpoint = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 
-// Parses allocations of resources whose names begin with "nvidia.com/". DeviceIDs are a list up to Kubernetes 1.19, and
-// lists by NUMA node since then. The checksum covers a dump of Go structs and cannot be verified.
+// Parses allocations of resources whose names begin with "nvidia.com/". DeviceIDs are one list up to Kubernetes 1.19,
+// and one list per NUMA node in later versions. The checksum covers a dump of Go structs, so it cannot be verified
+// here.
 KubeletDevices parse_kubelet_checkpoint(std::string_view text);
 
 // Dynamic resource allocation (DRA): the kubelet's file lists the pods of each claim, and the file of NVIDIA's driver
@@ -37,7 +38,7 @@ KubeletDevices parse_kubelet_checkpoint(std::string_view text);
 constexpr const char* dra_kubelet_state = "var/lib/kubelet/dra_manager_state";
 constexpr const char* dra_driver_state = "var/lib/kubelet/plugins/gpu.nvidia.com/checkpoint.json";
 
-using ByClaim = std::map<std::string, std::set<std::string>>; // by the claim's uid
+using ByClaim = std::map<std::string, std::set<std::string>>; // key: uid of the claim
 
 // Uids of the pods of each claim. nullopt if the text is not such a file.
 std::optional<ByClaim> parse_dra_pods(std::string_view text);

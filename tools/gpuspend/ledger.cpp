@@ -147,7 +147,7 @@ void Account::add(const Account& more)
 void TenantAccount::add(const TenantAccount& more)
 {
     elsewhere.add(more.elsewhere);
-    holding_ns = std::max(holding_ns, more.holding_ns); // no sum, because the times may overlap
+    holding_ns = std::max(holding_ns, more.holding_ns); // not the sum, because the times may overlap
     quiet_ns = std::max(quiet_ns, more.quiet_ns);
     devices += more.devices;
     for (const std::string& pod : more.pods)
@@ -155,8 +155,8 @@ void TenantAccount::add(const TenantAccount& more)
             pods.insert(pod);
 }
 
-// Weights for dividing the time of a device with several holders. If no activity was counted, they are the allocated
-// replicas, or equal.
+// Weights for dividing a device's time between its holders. If no activity was counted, the weights are the numbers of
+// allocated replicas or, without replicas, equal.
 std::vector<uint64_t> Ledger::weights(const DeviceSlice& slice, bool& counted) const
 {
     std::vector<uint64_t> by;
@@ -182,7 +182,7 @@ void Ledger::add(const DeviceSlice& slice, uint64_t ns)
         device.unallocated_ns += ns;
         return;
     }
-    // Replicas that are not allocated count as unallocated, although holders of the others can use the whole device.
+    // Free replicas count as unallocated time, although holders of the other replicas can use the whole device.
     const uint64_t granted = std::accumulate(slice.holders.begin(), slice.holders.end(), uint64_t{0},
                                              [](uint64_t sum, const Holder& holder) { return sum + holder.parts; });
     const uint64_t spare = granted && granted < slice.parts ? slice.parts - granted : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides the time of devices between their holders, slice by slice. The used, idle and unallocated time of a device
-// add up to its time, to the nanosecond.
+// Divides the time of devices between their holders, one slice of time after the other. The used, idle and unallocated
+// time of a device add up exactly to the device's time.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -20,8 +20,8 @@ namespace gpusnoop {
 
 __extension__ typedef unsigned __int128 uint128; // for products; not in ISO C++
 
-// Divides a whole amount in proportion to the weights, such that the parts add up to it exactly. Remaining units go to
-// the largest remainders, in order. If all weights are 0, the parts are equal.
+// Divides an amount in proportion to the weights, such that the parts add up to it exactly. Units that remain after
+// rounding down go to the parts with the largest remainders. If all weights are 0, the parts are equal.
 std::vector<uint64_t> divided(uint64_t amount, std::span<const uint64_t> weights);
 
 // Measures of a device's utilization, from its hardware counters.
@@ -32,7 +32,7 @@ constexpr size_t figure_count = 6;
 enum MeasuredBy : uint8_t { MEASURED_BY_NVML = 1, MEASURED_BY_DCGM = 2 };
 std::string measured_by_text(uint8_t sources); // "nvml,dcgm"
 
-// Current values: ratios in millionths, memory in bytes. nullopt: not known.
+// Current values: ratios in millionths, memory in bytes. A value is nullopt if it is not known.
 struct Gauges {
     std::array<std::optional<uint64_t>, figure_count> values;
     uint8_t sources = 0; // enum MeasuredBy
@@ -45,7 +45,7 @@ struct Gauges {
 // Sets NVML's values of a device or instance.
 void add_efficiency(Gauges& gauges, const NvmlEfficiency& efficiency);
 
-// Means over the time for which values are known.
+// Mean values. Each mean covers the time for which its value is known.
 struct Efficiency {
     struct Measured {
         uint64_t ns = 0; // time with a known value
@@ -60,8 +60,7 @@ struct Efficiency {
     std::optional<double> mean(Figure figure) const; // in the units of Gauges
 };
 
-// A holder of devices. While it is counted, it is identified by its id; in output by its names, which may be learned
-// later.
+// A holder of devices. Counters use its id. Output uses its names, which may become known later.
 struct Tenant {
     std::string id{};
     uint32_t pid = 0;
@@ -74,16 +73,16 @@ struct Tenant {
 enum HeldBy : uint8_t {
     HELD_BY_KUBELET = 1,     // allocated to the running container by the kubelet's device manager
     HELD_BY_CONFIG = 2,      // the container's configuration has the device's file
-    HELD_BY_ENVIRONMENT = 4, // NVIDIA_VISIBLE_DEVICES of the container's configuration, or of the process, names it
-    HELD_BY_CONTEXT = 8,     // the driver lists the process among those with a context
-    HELD_BY_FILE = 16,       // the process has this device's file open, and no other device's
+    HELD_BY_ENVIRONMENT = 4, // listed in NVIDIA_VISIBLE_DEVICES, in the container's configuration or the process
+    HELD_BY_CONTEXT = 8,     // the driver reports that the process has a context on the device
+    HELD_BY_FILE = 16,       // the process has this device's file open, and the file of no other device
     HELD_BY_CALLS = 32,      // the process makes calls for the device
-    HELD_BY_DRA = 64,        // prepared for a claim of the running pod
+    HELD_BY_DRA = 64,        // prepared for a resource claim of the running pod
     HELD_BY_SLURM = 128,     // allocated to the job by Slurm
 };
 // "kubelet,context"
 std::string held_by_text(uint8_t sources);
-// Sources that report an allocation, whether the device is used or not.
+// Sources that report an allocation even if the device is not used.
 constexpr uint8_t held_by_grant = HELD_BY_KUBELET | HELD_BY_CONFIG | HELD_BY_ENVIRONMENT | HELD_BY_DRA | HELD_BY_SLURM;
 
 enum class SplitBy : uint8_t { launches, busy, memory };
@@ -91,8 +90,8 @@ std::string_view split_name(SplitBy split);
 
 struct Used {
     uint64_t launches = 0, graph_kernels = 0, bytes = 0, wait_ns = 0;
-    uint64_t busy_ns = 0; // busy time of its processes, as sampled by the driver
-    uint128 byte_ns = 0;  // held memory times duration
+    uint64_t busy_ns = 0; // busy time of the holder's processes, as sampled by the driver
+    uint128 byte_ns = 0;  // bytes of memory held, multiplied by the time in ns
 
     void add(const Used& more);
     bool launched() const { return launches || busy_ns; }
@@ -100,10 +99,10 @@ struct Used {
 
 struct Holder {
     Tenant tenant{};
-    uint64_t parts = 0; // allocated replicas of the device; 0: no allocation is known
+    uint64_t parts = 0; // number of allocated replicas of the device; 0: no allocation is known
     uint8_t sources = 0;
     Used used{};
-    bool active = false; // it may have launched something on the device
+    bool active = false; // it may have launched work on the device
 };
 
 struct DeviceKey {
@@ -116,11 +115,11 @@ struct DeviceKey {
 struct DeviceSlice {
     DeviceKey device;
     std::string model;
-    std::string parent{}; // for a MIG instance: its device
+    std::string parent{}; // for a MIG instance: id of the device
     uint64_t parts = 1;   // number of replicas
     std::vector<Holder> holders;
     Gauges gauges{};
-    std::optional<uint64_t> ns = {}; // for a MIG instance: its part of the slice's time; nullopt: all of it
+    std::optional<uint64_t> ns = {}; // time of a MIG instance within the slice; nullopt: the slice's time
 };
 
 struct Slice {
@@ -130,15 +129,16 @@ struct Slice {
 };
 
 struct Account {
-    uint64_t used_ns = 0, idle_ns = 0; // its share of the device's time while it launched, and while it did not
-    uint64_t allocated_ns = 0;         // time in which the device was allocated to it, weighted by its replicas
-    uint64_t resident_ns = 0;          // time in which it had a context or the device's file open, or made calls
-    uint64_t driving_ns = 0;           // time in which it launched
-    uint64_t shared_ns = 0;            // part of its share while others held the device, too
-    uint64_t equally_ns = 0;           // part of shared_ns divided equally, because no activity was counted
+    uint64_t used_ns = 0,
+             idle_ns = 0;      // the tenant's share of the device's time while it launched, and while it did not
+    uint64_t allocated_ns = 0; // time in which the device was allocated to the tenant, weighted by replicas
+    uint64_t resident_ns = 0;  // time in which it had a context, had the device's file open, or made calls
+    uint64_t driving_ns = 0;   // time in which it launched
+    uint64_t shared_ns = 0;    // part of its share in which others held the device, too
+    uint64_t equally_ns = 0;   // part of shared_ns divided equally, because no activity was counted
     uint8_t sources = 0;
     Used used;
-    Efficiency efficiency; // of the device, while it launched
+    Efficiency efficiency; // utilization of the device while the tenant launched
 
     void add(const Account& more);
 };
@@ -154,7 +154,7 @@ struct DeviceAccount {
 struct TenantAccount {
     Used elsewhere;
     uint64_t holding_ns = 0, quiet_ns = 0; // time in which it held any device, and in which it launched nothing on any
-    uint64_t devices = 0;                  // maximum held at once
+    uint64_t devices = 0;                  // maximum number of devices held at once
     std::set<std::string> pods;            // uids of pods with this name, at most max_pods
 
     static constexpr size_t max_pods = 1024;
@@ -186,7 +186,7 @@ public:
     void saw_pod(const Tenant& tenant, const std::string& uid);
 
     SplitBy split() const { return split_; }
-    uint64_t ns() const { return ns_; } // sum of the slices
+    uint64_t ns() const { return ns_; } // total time of all slices
     const std::map<DeviceKey, DeviceAccount>& devices() const { return devices_; }
     const std::map<Tenant, TenantAccount>& tenants() const { return tenants_; }
     // Tenants beyond this number are merged into one, called "(others)".

@@ -66,7 +66,7 @@ void MachineGpus::learn(const MachineGpu& gpu)
         known->id = gpu.id;
 }
 
-// The GPU instance itself, or its compute instances if there are several.
+// Returns the compute instances of the GPU instance if there are several; if not, the GPU instance itself.
 std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const NvmlInstance& instance)
 {
     MachineGpu part{.id = fmt::format("{}/gi{}", whole.id, instance.gpu_instance),
@@ -97,7 +97,7 @@ std::vector<MachineGpu> MachineGpus::parts_of(const MachineGpu& whole, const Nvm
     return all;
 }
 
-// Replaces the known instances of a device by the current ones.
+// Replaces the known MIG instances of a device with the current ones.
 void MachineGpus::learn_instances(const NvmlDeviceState& state)
 {
     const auto device =
@@ -149,7 +149,7 @@ void MachineGpus::refresh(const NvmlFigures& nvml, const std::string& host_root,
         }
 }
 
-// For a divided device, returns its only instance; null if there are several and `gpu` does not name one.
+// For a device divided by MIG, returns the instance that `gpu` names or, if it names none, the only instance, or null.
 const MachineGpu* MachineGpus::at(const Gpu& gpu) const
 {
     const MachineGpu* found = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prices per GPU hour by model, from the user's file, or OpenCost's custom pricing.
+// Prices per GPU hour by model, from the user's file (--prices), which may also be OpenCost's custom pricing.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace gpusnoop {
 
-// Money in whole millionths of the currency's unit.
+// Amounts of money are integers, in millionths of the currency's unit.
 constexpr uint64_t micros_per_unit = 1'000'000;
 
 class Prices {
 public:
     Prices() = default; // no prices
-    // Lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first line that matches
-    // counts; among lines with the same globs, the one with the latest VALID_FROM that has passed. # begins a comment,
-    // and a first line that begins with "gpu_model_glob" is a heading. The text may also be a JSON object with
+    // text: lines of MODEL_GLOB,PRICE_PER_GPU_HOUR[,CURRENCY[,VALID_FROM[,NODE_GLOB]]]. The first line that matches
+    // counts. If several lines have its globs, the line with the latest VALID_FROM that has passed counts. # begins a
+    // comment. A first line that begins with "gpu_model_glob" is a heading. The text may also be a JSON object with
     // OpenCost's key "GPU". Throws Error, which names the file and the line. node: name of this machine.
     Prices(std::string_view text, const std::string& file, const std::string& node = {});
     // Also throws Error if the file cannot be read.
@@ -42,15 +42,15 @@ private:
     std::string node_;
 };
 
-// "2.5" -> 2,500,000. nullopt if the text is not a number, is negative, has more than six decimals, or is 1,000,000 or
-// more.
+// "2.5" -> 2,500,000. nullopt if the text is no number, or has more than six decimals, or if the number is negative, or
+// 1,000,000 or more.
 std::optional<uint64_t> parse_price(std::string_view text);
 // Rounded to two decimals, with a symbol for dollars, euros and pounds: "$71.02", "71.02 CHF".
 std::string money_text(uint64_t micros, std::string_view currency);
 
 // Size limit of --prices and --teams, which must be regular files.
 constexpr size_t max_list_size = 1 << 20;
-// Reads such a file. Throws Error. what: noun for messages, "prices (--prices)".
+// Reads a file given by --prices or --teams. Throws Error. what: noun for messages, "prices (--prices)".
 std::string read_list(std::string_view what, const std::string& path);
 
 } // namespace gpusnoop

@@ -22,8 +22,8 @@ std::string id_of(const Owner& owner, bool by_container)
     return "cgroup " + owner.cgroup;
 }
 
-// Equal for an owner's processes and allocations, so that a device is not reported for both. Empty if the owner is no
-// pod, container or job.
+// Key that is equal for an owner's processes and its allocations, so that a device is not reported twice. Empty if the
+// owner is no pod, container or job.
 std::string owner_key(const Owner& owner)
 {
     return owner.pod_uid().empty() && !owner.container() && owner.where.slurm_job.empty() ? "" : id_of(owner, false);
@@ -112,7 +112,7 @@ void Slices::remember(const Tenant& tenant, const Owner& owner, const ImageId* i
     if (view.user)
         name.user = user;
     name.team = teams_.of(owner, user);
-    // Without a pod, or without a process for a row by process, the row shows the owner.
+    // Rows by pod show the owner if there is no pod, and rows by process if there is no process.
     if ((view.pod || view.container) && !in_pod)
         name.owner = owner.text();
     else if ((view.pid || view.comm || view.user) && !image)
@@ -147,8 +147,8 @@ Tenant Slices::tenant_of(const GrantedDevice& granted)
     return tenant;
 }
 
-// All known processes: those that the driver lists (even before their first call), those in scope, and those with
-// calls.
+// Returns all known processes: processes that the driver lists (even before their first call), processes in scope, and
+// processes that have made calls.
 std::set<ImageId> Slices::track(const std::set<ImageId>* scope)
 {
     std::set<ImageId> all;
@@ -164,7 +164,7 @@ std::set<ImageId> Slices::track(const std::set<ImageId>* scope)
     return all;
 }
 
-// The GPU that a CUDA device number of a process refers to; null if not known.
+// Returns the GPU that has this CUDA device number in the process; null if not known.
 const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) const
 {
     call_key key{};
@@ -174,7 +174,7 @@ const MachineGpu* Slices::device_of_calls(const ImageId& image, uint8_t device) 
     return !gpu && gpus_.all().size() == 1 ? &gpus_.all().front() : gpu; // the machine has only one GPU
 }
 
-// The MIG instance that the process may use; null if it may use several, like a monitor.
+// Returns the only MIG instance that the process may use; null if it may use several, as monitors may.
 const MachineGpu* Slices::instance_of(const ImageId& image)
 {
     constexpr uint64_t pause_ns = 5'000'000'000;
@@ -193,7 +193,7 @@ const MachineGpu* Slices::instance_of(const ImageId& image)
                      one.compute_instance.value_or(Gpu::whole)});
 }
 
-// Ids of the devices named in the environment of the process, with the sources.
+// Returns the ids of devices that the process's environment names, with the sources.
 std::map<std::string, uint8_t> Slices::granted_to(const ImageId& image)
 {
     std::map<std::string, uint8_t> held;
@@ -250,7 +250,8 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
         if (!owner.empty())
             to.with_process.emplace(id, owner);
     }
-    // Attribute the process's activity to the device of its calls, or to the only device that it holds.
+    // Attribute the process's activity to the device of its calls or, if that is not known, to the device that the
+    // process holds, if it holds only one.
     for (auto item = used_.lower_bound({image, 0}); item != used_.end() && item->first.first == image; ++item) {
         const MachineGpu* const gpu = device_of_calls(image, item->first.second);
         const std::string id = gpu ? gpu->id : held.size() == 1 ? held.begin()->first : std::string();
@@ -261,7 +262,7 @@ void Slices::add_process(Pending& to, const ImageId& image, const Tenant& tenant
 void Slices::add_grants(Pending& to, const std::set<Tenant>* scope)
 {
     for (const GrantedDevice& granted : grants_.all()) {
-        // A process of the owner already has a row for this device.
+        // Skip the allocation if a process of the same owner already has a row for this device.
         if (settings_.rows.of_processes() &&
             to.with_process.contains({granted.device, owner_key(grants_.owner(granted))}))
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes slices of time for the ledger: the holders of each device, the sources that report them, and their activity.
+// Makes slices of time for the ledger. A slice has the holders of each device, their sources, and their activity.
 #pragma once
 
 #include "gpu/gpu_files.hpp"
@@ -32,16 +32,16 @@ public:
            const Teams& teams);
 
     void add(const CallDelta& delta);
-    // The slice that covers the last `ns`. memory: traced allocations. scope: the selected processes, or null for all;
-    // other processes are merged into one tenant.
+    // Returns the slice for the last `ns`. memory: traced allocations. scope: the selected processes, or null for all.
+    // Processes that are not selected are merged into one tenant.
     Slice next_slice(uint64_t ns, uint64_t now_ns, const Holdings& memory, const std::set<ImageId>* scope);
     void forget(const std::set<ImageId>& images);
 
-    // The names of a tenant of the ledger, as far as known by now.
+    // Returns the tenant with the names that are known by now.
     const Tenant& name(const Tenant& tenant) const;
-    // Uids of the pods of each tenant, as seen since the last call.
+    // Uids of each tenant's pods that were seen since the last drain.
     std::map<Tenant, std::set<std::string>> drain_pods() { return std::exchange(pods_, {}); }
-    void forget_names() { names_.clear(); } // the next slice names its holders again
+    void forget_names() { names_.clear(); } // the next slice looks up the names of its holders again
 
     const MachineGpus& gpus() const { return gpus_; }
     const Grants& grants() const { return grants_; }
@@ -80,7 +80,7 @@ private:
     Grants grants_;
     std::optional<Dcgm> dcgm_;
     MigFiles mig_files_;
-    // MIG instances that a process may use, and the time of the scan.
+    // For each process, the time of the last scan, and the MIG instances that it may use.
     std::map<ImageId, std::pair<uint64_t, std::set<MigAccess>>> may_use_;
     Users users_;
     std::map<std::pair<ImageId, uint8_t>, Used> used_; // use since the last slice, by process and CUDA device number

@@ -13,8 +13,9 @@ namespace gpusnoop {
 class Teams {
 public:
     Teams() = default; // no teams
-    // Lines of TEAM,KIND,GLOB; the first match counts, and # begins a comment. KIND: namespace, pod (NAMESPACE/NAME),
-    // container, label (KEY=VALUE), cgroup, user, unit or job (Slurm). Throws Error, which names the file and the line.
+    // text: lines of TEAM,KIND,GLOB. The first line that matches counts. # begins a comment. KIND is namespace, pod
+    // (NAMESPACE/NAME), container, label (KEY=VALUE), cgroup, user, unit or job (Slurm). Throws Error, which names the
+    // file and the line.
     Teams(std::string_view text, const std::string& file);
     static Teams of_file(const std::string& path);
 
