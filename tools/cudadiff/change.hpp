@@ -11,15 +11,15 @@ namespace gpusnoop::cudadiff {
 
 double median(std::vector<double> values); // 0 if there are no values
 
-// The Hodges-Lehmann estimate: the median of all differences between a value of B and a value of A, with the confidence
-// interval of the Mann-Whitney test. It assumes no distribution and is robust against outliers.
+// Hodges-Lehmann estimate of a change: the median of all differences between a value of B and a value of A. The
+// confidence interval is that of the Mann-Whitney test. Both assume no distribution and are robust against outliers.
 struct Change {
     double a = 0, b = 0;      // medians
     double difference = 0;    // B minus A
-    double low = 0, high = 0; // 95% confidence interval; equal to the difference unless `enough`
+    double low = 0, high = 0; // 95% confidence interval; both equal `difference` unless `enough`
     size_t a_count = 0, b_count = 0;
-    bool enough = false;      // there are enough values for the interval
-    bool significant = false; // the interval does not contain 0
+    bool enough = false;      // there are enough values for a confidence interval
+    bool significant = false; // the confidence interval does not contain 0
 
     // The difference relative to A; nullopt if A is 0.
     std::optional<double> share() const { return relative_to_a(difference); }

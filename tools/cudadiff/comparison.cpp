@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    // Sorts rows of equal cost, such as rows whose time was not measured: the logarithm of the factor of change.
+    // Weight for sorting rows of equal cost, such as rows without a measured time: logarithm of the factor of change.
     static double weight(const Change& change)
     {
         if (change.a <= 0 || change.b <= 0)
@@ -47,7 +47,7 @@ private:
     }
 
     struct Pair {
-        std::set<Series> a, b; // from the same source
+        std::set<Series> a, b; // series of each side, from the same source
         size_t source = 0;
     };
 
@@ -60,8 +60,8 @@ private:
         return all;
     }
 
-    // Series from the first source that both recordings have. If a recorded tool's tables lack a count, it is 0; if
-    // they lack a time, a size or a split measure, it was not recorded.
+    // Series from the first source that both recordings have. If the tables of a recorded tool lack a count, the count
+    // is 0. If they lack a time, a size or a split measure, that was not recorded.
     std::optional<Pair> pair_of(size_t number)
     {
         const Measure& measure = measures()[number];
@@ -146,7 +146,7 @@ private:
         std::ranges::set_difference(in_b, in_a, std::back_inserter(out_.groups_only_b));
     }
 
-    // Sets the cost of each row: the change of the time in calls of its family, within its group.
+    // Sets the cost of each row: the change of the time that its group spent in its family of calls.
     void add_costs()
     {
         std::map<std::pair<std::string, Family>, double> costs;

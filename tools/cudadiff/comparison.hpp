@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparison of two sides: changes, their size, and their cost.
+// Comparison of two sides: which measures changed, by how much, and at which cost in time.
 #pragma once
 
 #include "tools/cudadiff/change.hpp"
@@ -12,10 +12,10 @@
 
 namespace gpusnoop::cudadiff {
 
-// The unit of work by which counts and sums are divided.
+// Unit of work (--per). Counts and sums are divided by the number of these units.
 struct WorkUnit {
     enum class Kind : uint8_t { second, graph_launch, kernel } kind = Kind::second;
-    std::string kernel; // part of the kernel's name
+    std::string kernel; // for Kind::kernel: part of the kernel's name
 
     // "second", "graph-launch", "kernel:NAME". Throws UsageError.
     static WorkUnit parse(std::string_view text);
@@ -27,13 +27,13 @@ struct Compared {
     size_t measure = 0;
     std::string name; // of a split measure: value of the key by which it is split
     Change change;
-    double cost = 0; // change of the time in calls of the measure's family, as a share of wall time
+    double cost = 0; // change of the time spent in the measure's family of calls, as a share of wall time
 
     // "copies:H2D"
     std::string full_name() const;
 };
 
-// A measure that was recorded on one side only.
+// A measure that only one side has recorded.
 struct OneSided {
     size_t measure = 0;
     bool in_a = false;
@@ -49,7 +49,7 @@ struct Comparison {
     const Compared* find(std::string_view measure, const std::string& group = {}) const; // null if not compared
 };
 
-// Throws Error if the sides have no measure in common, or if the unit of work does not occur on one of them.
+// Throws Error if the sides have no measure in common, or if one side has no unit of work.
 Comparison compare(const Side& a, const Side& b, const WorkUnit& unit);
 
 } // namespace gpusnoop::cudadiff

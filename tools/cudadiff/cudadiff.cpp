@@ -169,7 +169,7 @@ void warn_of_differences(const Settings& s, const Facts& a, const Facts& b, cons
              "cudalaunch --record FILE 1");
 }
 
-// Right-aligned, so that the last digits are in one column.
+// Aligns numbers to the right, so that their last digits line up.
 Cell right_aligned(const std::string& text, size_t width)
 {
     return fmt::format("{:>{}}", text, width);

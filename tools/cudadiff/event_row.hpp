@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion of a line of -e to the row that a table would have for this one call.
+// Conversion of a line of -e to the table row that a tool would print for this one call.
 #pragma once
 
 #include "output/record.hpp"
@@ -9,7 +9,7 @@
 
 namespace gpusnoop::cudadiff {
 
-// nullopt if lines of this tool are not compared.
+// nullopt if lines of this tool cannot be compared.
 std::optional<Record> row_of_event(std::string_view tool, const Record& event);
 
 } // namespace gpusnoop::cudadiff

@@ -14,7 +14,7 @@ const Source& source_of(const Series& series)
     return measures()[series.measure].sources[series.source];
 }
 
-// The size that `share` of the calls do not exceed.
+// Percentile of the sizes of calls (share 0.95: p95).
 double percentile(const std::map<double, double>& sizes, double share)
 {
     double all = 0, below = 0;
@@ -56,8 +56,8 @@ double Figures::units(const Block& block, const std::string& group) const
     return all;
 }
 
-// Average rate of units of work, as recorded by the first tool that counts them. Values of other tools are divided by
-// it.
+// Average rate of units of work, as recorded by the first tool that counts them. Values of tools that do not count
+// them are divided by this rate.
 double Figures::units_per_second(const std::string& group)
 {
     for (const Series& series : side_.series()) {
@@ -86,7 +86,7 @@ double Figures::divisor(const Block& block, const Series& series)
 {
     if (unit_.kind == WorkUnit::Kind::second)
         return block.seconds;
-    // A block without units of work, for example of a tool that does not count them, uses the group's average rate.
+    // If a block has no units of work, for example because its tool does not count them, use the group's average rate.
     const double counted = units(block, series.group);
     return counted > 0 ? counted : block.seconds * units_per_second(series.group);
 }

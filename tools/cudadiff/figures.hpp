@@ -15,10 +15,10 @@ class Figures {
 public:
     Figures(const Side& side, const WorkUnit& unit, std::string_view name);
 
-    // One value per block, except blocks in which the value is not known. A count that is missing from a block is 0.
+    // One value per block, without blocks in which the value is not known. A count that a block lacks is 0.
     std::vector<double> values(const Series& series);
     std::vector<double> ratio(const Series& part, const Series& whole);
-    // Time as a share of wall time, whatever the unit of work.
+    // Time as a share of wall time. Does not depend on the unit of work.
     std::vector<double> share(const Series& series);
 
     // Throws Error if the recording has no unit of work.
@@ -33,7 +33,7 @@ private:
 
     const Side& side_;
     const WorkUnit& unit_;
-    std::string_view name_; // of the side, for messages: "A" or "B"
+    std::string_view name_; // name of the side in messages: "A" or "B"
     std::map<std::pair<std::string_view, std::string>, std::vector<Block>> blocks_; // by tool and group
 };
 

@@ -36,7 +36,7 @@ bool is_possible(double figure)
     return figure >= 0 && figure <= max_figure;
 }
 
-// True if the source reads rows with this "by". cudatop prints rows of several kinds in one table.
+// True if the source reads rows with this "by". Needed for cudatop, which prints several kinds of rows in one table.
 bool matches(const Source& source, std::string_view by)
 {
     return source.rows.empty() ? is_main_row(by) : by == source.rows;
@@ -107,7 +107,7 @@ void Side::add_record(const RecordedRun& of, const Record& record)
         add_table_row(run, record);
 }
 
-// The lines of a second add up to the same values as a table of that second.
+// Adds the line to an interval of one second, so that its lines add up to the same values as a table of that second.
 void Side::add_event(Run& run, const Record& row, double time_ns)
 {
     if (time_ns < 1 || time_ns > 1e19)
@@ -118,7 +118,7 @@ void Side::add_event(Run& run, const Record& row, double time_ns)
     add_row(run, row, end_ns, second_ns);
 }
 
-// Drops the lines of a run that lost some: its counts are wrong, and it is not known in which seconds.
+// Drops all lines of a run that lost lines, because some of its counts are wrong, and it is not known which.
 void Side::drop_lossy_lines(Run& run)
 {
     if (!run.lines || !run.lost)
@@ -131,7 +131,7 @@ void Side::drop_lossy_lines(Run& run)
 void Side::add_table_row(Run& run, const Record& record)
 {
     const auto length = record.number("interval_ns");
-    auto end = record.number("monotonic_ns"); // preferred, because this clock is never set
+    auto end = record.number("monotonic_ns"); // preferred, because the monotonic clock cannot be set
     if (!end)
         end = wall_ns_of(record.text("time"));
     if (!length || !end || *length < 1 || *length > 1e18 || *end < *length || *end > 1e19)
@@ -241,7 +241,7 @@ std::vector<Block> Side::cut(const std::map<int64_t, Interval>& intervals, const
     std::vector<Block> blocks;
     if (all.empty())
         return blocks;
-    // Intervals without rows are not in the recording, but their time counts.
+    // The recording does not contain intervals without rows, but their time counts.
     double begin = all.front()->end_ns - all.front()->length_ns;
     parts = std::min(parts, all.size());
     for (size_t part = 0; part < parts; part++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a comparison: its recordings, summed per interval and measure.
+// One side of a comparison. The values of its recordings are summed by interval and measure.
 #pragma once
 
 #include "output/recording.hpp"
@@ -15,12 +15,12 @@
 
 namespace gpusnoop::cudadiff {
 
-// Division of recordings into groups that are compared separately.
+// How recordings are divided into groups, which are compared separately.
 enum class Group : uint8_t { whole, process, pod };
 
 // Key of a sequence of values: a group, and one source of a measure.
 struct Series {
-    std::string group; // empty: the whole
+    std::string group; // empty: the whole recording
     size_t measure = 0;
     size_t source = 0;
     std::string name; // of a split measure: value of the key by which it is split
@@ -34,23 +34,23 @@ struct Sum {
     void add(const Sum& other);
 };
 
-// Consecutive seconds of one run. Seconds before the first and after the last activity of the group are in no block.
+// Part of a run that lasts some seconds. Time before a group's first activity and after its last is in no block.
 struct Block {
     double seconds = 0;
     std::map<Series, Sum> sums;
     const Sum* find(const Series& series) const;
 };
 
-// Metadata of a side: what was recorded, and what is missing.
+// Facts about a side: where its recordings come from, and which data they lack.
 struct Facts {
     std::set<std::string> hosts, versions, tools, commands;
-    uint64_t lost = 0, estimated = 0; // lost calls or lines; rows that are estimates
-    uint64_t lines = 0;               // lines of -e that are compared
-    uint64_t lossy = 0;               // lines of -e that are not compared, because their run lost some
-    uint64_t events = 0;              // lines of -e of tools whose lines are not compared
+    uint64_t lost = 0, estimated = 0; // number of lost calls or lines, and of rows that are estimates
+    uint64_t lines = 0;               // number of lines of -e that are compared
+    uint64_t lossy = 0;               // lines of -e that are not compared, because their run lost lines
+    uint64_t events = 0;              // lines of -e from tools whose lines cannot be compared
     double unknown_graphs = 0;        // launches of graphs whose kernels are not known
-    uint64_t dropped_rows = 0;        // rows that exceeded a limit on memory
-    uint64_t no_tool = 0;             // rows of runs whose first line is missing
+    uint64_t dropped_rows = 0;        // rows that were dropped to limit memory
+    uint64_t no_tool = 0;             // rows from runs whose first line is missing
     size_t runs = 0;
     double seconds = 0; // sum of all runs
     Unread unread;
@@ -66,8 +66,8 @@ public:
     const Facts& facts() const { return facts_; }
     const std::set<Series>& series() const { return series_; }
     bool has_tool(std::string_view tool) const { return facts_.tools.contains(std::string(tool)); }
-    // The blocks of all runs of the tool. Each run is divided into blocks of equal length; if there are enough seconds,
-    // there are at least twelve in total.
+    // The blocks of all runs of the tool. Each run is divided into blocks of equal length. There are at least twelve
+    // blocks in total, if the runs are long enough.
     std::vector<Block> blocks(std::string_view tool, const std::string& group) const;
 
 private:
@@ -77,7 +77,7 @@ private:
     };
     struct Run {
         std::string tool;
-        std::map<int64_t, Interval> intervals; // by end time, in microseconds
+        std::map<int64_t, Interval> intervals; // key: end time in microseconds
         uint64_t lines = 0, lost = 0;
     };
 

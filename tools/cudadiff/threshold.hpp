@@ -13,13 +13,13 @@ namespace gpusnoop::cudadiff {
 struct Threshold {
     std::string text; // as given by the user
     std::string measure;
-    bool above = true;  // true: met above the limit; false: met below it
+    bool above = true;  // true: met if the change is above the limit; false: below
     double share = 0.1; // the limit, relative to A
 
     // Throws UsageError.
     static Threshold parse(std::string_view text);
 
-    // A sentence for each group in which the condition is met. Throws Error if that cannot be decided.
+    // Returns a sentence for each group that meets the condition. Throws Error if that cannot be decided.
     std::vector<std::string> failures(const Comparison& comparison) const;
 };
 

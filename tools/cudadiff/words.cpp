@@ -26,7 +26,7 @@ std::string time_text(double ns)
                            : fmt::format("{:.2f} us", ns / 1e3);
 }
 
-// B as a multiple of A; greater than 0 if both are.
+// B as a multiple of A; greater than 0 if A and B are.
 double factor(const Change& change)
 {
     const double by = 1 + change.share().value_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts for a comparison: values, changes, and a summary.
+// Texts that describe a comparison: values, changes, and a summary.
 #pragma once
 
 #include "tools/cudadiff/comparison.hpp"
