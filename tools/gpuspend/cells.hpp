@@ -10,7 +10,7 @@
 
 namespace gpusnoop::gpuspend {
 
-// What a line is about: a tenant, idle time, unallocated time, or the whole machine.
+// Subject of a line: a tenant, idle time, unallocated time, or the whole machine.
 enum class LineKind : uint8_t { tenant, idle, unallocated, total };
 
 struct Line {

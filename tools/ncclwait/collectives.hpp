@@ -87,7 +87,7 @@ public:
         CollectiveSums sums;
     };
 
-    // Identifies a collective, and tells how many of its communicator's ranks are seen.
+    // Identifies a collective. ranks, here: number of ranks in its communicator, and of those on this machine.
     struct Ref {
         uint64_t communicator = 0, hash = 0;
         unsigned ranks = 0, here = 0;
