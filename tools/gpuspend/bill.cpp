@@ -30,7 +30,7 @@ std::vector<uint64_t> parts_of(const DeviceAccount& device)
 
 } // namespace
 
-// The cost of each device and MIG instance. The cost of a device is divided between its instances.
+// The cost of each device and MIG instance. A device and its instances share the cost of the device.
 static std::map<DeviceKey, uint64_t> prices_of(const Ledger& ledger)
 {
     struct Whole {
