@@ -39,7 +39,7 @@ struct python_walk {
 
 PERCPU_ARRAY_MAP(python_walks, 1, struct python_walk);
 
-/* Replaces python_walks on kernels without a guard for per-CPU data. */
+/* Replaces python_walks on kernels without bpf_preempt_disable(), where per-CPU data cannot be guarded. */
 TASK_STORAGE_MAP(python_walks_of_threads, struct python_walk);
 
 INLINE struct python_walk* python_walk_of(struct task_struct* task)

@@ -156,7 +156,7 @@ enum memory_word {
     MEMORY_CALL_PITCH,
     MEMORY_CALL_HEIGHT,
     MEMORY_CALL_LOCATION,
-    MEMORY_CALL_WAS, /* enum memory of the freed memory, which is restored if the call fails */
+    MEMORY_CALL_WAS, /* kind of the freed memory (enum memory), restored if the call fails */
     MEMORY_CALL_WAS_BYTES,
 };
 

@@ -20,7 +20,7 @@ enum loss {
     LOSS_LEFT,      /* a call was left without returning (longjmp, exception): no result, no duration */
     LOSS_RETURN,    /* the return of a driver call was missed: the call is neither counted nor shown as in flight */
     LOSS_THREAD,    /* there was no room for a thread: its time is not reported */
-    LOSS_TIME_PART, /* a thread's change from one part of its time to another was not recorded */
+    LOSS_TIME_PART, /* a thread's change of state (enum time_part) was not recorded */
     LOSS_GAP,       /* there was no room for a gap between launches: it is in no histogram */
     LOSS_BLOCK,     /* there was no room for a blocked period: it is in no row of stacks or files */
     LOSS_WAKER,     /* there was no room for a waker: its activity is unknown */

@@ -80,11 +80,12 @@ bool may_use_private_stack(const bpf_object* object);
 
 } // namespace gpusnoop
 
-// Run time of BPF programs, from the kernel's statistics (BPF_ENABLE_STATS, 5.8, d46edd671a14).
 struct bpf_object;
 
 namespace gpusnoop {
 
+// Measures the run time of BPF programs with the kernel's statistics (BPF_ENABLE_STATS, Linux 5.8, commit
+// d46edd671a14).
 class ProgramTimes {
 public:
     // Starts to measure the programs of these hooks (Hook::program). During the measurement, each run of a program

@@ -170,8 +170,8 @@ std::vector<Targets::Found> Targets::found_all(std::vector<Scan>& scans, std::ch
         return std::ranges::any_of(
             searches_, [&](const auto& search) { return !search.second.is_for_slow_user(reader_.blame(), now); });
     };
-    // Each progress extends the time, so that all scans finish even on a busy machine. One scan that hangs does not
-    // delay the others.
+    // Any progress restarts the timeout, up to five times `time` in total, so that scans can finish even on a busy
+    // machine. A scan that hangs does not delay the others.
     while ((next < scans.size() || has_pending()) && Clock::now() - last_progress < time &&
            Clock::now() - begin < 5 * time) {
         step();

@@ -89,7 +89,7 @@ public:
     // file, then call suspend(), which lets the writers continue. thorough: see FileGuard::is_broken().
     std::vector<CudaFile*> overwritten(bool thorough);
     void suspend(CudaFile* file);
-    // Examines again the suspended files that no writer has open any more. found() returns the results.
+    // Re-examines the suspended files that writers have closed since. found() returns the results.
     void examine_suspended();
 
     // Messages about files that cannot be traced, one per file.

@@ -39,8 +39,8 @@ void stop_ignoring(int signal)
 
 } // namespace
 
-// SIGHUP is left out if it is ignored, because the user has used nohup. SIGINT is always included, because shells
-// ignore it for background jobs.
+// An ignored SIGHUP is left out, because it means that the user ran nohup. SIGINT is included even if it is ignored:
+// shells ignore it for every background job, so that is not the user's choice.
 sigset_t ending_signal_set()
 {
     sigset_t set;

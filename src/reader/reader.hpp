@@ -111,8 +111,8 @@ public:
     void remember(pid_t about) { blame_.user_of(about); }
     Blame& blame() { return blame_; }
 
-    // Ends idle helpers, because a helper has a copy of the tool's state at its start. New helpers get the current
-    // state.
+    // Ends idle helpers. Each works on a copy of the tool's state, made when the helper was started and now out of
+    // date; new helpers get the current state.
     void retire_idle();
     bool is_running() const;                         // true if there is any helper
     int start_error() const { return start_error_; } // errno of the last attempt to start a helper; 0 if it succeeded

@@ -98,9 +98,9 @@ Fd install_filter(bool holds_exec)
 {
     std::vector<sock_filter> program = filter_of(holds_exec);
     const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-    // SPEC_ALLOW prevents speculation mitigations, with which kernels before 5.16 slow down programs that have a filter
-    // (2f46993d83ff). WAIT_KILLABLE_RECV (5.19, c2aa2dfef243) prevents signals from interrupting a paused call, which
-    // would then be restarted.
+    // Kernels before 5.16 (2f46993d83ff) enable speculation mitigations for any program with a seccomp filter, which
+    // slows it down; SPEC_ALLOW prevents that. WAIT_KILLABLE_RECV (5.19, c2aa2dfef243) prevents signals from
+    // interrupting a paused call, which would then be restarted.
     constexpr uint64_t flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     for (const uint64_t more : {uint64_t{SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV}, uint64_t{0}}) {
         const long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | more, &filter);

@@ -19,7 +19,7 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr double margin = 0.9;      // the aim is this share of the ceiling, because call rates differ between windows
+constexpr double margin = 0.9;      // fraction of --max-overhead to aim for: windows may have more calls than expected
 constexpr double min_share = 0.001; // large enough for windows to contain some calls
 constexpr double max_step = 4;      // largest factor by which the share changes at once
 

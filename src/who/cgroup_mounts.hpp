@@ -35,8 +35,8 @@ bool has_pods(const std::vector<CgroupMount>& mounts);
 // True if the path is the folder, or is below it.
 bool is_below(const std::string& path, const std::string& folder);
 
-// Returns the delegation of the names below a cgroup; empty if only root may create cgroups in it. from: length of the
-// cgroup's path.
+// Returns which user, if any, can choose the names of cgroups below this one; empty if only root may create cgroups in
+// it. from: length of the cgroup's path.
 Delegation delegation_by(const struct stat& cgroup, size_t from);
 
 // The cgroups of a process. lines: text of /proc/PID/cgroup. A name is trusted as root's if only root may create

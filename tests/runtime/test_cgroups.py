@@ -183,7 +183,7 @@ def joining_by_being_moved(hierarchy):
     guest = Workload("launch vecadd 1009; touch {dir}/outside; wait {dir}/moved; launch saxpy 503")
     tool = Tool("-c", group.path, "--by", "pid,kernel")
     guest.go()
-    wait_until((harness.here / "outside").exists, "the guest has launched outside")
+    wait_until((harness.here / "outside").exists, "the guest has launched kernels outside the cgroup")
     group.add(guest.pid)
     probed(tool, guest.pid)
     (harness.here / "moved").touch()

@@ -202,7 +202,7 @@ constexpr F fields[] = {
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.5)); },
      "Time from the first rank's arrival to the last rank's: median and 99th percentile of joined calls, in "
-     "microseconds. In rows of ranks, only calls in which one of them was last."},
+     "microseconds. A row of ranks includes only the calls in which one of its ranks was last."},
     {{"SKEW99", "skew_p99_ns", Unit::ns_as_us, 6},
      of_all_ranks,
      [](const K&, const G& g, const C&) { return as_joined(g, percentile(g.sums.skews, 0.99)); }},

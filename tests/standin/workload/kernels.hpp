@@ -17,7 +17,7 @@ struct Kernel {
 };
 std::span<const Kernel> kernels();
 
-// The runtime this form was built for: 12, 13 or 0.
+// Major version of the CUDA runtime that this build of the workload uses: 12 or 13; 0 if it calls the driver directly.
 extern const int runtime_major;
 
 // Launches a kernel as its compiler implements <<<grid, block, shared, stream>>>.

@@ -64,7 +64,7 @@ constexpr probe_row set = arm64(set_text);
 static_assert(set.block_base == BLOCK_REGISTER + 2 && set.block_words == 3 && has(set, ARG_STREAM, 3));
 static_assert(has(set, ARG_BYTES, s(0)) && has(set, ARG_HEIGHT, s(1)) && has(set, ARG_DEPTH, s(2)));
 static_assert(has(set, ARG_DESTINATION, WORD_ZERO));
-// On x86-64 both are on the stack.
+// On x86-64, both structures are passed on the stack.
 constexpr probe_row set_x86 = x86(set_text);
 static_assert(has(set_x86, ARG_DESTINATION, s(0)) && has(set_x86, ARG_BYTES, s(4)) && has(set_x86, ARG_STREAM, 1));
 
