@@ -60,7 +60,7 @@ constexpr TableEntry nccl_table[] = {
     {"ncclCommGrow", KIND_COMM_NEW, "(_, _, _, _, out)"},
     {"ncclCommDestroy", KIND_COMM_DESTROY, "(handle)"},
     {"ncclCommAbort", KIND_COMM_DESTROY, "(handle)"},
-    // Of these calls, only failures are reported.
+    // Only failures of these calls are reported.
     {"ncclCommGetAsyncError", KIND_COMM_QUERY, "(handle, out)"}, // 2.4.2
     {"ncclCommFinalize", KIND_COMM_QUERY, "(handle)"},           // 2.14.3
     {"ncclCommRevoke", KIND_COMM_QUERY, "(handle)"},             // 2.28.7

@@ -21,7 +21,7 @@ struct SearchRequest {
         path_checks, // check paths (SearchRequest::questions)
         reexamine,   // examine the attached file, which was overwritten
     };
-    struct Question { // asks whether this path leads any of these processes to the file with this inode
+    struct Question { // does this path lead any of these processes to the file with this inode?
         std::string path;
         uint64_t inode = 0;
         std::vector<pid_t> pids;

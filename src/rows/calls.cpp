@@ -24,7 +24,7 @@ static_assert(sizeof(call_event) == 24 + 72 + 32 + 16);
 
 namespace {
 
-enum class Merge : uint8_t { sum, most, latest }; // latest: use the value that comes with the larger CALL_LAST
+enum class Merge : uint8_t { sum, most, latest }; // latest: use the value of the sums with the larger CALL_LAST
 
 using Merges = std::array<Merge, CALL_FIGURES>;
 

@@ -13,7 +13,7 @@ namespace gpusnoop {
 class CommandLine;
 
 // Call before the tool adds its own options. ways: values of --attach, best first. without_interval: text for --help
-// that says what happens if INTERVAL is omitted.
+// about an omitted INTERVAL.
 void add_shared_options(CommandLine& line, Options& options, std::span<const std::string_view> ways,
                         std::string_view without_interval);
 

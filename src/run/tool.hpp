@@ -75,7 +75,7 @@ struct ToolSpec {
     std::string_view examples;                                   // a few lines, for --help
     BpfObject (*open)() = nullptr;                               // opens the tool's BPF object; BpfObject::open<S>
     std::span<const std::string_view> attach_names = tier_names; // values of --attach
-    // text for --help that says what happens if INTERVAL is omitted
+    // text for --help about an omitted INTERVAL
     std::string_view without_interval = "default: one report at the end";
     uint32_t ring_mb = 8; // default of --ring-mb
     // For tools that can trace without return probes: the consequences of doing so.

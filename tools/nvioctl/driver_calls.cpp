@@ -85,7 +85,7 @@ bool may_be_in_call(const driver_call& call, uint32_t tid)
 {
     std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", call.key.image.pid, tid));
     long number = -1;
-    if (!(file >> number)) // the file says "running", or cannot be read
+    if (!(file >> number)) // the file contains "running", or cannot be read
         return true;
     switch (call.key.kind) {
     case ENTRY_IOCTL:
