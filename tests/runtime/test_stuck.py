@@ -38,7 +38,7 @@ def in_flight(variant):
     check(re.fullmatch(rf"stuck in {function}(_ptsz)? for over \d+(\.\d)? s", row["diagnosis"]), f"verdict: {row}")
     equal((row["tid"], row["next"]), (thread, f"cudagap -p {workload.pid} --why"), "thread and next command")
     check(any("(workload)" in line for line in row["details"]), f"no frame of the program: {row['details']}")
-    check(re.search(rf"^!!? +{workload.pid} \S+ +in {function}", text.text, re.M), f"verdict in text: {text.text}")
+    check(re.search(rf"^!!? +{workload.pid} \S+ +stuck in {function}", text.text, re.M), f"verdict in text: {text.text}")
 
 
 @case(each={"asleep": asleep, "spinning": spinning}, alone=["spinning"])
