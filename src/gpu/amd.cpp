@@ -38,8 +38,8 @@ bool is_card(std::string_view name)
     return name.starts_with("card") && only_number(name.substr(4)); // card0-DP-1 is a display connector
 }
 
-// 90402 -> "gfx942". The last four decimal digits are release and step, with two digits each; both become hexadecimal
-// digits.
+// Converts KFD's gfx_target_version to a name: 90402 -> "gfx942". The last four decimal digits are the minor version
+// and the stepping, two digits each. Each of the two becomes one hexadecimal digit.
 std::string target_name(uint64_t version)
 {
     return fmt::format("gfx{}{:x}{:x}", version / 10000, version / 100 % 100, version % 100);
@@ -141,9 +141,9 @@ namespace {
 
 constexpr uint64_t second = 1'000'000'000;
 constexpr uint64_t search_interval = 10 * second; // pause between searches for processes that have a device open
-constexpr uint64_t copies_interval = 5 * second;  // long, because the kernel then queries every queue
+constexpr uint64_t copies_interval = 5 * second;  // long, because each read makes the kernel query every queue
 constexpr size_t clients_max = 1024;
-constexpr size_t files_max = 4096; // per process
+constexpr size_t files_max = 4096; // open files examined per process
 const std::string kfd_processes = "sys/class/kfd/kfd/proc";
 
 // Contents of the fdinfo file of an open amdgpu device; see Documentation/gpu/drm-usage-stats.rst.
@@ -334,7 +334,7 @@ std::vector<NvmlProcess> AmdGpus::held(uint64_t now_ns)
     });
     std::erase_if(counts_, [this](const auto& item) { return !held_.contains(item.first); });
     std::vector<NvmlProcess> all;
-    for (const auto& [place, held] : held_) // not the sum, because KFD's bytes may include fdinfo's
+    for (const auto& [place, held] : held_) // the maximum, not the sum: KFD's bytes may include fdinfo's
         all.push_back({place.first, first_ + static_cast<unsigned>(place.second),
                        std::max(held.kfd_bytes, held.drm_bytes), std::nullopt, std::nullopt});
     std::ranges::stable_sort(all, {}, &NvmlProcess::device);

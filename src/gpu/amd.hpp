@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader for AMD GPUs, which uses the sysfs files of the kernel drivers amdgpu and KFD (ROCm):
-// /sys/class/drm/cardN/device and /sys/class/kfd/kfd. ROCm's library is not used, because it reports nothing more. For
-// Linux 6.1 to 7.3.
+// State of AMD GPUs, read from the sysfs files of the kernel drivers amdgpu and KFD (ROCm): /sys/class/drm/cardN/device
+// and /sys/class/kfd/kfd. ROCm's library is not used, because it reports nothing beyond these files. Supports Linux 6.1
+// to 7.3.
 #pragma once
 
 #include "gpu/nvml.hpp"
@@ -21,8 +21,8 @@ namespace gpusnoop {
 
 struct AmdDevice {
     std::string pci;               // "0000:03:00.0"
-    std::string folder;            // below the root: "sys/class/drm/card0/device"
-    std::string name, uuid;        // printable; empty: unknown. uuid: "GPU-" and 16 digits, as in ROCR_VISIBLE_DEVICES
+    std::string folder;            // path relative to the root: "sys/class/drm/card0/device"
+    std::string name, uuid;        // printable; empty: unknown. uuid: "GPU-" and 16 hex digits, as in ROCm
     std::set<std::string> kfd_ids; // KFD ids of the device's partitions
     unsigned compute_units = 0;    // sum over all partitions; 0: unknown
 };
@@ -30,8 +30,8 @@ struct AmdDevice {
 // Returns the devices sorted by PCI address. root: prefix of /sys.
 std::vector<AmdDevice> find_amd_devices(const std::string& root);
 
-// Returns nullptr if no GPU uses the amdgpu driver. first: index of the first AMD device, which follows NVIDIA's
-// devices. root: prefix of /sys and /proc.
+// Returns nullptr if no GPU uses the amdgpu driver. first: index to give to the first AMD device; NVIDIA's devices have
+// the lower indices. root: prefix of /sys and /proc.
 std::unique_ptr<Nvml> open_amd_gpus(unsigned first, const std::string& root = "");
 
 // Rate of a kernel counter that sometimes decreases. Only increases above the previous maximum are counted.
@@ -47,10 +47,10 @@ private:
 
 // AMD GPUs, with the same interface as NVML.
 //
-// For processes that use ROCm, /sys/class/kfd/kfd/proc shows memory, the busy time of copy engines, and how many
-// compute units are busy at the moment, but not the busy time of compute units. For other processes (Vulkan, video),
-// the DRM driver reports memory and busy time in /proc/PID/fdinfo. No time is counted twice, because fdinfo does not
-// include KFD's queues.
+// For processes that use ROCm, /sys/class/kfd/kfd/proc shows memory, the busy time of copy engines, and the number of
+// compute units that are busy now. It does not show the busy time of compute units. For other processes (Vulkan,
+// video), the DRM driver reports memory and busy time in /proc/PID/fdinfo. No busy time is counted twice, because
+// fdinfo does not include work in KFD queues.
 class AmdGpus : public Nvml {
 public:
     // Parameters: see open_amd_gpus().
@@ -62,8 +62,8 @@ public:
     std::vector<NvmlDeviceState> states() override;
     std::vector<NvmlUse> process_use() override;
 
-    // Like processes() and process_use(), but at a given time (CLOCK_MONOTONIC). use() covers the processes found by
-    // the last held().
+    // held() is processes() and use() is process_use(), with the current time (CLOCK_MONOTONIC) as an argument. use()
+    // covers the processes found by the last held().
     std::vector<NvmlProcess> held(uint64_t now_ns);
     std::vector<NvmlUse> use(uint64_t now_ns);
 
@@ -71,10 +71,10 @@ private:
     using Place = std::pair<uint32_t, size_t>; // pid, index of the device
 
     struct Held {
-        std::vector<std::pair<std::string, std::string>> kfd; // KFD's folders, each with a partition's id
+        std::vector<std::pair<std::string, std::string>> kfd; // pairs of a KFD folder and the KFD id of a partition
         bool has_queues = false;
         uint64_t kfd_bytes = 0, drm_bytes = 0;
-        uint64_t drm_ns = 0; // busy time of graphics and compute engines, without KFD's queues
+        uint64_t drm_ns = 0; // busy time of graphics and compute engines, excluding work in KFD queues
         bool is_drm_client = false;
     };
     struct Counts {
@@ -94,7 +94,7 @@ private:
     unsigned first_;
     std::string root_;
     HostFiles host_;
-    std::map<uint32_t, std::vector<std::string>> clients_; // fdinfo files of possible DRM descriptors, by pid
+    std::map<uint32_t, std::vector<std::string>> clients_; // by pid: fdinfo files of possible DRM devices
     uint64_t find_ns_ = 0;                                 // when to call find_clients() again
     std::map<Place, Held> held_;
     std::map<Place, Counts> counts_;

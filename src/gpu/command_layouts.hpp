@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of the structs in calls to GPU drivers: offsets of the fields that the tools show. The layouts are generated
-// from the tables in data/, whose sources data/README.md lists.
+// Layouts of the structs that programs pass to GPU drivers by ioctl: offsets of the fields that the tools show. The
+// layouts are generated from the tables in data/. Their sources are listed in data/README.md.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -27,22 +27,23 @@ struct DriverVersion {
 // ignored.
 std::optional<DriverVersion> parse_driver_version(std::string_view text);
 
-// Returns the layouts for a version of NVIDIA's driver, one per request, and the layouts for AMD, which are the same
-// for all versions. If the version is unknown, returns the requests of all versions. In their layouts, an offset that
-// differs between versions is OFFSET_NONE, and the size is the smallest of all versions.
+// Returns one layout per request. Covers NVIDIA's driver in this version, and AMD's driver, whose layouts do not depend
+// on the version. If the version is unknown, covers the requests of all versions. An offset that differs between
+// versions is then OFFSET_NONE, and the size is the smallest of all versions.
 std::vector<std::pair<command_key, command_layout>> command_layouts(std::optional<DriverVersion> version);
 
 // Returns the layouts of fields that contain sizes, for a driver version. If the version is unknown, returns only
-// layouts that are the same in all versions that accept their command.
+// layouts that are the same in all versions that have the command.
 std::vector<std::pair<size_key, size_layout>> size_layouts(std::optional<DriverVersion> version);
 
-// Layouts for NVIDIA's structs of any size, even in future drivers. command_heads() describes the beginning of each
-// struct, up to the subject and the pointer to the parameters, without the status. size_heads() describes the sizes in
-// these parameters. The keys contain the command's number instead of its request.
+// Fallback layouts for NVIDIA's commands, for requests that are not in the tables, such as those of future drivers.
+// They work for any struct size, because their keys contain the command number instead of the whole request.
+// command_heads() covers the beginning of each struct: the subject (such as the control command or the class) and the
+// pointer to the parameters, but not the status. size_heads() covers the sizes in these parameters.
 std::vector<std::pair<command_key, command_layout>> command_heads();
 std::vector<std::pair<size_key, size_layout>> size_heads();
 
-// Fills the kernel side's tables of layouts for the loaded driver.
+// Fills the BPF maps with the layouts for the loaded driver.
 class DriverLayouts {
 public:
     // Fills the maps command_layouts and size_layouts. Throws Error if they are too small.

@@ -62,8 +62,8 @@ std::set<std::string> kernel_symbols(const std::set<std::string, std::less<>>& w
 
 } // namespace
 
-// A driver's functions for each of `entries`. An entry's function may have different names in different driver
-// versions. The first name that exists is used, because it is the outermost function.
+// The kernel functions by which a driver handles each of `entries`. The function for an entry may have different names
+// in different driver versions. The first name that exists is used, because it is the outermost function.
 struct DriverHooks::Driver {
     std::string_view slot; // prefix of the driver's BPF program names
     std::vector<driver_node> nodes;
@@ -164,8 +164,8 @@ bool DriverHooks::hook_new_drivers()
             wanted.insert(names.begin(), names.end());
     }
     const std::set<std::string> symbols = wanted.empty() ? std::set<std::string>() : kernel_symbols(wanted);
-    // The nodes are published before hooking, because the programs read them, and again afterwards, because the entries
-    // depend on the hooks.
+    // The nodes are published before hooking, because the BPF programs read them. They are published again afterwards,
+    // because NODE_BY_FUNCTION depends on the hooks.
     publish_nodes(nodes);
     bool by_syscall = forced_syscalls;
     for (const Driver* driver : present)
@@ -204,7 +204,7 @@ bool DriverHooks::hook_functions(const Driver& driver, const std::set<std::strin
         detach(std::move(hooked.links));
     }
     if (forced_ && *forced_ != DriverHook::tracepoint)
-        throw Error(fmt::format("the functions of the driver of {} cannot be traced by {} on this kernel",
+        throw Error(fmt::format("cannot hook the driver functions of {} by {} on this kernel",
                                 node_name(driver.nodes[0], 0), driver_hook_names[static_cast<size_t>(*forced_)]),
                     "leave out --attach to use the best method that works");
     return false;
@@ -246,7 +246,7 @@ void DriverHooks::hook_system_calls()
         else if (std::string_view(call.tracepoint).ends_with("_ioctl"))
             throw Error(fmt::format("cannot trace the drivers' functions, nor the tracepoint syscalls:{}: {}",
                                     call.tracepoint, errno_text(errno)),
-                        "this needs a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS, as every distribution has");
+                        "this needs a kernel with CONFIG_KPROBES or CONFIG_FTRACE_SYSCALLS; all distributions have them");
     }
 }
 
@@ -277,7 +277,7 @@ std::string DriverHooks::waits_for() const
     return "no GPU driver is loaded (/proc/devices lists neither NVIDIA nor AMD devices); waiting for one";
 }
 
-// Jetson devices up to Orin compute with the driver nvgpu. NVIDIA's desktop driver may also be loaded there, for
+// Jetson devices up to Orin use the driver nvgpu for compute. NVIDIA's desktop driver may also be loaded on them, for
 // displays (JetPack 6).
 std::string DriverHooks::not_traced() const
 {

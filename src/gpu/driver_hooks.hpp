@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks on calls into GPU drivers. A driver's own functions are hooked if possible, because this slows nothing else
-// down. Otherwise, system calls are hooked.
+// Hooks on calls into GPU drivers. A driver's own functions are hooked if possible. Otherwise, system calls are hooked,
+// which slows down these system calls in all processes.
 #pragma once
 
 #include "attach/links.hpp"
@@ -21,7 +21,7 @@ namespace gpusnoop {
 
 enum class DriverHook : uint8_t {
     fentry,     // hooks the driver's functions; needs BTF of its module
-    kprobe,     // the driver's functions
+    kprobe,     // hooks the driver's functions; needs no BTF
     tracepoint, // hooks system calls of all processes, but counts only calls on GPU device nodes
 };
 
@@ -29,8 +29,8 @@ inline constexpr std::string_view driver_hook_names[] = {"fentry", "kprobe", "tr
 
 class DriverHooks : public KernelHooks {
 public:
-    // Selects the BPF programs to load, so it must be called between open and load. If `forced` is set, only this
-    // method is used, and hook_new_drivers() throws Error if it fails.
+    // Selects the BPF programs to load. Must therefore run after the BPF object is opened and before it is loaded. If
+    // `forced` is set, no other method is used, and hook_new_drivers() throws Error if that method fails.
     DriverHooks(bpf_object* object, std::optional<DriverHook> forced);
 
     static void leave_out(bpf_object* object); // disables all programs, for tools that create no DriverHooks
@@ -38,7 +38,7 @@ public:
     std::string waits_for() const override;
     std::string not_traced() const override;
     unsigned functions() const override; // number of hooked functions and system calls
-    std::string ways() const override;   // "kprobe", "kprobe, tracepoint" or "none"
+    std::string ways() const override;   // methods in use: "kprobe", "kprobe, tracepoint", "none"
     std::vector<std::string> summary() const override;
 
 private:

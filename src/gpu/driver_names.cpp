@@ -109,7 +109,7 @@ std::string short_name(std::string_view name)
     for (auto [whole, cut] : starts)
         if (name.starts_with(whole))
             return std::string(name.substr(cut.size()));
-    // A control command's prefix contains a class number: NV2080_CTRL_CMD_. A short name may begin with a digit.
+    // A control command's prefix contains a class number: NV2080_CTRL_CMD_.
     if (name.starts_with("NV"))
         for (std::string_view marker : {"_CTRL_CMD_", "_CTRL_"})
             if (auto at = name.find(marker); at != name.npos)

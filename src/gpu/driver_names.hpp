@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names for the numbers in GPU driver calls: commands, object classes, statuses and Xids. The names are generated from
-// the tables in data/, whose sources data/README.md lists.
+// the tables in data/. Their sources are listed in data/README.md.
 #pragma once
 
 #include "bpf/shared/ioctl.h"
@@ -15,11 +15,11 @@ namespace gpusnoop {
 
 // All names consist of A-Z, 0-9 and _, and are static strings. An unknown number has the name "".
 
-// Returns a name such as "NV_ESC_RM_CONTROL" or "UVM_FREE". number: the driver's number of the command (for encoded
-// requests, _IOC_NR).
+// Returns a name such as "NV_ESC_RM_CONTROL" or "UVM_FREE". number: the command's number within its driver; if requests
+// are encoded by _IOC(), the number is _IOC_NR(request).
 std::string_view command_name(command_space space, uint32_t number);
 
-// Names of NVIDIA's resource manager for numbers in the struct of a call. Examples follow.
+// Names in NVIDIA's resource manager for numbers in a call's struct. Each line ends with an example.
 std::string_view control_name(uint32_t command);        // NV2080_CTRL_CMD_FB_GET_INFO_V2
 std::string_view class_name(uint32_t class_number);     // TURING_CHANNEL_GPFIFO_A
 std::string_view heap_function_name(uint32_t function); // NVOS32_FUNCTION_ALLOC_SIZE
@@ -31,7 +31,7 @@ enum class ClassKind : uint8_t {
     client,
     device,
     memory,
-    virtual_memory, // reserved addresses without memory
+    virtual_memory, // reserved address range without backing memory
     address_space,
     channel,
     channel_group, // includes objects that the channels of a group share
@@ -54,18 +54,18 @@ bool submits_work(ClassKind kind);
 struct Xid {
     std::string_view name;    // the driver's mnemonic
     std::string_view meaning; // in plain words, without a full stop
-    std::string_view action;  // the first action that NVIDIA's catalog recommends; "" if it has none
+    std::string_view action;  // the first action that NVIDIA's Xid catalog recommends; "": none
 };
 
 std::optional<Xid> xid(uint32_t number);
 
-// Shortens a name for table columns: removes the prefix that all commands, controls or statuses share, which leaves
-// RM_CONTROL, FB_GET_INFO_V2, NO_MEMORY. Keeps other prefixes, such as UVM_.
+// Shortens a name for table columns: removes the prefix that all commands, all controls or all statuses share. Examples
+// of results: RM_CONTROL, FB_GET_INFO_V2, NO_MEMORY. Keeps other prefixes, such as UVM_.
 std::string short_name(std::string_view name);
 
 // Texts for a driver call: its command, the class of its object, and its outcome.
 
-// "RM_CONTROL FB_GET_INFO_V2", "open". Unknown numbers are shown in hex.
+// Returns a command such as "RM_CONTROL FB_GET_INFO_V2" or "open". Unknown numbers are shown in hex.
 std::string command_text(uint8_t kind, uint8_t node, uint64_t subject, uint8_t flags);
 inline std::string command_text(const call_key& key)
 {
@@ -76,7 +76,7 @@ inline std::string command_text(const call_key& key)
 std::optional<uint32_t> object_class(const call_key& key);
 std::string class_text(std::optional<uint32_t> number);
 
-// "ok", "NO_MEMORY", "EINVAL"; "?" if the driver's status could not be read.
+// Returns "ok", or an error such as "NO_MEMORY" or "EINVAL", or "?" if the driver's status could not be read.
 std::string outcome_text(uint8_t outcome, int32_t result);
 
 // Rows of the tables that scripts/driver-tables generates from data/. A table whose rows begin with a number is sorted

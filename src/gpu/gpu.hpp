@@ -9,12 +9,13 @@
 
 namespace gpusnoop {
 
-// A GPU, identified by its number in one of several numbering schemes. The schemes number GPUs differently.
+// A GPU, identified by its number in one of several numbering schemes. The same GPU may have a different number in each
+// scheme.
 struct Gpu {
     enum class By : uint8_t {
         none,
         index,   // nvidia-smi's index
-        file,    // N of /dev/nvidiaN, if the index is unknown
+        file,    // N of /dev/nvidiaN; used if the index is unknown
         ordinal, // CUDA's device number, which depends on the process (CUDA_VISIBLE_DEVICES)
     };
     static constexpr uint16_t whole = UINT16_MAX;
@@ -29,7 +30,8 @@ struct Gpu {
     auto operator<=>(const Gpu&) const = default;
 };
 
-// "0,2-7", "nvidia2", "0/gi7", "cuda:0,1", or several of these separated by spaces. Empty if there are no GPUs.
+// Returns a list such as "0,2-7", "nvidia2", "0/gi7" or "cuda:0,1", or several such lists separated by spaces. Empty if
+// there are no GPUs.
 std::string gpu_text(const std::set<Gpu>& gpus);
 
 } // namespace gpusnoop

@@ -23,10 +23,10 @@ namespace gpusnoop {
 
 namespace {
 
-constexpr size_t max_files = 4096; // per process
+constexpr size_t max_files = 4096; // open files examined per process
 constexpr uint32_t nvidia_major = 195;
 
-// Reads only the text of the link, for which the kernel does not ask the file's file system.
+// Reads only the text of the link, because the kernel provides it without asking the file system of the file.
 bool is_called_nvidia(int folder, const char* name)
 {
     std::array<char, 4096> text;

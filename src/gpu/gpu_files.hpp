@@ -34,7 +34,7 @@ constexpr uint32_t major_of(uint32_t number)
     return number >> 20;
 }
 
-using DriverNodes = std::map<uint32_t, driver_node>; // by device number; minor number MINOR_ANY matches all others
+using DriverNodes = std::map<uint32_t, driver_node>; // by device number; MINOR_ANY: minors without their own entry
 
 // Returns the device nodes of GPU drivers on this machine, from /proc/devices and, for AMD, also from sysfs. root:
 // prefix of /proc and /sys.
@@ -62,7 +62,7 @@ struct MigAccess {
 // Capability files of MIG instances, /dev/nvidia-caps/nvidia-capN.
 class MigFiles {
 public:
-    explicit MigFiles(const std::string& root = ""); // prefix of /proc
+    explicit MigFiles(const std::string& root = ""); // root: prefix of /proc
 
     // Returns the instances that a process may use, reduced by most_specific(). Empty if the process has exited.
     std::set<MigAccess> access_of(pid_t pid, const std::string& proc = "/proc") const;
@@ -73,8 +73,8 @@ private:
     std::map<unsigned, MigAccess> by_minor_;
 };
 
-// Removes each GPU instance that has a compute instance in the set, because a process that uses a compute instance
-// opens the files of both.
+// Removes each GPU instance that has a compute instance in the set. A process that uses a compute instance also opens
+// the file of its GPU instance, which does not mean that it uses the whole GPU instance.
 std::set<MigAccess> most_specific(std::set<MigAccess> all);
 
 // Parses /proc/driver/nvidia-caps/mig-minors, which has lines such as "gpu0/gi1/access 12" and "gpu0/gi1/ci0/access

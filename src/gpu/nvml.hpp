@@ -17,7 +17,8 @@
 
 namespace gpusnoop {
 
-// NVML declarations that several files need, because NVML's header is not available at build time.
+// NVML declarations that several files need. They are repeated here because NVML's header is not available at build
+// time.
 
 // The values of nvmlReturn_t that we use, and one value of our own.
 enum NvmlCode : int {
@@ -31,7 +32,7 @@ enum NvmlCode : int {
 
 using NvmlDevice = struct nvmlDevice*;
 
-constexpr int nvml_max_tries = 6;           // attempts to read a list, which may grow between them
+constexpr int nvml_max_tries = 6;           // maximum attempts to read a list, which may grow between attempts
 constexpr unsigned nvml_max_room = 65536;   // maximum capacity of a buffer, in elements
 constexpr uint32_t nvml_max_pid = 1U << 22; // the kernel's PID_MAX_LIMIT
 
@@ -40,8 +41,9 @@ constexpr bool nvml_has_pid(uint32_t pid)
     return pid > 0 && pid <= nvml_max_pid;
 }
 
-// Returns the capacity for the next try, if `capacity` was too small and NVML reported that it needs `needed` elements.
-// If that was a retry, the result exceeds `needed`, because the list is growing.
+// Returns the buffer capacity for the next try, after NVML has reported that `capacity` was too small and that it needs
+// `needed` elements. capacity: 0 on the first try. After a later try, the result exceeds `needed`, because the list is
+// growing.
 constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 {
     const uint64_t wanted = capacity ? uint64_t{std::max(needed, capacity)} * 3 / 2 + 8 : std::max(needed, 1u);
@@ -51,7 +53,7 @@ constexpr unsigned nvml_more_room(unsigned capacity, unsigned needed)
 // Lookup of NVML's functions by name. Older libraries lack some functions, or have other names for them.
 class NvmlSymbols {
 public:
-    explicit NvmlSymbols(void* library) : library_(library) {} // must stay open while its functions are called
+    explicit NvmlSymbols(void* library) : library_(library) {} // keep the library open while calling its functions
 
     // Sets `function` to the first of the names that exists. If none exists, returns false and does not change it.
     template<class Function>
@@ -146,8 +148,9 @@ struct NvmlFailure {
 // Search paths for the library. --nvml and tests change the defaults.
 struct NvmlPlaces {
     std::string library = "libnvidia-ml.so.1"; // argument of dlopen(): a name that the loader searches for, or a path
-    // Folders to search if the loader does not find the library: for WSL, a driver in a container (GPU operator), and
-    // distributions whose loader has no cache of the folder. A file is used only if no user but root can write it.
+    // Folders to search if the loader does not find the library: for WSL, for a driver in a container (GPU operator),
+    // and for distributions whose loader does not search the driver's folder. A file is used only if no user but root
+    // can write it.
     std::vector<std::string> folders = {"/usr/lib/" GPUSNOOP_LIBRARIES,
                                         "/usr/lib64",
                                         "/usr/lib/wsl/lib",
@@ -156,7 +159,7 @@ struct NvmlPlaces {
                                         "/usr/local/nvidia/lib64",
                                         "/run/opengl-driver/lib"};
     std::string root{};    // prefix of /sys and /proc for AMD devices
-    bool is_named = false; // true if the user named the library; AMD devices are then not used if it fails
+    bool is_named = false; // true if the user named the library; if it fails, AMD devices are not used either
 };
 
 // Interface to the devices of one vendor. While NVML is open, the driver keeps queried devices awake. Every call makes
@@ -170,8 +173,8 @@ public:
 
     virtual unsigned devices() const = 0; // number of devices, as of open()
 
-    // Returns the processes with a compute or graphics context, and the clients of MPS. Each (pid, device) occurs once,
-    // sorted by device and pid. The driver may block the call for milliseconds, or longer if a device is failing.
+    // Returns the processes with a compute or graphics context, and the clients of MPS. Sorted by device and pid; each
+    // pair occurs once. The driver may block the call for milliseconds, or longer if a device is failing.
     virtual std::vector<NvmlProcess> processes() = 0;
 
     // Returns the devices for which the last processes() was incomplete.
@@ -181,8 +184,8 @@ public:
     // cover the time since the last call, so the first call returns none.
     virtual std::vector<NvmlDeviceState> states() = 0;
 
-    // Returns the use since the last call; the first call returns nothing. Each (pid, device) occurs once, sorted by
-    // device and pid. Devices that the driver does not sample per process are missing: MIG devices, and some GPUs.
+    // Returns the use since the last call; the first call returns nothing. Sorted by device and pid; each pair occurs
+    // once. Devices that the driver does not sample per process are missing: MIG devices, and some GPUs.
     virtual std::vector<NvmlUse> process_use() = 0;
 };
 

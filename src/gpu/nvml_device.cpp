@@ -144,9 +144,9 @@ std::optional<unsigned> NvmlDeviceQueries::minor_number(NvmlDevice device) const
     return number && *number <= max_gpu_minor ? std::optional(*number) : std::nullopt;
 }
 
-// Uses the newer function if it works, because nvidia-smi does. The older function includes the memory that the driver
-// reserves for itself. In WSL, the newer function exists but fails (unknown error, driver 516.59). The total is 0 if
-// the device shares the host's memory.
+// Prefers the newer function, to show the same value as nvidia-smi. The older function includes the memory that the
+// driver reserves for itself. In WSL, the newer function exists but fails (unknown error, driver 516.59). The total is
+// 0 if the device shares the host's memory.
 void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) const
 {
     uint64_t total = 0, used = 0;
@@ -163,8 +163,8 @@ void NvmlDeviceQueries::add_memory(NvmlDevice device, NvmlDeviceState& state) co
     state.memory_used = used;
 }
 
-// If NVML does not report the slices, uses the profile in the name. "... MIG 1c.3g.40gb" is one slice of a GPU instance
-// with three slices, and "... MIG 3g.40gb" is all three.
+// If NVML does not report the slices, derives them from the MIG profile in the name. "... MIG 1c.3g.40gb" is one slice
+// of a GPU instance with three slices, and "... MIG 3g.40gb" is all three.
 NvmlDeviceQueries::Slices NvmlDeviceQueries::slices(NvmlDevice mig, std::string_view name) const
 {
     const auto attributes = nvml_fill<Attributes>(attributes_, mig);

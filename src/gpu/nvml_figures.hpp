@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures of devices and processes, from NVML or, for AMD, from the kernel. They can be summed over several processes.
+// Memory and utilization of GPUs, per device and per process. The values come from NVML or, for AMD, from the kernel.
+// Per-process values can be summed over several processes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -29,7 +30,7 @@ struct NvmlQuestions {
 class NvmlFigures {
 public:
     // library: a path or soname, "off" to disable NVML, or empty for the default. Throws Error if a named library
-    // cannot be used. Device use is measured from now on.
+    // cannot be used. Measurement of device use starts here.
     explicit NvmlFigures(const std::string& library, const NvmlQuestions& questions = {});
 
     bool available() const { return reader_.has_value(); }
@@ -50,9 +51,9 @@ public:
     // Returns the bytes of device memory that the processes use, on one device or on all. nullopt if NVML reports none
     // of the processes, or one of them without a size.
     std::optional<uint64_t> memory_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
-    // Returns the percentage of one device, or the sum over all devices, which may exceed 100. nullopt if the driver
-    // has not sampled the processes since the last query: they are idle, or the driver takes no samples (MIG, some
-    // GPUs).
+    // Returns the SM utilization by the processes in percent: on one device, or summed over all devices, which may
+    // exceed 100. nullopt if the driver has not sampled the processes since the last query: they are idle, or the
+    // driver takes no samples (MIG, some GPUs).
     std::optional<double> sm_percent_of(const std::set<ImageId>& images, std::optional<unsigned> device = {}) const;
     // Like sm_percent_of(), but for any figure of NvmlUse.
     std::optional<double> use_of(const std::set<ImageId>& images, std::optional<double> NvmlUse::*figure,

@@ -13,8 +13,8 @@ namespace {
 
 constexpr unsigned clock_check_calls = 16; // check the driver's clock after this many consecutive calls without samples
 
-// Rejects invalid samples. Some drivers report 100 samples but write fewer, which leaves the others zero, or write a
-// percentage of 2147483632.
+// Rejects invalid samples. Some drivers report a count of 100 but write fewer samples, so the rest stay zero. Some
+// write a percentage of 2147483632.
 bool believable(const NvmlSample& sample)
 {
     return nvml_has_pid(sample.pid) && sample.time_us > 0 && sample.sm <= 100;

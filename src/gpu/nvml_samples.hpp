@@ -26,8 +26,8 @@ using NvmlSamplesFunction = int (*)(NvmlDevice, NvmlSample* samples, unsigned* c
 class NvmlSamples {
 public:
     // Returns, by pid, the percentage of time since the last call during which the process used an SM. Processes
-    // without samples are missing. The first call returns nothing, because its samples would cover earlier times. Empty
-    // if the driver does not sample the device (MIG, some GPUs).
+    // without samples are missing. The first call returns nothing, because its samples would cover the time before the
+    // call. Empty if the driver does not sample the device (MIG, some GPUs).
     std::map<uint32_t, double> read(NvmlSamplesFunction function, NvmlDevice device);
 
 private:

@@ -13,7 +13,7 @@
 
 namespace gpusnoop {
 
-// The results of one query, sent between processes.
+// The results of one query, as the helper sends them to the tool.
 struct NvmlAnswers {
     std::string why; // explains why NVML is not available; the other fields are then empty
     std::vector<NvmlProcess> processes;

@@ -49,18 +49,18 @@ struct XidsOf {
 
 class Xids {
 public:
-    // Selects the BPF program to load, so it must be called between open and load.
+    // Selects the BPF program to load. Must therefore run after the BPF object is opened and before it is loaded.
     explicit Xids(bpf_object* object);
 
-    // Sets the offsets of the tracepoint record's fields that the program reads.
+    // Passes the offsets of the tracepoint's fields to the BPF program.
     void configure(const BpfObject& bpf) const;
 
-    void attach(); // throws Error if the kernel or the driver has no hook
+    void attach(); // throws Error if neither hook (see how()) is available
     std::string how() const { return tracepoint_ ? "tracepoint nvidia:nvidia_dev_xid" : "kprobe nv_report_error"; }
 
     void add(const xid_record& record);
-    // Returns and removes the oldest reports, up to the first whose line may still appear in the log. A report waits up
-    // to 500 ms for its log line; if `all` is true, reports do not wait.
+    // Returns and removes reports, oldest first, and stops at the first that still waits for its line in the kernel
+    // log. A report waits for its line for up to 500 ms. If `all` is true, reports do not wait.
     std::vector<XidReport> drain(uint64_t now_ns, bool all);
 
 private:
